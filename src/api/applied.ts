@@ -1,13 +1,13 @@
 import type { JsonObject } from '../base/json.ts'
 
-/** What a podd runs by now, and where manifests go: GET /podd/v1/applied. */
+/** The manifests that podd currently runs, and where new ones go: GET /podd/v1/applied. */
 export interface AppliedReply {
   readonly pods: readonly AppliedPodEntry[]
   /** ConfigMaps, Secrets, claims and classes. */
   readonly objects: readonly AppliedObjectEntry[]
   /** The directory of manifests; left out where there is none. */
   readonly manifestDirectory?: string
-  /** What every pod's name gets appended. */
+  /** The suffix appended to every pod's name. */
   readonly podNameSuffix: string
 }
 
@@ -15,11 +15,11 @@ export interface AppliedPodEntry {
   /** `namespace/name` */
   readonly key: string
   readonly path: string
-  /** As it is applied; its defaults are not filled in. */
+  /** The applied manifest, without defaults. */
   readonly manifest: JsonObject
   /** It was rejected, has finished or is terminating: any change of its spec makes a new pod. */
   readonly isPastChange: boolean
-  /** All its containers have the image that the manifest says. */
+  /** Whether all its containers run the image of the manifest. */
   readonly isUpToDate: boolean
 }
 
@@ -27,6 +27,6 @@ export interface AppliedObjectEntry {
   /** `configmap default/conf` */
   readonly key: string
   readonly path: string
-  /** Of its manifest, which may be secret. */
+  /** A hash of its manifest, which may be secret. */
   readonly hash: string
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 
-/** Objects of the host as a whole, which podd makes by itself. */
+/** Objects about the host as a whole, which podd creates by itself. */
 
 interface ClusterMeta {
   readonly name: string
@@ -19,7 +19,7 @@ export interface NamespaceObject {
   readonly status: { readonly phase: 'Active' | 'Terminating' }
 }
 
-/** Pods have one each by name; there are no tokens. */
+/** Pods refer to one by name; there are no tokens. */
 export interface ServiceAccountObject {
   readonly apiVersion: 'v1'
   readonly kind: 'ServiceAccount'

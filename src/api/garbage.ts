@@ -1,4 +1,4 @@
-/** POST /podd/v1/gc: what was removed, or would be, and why the rest stays. */
+/** POST /podd/v1/gc: what was removed, or would be, and why the rest is kept. */
 export interface GarbageReport {
   readonly dryRun: boolean
   readonly images: {
@@ -14,7 +14,7 @@ export interface GarbageReport {
     /** What should have been removed and could not; the message says why. */
     readonly failed: readonly ImageVerdict[]
     readonly kept: readonly ImageVerdict[]
-    /** By how much more was available afterwards; in a dry run the sum of the sizes. */
+    /** How many more bytes were available afterwards; in a dry run the sum of the sizes. */
     readonly freedBytes: number
   }
   /** Exited containers, stopped sandboxes, and what is left on the host of pods that no longer exist. */
@@ -27,7 +27,7 @@ export interface GarbageItem {
   readonly kind: string
   /** The runtime's id, or the path. */
   readonly id: string
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly name: string
   readonly reason: string
   readonly message: string
@@ -41,7 +41,7 @@ export interface ImageVerdict {
   readonly id: string
   /** Its tags and digests. */
   readonly names: readonly string[]
-  /** As the runtime counts it: what was downloaded, layers shared with other images too. */
+  /** As the runtime counts it: the download size, including layers shared with other images. */
   readonly sizeBytes: number
   /** `unused`; `in-use`, `pinned`, `young`; `failed`. */
   readonly reason: string

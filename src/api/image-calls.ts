@@ -16,6 +16,6 @@ export interface RemovedImage {
   readonly id: string
   /** Its tags and digests. */
   readonly names: readonly string[]
-  /** By how much more was available on the disk afterwards. */
+  /** How many more bytes were available on the disk afterwards. */
   readonly freedBytes: number
 }

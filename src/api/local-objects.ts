@@ -1,4 +1,4 @@
-/** What all objects that pods refer to have in common. */
+/** The metadata common to all objects that pods refer to. */
 export interface LocalObjectMeta {
   readonly name: string
   readonly namespace: string
@@ -27,7 +27,7 @@ export interface ConfigObject {
   readonly binaryData?: Readonly<Record<string, string>>
 }
 
-/** A claim: wanted by a document, or known by the directory that it left. */
+/** A claim: given by a document, or known only by its remaining directory. */
 export interface ClaimObject {
   readonly apiVersion: 'v1'
   readonly kind: 'PersistentVolumeClaim'
@@ -45,9 +45,9 @@ export interface ClaimObject {
     readonly phase: 'Pending' | 'Bound' | 'Released'
     readonly accessModes?: readonly string[]
     readonly capacity?: { readonly storage: string }
-    /** podd's own: the directory, and what is in it. */
+    /** podd's own: the directory, and the size of its content. */
     readonly path: string
-    /** As it was when somebody last asked for a claim. */
+    /** As of the last request for claims. */
     readonly usedBytes?: number
   }
 }

@@ -1,4 +1,4 @@
-/** What a pod's containers use (metrics.k8s.io/v1beta1). Times are RFC 3339 text. */
+/** The usage of a pod's containers (metrics.k8s.io/v1beta1). Times are RFC 3339 text. */
 export interface PodMetrics {
   readonly apiVersion: 'metrics.k8s.io/v1beta1'
   readonly kind: 'PodMetrics'
@@ -26,7 +26,7 @@ export interface PodMetricsList {
   readonly items: readonly PodMetrics[]
 }
 
-/** What the host uses; the same units. */
+/** The usage of the host, in the same units. */
 export interface NodeMetrics {
   readonly apiVersion: 'metrics.k8s.io/v1beta1'
   readonly kind: 'NodeMetrics'

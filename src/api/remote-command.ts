@@ -1,9 +1,9 @@
 import { isJsonObject } from '../base/json.ts'
 
 /**
- * What is said over a WebSocket by `exec` and `attach`: binary messages, of which the first byte is the channel
+ * The protocols of `exec` and `attach` over a WebSocket: binary messages, of which the first byte is the channel
  * (`apimachinery/pkg/util/remotecommand/constants.go`, `kubelet/pkg/cri/streaming/remotecommand/websocket.go`, 1.36).
- * The newest comes first; only with it can a client end the standard input. The oldest tells no outcome but a failure.
+ * The newest comes first; only with it can a client end the standard input. The oldest reports only failures.
  */
 export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'] as const
 
@@ -42,7 +42,7 @@ export interface ChannelMessage {
   readonly payload: Buffer
 }
 
-/** The protocol of those that a client offers, in the order of the offer; undefined where it offers none of these. */
+/** The first supported protocol among those that a client offers; undefined where it offers none. */
 export function chooseProtocol<P extends string>(
   offered: string | undefined,
   known: readonly P[],
@@ -92,7 +92,7 @@ export type CommandOutcome =
   | { readonly kind: 'failed'; readonly message: string }
 
 /**
- * The Status of an outcome on the channel `error` (`kubelet/pkg/cri/streaming/remotecommand/exec.go`,
+ * The Status for an outcome on the channel `error` (`kubelet/pkg/cri/streaming/remotecommand/exec.go`,
  * `apimachinery/pkg/api/errors/errors.go` NewInternalError, 1.36).
  */
 export function formatOutcome(outcome: CommandOutcome): string {
@@ -118,7 +118,7 @@ export function formatOutcome(outcome: CommandOutcome): string {
   })
 }
 
-/** What the oldest protocol says of an outcome on the channel `error`: nothing of a success (v1WriteStatusFunc of the same). */
+/** The message of the oldest protocol on the channel `error`: empty for a success (v1WriteStatusFunc of the same). */
 export function formatFailure(outcome: CommandOutcome): string | undefined {
   if (outcome.kind === 'failed') return `Internal error occurred: ${outcome.message}`
   const { exitCode } = outcome

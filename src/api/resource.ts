@@ -1,10 +1,10 @@
-/** What all objects that the API gives have in common: meta/v1 TypeMeta and ObjectMeta. */
+/** The fields common to all objects of the API: meta/v1 TypeMeta and ObjectMeta. */
 export interface ResourceObject {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: {
     readonly name: string
-    /** Left out where the kind belongs to no namespace. */
+    /** Left out for kinds without namespaces. */
     readonly namespace?: string
     readonly uid: string
     /** Of the object's last change; given by the store that shows it. */
@@ -21,10 +21,10 @@ export interface WatchEvent<T> {
   readonly object: T
 }
 
-/** A change of one object, at a revision of its own; its `object` bears it as `resourceVersion`. */
+/** A change of one object, with a revision of its own, which is its `object`'s `resourceVersion`. */
 export interface ResourceChange<T> extends WatchEvent<T> {
   readonly revision: number
-  /** What the object was before; undefined of one that was added. */
+  /** The object before the change; undefined for a new one. */
   readonly previous: T | undefined
 }
 
@@ -32,9 +32,9 @@ export interface ResourceList<T extends ResourceObject = ResourceObject> {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: {
-    /** What a watch goes on from. */
+    /** The revision from which a watch continues. */
     readonly resourceVersion: string
-    /** Asks for the rest of a list that was limited. */
+    /** The token for the rest of a limited list. */
     readonly continue?: string
     readonly remainingItemCount?: number
   }

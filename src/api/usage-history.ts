@@ -5,7 +5,7 @@
 export interface UsageHistoryReply {
   /** From one measurement to the next. */
   readonly periodSeconds: number
-  /** How far back it goes at most. */
+  /** The longest history. */
   readonly spanSeconds: number
   /** Wall milliseconds. */
   readonly times: readonly number[]

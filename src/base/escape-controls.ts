@@ -1,14 +1,14 @@
 /**
- * Characters that are invisible or change how others look: control characters; those that turn the direction of text, join, separate or hide it
- * (U+202E, U+200B, U+2028 and their kin); lone surrogates.
+ * Characters that are invisible or change the look of others: control characters; those that turn the direction of
+ * text, join, separate or hide it (U+202E, U+200B, U+2028 and their kin); lone surrogates.
  */
 const unseenInText = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\n\t]]/gv
-/** In JSON and YAML other control characters stand escaped already. */
+/** JSON and YAML already escape other control characters. */
 const unseenInData = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]&&[\u{7f}-\u{10ffff}]]/gv
 
 /**
- * Untrusted text, made safe for a terminal: what could move the cursor, change what stands there, send keys or
- * make text look like other text is shown as an escape (`^[`, `\u009b`, `\u202e`). Newlines and tabs stay.
+ * Makes untrusted text safe for a terminal: characters that could move the cursor, change the screen, send keys or
+ * disguise text become escapes (`^[`, `\u009b`, `\u202e`). Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
   return text.replaceAll(unseenInText, (character) => {
@@ -23,12 +23,12 @@ export function escapeLine(text: string): string {
   return escapeControls(text.replaceAll(/[\n\t]/gu, ' '))
 }
 
-/** Whether the text holds something that `escapeJson` and `escapeYaml` replace. */
+/** Whether the text has characters that `escapeJson` and `escapeYaml` replace. */
 export function hasUnseen(text: string): boolean {
   return text.search(unseenInData) >= 0
 }
 
-/** JSON in which such characters are escaped, which means the same. */
+/** The same JSON with such characters escaped. */
 export function escapeJson(text: string): string {
   return text.replaceAll(unseenInData, (character) =>
     Array.from({ length: character.length }, (_, index) => `\\u${hex(character.charCodeAt(index), 4)}`).join(
@@ -37,7 +37,7 @@ export function escapeJson(text: string): string {
   )
 }
 
-/** The same of YAML in which all that `hasUnseen` stands in double quotes. */
+/** The same for YAML in which all texts with `hasUnseen` are in double quotes. */
 export function escapeYaml(text: string): string {
   return text.replaceAll(unseenInData, (character) => {
     const code = character.codePointAt(0) ?? 0

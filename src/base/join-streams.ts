@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream'
 
 /**
  * Carries bytes both ways until both sides have ended; the end of one direction leaves the other open, where the
- * streams allow that (`allowHalfOpen`). A side that breaks off takes the other with it. Resolves when both are closed;
- * never rejects.
+ * streams allow that (`allowHalfOpen`). An error on one side destroys the other. Resolves when both are closed; never
+ * rejects.
  */
 export async function joinStreams(one: Duplex, other: Duplex): Promise<void> {
   const both = [
@@ -19,7 +19,7 @@ export async function joinStreams(one: Duplex, other: Duplex): Promise<void> {
       })
       from.pipe(to)
       return closed.then(() => {
-        // What has ended in order may still be on its way out on the other side.
+        // Data of a side that ended properly may still be in flight on the other side.
         if (!from.readableEnded || !from.writableFinished) to.destroy()
       })
     }),

@@ -16,7 +16,7 @@ export interface LogFields {
   readonly durationMs?: number
   readonly exitCode?: number
   readonly err?: unknown
-  /** What a pass of a pod decided by, and what it decided; only with `debug`. */
+  /** The facts and the plan of a pod's pass; only with `debug`. */
   readonly facts?: Loggable
   readonly plan?: Loggable
 }
@@ -36,12 +36,12 @@ export interface Logger {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** What waits to be written where nothing can be; more is dropped. */
+/** The most characters that wait while nothing can be written; more is dropped. */
 const mostWaitingBytes = 256 * 1024
 
 /**
  * JSON lines on standard error, written at once so that a crash loses none. Never throws: lines that can't be written
- * (a full disk, a reader that is gone) wait for the next one that can.
+ * (a full disk, a closed pipe) wait for the next successful write.
  */
 export function createLogger(level: LogLevel): Logger {
   const destination = pino.destination({ fd: 2, sync: true, maxLength: mostWaitingBytes })
@@ -52,7 +52,7 @@ export function createLogger(level: LogLevel): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // Lines hold names from manifests and images, and may be read on a terminal.
+      // Lines contain names from manifests and images, and may be read on a terminal.
       hooks: { streamWrite: escapeJson },
     },
     destination,

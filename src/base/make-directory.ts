@@ -3,9 +3,9 @@ import { dirname } from 'node:path'
 import { errorCode } from './errors.ts'
 
 /**
- * Makes a directory and those above it; one that is there is fine. For paths that people give: below `/proc` and the like,
- * where mkdir says ENOENT for ever, Node's own recursion doesn't end.
- * @throws the system's error of the directory that can't be made; ENOTDIR where something else is in its place
+ * Creates a directory and its parents; it may exist. For user-given paths: below `/proc` and the like, where mkdir
+ * always fails with ENOENT, Node's own recursion doesn't end.
+ * @throws the system's error of the directory that can't be made; ENOTDIR where another file is in its place
  */
 export async function makeDirectory(path: string, mode: number): Promise<void> {
   const parent = dirname(path)
@@ -25,6 +25,7 @@ async function makeOne(path: string, mode: number): Promise<void> {
     if (errorCode(error) === 'ENOENT') throw error
     const isDirectory = await stat(path).then(
       (stats) => stats.isDirectory(),
+      // The error of mkdir is thrown instead.
       () => false,
     )
     if (isDirectory) return

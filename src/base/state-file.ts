@@ -8,18 +8,17 @@ import { errorMessage } from './errors.ts'
  */
 export type Migration = (content: Json) => JsonObject
 
-/** What reading a state file gives. */
+/** The result of reading a state file. */
 export type StateReading =
-  /** In the form of the current version; fields that this podd does not know are in it as they were. */
+  /** In the form of the current version; unknown fields are kept. */
   | { readonly kind: 'current'; readonly content: JsonObject }
   /** A newer podd wrote it, in a form that this one may misread. */
   | { readonly kind: 'newer'; readonly message: string }
   | { readonly kind: 'unreadable'; readonly message: string }
 
 /**
- * Reads the text of a state file: JSON, an object whose `version` says which form it has. Content without one is of
- * version 1. The current version is one more than there are migrations; an older form passes through the steps
- * that it lacks.
+ * Reads the text of a state file: a JSON object with a `version`. Content without one is of version 1. The current
+ * version is the number of migrations plus one; an older form goes through the remaining steps.
  */
 export function readState(text: string, migrations: readonly Migration[]): StateReading {
   const current = migrations.length + 1

@@ -4,7 +4,7 @@
  */
 export const poddUmask = 0o022
 
-/** Sets it for this process and those it starts, whatever the shell or the service that started podd has. */
+/** Sets the umask for this process and its children, independent of the shell or service that started podd. */
 export function setPoddUmask(): void {
   process.umask(poddUmask)
 }

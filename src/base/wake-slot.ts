@@ -1,6 +1,6 @@
 /**
- * Wakes one waiter for many senders. Calls that come before the waiter looks count as one: it reads the
- * newest facts, so a queue would only repeat work.
+ * Wakes one waiter for many senders. Calls before the waiter runs count as one: it reads the newest facts, so a queue
+ * would only repeat work.
  */
 export class WakeSlot {
   #knocked = false
@@ -13,7 +13,7 @@ export class WakeSlot {
     resolve?.()
   }
 
-  /** Resolves at the next knock, or at once if one came since the last wait. One waiter at a time. */
+  /** Resolves at the next wake, or at once if there was one since the last wait. One waiter at a time. */
   async wait(): Promise<void> {
     if (!this.#knocked) {
       await new Promise<void>((resolve) => {

@@ -14,12 +14,12 @@ const shells = ['bash', 'zsh', 'fish'] as const
 /** Verbs whose first word is a pod, and those whose first word is a kind and whose second a name. */
 const ofPods: readonly string[] = ['attach', 'cp', 'debug', 'exec', 'logs', 'port-forward', 'restart']
 const ofKinds: readonly string[] = ['delete', 'describe', 'explain', 'get', 'top', 'wait']
-/** What prints the names of pods; quiet where podd doesn't run. */
+/** The command that prints the names of pods; silent where podd doesn't run. */
 const podNames = "podd get pods -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null"
 const allContainers =
   '{.spec.containers[*].name} {.spec.initContainers[*].name} {.spec.ephemeralContainers[*].name}'
 
-/** Prints what a shell reads to complete podd's verbs, flags, kinds and pods. */
+/** Prints a shell's completion script for podd's verbs, flags, kinds and pods. */
 export function createCompletionVerb(verbs: readonly CompletedVerb[]): Verb {
   return {
     usage: 'completion bash|zsh|fish',
@@ -57,7 +57,7 @@ function kindWords(): readonly string[] {
   return servedKinds.flatMap((kind) => namesOfKind(kind))
 }
 
-/** The flags that a value follows in every verb that has them, with their dashes. */
+/** The flags that take a value in every verb that has them, with their dashes. */
 function valuedFlags(verbs: readonly LoadedVerb[]): readonly string[] {
   const specs = [...verbs.flatMap(({ verb }) => flagsOf(verb)), ...globalFlags]
   const isValued = (matches: (flag: FlagSpec) => boolean): boolean =>

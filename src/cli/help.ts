@@ -90,7 +90,7 @@ function lineWidth(width: number | undefined): number {
   return Math.max(narrowestLine, Math.min(widestLine, width ?? widestLine))
 }
 
-/** Paragraphs, wrapped again; what is indented stays as it is. */
+/** Rewraps paragraphs; indented lines stay as they are. */
 function flow(text: string, most: number): readonly string[] {
   const paragraphs = text
     .split('\n\n')
@@ -100,13 +100,13 @@ function flow(text: string, most: number): readonly string[] {
   return paragraphs.flatMap((lines) => [''].concat(lines)).slice(1)
 }
 
-/** One line whose next ones stand further in. */
+/** A line whose continuation lines are indented further. */
 function hang(line: string, most: number): readonly string[] {
   const [head = '', ...rest] = wrap(line, most - 4)
   return [head, ...rest.map((next) => `    ${next}`)]
 }
 
-/** Two columns, the second one wrapped; a first one that is too wide has a line of its own. */
+/** Two columns, the second one wrapped; a first one that is too wide gets a line of its own. */
 function indent(rows: readonly (readonly [string, string])[], most: number): readonly string[] {
   const width = Math.min(Math.floor(most * 0.31), Math.max(...rows.map(([first]) => first.length)))
   return rows.flatMap(([first, second]) => {

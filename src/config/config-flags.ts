@@ -11,7 +11,10 @@ export interface FlagValue {
   readonly text: string
 }
 
-/** The values that flags give. Throws PoddError BAD_FLAG for the first one that is wrong; `warn` is told what has no effect. */
+/**
+ * The values that flags give. Throws PoddError BAD_FLAG for the first one that is wrong; `warn` is called for values
+ * without effect.
+ */
 export function readConfigFlags(
   flags: readonly FlagValue[],
   warn: (message: string) => void = () => undefined,
@@ -30,7 +33,7 @@ export function readConfigFlags(
   return values
 }
 
-/** Flags before the file before the defaults. */
+/** Merges settings: flags override the file, which overrides the defaults. */
 export function mergeConfig(file: ConfigFile['values'], flags: ConfigFile['values']): PoddConfig {
   return completeConfig({ ...file, ...flags })
 }

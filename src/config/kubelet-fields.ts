@@ -7,8 +7,8 @@ const noNuma = 'podd does not place containers on CPUs or NUMA nodes'
 const noHost = "podd leaves the host's settings alone"
 
 /**
- * The fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that podd accepts with no
- * effect, and why. Each one that stands in a file is named once, as a warning.
+ * The fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that podd accepts with no effect,
+ * and why. Each one in a file causes one warning.
  */
 export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
   Object.entries({

@@ -25,7 +25,7 @@ export function textList(label: string, check: Check): OptionType<readonly strin
   }
 }
 
-/** Numbers stand for their text: ports, say. */
+/** Accepts numbers, such as ports, as their text. */
 function textsOf(json: Json): readonly string[] | undefined {
   if (!Array.isArray(json)) return undefined
   const texts = json.flatMap((item) =>
@@ -38,7 +38,7 @@ export type Resources = Readonly<Record<string, string>>
 
 /** Quantities by resource: `cpu=200m,memory=500Mi` in a flag, a mapping in the file. `idle` are taken with no effect. */
 interface ResourceNames {
-  /** What is taken and has no effect, and why. */
+  /** Accepted resources without effect, with the reason. */
   readonly idle: ReadonlyMap<string, string>
   readonly isKnown: (name: string) => boolean
 }
@@ -63,7 +63,7 @@ function resourceList(names: ResourceNames): OptionType<Resources> {
 
 const idleDisk = ['ephemeral-storage', 'podd keeps no disk space back from pods'] as const
 
-/** What the kubelet can reserve (`cmd/kubelet/app/server.go`, parseResourceList, 1.36). */
+/** The resources that the kubelet can reserve (`cmd/kubelet/app/server.go`, parseResourceList, 1.36). */
 export const reservedResources = resourceList({
   idle: new Map([idleDisk, ['pid', 'podd does not count the processes of the host']]),
   isKnown: isCpuOrMemory,

@@ -4,20 +4,20 @@ import type { OptionType } from './option-type.ts'
 export interface Option<T> {
   /** The name in the file; dots lead into mappings. */
   readonly field: string
-  /** The flag of `podd run`, without its dashes; none for what only the file sets. */
+  /** The flag of `podd run`, without its dashes; undefined for a setting of the file alone. */
   readonly flag?: string
   readonly type: OptionType<T>
   readonly default: NoInfer<T>
-  /** What the default is where `default` can't show it. */
+  /** A description of the default where `default` can't show it. */
   readonly defaultText?: string
-  /** Whose field name it is: a `kubelet` field may stand in a KubeletConfiguration too. */
+  /** The origin of the field name: a `kubelet` field may stand in a KubeletConfiguration too. */
   readonly owner: 'kubelet' | 'podd'
   /**
-   * A Go zero value (`0s`, `""`, `0`) in a KubeletConfiguration means that nothing was said, for the kubelet's
-   * optional fields are no pointers (pkg/kubelet/apis/config/v1beta1/defaults.go, 1.36).
+   * A Go zero value (`0s`, `""`, `0`) in a KubeletConfiguration means unset, as the kubelet's optional fields are no
+   * pointers (pkg/kubelet/apis/config/v1beta1/defaults.go, 1.36).
    */
   readonly zeroIsDefault?: boolean
-  /** One or two sentences; the unit is told by the type. */
+  /** One or two sentences; the type implies the unit. */
   readonly doc: string
 }
 

@@ -277,7 +277,7 @@ function isOptionKey(key: string): key is OptionKey {
   return Object.hasOwn(options, key)
 }
 
-/** What applies where nothing is set. */
+/** The defaults of all options. */
 export function defaultConfig(): PoddConfig {
   return completeConfig({})
 }

@@ -1,7 +1,7 @@
-/** Where the config file is read from by default. */
+/** The default path of the config file. */
 export const defaultConfigPath = '/etc/podd/config.yaml'
 
-/** Where sockets and the like live by default. */
+/** The default run directory, for sockets and the like. */
 export const defaultRunDir = '/run/podd'
 
 /** The API socket of the podd whose runtime directory is `runDir`. */

@@ -9,7 +9,7 @@ import type { Option } from './option.ts'
 import type { OptionKey } from './options.ts'
 import { listOptions } from './options.ts'
 
-/** What a config file says: values that are right, and all that is not. */
+/** The result of reading a config file: valid values, and problems. */
 export interface ConfigFile {
   readonly values: Readonly<Partial<Record<OptionKey, unknown>>>
   readonly problems: readonly Problem[]

@@ -3,7 +3,7 @@ import type { Json } from '../base/json.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 import { path } from './option-type.ts'
 
-/** What a host itself gives for `${NAME}`: its node's name, its architecture as images have it, and its machine id. */
+/** The built-in values of a host for `${NAME}`: its node's name, its architecture as images have it, and its machine id. */
 const hostFactNames: readonly string[] = ['NODE_NAME', 'ARCH', 'MACHINE_ID']
 
 type Texts = Readonly<Record<string, string>>

@@ -22,9 +22,9 @@ import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
 export interface EmbeddedImagesOptions {
   readonly places: ContainerdPlaces
   readonly sandboxImage: ContainerdFileOptions['sandboxImage']
-  /** Without it, images that a power cut may have damaged stay. */
+  /** Left out, images that a power cut may have damaged are kept. */
   readonly unpacks: Omit<UnpackedImagesOptions, 'file' | 'logger'> | undefined
-  /** The containerd that runs; one that is still starting is waited for. Throws PoddError RUNTIME_UNAVAILABLE. */
+  /** The running containerd; waits for one that is still starting. Throws PoddError RUNTIME_UNAVAILABLE. */
   readonly whenRunning: () => Promise<ImageImportTarget>
   /** Undefined while none runs. */
   readonly running: () => ImageImportTarget | undefined
@@ -33,8 +33,8 @@ export interface EmbeddedImagesOptions {
 }
 
 /**
- * The images of podd's own containerd, as far as CRI can't serve: imported, exported and pinned through its client, and
- * removed where a power cut has damaged them.
+ * The images of podd's own containerd, beyond what CRI can do: imports, exports and pins through its client, and
+ * removes images that a power cut has damaged.
  */
 export class EmbeddedImages {
   readonly #options: EmbeddedImagesOptions
@@ -48,7 +48,7 @@ export class EmbeddedImages {
     this.#unpacked = unpacks && new UnpackedImages({ ...unpacks, file, logger })
   }
 
-  /** For pulls over CRI; undefined where containerd has the layers on the disk by itself, or does not run. */
+  /** Tracks pulls over CRI; undefined where containerd syncs layers to the disk itself, or does not run. */
   get unpacking(): ImageUnpacking | undefined {
     const unpacked = this.#unpacked
     const target = this.#options.running()
@@ -61,7 +61,10 @@ export class EmbeddedImages {
     }
   }
 
-  /** Makes a containerd that has just started fit for pods: without damaged images, and with the sandbox's. Throws ImageImportError. */
+  /**
+   * Prepares a containerd that has just started for pods: removes damaged images and imports the sandbox image. Throws
+   * ImageImportError.
+   */
   async prepare(target: ImageImportTarget): Promise<void> {
     await this.#unpacked?.recover({
       writeOut: () => this.#writeOuts.run(target),
@@ -71,8 +74,8 @@ export class EmbeddedImages {
   }
 
   /**
-   * Imports an archive into the image store, pins what it brought unless told not to, and gives the names. podd answers
-   * before its containerd does: one that is still starting is waited for.
+   * Imports an archive into the image store, pins its images by default, and returns their names. Waits for a
+   * containerd that is still starting.
    *
    * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
    */
@@ -91,17 +94,17 @@ export class EmbeddedImages {
     yield* exportImages(await this.#options.whenRunning(), names, signal)
   }
 
-  /** Keeps image garbage collection away from an image, by one of its names, or no longer does. Throws as `importImages`. */
+  /** Pins one name of an image, which excludes it from garbage collection, or unpins it. Throws as `importImages`. */
   async pinImage(name: string, pinned: boolean): Promise<void> {
     await pinImage(await this.#options.whenRunning(), name, pinned)
   }
 
-  /** Removes a name of an image, if it is there. Throws as `importImages`. */
+  /** Removes a name of an image, if it exists. Throws as `importImages`. */
   async discardImage(name: string): Promise<void> {
     await discardImage(await this.#options.whenRunning(), name)
   }
 
-  /** The names that are pinned. Throws as `importImages`. */
+  /** The pinned names. Throws as `importImages`. */
   async pinnedImages(): Promise<readonly string[]> {
     return listPinnedImages(await this.#options.whenRunning())
   }
@@ -117,7 +120,7 @@ export class EmbeddedImages {
     })
   }
 
-  /** An import, after which its images are on the disk; gives their names. */
+  /** Imports an archive and syncs its images to the disk; returns their names. */
   async #importing(
     target: ImageImportTarget,
     work: () => Promise<readonly string[]>,

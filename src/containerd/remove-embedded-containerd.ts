@@ -20,17 +20,17 @@ export interface RemoveEmbeddedContainerdOptions {
   /** podd's run directory. */
   readonly runDir: string
   readonly clock: Clock
-  /** Instead of what the host's init says. */
+  /** Overrides what the host's init implies. */
   readonly launchMode?: LaunchMode | undefined
 }
 
 /**
- * Ends an embedded containerd and takes away all that it left on the host: containers that still run,
- * shims, mounts, network namespaces, the bridge, firewall rules, cgroups of its containers, and its run
- * directory. Images and the choice of subnet stay. Harmless when nothing runs. Pods that should end with
- * their grace must be ended before.
+ * Ends an embedded containerd and removes everything it left on the host: containers that still run, shims, mounts,
+ * network namespaces, the bridge, firewall rules, cgroups of its containers, and its run directory. Images and the
+ * recorded subnet stay. Does nothing harmful when nothing runs. Pods that should get their grace period must be
+ * terminated before.
  *
- * @throws PoddError naming what could not be removed; what was left can be removed by another call
+ * @throws PoddError naming what could not be removed; another call can remove that
  */
 export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerdOptions): Promise<void> {
   const { clock } = options
@@ -64,14 +64,14 @@ async function removeBridge(places: ContainerdPlaces): Promise<void> {
   await unlessGone(commandOutput(ip, ['link', 'delete', bridgeName]), () => hasLink(bridgeName))
 }
 
-/** /sys shows a link for a moment longer than it can be named. */
+/** /sys shows a link for a moment after it was removed. */
 function hasLink(name: string): boolean {
   return readOr('/proc/net/dev')
     .split('\n')
     .some((line) => line.trimStart().startsWith(`${name}:`))
 }
 
-/** Lets a removal fail whose thing is gone all the same: two may clean up at once. */
+/** Tolerates a failed removal of something that is gone anyway: two processes may clean up at once. */
 async function unlessGone(removal: Promise<unknown>, isThere: () => boolean): Promise<void> {
   try {
     await removal
@@ -80,9 +80,10 @@ async function unlessGone(removal: Promise<unknown>, isThere: () => boolean): Pr
   }
 }
 
-/** Shims that were killed leave their sockets, whose paths stand in their bundles. */
+/** Removes the sockets of killed shims, whose paths are in their bundles. */
 async function removeShimSockets(places: ContainerdPlaces): Promise<void> {
   const tasks = join(places.stateDir, 'io.containerd.runtime.v2.task', 'k8s.io')
+  // Without it no shim has run. A socket that stays costs nothing: the next boot clears /run.
   for (const id of await readdir(tasks).catch(() => [])) {
     const said = ['address', 'bootstrap.json'].map((name) => readOr(join(tasks, id, name))).join('\n')
     for (const [, path] of said.matchAll(/unix:\/\/(\/run\/containerd\/s\/[0-9a-f]+)/g)) {

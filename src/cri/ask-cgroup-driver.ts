@@ -5,10 +5,9 @@ import { isCriError } from './cri-error.ts'
 import type { RuntimeService } from './cri-runtime.ts'
 
 /**
- * Which driver the runtime makes cgroups with, by its own word; undefined where it doesn't say. From containerd 2.0 on
- * there is a call for it, 1.x has it in its verbose status (`containerd.runtimes.<default>.options.SystemdCgroup`).
- * Throws what the calls throw, but for the one that an older runtime lacks: a guess would put containers outside their
- * pods' cgroups.
+ * The runtime's cgroup driver as it reports it; undefined where it doesn't. From containerd 2.0 on there is a call for
+ * it, 1.x has it in its verbose status (`containerd.runtimes.<default>.options.SystemdCgroup`). Throws what the calls
+ * throw, but for the one that an older runtime lacks: a guess would put containers outside their pods' cgroups.
  */
 export async function askCgroupDriver(
   runtime: Pick<RuntimeService, 'runtimeConfig' | 'status'>,
@@ -45,7 +44,7 @@ function parse(text: string | undefined): Json | undefined {
     const value: Json = JSON.parse(text ?? '')
     return value
   } catch {
-    // A runtime that tells something else than JSON does not tell it.
+    // Only JSON holds the field.
     return undefined
   }
 }

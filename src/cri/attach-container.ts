@@ -25,8 +25,8 @@ const upgrade = 'SPDY/3.1'
 const mostStatusBytes = 16 * 1024
 
 /**
- * Attaches to a container at the URL that CRI's Attach has given: over SPDY/3.1, by which alone every version of
- * containerd can be told that standard input has ended. Throws PoddError ATTACH_FAILED.
+ * Attaches to a container at the URL that CRI's Attach has given: over SPDY/3.1, the only protocol in which every
+ * version of containerd learns that standard input has ended. Throws PoddError ATTACH_FAILED.
  */
 export async function attachContainer(
   url: string,
@@ -86,7 +86,7 @@ async function readStatus(stream: SpdyStream): Promise<number> {
     for await (const chunk of stream)
       if (Buffer.isBuffer(chunk) && text.length < mostStatusBytes) text += chunk.toString('utf8')
   } catch (error) {
-    // The runtime resets its streams once it has said how the container ended.
+    // The runtime resets its streams once it has reported how the container ended.
     if (text === '')
       throw new PoddError('ATTACH_FAILED', `the runtime's streams broke: ${errorMessage(error)}`, {
         cause: error,

@@ -7,13 +7,12 @@ import { trace } from '../base/trace.ts'
 import type { WireMethod } from '../base/wire-method.ts'
 
 /**
- * What becomes of a call whose caller stops waiting:
- * - `read`: cancelled, as its answer is not needed; sent again once if the connection broke under it
- * - `work`: cancelled, which stops the work (a pull, an exec)
- * - `change`: left to run its course; one that wasn't sent yet isn't sent
+ * What happens to a call whose caller stops waiting: - `read`: cancelled, as its answer is not needed; sent again once
+ * if the connection broke under it - `work`: cancelled, which stops the work (a pull, an exec) - `change`: left to run
+ * its course; one that wasn't sent yet isn't sent
  *
- * A call that reaches its deadline is cancelled whatever it is: that is how a runtime learns that
- * something it waits for hangs, and rolls back.
+ * A call that reaches its deadline is cancelled whatever it is: that is how a runtime learns that something it waits
+ * for hangs, and rolls back.
  */
 export type CallKind = 'read' | 'work' | 'change'
 
@@ -22,20 +21,20 @@ export interface RpcSpec<Request, Reply> {
   readonly kind: CallKind
   /** Milliseconds until the call is given up; undefined: never. */
   readonly deadlineMs: (request: Request) => number | undefined
-  /** What the reply lacks, or undefined when it is as it must be. */
+  /** What the reply lacks, or undefined when it is complete. */
   readonly check?: (reply: Reply) => string | undefined
   /**
-   * Stands for the reply when the runtime answers that there is no such thing: for calls that are done
-   * when it isn't there. containerd 1.6 and newer ones differ in this.
+   * The reply used when the runtime answers NotFound, for calls that are done when the object doesn't exist. containerd
+   * 1.6 and newer ones differ in this.
    */
   readonly whenAbsent?: Reply
-  /** It is about the runtime itself, not about what runs: no gate holds it back. */
+  /** The call is about the runtime itself: no gate holds it back. */
   readonly isUngated?: boolean
 }
 
-/** Holds the calls of a service back while what the runtime tells cannot be relied on. */
+/** Holds back the calls of a service while the runtime's lists are unreliable. */
 export interface CallGate {
-  /** Whether calls may go out on the connection that there is now. */
+  /** Whether calls may be sent on the current connection. */
   isOpen(): boolean
   /** Resolves once the gate is open. Rejects with why it stays closed, or with the signal's reason. */
   pass(signal: AbortSignal): Promise<void>
@@ -98,8 +97,8 @@ export class RuntimeCaller {
   }
 
   /**
-   * Asks at once and once only, whatever the state of the connection: for finding out what is there.
-   * `path` instead of the method's own asks another service in the same words.
+   * Sends a call at once and only once, whatever the state of the connection, to probe for a service. `path` replaces
+   * the method's own, to ask another service with the same message.
    */
   async ask(method: string, request: object, deadlineMs: number, path?: string): Promise<unknown> {
     const definition = this.#definition(method)
@@ -116,7 +115,7 @@ export class RuntimeCaller {
     }
   }
 
-  /** Whether the runtime has an RPC, as its last answer showed; undefined while none came since it was (re)connected. */
+  /** Whether the runtime has an RPC, by its last answer; undefined before the first one since it was (re)connected. */
   supports(method: string): boolean | undefined {
     return this.#supportedOn === this.#connection.connections ? this.#supported.get(method) : undefined
   }
@@ -141,7 +140,7 @@ export class RuntimeCaller {
     }
   }
 
-  /** Gives the call its deadline, and the caller its way out. */
+  /** Applies the call's deadline and the caller's signal. */
   async #bounded<Request, Reply>(
     method: string,
     definition: MethodDefinition<Request, Reply>,
@@ -197,7 +196,7 @@ export class RuntimeCaller {
     }
   }
 
-  /** The gate opens for one connection: another one may be there by the time it does. */
+  /** Waits for the gate, which opens for one connection: by then there may be another one. */
   async #passGate(cancel: AbortSignal): Promise<void> {
     while (this.#gate?.isOpen() === false) {
       await this.#gate.pass(cancel)

@@ -1,9 +1,8 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 
 /**
- * What a reply must carry before podd believes it, as the kubelet has it
- * (`cri-client/pkg/remote_runtime.go`, `remote_image.go` and `utils.go`, Kubernetes 1.36). Each check
- * says what is missing, or gives undefined.
+ * What a reply must have to be accepted, as the kubelet has it (`cri-client/pkg/remote_runtime.go`, `remote_image.go`
+ * and `utils.go`, Kubernetes 1.36). Each check says what is missing, or gives undefined.
  */
 type Lack = string | undefined
 
@@ -19,7 +18,7 @@ export function checkVersion(reply: cri.VersionResponse): Lack {
   return missing({ version, runtimeName, runtimeVersion, runtimeApiVersion })
 }
 
-/** Both conditions must be there; whether they are true is not the client's to judge. */
+/** Both conditions must be present; they may be false. */
 export function checkStatus(reply: cri.StatusResponse): Lack {
   const types = new Set(reply.status?.conditions.map((condition) => condition.type))
   const absent = ['RuntimeReady', 'NetworkReady'].filter((type) => !types.has(type))
@@ -57,7 +56,7 @@ export function checkContainerStatus({ status }: cri.ContainerStatusResponse): L
   return missing({ id, 'metadata.name': metadata?.name, createdAt, 'image.image': image?.image, imageRef })
 }
 
-/** No image at all says that it isn't there; one without id or size says nothing. */
+/** No image means that it doesn't exist; one without id or size is invalid. */
 export function checkImageStatus({ image }: cri.ImageStatusResponse): Lack {
   return image === null ? undefined : missing({ 'image.id': image.id, 'image.size': image.size })
 }

@@ -3,17 +3,12 @@ import { Status as status } from '../streams/grpc-status.ts'
 import type { GrpcStatus } from '../streams/grpc-status.ts'
 
 /**
- * What podd tells apart about a failed call to the runtime:
- * - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
- * - RUNTIME_EXISTS: it exists already
- * - RUNTIME_INVALID: the runtime refuses what was asked
- * - RUNTIME_UNAVAILABLE: no connection to the runtime, it broke during the call, or the gate is closed (CallGate)
- * - RUNTIME_TIMEOUT: no answer within the deadline, or the runtime's own timeout passed
- * - RUNTIME_UNSUPPORTED: this runtime lacks the call
- * - RUNTIME_BAD_REPLY: the answer lacks what it must have
- * - RUNTIME_API_VERSION: the runtime speaks no CRI v1
- * - RUNTIME_ENDPOINT: the endpoint is not a unix socket's
- * - RUNTIME_FAILED: anything else
+ * How podd classifies a failed call to the runtime: - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
+ * - RUNTIME_EXISTS: it exists already - RUNTIME_INVALID: the runtime rejects the request - RUNTIME_UNAVAILABLE: no
+ * connection to the runtime, it broke during the call, or the gate is closed (CallGate) - RUNTIME_TIMEOUT: no answer
+ * within the deadline, or the runtime's own timeout passed - RUNTIME_UNSUPPORTED: this runtime lacks the call -
+ * RUNTIME_BAD_REPLY: the answer lacks what it must have - RUNTIME_API_VERSION: the runtime speaks no CRI v1 -
+ * RUNTIME_ENDPOINT: the endpoint is not a unix socket's - RUNTIME_FAILED: anything else
  */
 export type CriErrorCode =
   | 'RUNTIME_NOT_FOUND'
@@ -63,7 +58,7 @@ const criCodes: ReadonlyMap<number, CriErrorCode> = new Map([
   [status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
 ])
 
-/** What a call ends with that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
+/** The statuses of calls that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
 const lostCodes: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED])
 
 function isGrpcStatus(error: unknown): error is GrpcStatus {
@@ -78,13 +73,13 @@ function isGrpcStatus(error: unknown): error is GrpcStatus {
   )
 }
 
-/** Whatever a gRPC call ended with, as a CriError. This is the only place that knows gRPC's codes. */
+/** The error of a gRPC call as a CriError. This is the only place that knows gRPC's codes. */
 export function criErrorFrom(error: unknown, method: string): CriError {
   if (error instanceof CriError) return error
   if (!isGrpcStatus(error)) {
     return new CriError('RUNTIME_FAILED', `${method}: ${String(error)}`, { cause: error, method })
   }
-  // The runtime itself may say UNAVAILABLE of what a call is about (containerd 1.7 and 2.x do for the stats of a stopped sandbox).
+  // The runtime itself may answer UNAVAILABLE about the object of a call (containerd 1.7 and 2.x do for the stats of a stopped sandbox).
   const lost = lostCodes.has(error.code) && !error.isAnswer
   const code = lost ? 'RUNTIME_UNAVAILABLE' : (criCodes.get(error.code) ?? 'RUNTIME_FAILED')
   const message = error.details === '' ? `${method} failed with gRPC code ${error.code}` : error.details

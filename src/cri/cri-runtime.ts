@@ -1,14 +1,14 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 
-/** How one call may be bounded. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Ends the waiting with the signal's reason. A call that changes something still runs its course in the runtime. */
+  /** Ends the waiting with the signal's reason. A call that changes something still completes in the runtime. */
   readonly signal?: AbortSignal | undefined
-  /** Instead of the RPC's own deadline. */
+  /** Overrides the RPC's own deadline. */
   readonly deadlineMs?: number | undefined
-  /** The runtime is connected and gets the call now; once more if it is sent again. */
+  /** Called when the call is sent to the connected runtime; again if it is resent. */
   readonly onSent?: (() => void) | undefined
-  /** It is sent although the gate is closed (see CallGate in call-runtime.ts). */
+  /** Sends the call although the gate is closed (see CallGate in call-runtime.ts). */
   readonly isUngated?: boolean | undefined
 }
 

@@ -29,7 +29,7 @@ type Decode = (bytes: Uint8Array) => object
 export interface LoadedProto {
   /** The methods of a service by their proto name (`RunPodSandbox`). Throws PoddError INTERNAL if there is no such service. */
   service(name: string): ServiceDefinition
-  /** Decodes one message type. What it gives throws PoddError INTERNAL if there is no such message. */
+  /** Decodes one message type. The decoder throws PoddError INTERNAL if there is no such message. */
   decoder(name: string): Decode
 }
 

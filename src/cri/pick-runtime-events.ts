@@ -7,8 +7,8 @@ export interface EventsCandidate extends RuntimeEvents {
 }
 
 /**
- * The first of the candidates that the runtime serves, best first; undefined when it has none of them, and
- * is to be polled. Rejects where the runtime can't be asked.
+ * The first of the candidates that the runtime serves, best first; undefined when it has none of them, and has to be
+ * polled. Rejects where the runtime can't be asked.
  */
 export async function pickRuntimeEvents<Candidate extends EventsCandidate>(
   candidates: readonly Candidate[],

@@ -14,8 +14,8 @@ import type { RuntimeService } from './cri-runtime.ts'
 export const callDeadlineMs = 120_000
 
 /**
- * How much longer than its own timeout an ExecSync may take. The runtime ends it; but containerd 1.6
- * goes on for as long as any process holds the command's output.
+ * How much longer than its own timeout an ExecSync may take. The runtime ends it, but containerd 1.6 waits for as long
+ * as any process holds the command's output.
  */
 const execSlackMs = 2000
 
@@ -25,9 +25,9 @@ const unbounded = (): undefined => undefined
 const read = { kind: 'read', deadlineMs: usual } as const
 const unboundedRead = { kind: 'read', deadlineMs: unbounded } as const
 const change = { kind: 'change', deadlineMs: usual } as const
-/** About the runtime itself. */
+/** A call about the runtime itself. */
 const ofRuntime = { isUngated: true } as const
-/** Ends something: done as well when it isn't there. */
+/** A call that ends something: it succeeds where that doesn't exist. */
 const end = { ...change, whenAbsent: {} } as const
 
 /** RuntimeService: what each RPC is bounded by and what its reply must carry. */
@@ -62,7 +62,7 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
     updateContainerResources: rpc('UpdateContainerResources', change),
     reopenContainerLog: rpc('ReopenContainerLog', change),
 
-    // As long as the caller grants it, and never less than usual.
+    // The caller's timeout, and never less than the usual deadline.
     checkpointContainer: rpc('CheckpointContainer', {
       kind: 'change',
       deadlineMs: ({ timeout = 0 }) => Math.max(timeout * 1000, callDeadlineMs),

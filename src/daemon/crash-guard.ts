@@ -15,15 +15,15 @@ export interface CrashGuardOptions {
   readonly logger: Logger
   /** Replaces the process by a new one of the same program and arguments; throws where it can't. */
   readonly replaceProcess: (memoryRestarts: number) => void
-  /** A restart is put off by so many milliseconds: whoever waits for a sign of life gets one. */
+  /** Called when a restart is delayed by this many milliseconds, to extend the watchdog. */
   readonly onDelay: (delayMs: number) => void
-  /** What the daemon knows of itself, for the report; may throw. */
+  /** The daemon's state, for the report; may throw. */
   readonly describe: () => Readonly<Record<string, unknown>>
 }
 
 /** How many reports are kept. */
 const mostReports = 10
-/** So many crashes within the window are followed by an immediate start; after more, podd waits. */
+/** After this many crashes within the window podd restarts at once; after more, it waits. */
 const freeCrashes = 3
 const windowMs = 600_000
 const waitMs = 60_000
@@ -41,17 +41,17 @@ export class CrashGuard {
   readonly #options: CrashGuardOptions
   #crashed = false
   #isReported = false
-  /** A restart for the memory that podd takes: the how manieth in a row. */
+  /** The number of consecutive restarts for podd's memory. */
   #renewal: number | undefined
   #isStopping = false
-  /** Until it fires, the loops are stopping. */
+  /** Bounds the time in which the loops stop. */
   #patience: Timer | undefined
 
   constructor(options: CrashGuardOptions) {
     this.#options = options
   }
 
-  /** Has failures of Node itself reported, and removes the oldest reports. Never throws. */
+  /** Enables reports of fatal errors in Node, and removes the oldest reports. Never throws. */
   begin(startedAtMs: number): void {
     const { rootDir, logger } = this.#options
     try {
@@ -62,7 +62,10 @@ export class CrashGuard {
     }
   }
 
-  /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called where `mustRestart` says so, in ten seconds at the latest. */
+  /**
+   * Begins to watch: `letGo` is called at the first unhandled error; then the caller has to call `restart` where
+   * `mustRestart` is true, within ten seconds.
+   */
   watch(letGo: (error: unknown) => void): void {
     const onError = (error: unknown, origin: string): void => {
       if (this.crash(error, origin)) letGo(error)
@@ -71,7 +74,10 @@ export class CrashGuard {
     process.on('uncaughtException', onError)
   }
 
-  /** Records an error after which podd's state is unknown: `restart` is to be called as above. False where it has crashed already. */
+  /**
+   * Records an error after which podd's state is unknown: the caller has to call `restart` as above. Returns false
+   * where podd has crashed already.
+   */
   crash(error: unknown, origin: string): boolean {
     const { clock, logger } = this.#options
     logger.error({ err: error, reason: origin }, 'unhandled error, restarting podd')
@@ -83,12 +89,12 @@ export class CrashGuard {
     return true
   }
 
-  /** The daemon was told to stop: it doesn't restart, whatever goes wrong meanwhile. */
+  /** The daemon is stopping on request: it doesn't restart, whatever error occurs meanwhile. */
   noteStop(): void {
     this.#isStopping = true
   }
 
-  /** podd takes too much memory, or must restart for another reason: it restarts without a crash. `letGo` as with `watch`. */
+  /** Restarts without a crash: podd takes too much memory, or has another reason. `letGo` as with `watch`. */
   renew(memoryRestarts: number, letGo: () => void): void {
     if (this.#crashed || this.#renewal !== undefined || this.#isStopping) return
     this.#renewal = memoryRestarts
@@ -104,24 +110,24 @@ export class CrashGuard {
     return this.#crashed
   }
 
-  /** Stopping the loops takes too long. */
+  /** Restarts because stopping the loops takes too long. */
   async #giveUp(): Promise<void> {
     process.exit(this.mustRestart ? await this.restart() : 0)
   }
 
-  /** The reports that are kept, oldest first. */
+  /** The kept reports, oldest first. */
   reports(): readonly CrashReport[] {
     return listCrashReports(this.#options.rootDir)
   }
 
-  /** Replaces the process, at once or after a minute. Gives the exit code where it can't be replaced. */
+  /** Replaces the process, at once or after a minute. Returns the exit code where it can't be replaced. */
   async restart(): Promise<number> {
     this.#patience?.cancel()
     const { clock, logger, replaceProcess, onDelay } = this.#options
     const sinceMs = clock.wallMs() - windowMs
-    // Those of the future date from before the clock was set back.
+    // Reports of the future date from before the clock was set back.
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs && atMs <= clock.wallMs())
-    // Where reports can't be written nothing tells how often it crashes.
+    // Where reports can't be written the number of crashes is unknown.
     if (this.#crashed && (recent.length > freeCrashes || !this.#isReported)) {
       logger.error(
         { count: recent.length, durationMs: waitMs },
@@ -140,13 +146,13 @@ export class CrashGuard {
     return crashedExitCode
   }
 
-  /** All but the newest `most`, beside the one of `atMs`. */
+  /** Removes all but the newest `most`, keeping the one of `atMs`. */
   #removeReports(most: number, atMs?: number): void {
     const others = this.reports().filter((report) => report.atMs !== atMs)
     for (const { path } of others.slice(0, -most)) rmSync(path, { force: true })
   }
 
-  /** Never throws: on a full disk the log alone tells. */
+  /** Writes a report. Never throws: on a full disk there is only the log. */
   #writeReport(error: unknown, origin: string): boolean {
     const { rootDir, clock, logger, describe } = this.#options
     const directory = crashDirectory(rootDir)
@@ -174,7 +180,7 @@ export class CrashGuard {
   }
 }
 
-/** The error and what caused it, outermost first. */
+/** The error and its causes, outermost first. */
 function causesOf(
   error: unknown,
   most = 5,
@@ -189,14 +195,14 @@ function causesOf(
   ]
 }
 
-/** So much of a text stands in a report: a page is read, and a message may hold a whole manifest. */
+/** The longest text in a report: a message may contain a whole manifest. */
 const mostCharacters = 1500
 
 function shorten(text: string): string {
   return text.length <= mostCharacters ? text : `${text.slice(0, mostCharacters)}…`
 }
 
-/** What is told where even that fails: podd's state is unknown. */
+/** The text used where formatting fails: podd's state is unknown. */
 function attempt(describe: () => Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   try {
     return describe()

@@ -23,10 +23,10 @@ import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
 import { createSourceControl } from './show-source.ts'
 
-/** Where no host is drained there is nothing to end. */
+/** Used where the host is never drained. */
 const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
 
-/** What the API shows of the daemon's parts. */
+/** The API's readers, over the daemon's parts. */
 export function createReaders(
   config: PoddConfig,
   { hostName, runtime, pods, shown, archives }: PodAssembly,
@@ -42,7 +42,7 @@ export function createReaders(
     /** By the wall clock as it is set now. */
     readonly startedAtMs: () => number
     readonly crashes: () => readonly CrashReport[]
-    /** Undefined where there is none. */
+    /** Undefined without a status page. */
     readonly page: PageReader | undefined
   },
 ): ApiReaders {
@@ -130,7 +130,7 @@ export function createReaders(
   }
 }
 
-/** Where manifests go: the first directory. */
+/** The directory for new manifests: the first one configured. */
 function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig): {
   readonly manifestDirectory?: string
 } {
@@ -139,7 +139,7 @@ function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig): {
   return directory === undefined ? {} : { manifestDirectory: directory }
 }
 
-/** What was written over the API is named once there is something. */
+/** The source of objects written over the API, once there are any. */
 function writtenSource(
   snapshots: readonly SourceSnapshot[],
 ): readonly Pick<NamedSource, 'name' | 'location'>[] {
@@ -191,7 +191,7 @@ function showJob({
   }
 }
 
-/** The reports on a pod's probes as the API tells them. */
+/** The reports on a pod's probes in the API's form. */
 function toProbeReports(reports: readonly ProbeReport[]): readonly ProbeReportObject[] {
   return reports.map(({ container, probe, result, counts, lastFailure }) => ({
     container,

@@ -12,7 +12,7 @@ export function createApiObjects({ rootDir, persistSecrets }: PoddConfig, logger
   return new ApiObjects({ directory: `${rootDir}/api`, persistSecrets, logger })
 }
 
-/** How a pod is shown: one that was written over the API as it was written. */
+/** Presents pods: one that was written over the API is shown as it was written. */
 export function presentPod(objects: ApiObjects): (object: PodObject) => PodObject {
   return (object) => {
     if (object.metadata.annotations?.['podd.dev/source'] !== 'api') return object
@@ -21,7 +21,7 @@ export function presentPod(objects: ApiObjects): (object: PodObject) => PodObjec
   }
 }
 
-/** What the API writes by; follows the pods from now on. */
+/** Creates the writer of the API, which follows the pods from now on. */
 export function createWriting(
   objects: ApiObjects,
   { pods, shown, hostName }: PodAssembly,

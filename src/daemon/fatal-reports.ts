@@ -2,8 +2,9 @@ import { mkdirSync } from 'node:fs'
 import { crashDirectory } from '../store/crash-reports.ts'
 
 /**
- * Has Node itself leave a crash report where no code of podd's runs any more: V8 is out of memory, or fails. Without the
- * environment, which may hold secrets, and without host names, for which it would ask DNS. Throws the system's error.
+ * Has Node itself write a crash report for failures after which no code of podd's runs: V8 is out of memory, or fails.
+ * Without the environment, which may hold secrets, and without host names, for which it would ask DNS. Throws the
+ * system's error.
  */
 export function keepFatalReports(rootDir: string, startedAtMs: number): void {
   const directory = crashDirectory(rootDir)

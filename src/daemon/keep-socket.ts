@@ -5,14 +5,14 @@ import type { NodeJob } from '../control/jobs/node-jobs.ts'
 import { watchNames } from '../host/watch-names.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 
-/** What no event tells: another file system was mounted over the directory. */
+/** Covers changes without an event: another file system was mounted over the directory. */
 const periodMs = 60_000
 
 const deadlineMs = 30_000
 
 export interface KeepSocketOptions {
   readonly path: string
-  /** Listens at the path again where its file is gone or another one; resolves with whether it was. */
+  /** Listens at the path again where its file is gone or was replaced; resolves with whether it was. */
   readonly renew: () => Promise<boolean>
   /** Runs the job as soon as possible. */
   readonly wake: () => void
@@ -25,14 +25,14 @@ export interface KeepSocketOptions {
 export const keepSocketName = 'keep-socket'
 
 /**
- * Makes the API's socket again where somebody removed it or put another file in its place, as soon as the directory's watch
- * tells. Its directory is made again too.
+ * Recreates the API's socket where it was removed or replaced, as soon as the directory's watch reports it. Its
+ * directory is recreated too.
  */
 export function keepSocketJob({ path, renew, wake, events, logger, signal }: KeepSocketOptions): NodeJob {
   const directory = dirname(path)
   let watching: AbortController | undefined
 
-  /** Watches the directory that is there now: the one of before may have been removed. */
+  /** Watches the current directory: the earlier one may have been removed. */
   function follow(): void {
     watching?.abort()
     watching = new AbortController()

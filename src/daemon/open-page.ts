@@ -5,14 +5,14 @@ import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { UsageSource } from '../control/serving/usage-history.ts'
 import type { PageReader } from '../server/requests/readers.ts'
 
-/** Begins to measure what the status page shows of the last hour. Nothing of it is loaded where there is no page. */
+/** Begins to measure the usage that the status page shows. Its code is loaded only where there is a page. */
 export async function openPage(
   { pods }: Pick<PodAssembly, 'pods'>,
   source: UsageSource,
 ): Promise<PageReader> {
   const { UsageHistory } = await import('../control/serving/usage-history.ts')
   const history = new UsageHistory({
-    // That the runtime is away is told elsewhere; the charts have a gap.
+    // The unavailable runtime is reported elsewhere; the charts have a gap.
     usage: (signal) =>
       source.usage(signal).catch((error: unknown) => {
         if (errorCode(error) === 'RUNTIME_UNAVAILABLE') return []
@@ -24,7 +24,7 @@ export async function openPage(
   return { directory: pageDirectory(), usage: () => history.reply() }
 }
 
-/** Beside the bundled main.js, or where a checkout is built. */
+/** The page's directory: beside the bundled main.js, or in the build of a checkout. */
 function pageDirectory(): string {
   const bundled = fileURLToPath(new URL('page', import.meta.url))
   return existsSync(bundled) ? bundled : fileURLToPath(new URL('../../dist/page', import.meta.url))

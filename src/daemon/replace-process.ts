@@ -3,7 +3,7 @@ import { PoddError } from '../base/errors.ts'
 /** How many restarts for its memory led to this podd, one after the other. */
 const restartsVariable = 'PODD_MEMORY_RESTARTS'
 
-/** Takes what an earlier podd in this process left for this one. */
+/** Reads and removes what an earlier podd in this process left in the environment. */
 export function takeRestarts(env: Record<string, string | undefined>): number {
   const count = Number(env[restartsVariable] ?? 0)
   delete env[restartsVariable]
@@ -11,14 +11,14 @@ export function takeRestarts(env: Record<string, string | undefined>): number {
 }
 
 export interface Replacement {
-  /** Beside the environment of this process. */
+  /** Added to the environment of this process. */
   readonly environment: Readonly<Record<string, string>>
   readonly restarts: number
 }
 
 /**
- * Restarts the same program in this process; the pid stays the same, so that whoever supervises the daemon sees no end.
- * Returns only by throwing: PoddError INTERNAL, or the system's error.
+ * Restarts the same program in this process; the pid stays the same, so that a supervisor notices no exit. Returns only
+ * by throwing: PoddError INTERNAL, or the system's error.
  */
 export function replaceProcess({ environment, restarts }: Replacement): void {
   if (process.execve === undefined) throw new PoddError('INTERNAL', 'this Node.js cannot replace its process')

@@ -27,10 +27,10 @@ export function createSourceControl(
   }
 }
 
-/** As many as podd tells of one text. */
+/** The most problems that are shown of one text. */
 const mostProblems = 100
 
-/** A source as the API shows it: what is followed of it, what it gave last, and how it is read. */
+/** A source as the API shows it: its followed snapshot, its newest one, and how it is read. */
 export function showSource(
   { name, location }: Pick<NamedSource, 'name' | 'location'>,
   followed: SourceSnapshot | undefined,

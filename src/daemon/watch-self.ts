@@ -10,7 +10,7 @@ import type { ServiceManager } from '../host/service-manager.ts'
 
 export interface SelfWatchOptions {
   readonly assembly: Pick<PodAssembly, 'pods' | 'events'>
-  /** Undefined where none waits for word of podd. */
+  /** Undefined without a service manager. */
   readonly manager: ServiceManager | undefined
   readonly memoryLimitBytes: number
   /** How many restarts for its memory led to this podd, one after the other. */
@@ -48,7 +48,7 @@ export function watchSelf(options: SelfWatchOptions): NodeJob {
   })
 }
 
-/** None where V8 was not told to let podd collect garbage. */
+/** None where V8 runs without `--expose-gc`. */
 export function memoryJobs(clock: Clock): readonly NodeJob[] {
   const collect = globalThis.gc
   if (collect === undefined) return []
@@ -56,7 +56,7 @@ export function memoryJobs(clock: Clock): readonly NodeJob[] {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000
   }
-  // The last resort compacts, and drops what was compiled for the work that is over.
+  // `last-resort` compacts the heap, and drops compiled code that is no longer used.
   return [
     collectMemoryJob({
       cpuMs,
@@ -75,7 +75,7 @@ export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   return `STATUS=${`${running}${draining}${problem}`.replaceAll('\n', ' ')}`
 }
 
-/** What a crash report tells of podd beside the error. */
+/** podd's state in a crash report. */
 export function describeSelf(pods: PodAssembly['pods']): Readonly<Record<string, unknown>> {
   const { runtimeProblem, healthFacts, node } = pods
   return {
@@ -88,7 +88,7 @@ export function describeSelf(pods: PodAssembly['pods']): Readonly<Record<string,
   }
 }
 
-/** Tells the service manager something, where there is one. Never throws: podd runs whether it is heard or not. */
+/** Notifies the service manager, where there is one. Never throws: podd runs without it too. */
 export async function tellManager(
   manager: ServiceManager | undefined,
   logger: Logger,

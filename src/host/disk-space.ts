@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { nearestExisting } from './host-probe.ts'
 
-/** How much the disk that a path lies on can hold, and how much more a process that isn't root may write. */
+/** The capacity of a path's file system, and the bytes still available to processes other than root's. */
 export async function readDiskSpace(
   path: string,
 ): Promise<{ readonly capacityBytes: number; readonly availableBytes: number }> {
@@ -10,7 +10,7 @@ export async function readDiskSpace(
   return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize }
 }
 
-/** The size of the disk that a path lies on, or will; undefined where that can't be told. */
+/** The capacity of the file system of a path, which may not exist yet; undefined where unknown. */
 export function diskBytes(path: string): number | undefined {
   try {
     const { blocks, bsize } = statfsSync(nearestExisting(path))

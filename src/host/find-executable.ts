@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 
-/** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin directories. */
+/** Directories searched after PATH: a daemon's PATH often lacks the sbin directories. */
 const systemDirectories: readonly string[] = [
   '/usr/local/sbin',
   '/usr/local/bin',
@@ -31,7 +31,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK)
     return statSync(path).isFile()
   } catch {
-    // Nothing there, or it may not be run.
+    // It doesn't exist, or isn't executable.
     return false
   }
 }

@@ -9,23 +9,23 @@ import type { CommandResult } from './run-command.ts'
 /** Space on the filesystem that holds a path. */
 export interface DiskSpace {
   readonly totalBytes: number
-  /** What processes without special rights may still use. */
+  /** The space available to unprivileged processes. */
   readonly freeBytes: number
   readonly totalInodes: number
   readonly freeInodes: number
   readonly readOnly: boolean
 }
 
-/** The few ways in which podd looks at a host to judge it. Nothing here changes anything. */
+/** The read-only operations by which podd examines a host. */
 export interface HostProbe {
-  /** Undefined for a file that isn't there or can't be read. */
+  /** Undefined for a file that doesn't exist or can't be read. */
   readonly readText: (path: string) => string | undefined
   readonly readBytes: (path: string) => Buffer | undefined
   readonly exists: (path: string) => boolean
   readonly find: (program: string) => string | undefined
   /** Undefined for a program that can't be started. */
   readonly run: (path: string, args: readonly string[]) => Promise<CommandResult | undefined>
-  /** Of the path, or of the directory above it that exists. */
+  /** Of the path, or of its nearest existing parent. */
   readonly diskSpace: (path: string) => Promise<DiskSpace | undefined>
 }
 
@@ -35,6 +35,7 @@ export const systemHostProbe: HostProbe = {
   readBytes,
   exists: existsSync,
   find: (program) => findExecutable(program),
+  // A program that can't be run gives no fact; doctor looks for missing programs by name.
   run: (path, args) => runCommand(path, args, { timeoutMs: 10_000 }).catch(() => undefined),
   async diskSpace(path) {
     const existing = nearestExisting(path)
@@ -58,12 +59,12 @@ function readBytes(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
-    // The check that asks says what the lack of it means.
+    // The calling check reports what its absence means.
     return undefined
   }
 }
 
-/** The deepest directory on the way to a path that is there. */
+/** The deepest existing parent of a path. */
 export function nearestExisting(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestExisting(dirname(path))
 }

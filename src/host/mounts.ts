@@ -7,13 +7,13 @@ import { commandOutput, runCommand } from './run-command.ts'
 /** One line of /proc/self/mountinfo (proc(5)). */
 export interface MountEntry {
   readonly mountPoint: string
-  /** What of the filesystem is mounted: `/` for all of it. */
+  /** The mounted part of the file system: `/` for all of it. */
   readonly root: string
   readonly fsType: string
   readonly superOptions: readonly string[]
 }
 
-/** Reads a mountinfo text; lines that aren't of its form are left out. */
+/** Parses a mountinfo text; malformed lines are skipped. */
 export function parseMountInfo(text: string): readonly MountEntry[] {
   return text.split('\n').flatMap((line) => {
     const [mount, filesystem] = line.split(' - ', 2)
@@ -42,7 +42,7 @@ export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly Mou
   return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
 }
 
-/** Where the file system is mounted that a path lies on: the longest mount point above it. Symlinks aren't followed. */
+/** The mount point of a path's file system: the longest one above it. Symlinks aren't followed. */
 export function mountPointOf(path: string, mounts: readonly MountEntry[]): string {
   const above = mounts
     .map(({ mountPoint }) => mountPoint)
@@ -60,8 +60,8 @@ export function mountsBelow(directory: string, mounts: readonly MountEntry[]): r
 }
 
 /**
- * Mounts an empty tmpfs that anybody may write to, each to his own files (mode 1777, the kernel's default), and that the
- * kernel never swaps out to disk where it can hold to that (`pkg/volume/emptydir/empty_dir.go` setupTmpfs, 1.36).
+ * Mounts an empty tmpfs that is writable for all, with sticky bit (mode 1777, the kernel's default), and is never
+ * swapped out where the kernel supports that (`pkg/volume/emptydir/empty_dir.go` setupTmpfs, 1.36).
  * @param sizeBytes its limit; undefined for the kernel's default, half of the memory
  * @param kernel its release; as uname(2) gives it
  * @throws HostCommandError
@@ -86,7 +86,7 @@ export function hasNoSwap(kernel: string): boolean {
   return Number(major) * 1000 + Number(minor) >= 6003
 }
 
-/** Whether something is mounted on exactly this directory or file; not where nothing is. */
+/** Whether something is mounted on exactly this directory or file; false where it doesn't exist. */
 export async function isMounted(path: string): Promise<boolean> {
   try {
     // Mount tables know real paths only.
@@ -99,8 +99,8 @@ export async function isMounted(path: string): Promise<boolean> {
 }
 
 /**
- * Shows at `target`, a directory or file that is there, what lies at `source`. Neither path is resolved by the
- * program, so that a source below /proc/PID/fd is the very thing that process has open.
+ * Bind-mounts `source` on `target`, an existing directory or file. The program resolves neither path, so that a source
+ * below /proc/PID/fd is exactly the file that process has open.
  * @throws HostCommandError
  */
 export async function bindMount(source: string, target: string): Promise<void> {
@@ -108,8 +108,7 @@ export async function bindMount(source: string, target: string): Promise<void> {
 }
 
 /**
- * Unmounts what is mounted there; where a process still uses it, it goes from sight at once and for good when
- * that process ends.
+ * Unmounts lazily: a mount in use disappears at once, and is released when its last user ends.
  * @throws HostCommandError
  */
 export async function unmount(path: string): Promise<void> {

@@ -8,9 +8,9 @@ export interface HostProcess {
   readonly parentPid: number
   /** Clock ticks from boot to its start: with the pid, it names one process for as long as the machine is up. */
   readonly startTicks: number
-  /** Gone but not yet reaped. */
+  /** A zombie: ended but not yet reaped. */
   readonly zombie: boolean
-  /** Of a command line of more than 64 KiB, no more than that. */
+  /** At most 64 KiB of the command line. */
   readonly argv: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export function readProcess(pid: number, procDirectory = '/proc'): HostProcess |
   }
 }
 
-/** The processor time that a process has taken, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
+/** The CPU time of a process, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
 export function readProcessorTicks(pid: number, procDirectory = '/proc'): number | undefined {
   try {
     const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
@@ -58,7 +58,7 @@ export function readProcessorTicks(pid: number, procDirectory = '/proc'): number
   }
 }
 
-/** What a process has read from disks so far, in bytes (`proc_pid_io(5)`); undefined where that can't be read. */
+/** The bytes that a process has read from disks (`proc_pid_io(5)`); undefined where that can't be read. */
 export function readDiskBytes(pid: number, procDirectory = '/proc'): number | undefined {
   try {
     const bytes = /^read_bytes: (\d+)$/mu.exec(readFileSync(`${procDirectory}/${pid}/io`, 'utf8'))?.[1]
@@ -69,12 +69,13 @@ export function readDiskBytes(pid: number, procDirectory = '/proc'): number | un
   }
 }
 
-/** How long ago a process was started, in milliseconds; 0 where that can't be known. */
+/** The age of a process in milliseconds; 0 where unknown. */
 export function processAgeMs({ startTicks }: HostProcess, procDirectory = '/proc'): number {
   try {
     const [upSeconds = ''] = readFileSync(`${procDirectory}/uptime`, 'utf8').split(' ')
     return Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
   } catch {
+    // A process of unknown age counts as new: it gets the whole time that one may take to start.
     return 0
   }
 }
@@ -94,7 +95,7 @@ export function readUmask(pid: number, procDirectory = '/proc'): number | undefi
   }
 }
 
-/** One for all, as nothing happens in between: one each, for hundreds of processes, is memory that V8 gives back late. */
+/** Shared, as the reads are synchronous: a buffer for each of hundreds of processes is memory that V8 releases late. */
 let argvBytes: Buffer | undefined
 
 function readStart(path: string): string {
@@ -136,7 +137,7 @@ export function isAlive(process: HostProcess): boolean {
   return now !== undefined && now.startTicks === process.startTicks && !now.zombie
 }
 
-/** Sends a signal to exactly this process; one that has ended meanwhile is fine. */
+/** Sends a signal to exactly this process; does nothing where it has ended. */
 export function signalProcess(target: HostProcess, signal: NodeJS.Signals): void {
   if (!isAlive(target)) return
   try {

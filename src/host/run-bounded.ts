@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { Clock } from '../base/clock.ts'
 import { HostCommandError } from './run-command.ts'
 
-/** What a program may take, and what it is given. */
+/** The bounds and input of a program. */
 export interface BoundedCommand {
   readonly path: string
   readonly args: readonly string[]
@@ -10,11 +10,11 @@ export interface BoundedCommand {
   /** Written to its standard input. */
   readonly input: string
   readonly timeoutMs: number
-  /** Of its standard output. */
+  /** The most bytes of its standard output. */
   readonly maxOutputBytes: number
 }
 
-/** What a program that ended well has written; of its standard error, the first 4096 bytes. */
+/** The output of a program that succeeded; of its standard error, the first 4096 bytes. */
 export interface BoundedOutput {
   readonly stdout: string
   readonly stderr: string
@@ -34,8 +34,8 @@ export class BoundedCommandError extends HostCommandError {
 const maxErrorBytes = 4096
 
 /**
- * Runs a program that isn't podd's, without a shell, in a process group of its own. Past one of its bounds the whole
- * group gets SIGKILL, and nothing that still holds its output is waited for. Throws BoundedCommandError.
+ * Runs a third-party program, without a shell, in a process group of its own. When it exceeds a bound the whole group
+ * gets SIGKILL, without waiting for processes that still hold its output. Throws BoundedCommandError.
  */
 export function runBounded(command: BoundedCommand, clock: Clock): Promise<BoundedOutput> {
   const { path, args, input, timeoutMs, maxOutputBytes } = command

@@ -12,13 +12,13 @@ export interface CommandResult {
 }
 
 export interface CommandOptions {
-  /** The program gets SIGKILL after this; 30 000 ms where nothing is said. */
+  /** The program gets SIGKILL after this; by default 30 000 ms. */
   readonly timeoutMs?: number
   /** Instead of podd's own environment. */
   readonly env?: Readonly<Record<string, string>>
   /** Written to its standard input. */
   readonly input?: string | Uint8Array
-  /** The same, as it comes. An error of this stream rejects the call, and the program sees an early end. */
+  /** The same, as a stream. An error of the stream rejects the call, and the program sees an early end. */
   readonly inputFrom?: Readable | undefined
   /** Kills the program, and rejects the call. */
   readonly signal?: AbortSignal | undefined
@@ -48,7 +48,7 @@ export function runCommand(
     const stdout: Buffer[] = []
     const stderr: Buffer[] = []
     let inputError: unknown
-    // Where no more files can be opened, there are no streams: this comes before they are touched.
+    // Without free file descriptors there are no streams: handle the error before using them.
     child.on('error', (error) => reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)))
     child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
     child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
@@ -67,8 +67,8 @@ export function runCommand(
 }
 
 /**
- * Runs a host program and gives its standard output as it comes; it runs no faster than that is read. A non-zero exit is
- * a HostCommandError at the end. Who stops reading, or aborts the signal, kills it.
+ * Runs a host program and streams its standard output, with backpressure. A non-zero exit is a HostCommandError at the
+ * end. Ending the iteration, or aborting the signal, kills it.
  */
 export async function* commandChunks(
   path: string,
@@ -84,6 +84,7 @@ export async function* commandChunks(
     )
     child.once('close', (exitCode) => resolve(exitCode))
   })
+  // Awaited only once all output was read.
   ended.catch(() => undefined)
   try {
     for await (const chunk of child.stdout) if (Buffer.isBuffer(chunk)) yield chunk
@@ -94,7 +95,7 @@ export async function* commandChunks(
   }
 }
 
-/** Runs a host program and gives its standard output; a non-zero exit is a HostCommandError. */
+/** Runs a host program and returns its standard output; a non-zero exit is a HostCommandError. */
 export async function commandOutput(
   path: string,
   args: readonly string[],

@@ -2,13 +2,13 @@ import { HostCommandError, runCommand } from './run-command.ts'
 
 /** systemd, where it runs podd as a service of `Type=notify` (`sd_notify(3)`, `sd_watchdog_enabled(3)`). */
 export interface ServiceManager {
-  /** Within this time it wants a sign of life; undefined where it wants none. */
+  /** The watchdog's timeout; undefined without a watchdog. */
   readonly watchdogMs: number | undefined
-  /** What a process that replaces this one has to find in its environment. */
+  /** The environment that a process replacing this one needs. */
   readonly environment: Readonly<Record<string, string>>
   /**
-   * Tells it something, as `READY=1` or `STATUS=…`. Node has no datagram sockets of the local kind, so each call is a
-   * process, `systemd-notify`, which ends when systemd has taken it. Throws HostCommandError.
+   * Sends a notification, such as `READY=1` or `STATUS=…`. Node has no unix datagram sockets, so each call runs
+   * `systemd-notify`, which ends when systemd has received it. Throws HostCommandError.
    */
   notify(...assignments: readonly string[]): Promise<void>
 }
@@ -16,15 +16,18 @@ export interface ServiceManager {
 type Environment = Record<string, string | undefined>
 
 const names = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const
-/** Beyond the five seconds that systemd-notify waits by itself: how long a slow board may take to start it. */
+/** More than the five seconds that systemd-notify itself waits, as a slow board may take long to start it. */
 const notifyMs = 25_000
 
-/** Has systemd wait for a start or an end for so long from now, at least (`sd_notify(3)`). */
+/** Extends the timeout of a start or stop to at least this long from now (`sd_notify(3)`). */
 export function extendTimeout(ms: number): string {
   return `EXTEND_TIMEOUT_USEC=${Math.ceil(ms * 1000)}`
 }
 
-/** Undefined where no service manager waits for word of this process. What it set goes from `env`: no child of podd is the service. */
+/**
+ * Undefined where no service manager supervises this process. Removes its variables from `env`, so that no child of
+ * podd inherits them.
+ */
 export function takeServiceManager(env: Environment, pid: number): ServiceManager | undefined {
   const environment: Record<string, string> = {}
   for (const name of names) {

@@ -3,8 +3,8 @@ import { basename, dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 
 /**
- * Calls back when a file of one of these paths may have been replaced, made or removed, until the signal is aborted. A
- * hint: what is there has to be looked up. A directory that can't be watched gives none.
+ * Calls back when a file of one of these paths may have been replaced, made or removed, until the signal is aborted. It
+ * is only a hint: the caller has to look. There are none for a directory that can't be watched.
  */
 export function watchNames(paths: readonly string[], onHint: () => void, signal: AbortSignal): void {
   for (const path of paths) {

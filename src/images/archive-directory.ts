@@ -2,14 +2,14 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode, errorMessage } from '../base/errors.ts'
 
-/** A file in the directory of image archives, as it looks from outside. */
+/** A file in the directory of image archives, without its content. */
 export interface ArchiveLook {
   readonly name: string
   readonly sizeBytes: number
   readonly modifiedAtMs: number
-  /** Differs when the file was replaced, written or touched. */
+  /** Changes when the file is replaced, written or touched. */
   readonly fingerprint: string
-  /** Why it can be no archive and no list, where that shows from outside. */
+  /** Why it can be neither an archive nor a list, where that is known without reading it. */
   readonly refusal?: string
 }
 
@@ -24,13 +24,14 @@ export interface ArchiveDirectory {
 const archiveName = /\.(?:tar|tar\.gz|tgz|tar\.zst|tzst)$/u
 const listName = /\.txt$/u
 
-/** Whether a name is that of a list of images to pull, and not of an archive. */
+/** Whether a name is that of a list of images rather than an archive. */
 export function isImageList(name: string): boolean {
   return listName.test(name)
 }
 
 /**
- * The files of the directory, links followed; dotfiles and directories are passed over. None where there is no directory. Throws the system's errors where it can't be read.
+ * The files of the directory, links followed; dotfiles and directories are skipped. None where there is no directory.
+ * Throws the system's errors where it can't be read.
  */
 export async function listArchives(directory: string): Promise<ArchiveDirectory> {
   const found = await readDirectory(directory).catch((error: unknown) => {

@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 
-/** Bytes in their order, of which a reader takes some and skips others. Both calls throw what the source throws. */
+/** A sequence of bytes, which a reader reads or skips. Both calls throw what the source throws. */
 export interface ByteSource {
   /** The next bytes: `length` of them, fewer only where the source ends. */
   read(length: number): Promise<Buffer>
-  /** Passes over bytes; false where the source ends before so many. */
+  /** Skips bytes; false where the source ends before that. */
   skip(length: number): Promise<boolean>
 }
 

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 
-/** How an archive is compressed; told by its first bytes, whatever its name. */
+/** The compression of an archive, by its first bytes. */
 export type Compression = 'none' | 'gzip' | 'zstd'
 
 /** Throws what the system throws. */
@@ -23,12 +23,12 @@ export async function detectCompression(path: string): Promise<Compression> {
 /** How to read the tar in a compressed archive; undefined for a file that isn't compressed, or can't be read. */
 export async function openCompressed(path: string): Promise<(() => Readable) | undefined> {
   try {
-    // To open a pipe would wait for its writer.
+    // Opening a pipe would wait for a writer.
     if (!(await stat(path)).isFile()) return undefined
     const compression = await detectCompression(path)
     return compression === 'none' ? undefined : () => decompress(path, compression)
   } catch {
-    // The import reports what keeps the archive from being read.
+    // The import reports why the archive can't be read.
     return undefined
   }
 }

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { ByteSource } from './byte-source.ts'
 
-/** A file in a tar archive whose content was asked for. */
+/** A file in a tar archive with its requested content. */
 export interface TarFile {
   readonly path: string
   readonly data: Buffer
 }
 
-/** How a walk through a tar archive ended. */
+/** The result of reading a tar archive. */
 export type TarEnd =
   /** With its end mark. */
   | { readonly kind: 'complete' }
@@ -31,7 +31,7 @@ export async function readTar(
   source: ByteSource,
   options: {
     readonly wants: (path: string) => boolean
-    /** The SHA-256 that a file shall have, in hex; undefined where any will do. */
+    /** The expected SHA-256 of a file, in hex; undefined for any. */
     readonly digestOf: (path: string) => string | undefined
     readonly mostBytes: number
     readonly onFile: (file: TarFile) => void
@@ -146,7 +146,7 @@ function parsePax(data: Buffer): ReadonlyMap<string, string> | undefined {
     const text = data.toString('utf8', space + 1, end)
     const equals = text.indexOf('=')
     if (equals <= 0) return undefined
-    // An empty value leaves what the entry's own header says.
+    // An empty value keeps the value of the entry's own header.
     if (equals < text.length - 1) records.set(text.slice(0, equals), text.slice(equals + 1))
     at = end + 1
   }

@@ -26,8 +26,8 @@ interface PauseProgram {
 }
 
 /**
- * Programs that hold a pod's namespaces open and reap orphans, best first: catatonit's pause mode,
- * and a shell that waits. Both must be static, for they are all that the image holds.
+ * Programs that hold a pod's namespaces open and reap orphaned processes, best first: catatonit's pause mode, and a
+ * waiting shell. Both must be static, since the image has nothing else.
  */
 const pausePrograms: readonly PauseProgram[] = [
   { name: 'catatonit', path: 'pause', entrypoint: ['/pause', '-P'] },
@@ -43,7 +43,7 @@ const pausePrograms: readonly PauseProgram[] = [
   },
 ]
 
-/** Where a pause program of this host is, or undefined; `podd doctor` asks the same question. */
+/** The path of a pause program on this host, or undefined; `podd doctor` uses it too. */
 export async function findPauseProgram(
   find: (name: string) => string | undefined = findExecutable,
 ): Promise<{ readonly hostPath: string; readonly data: Buffer; readonly program: PauseProgram } | undefined> {

@@ -15,27 +15,30 @@ import { measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'
 import { listRemovedPods, markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
 
-/** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
+/**
+ * The most of a log that a termination message may take (`pkg/kubelet/container`,
+ * MaxContainerTerminationMessageLogLines and -Length, 1.36).
+ */
 const mostTailLines = 80
 const mostTailBytes = 2048
-/** How far back they are looked for: records of a single byte of text, some 42 bytes each, give 2048 in less. */
+/** How far back these lines are searched: records of a single byte of text, some 42 bytes each, give 2048 in less. */
 const tailSearchBytes = 256 * 1024
 
 /** In a pod's directory: which podd made it. Its name hides it from log shippers. */
 const ownerFile = '.podd-owner'
 
-/** A container's log is known by these three. */
+/** The key of a container's log. */
 export interface LoggedContainer {
   readonly name: string
   readonly id: ContainerId
   readonly restartCount: number
 }
 
-/** For a podd that keeps the logs of removed pods. */
+/** The settings for keeping the logs of removed pods. */
 export interface RemovedPodLogs {
-  /** How long they are kept; 0 removes them with their pods. */
+  /** The retention; 0 removes them with their pods. */
   readonly keptMs: number
-  /** Tells them from those of another podd that logs to the same place: its root directory. */
+  /** podd's root directory, which distinguishes its pods from another podd's in the same place. */
   readonly owner: string
   readonly clock: Pick<Clock, 'wallMs'>
 }
@@ -45,7 +48,7 @@ export class ContainerLogDirectories {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
   readonly #removed: RemovedPodLogs | undefined
-  /** The pods' directories that are known to be marked. */
+  /** Pod directories that are already marked. */
   readonly #marked = new Set<string>()
 
   constructor(options: {
@@ -62,18 +65,21 @@ export class ContainerLogDirectories {
     return podLogDirectory(this.#podLogsDir, ref)
   }
 
-  /** Makes the directory for a container's logs, and marks the pod's as this podd's; tells whether there was none. */
+  /**
+   * Creates the directory for a container's logs, and marks the pod's directory as this podd's; returns whether it is
+   * new.
+   */
   async prepare(ref: PodRef, container: string): Promise<boolean> {
     await mkdir(this.directory(ref), { recursive: true, mode: 0o755 })
-    // Before the container's: where this fails, the next call still tells the truth.
+    // Before the container's directory: where this fails, the next call still returns true.
     await this.#mark(ref)
     const directory = join(this.directory(ref), container)
     return (await mkdir(directory, { recursive: true, mode: 0o755 })) !== undefined
   }
 
   /**
-   * Marks a pod's directory, unless another podd has. Nothing is synced for it: the pod's record, which is, leads to the logs of
-   * every pod that podd knows of. A mark that a power cut or a full disk left empty is written again.
+   * Marks a pod's directory, unless another podd has. It is not synced: the pod's record, which is, leads to the logs
+   * of every known pod. A mark that a power cut or a full disk left empty is written again.
    */
   async #mark(ref: PodRef): Promise<void> {
     const directory = this.directory(ref)
@@ -83,7 +89,7 @@ export class ContainerLogDirectories {
     this.#marked.add(directory)
   }
 
-  /** All pods' directories here, and whether this podd has made them. */
+  /** All pod directories, and whether they are this podd's. */
   async listMarked(): Promise<
     readonly { readonly path: string; readonly uid: PodUid; readonly isOwn: boolean }[]
   > {
@@ -98,7 +104,7 @@ export class ContainerLogDirectories {
     )
   }
 
-  /** The pods' directories that this podd has made, each with the UID of its pod, but those that it keeps of removed ones. */
+  /** This podd's pod directories with their pods' UIDs, except kept ones of removed pods. */
   async listOwn(): Promise<readonly { readonly path: string; readonly uid: PodUid }[]> {
     if (this.#removed === undefined) return []
     const { owner } = this.#removed
@@ -113,6 +119,7 @@ export class ContainerLogDirectories {
     const found = await Promise.all(
       (await listDirectory(this.#containerLogsDir)).map(async (name) => {
         const path = join(this.#containerLogsDir, name)
+        // It was removed meanwhile, or is no link: then it isn't podd's.
         const target = await readlink(path).catch(() => '')
         if (!target.startsWith(`${this.#podLogsDir}/`)) return []
         const [pod = ''] = target.slice(this.#podLogsDir.length + 1).split('/')
@@ -126,21 +133,21 @@ export class ContainerLogDirectories {
     return found.flat()
   }
 
-  /** The highest restart count of which there is a log; undefined where there is no log. */
+  /** The highest restart count with a log; undefined without one. */
   async newestInstance(ref: PodRef, container: string): Promise<number | undefined> {
     return (await listLogInstances(join(this.directory(ref), container))).at(-1)
   }
 
   /**
-   * Points the container's link to its log; another one of the same name gives way. Marks the pod's directory too: that of
-   * an adopted pod may have no mark.
+   * Points the container's link to its log, replacing another one of the same name. Marks the pod's directory too: that
+   * of an adopted pod may have no mark.
    */
   async link(ref: PodRef, container: LoggedContainer): Promise<void> {
     await this.#link(ref, container)
     try {
       await this.#mark(ref)
     } catch (error) {
-      // Somebody has removed the directory: a container that starts makes it again.
+      // The directory was removed: the next starting container recreates it.
       if (errorCode(error) !== 'ENOENT') throw error
     }
   }
@@ -153,14 +160,14 @@ export class ContainerLogDirectories {
     } catch (error) {
       if (errorCode(error) === 'ENOENT') await mkdir(this.#containerLogsDir, { recursive: true, mode: 0o755 })
       else if (errorCode(error) !== 'EEXIST') throw error
-      // Who follows it isn't disturbed for nothing.
+      // Unchanged links stay, so that followers aren't disturbed.
       else if ((await readlink(path).catch(() => '')) === target) return
       else await unlink(path)
       await symlink(target, path)
     }
   }
 
-  /** Removes the links to logs of this pod but those of these containers. */
+  /** Removes the links to logs of this pod, except those of these containers. */
   async retainLinks(ref: PodRef, containers: readonly LoggedContainer[]): Promise<void> {
     const kept = containers.map(({ name, id }) => containerLogSymlink(this.#containerLogsDir, ref, name, id))
     for (const path of await this.#linksOf(ref)) if (!kept.includes(path)) await rm(path, { force: true })
@@ -187,8 +194,8 @@ export class ContainerLogDirectories {
   }
 
   /**
-   * Removes the links to a pod's logs, and the logs unless those of removed pods are kept. On a disk where nothing can be
-   * noted any more they go at once.
+   * Removes the links to a pod's logs, and the logs unless those of removed pods are kept. They are removed at once on
+   * a disk that can't be written.
    */
   async removeAll(ref: PodRef): Promise<void> {
     this.#marked.delete(this.directory(ref))
@@ -198,13 +205,13 @@ export class ContainerLogDirectories {
       try {
         return await markRemoved(this.directory(ref), owner, clock.wallMs())
       } catch {
-        // There are no logs, or there is no room.
+        // There are no logs, or the disk has no space.
       }
     }
     await rm(this.directory(ref), { recursive: true, force: true })
   }
 
-  /** What the logs of these pods take, and those that are kept of removed ones. */
+  /** The size of these pods' logs, and of kept logs of removed pods. */
   async measure(pods: readonly PodRef[]): Promise<LogSpaceFacts> {
     const directories = new Set(pods.map((ref) => this.directory(ref)))
     const files = await Promise.all([...directories].map((directory) => measurePodLogs(directory)))
@@ -212,7 +219,7 @@ export class ContainerLogDirectories {
       this.#removed === undefined ? [] : await measureRemovedPods(this.#podLogsDir, this.#removed.owner)
     return {
       files: files.flat(),
-      // A pod that is there again under its UID has its logs back.
+      // A pod that exists again under its UID keeps these logs as its own.
       kept: removed.filter(({ directory }) => !directories.has(directory)),
     }
   }
@@ -223,6 +230,7 @@ export class ContainerLogDirectories {
     for (const name of await listDirectory(this.#containerLogsDir)) {
       if (!name.startsWith(prefix)) continue
       const path = join(this.#containerLogsDir, name)
+      // It was removed meanwhile, or is no link: then it isn't podd's.
       const target = await readlink(path).catch(() => '')
       if (target.startsWith(`${this.directory(ref)}/`)) found.push(path)
     }
@@ -230,10 +238,10 @@ export class ContainerLogDirectories {
   }
 }
 
-/** Which podd a mark names; empty where there is none. Throws the system's other errors. */
+/** The podd named by a mark; empty without a mark. Throws the system's other errors. */
 async function readOwner(path: string): Promise<string> {
   try {
-    // XFS gives zeros for what a power cut kept from the disk.
+    // XFS returns zeros for data that a power cut lost.
     return (await readFile(path, 'utf8')).replaceAll('\0', '')
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return ''

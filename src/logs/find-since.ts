@@ -4,19 +4,19 @@ import { RecordAge, parseLogRecord } from './log-record.ts'
 
 /** A file up to this size is read from its start. */
 const smallBytes = 16 * 1024 * 1024
-/** Between two looks into a file, at least. */
+/** The least distance between two samples of a file, in bytes. */
 const leastStepBytes = 1024 * 1024
-/** How many looks a file of any size takes. */
+/** The most samples of a file. */
 const mostLooks = 1024
-/** A look reads so much, and then so much, to find a record's beginning. */
+/** The bytes that a sample reads, first and then, to find a record's beginning. */
 const lookBytes = [4 * 1024, 64 * 1024]
 const newline = 0x0a
 
 /**
- * Where to begin reading the first `sizeBytes` bytes of a log for what was written at `sinceMs` or later: at the beginning
- * of a record before which all is older. Looks at no more than 1024 places, evenly apart and at least 1 MiB. It doesn't
- * search by halves, for times don't grow where the clock was set back: only where less was written between
- * two places before that happened does it miss what bears the later times.
+ * The offset from which to read the first `sizeBytes` bytes of a log for records of `sinceMs` or later: the beginning
+ * of a record before which all are older. Samples at most 1024 places, at even distances of at least 1 MiB. It is no
+ * binary search, since times decrease where the clock was set back; it misses later times only where they lie between
+ * two samples.
  */
 export async function findSince(handle: FileHandle, sizeBytes: number, sinceMs: number): Promise<number> {
   if (sizeBytes <= smallBytes) return 0
@@ -31,7 +31,7 @@ export async function findSince(handle: FileHandle, sizeBytes: number, sinceMs: 
   return start
 }
 
-/** Where the first record after `at` begins; undefined where it is new, or isn't found. */
+/** The beginning of the first record after `at`; undefined where it is new, or isn't found. */
 async function findOldRecord(
   handle: FileHandle,
   at: number,

@@ -8,15 +8,15 @@ export interface Tail {
 }
 
 const blockBytes = 64 * 1024
-/** Far more than a record that the runtime writes; of a longer one only the first part is kept. */
+/** Far longer than the runtime's records; of a longer one only the first part is kept. */
 const mostRecordBytes = 1024 * 1024
 const newline = 0x0a
 
 /**
  * Where the last `wanted` lines of the first `endOffset` bytes begin, or the whole file where it has fewer. Reads
- * blocks from the end. Partial records count once, as the line they make; the tail may hold a few lines
- * more than wanted where the two streams' partial records stand interleaved. Never looks before `floorOffset`:
- * where the lines reach further back, the tail begins there, if need be within a line.
+ * blocks from the end. Partial records count once, as the line they make; the tail may hold a few lines more than
+ * wanted where the two streams' partial records stand interleaved. Never reads before `floorOffset`: where the lines
+ * reach further back, the tail begins there, possibly within a line.
  */
 export async function findTail(
   handle: FileHandle,
@@ -57,7 +57,7 @@ function recordStart(text: Buffer, end: number): number {
   return end < 2 ? 0 : text.lastIndexOf(newline, end - 2) + 1
 }
 
-/** Looks at records from the last to the first and says when it has seen enough. */
+/** Visits records from the last to the first, and tells when it has enough. */
 class TailFinder {
   readonly #wanted: number
   #lines = 0
@@ -100,7 +100,7 @@ class TailFinder {
   }
 }
 
-/** What lies behind the file's end is given as zeros. */
+/** Bytes after the file's end are zeros. */
 export async function readFully(handle: FileHandle, buffer: Buffer, position: number): Promise<void> {
   let done = 0
   while (done < buffer.length) {

@@ -10,33 +10,33 @@ import { decodeChunks, readFrom, readPart } from './read-log.ts'
 import type { ReadLogOptions } from './read-log.ts'
 
 export interface InstanceReaderOptions {
-  /** The container's log directory; it may not be there yet. */
+  /** The container's log directory; it may not exist yet. */
   readonly directory: string
   /** The instance to begin with. */
   readonly restartCount: number
   readonly options: ReadLogOptions
-  /** Waits until the runtime has written what it still held for a file that it has turned away from. */
+  /** Waits until the runtime has written pending data of a file that it has switched away from. */
   readonly settle: () => Promise<void>
 }
 
 /** The file of the log that has been read last. */
 interface ReadFile {
-  /** Undefined where it was compressed: nothing more comes in it. */
+  /** Undefined where it was compressed: it gets no more data. */
   readonly handle: FileHandle | undefined
   /** By the name that it had when it was opened. */
   readonly order: string
   offsetBytes: number
 }
 
-/** The handle is the live file's. */
+/** Whether the handle is the live file's. */
 interface NextFile {
   readonly file: LogFileName
   readonly handle: FileHandle | undefined
 }
 
 /**
- * Reads the files of a container's log one after the other, and one instance after the other, each time to the end of what
- * is there. An open file stays open, whatever rotation makes of it.
+ * Reads the files of a container's log one after the other, and one instance after the other, each time to its current
+ * end. An open file stays open across rotation.
  */
 export class InstanceReader {
   readonly #request: InstanceReaderOptions
@@ -51,7 +51,7 @@ export class InstanceReader {
     this.#decoder = new LogDecoder(request.options)
   }
 
-  /** All that has come since the last call. */
+  /** Reads all new data since the last call. */
   async *readOn(): AsyncGenerator<Buffer, void> {
     if (!this.#begun) yield* this.#begin()
     for (;;) {
@@ -132,7 +132,7 @@ export class InstanceReader {
       this.#current = { handle: undefined, order: file.order, offsetBytes: 0 }
       return
     }
-    // Where it has been compressed since, it is found under its new name the next time.
+    // If it was compressed meanwhile, the next call finds it under its new name.
     const found = handle ?? (await openIfThere(path))
     if (found !== undefined) this.#current = { handle: found, order: file.order, offsetBytes: 0 }
   }
@@ -141,7 +141,7 @@ export class InstanceReader {
     const current = this.#current
     if (current?.handle === undefined) return
     const { size } = await current.handle.stat()
-    // A file that has become shorter was emptied in place.
+    // A file that became shorter was truncated in place.
     if (current.offsetBytes > size) current.offsetBytes = 0
     for await (const chunk of readFrom(current.handle, current.offsetBytes)) {
       current.offsetBytes += chunk.length
@@ -150,13 +150,13 @@ export class InstanceReader {
     }
   }
 
-  /** The file that followed the open one, if rotation has renamed that. */
+  /** The file after the open one, if rotation has renamed that. */
   async #successor(): Promise<NextFile | undefined> {
     for (;;) {
       const file = await this.#nextName()
       if (file?.order !== liveOrder) return file && { file, handle: undefined }
       const handle = await openIfThere(join(this.#request.directory, file.name))
-      // Renamed before it was opened, it would be passed over.
+      // A file renamed before it was opened would be skipped.
       const isSame = (await this.#nextName())?.name === file.name
       if (handle !== undefined && isSame) return { file, handle }
       await handle?.close()
@@ -172,7 +172,7 @@ export class InstanceReader {
     const next = files.find((file) => (order === liveOrder ? file.order === order : file.order > order))
     if (next?.order !== liveOrder) return next
     const found = await statIfThere(join(directory, next.name))
-    // The runtime makes the file first, and writes to the one before until it has turned to it.
+    // The runtime creates the file first, and writes to the previous one until it has switched.
     if (found === undefined || found.size === 0) return undefined
     return found.ino === (await current.handle?.stat())?.ino ? undefined : next
   }

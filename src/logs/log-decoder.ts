@@ -6,11 +6,11 @@ export interface DecoderOptions {
   readonly timestamps: boolean
   /** Leave out lines written before this wall time. */
   readonly sinceMs?: number | undefined
-  /** Only what was written to this one. */
+  /** Only lines of this stream. */
   readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
-/** A line longer than this is given out in pieces instead of being held until it is whole. */
+/** A longer line is returned in pieces instead of being held until it is complete. */
 const longestHeldBytes = 256 * 1024
 
 /** A record longer than this is read in pieces. */
@@ -23,14 +23,14 @@ const newline = 0x0a
 const lineEnd = Buffer.from('\n')
 
 interface OpenLine {
-  /** Not given out yet; with the time, where that is wanted. */
+  /** Pending output, with the time where requested. */
   parts: Buffer[]
   heldBytes: number
-  /** Belongs to a line that is left out. */
+  /** Whether it belongs to a line that is left out. */
   readonly dropped: boolean
 }
 
-/** A record of which the beginning has been read, and its newline hasn't come. */
+/** A record whose newline has not arrived yet. */
 interface LongRecord {
   readonly stream: 'stdout' | 'stderr'
   readonly partial: boolean
@@ -38,8 +38,8 @@ interface LongRecord {
 }
 
 /**
- * Turns CRI log text, in chunks cut anywhere, into what the container wrote. Partial records are joined,
- * each stream on its own. What is no CRI record is left out (`k8s.io/cri-client/pkg/logs` ReadLogs, 1.36).
+ * Decodes CRI log text, in arbitrary chunks, to the container's output. Partial records are joined, for each stream
+ * separately. Malformed records are left out (`k8s.io/cri-client/pkg/logs` ReadLogs, 1.36).
  */
 export class LogDecoder {
   readonly #options: DecoderOptions
@@ -48,7 +48,7 @@ export class LogDecoder {
   #skipLines = 0
   #startsWithin = false
   #completedLines = 0
-  /** The pieces of a record whose newline hasn't come. */
+  /** The pieces of a record whose newline has not arrived yet. */
   #rest: Buffer[] = []
   #restBytes = 0
   #long: LongRecord | 'left out' | undefined
@@ -59,7 +59,7 @@ export class LogDecoder {
     this.#age = options.sinceMs === undefined ? undefined : new RecordAge(options.sinceMs)
   }
 
-  /** How many whole lines have come by, those left out by `skip` included. */
+  /** The number of complete lines so far, including those left out by `skip`. */
   get completedLines(): number {
     return this.#completedLines
   }
@@ -69,12 +69,12 @@ export class LogDecoder {
     this.#skipLines += lines
   }
 
-  /** What comes next begins within a record: the rest of it is given out as it is. */
+  /** The next chunk begins within a record: the rest of that record is returned unchanged. */
   startWithin(): void {
     this.#startsWithin = true
   }
 
-  /** What has become readable with this chunk; the chunk's memory may be used again afterwards. */
+  /** Returns the output completed by this chunk; the chunk's memory may be reused afterwards. */
   write(chunk: Buffer): Buffer {
     const fresh = this.#long === undefined ? chunk : this.#continueLong(this.#long, chunk)
     if (fresh.indexOf(newline) === -1) {
@@ -93,7 +93,7 @@ export class LogDecoder {
     return this.#take()
   }
 
-  /** What was held back: lines whose last part, or whose newline, never came. */
+  /** Returns the pending output: lines whose last part or newline never arrived. */
   end(): Buffer {
     if (this.#long !== undefined) this.#endLong(this.#long)
     const rest = Buffer.concat(this.#rest)
@@ -128,7 +128,7 @@ export class LogDecoder {
     if (!open.dropped) this.#hold(open, text.subarray(record.textStart))
   }
 
-  /** Gives what stands behind the record. */
+  /** Returns the offset after the record. */
   #continueLong(long: LongRecord | 'left out', chunk: Buffer): Buffer {
     const found = chunk.indexOf(newline)
     const end = found === -1 ? chunk.length : found
@@ -150,7 +150,7 @@ export class LogDecoder {
     return out
   }
 
-  /** Undefined too for a stream that isn't wanted. */
+  /** Undefined also for a stream that isn't requested. */
   #readRecord(text: Buffer, start: number, textEnd: number): LogRecord | undefined {
     const record = parseLogRecord(text, start, textEnd)
     const wanted = this.#options.stream
@@ -197,7 +197,7 @@ export class LogDecoder {
   #hold(open: OpenLine, part: Buffer): void {
     open.heldBytes += part.length
     if (open.heldBytes <= longestHeldBytes) {
-      // Copied, for the chunk's memory is used again; joined now and then, for parts may be tiny.
+      // Copied, since the chunk's memory is reused; joined from time to time, since parts may be tiny.
       open.parts.push(Buffer.from(part))
       if (open.parts.length >= mostParts) open.parts = [Buffer.concat(open.parts)]
       return

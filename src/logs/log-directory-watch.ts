@@ -2,7 +2,7 @@ import { existsSync, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 
-/** Watches a directory from when it is there. */
+/** Watches a directory as soon as it exists. */
 export class LogDirectoryWatch {
   readonly #path: string
   readonly #wake: () => void
@@ -21,7 +21,7 @@ export class LogDirectoryWatch {
       watcher.on('error', () => this.#wake())
       this.#watcher = watcher
     } catch (error) {
-      // The pod's status changes once its container starts, and by then the directory is there.
+      // The pod's status changes once its container starts, and then the directory exists.
       if (errorCode(error) === 'ENOENT') return
       throw watchRefused(this.#path, error)
     }
@@ -33,8 +33,8 @@ export class LogDirectoryWatch {
 }
 
 /**
- * Whether a log can be followed, found out before the answer to whoever asks has begun: watches the directory, or the
- * nearest one above it that is there, for a moment. Throws PoddError LOG_WATCH.
+ * Checks that a log can be followed, before the response begins: watches the directory, or its nearest existing parent,
+ * for a moment. Throws PoddError LOG_WATCH.
  */
 export function checkLogWatch(directory: string): void {
   let path = directory
@@ -43,7 +43,7 @@ export function checkLogWatch(directory: string): void {
   probe.ensure()
 }
 
-/** What is used up, by what inotify_init1(2) and inotify_add_watch(2) fail with. */
+/** The exhausted resource, by the errors of inotify_init1(2) and inotify_add_watch(2). */
 const limits: Readonly<Record<string, string>> = {
   EMFILE: 'inotify instances (fs.inotify.max_user_instances)',
   ENOSPC: 'inotify watches (fs.inotify.max_user_watches)',

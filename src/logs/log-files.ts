@@ -11,10 +11,10 @@ export interface LogFileName {
   readonly compressed: boolean
 }
 
-/** The order of the live file, behind all that rotation has put aside. */
+/** The order of the live file, after all rotated ones. */
 export const liveOrder = '~'
 
-/** What stands after `N.log`; the name itself is judged by translate/identity/log-path.ts. */
+/** The suffix after `N.log`; translate/identity/log-path.ts parses the name itself. */
 const rotatedSuffix = /\.log\.([\d.-]*\d)(?:\.gz)?$/u
 
 /** Undefined for what is no log file. */
@@ -37,7 +37,7 @@ export async function listLogFiles(directory: string, restartCount: number): Pro
   const byOrder = new Map<string, LogFileName>()
   for (const file of await readNames(directory)) {
     if (file.restartCount !== restartCount) continue
-    // While a file is being compressed it stands there twice: the plain one is whole.
+    // While a file is being compressed it exists twice: the plain one is complete.
     const twin = byOrder.get(file.order)
     if (twin === undefined || twin.compressed) byOrder.set(file.order, file)
   }
@@ -54,7 +54,7 @@ async function readNames(directory: string): Promise<readonly LogFileName[]> {
   return (await listDirectory(directory)).flatMap((name) => readLogFileName(name) ?? [])
 }
 
-/** Nothing where there is no such directory, or no directory. */
+/** Empty where it doesn't exist or isn't a directory. */
 export async function listDirectory(path: string): Promise<readonly string[]> {
   try {
     return await readdir(path)

@@ -1,7 +1,7 @@
 /** One physical line of a CRI log: `<time> stdout|stderr P|F <text>`, as offsets into the buffer it stands in. */
 export interface LogRecord {
   readonly stream: 'stdout' | 'stderr'
-  /** The line goes on in the stream's next record. */
+  /** Whether the line continues in the stream's next record. */
   readonly partial: boolean
   /** The time is the text from the record's start to here. */
   readonly timeEnd: number
@@ -11,7 +11,7 @@ export interface LogRecord {
 const space = 0x20
 const letterT = 0x54
 const letterZ = 0x5a
-/** More than any time takes. */
+/** Longer than any time. */
 const longestTime = 64
 /** `2026-01-31T09:30:00` */
 const secondsLength = 19
@@ -35,7 +35,7 @@ export function parseLogRecord(buffer: Uint8Array, start: number, end: number): 
   return { stream, partial: tag === 0x50, timeEnd, textStart: Math.min(tagEnd + 1, end) }
 }
 
-/** Never looks beyond `end`: behind it other records stand, as many as a buffer holds. */
+/** Never reads beyond `end`, where other records follow. */
 function findSpace(buffer: Uint8Array, start: number, end: number): number {
   for (let at = start; at < end; at += 1) if (buffer[at] === space) return at
   return -1
@@ -68,7 +68,7 @@ export function fixedWidthTime(buffer: Buffer, start: number, timeEnd: number): 
 /** The last moment that has a year of four digits. */
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Whether a record is older than a moment; most are told by comparing bytes. */
+/** Whether a record is older than a moment; usually decided by comparing bytes. */
 export class RecordAge {
   readonly #sinceMs: number
   readonly #sinceSeconds: Buffer
@@ -79,7 +79,7 @@ export class RecordAge {
     this.#sinceSeconds = Buffer.from(new Date(this.#sinceMs).toISOString().slice(0, secondsLength))
   }
 
-  /** Looks at each record on its own: a clock that was set back makes times that don't grow. */
+  /** Examines each record separately, since times decrease where the clock was set back. */
   isOld(buffer: Buffer, start: number, timeEnd: number): boolean {
     if (buffer[timeEnd - 1] === letterZ) {
       const order = buffer.compare(this.#sinceSeconds, 0, secondsLength, start, start + secondsLength)

@@ -19,7 +19,7 @@ export async function measurePodLogs(directory: string): Promise<readonly LogFil
       const path = join(directory, container, name)
       const stats = await statIfThere(path)
       if (stats?.isFile() !== true) continue
-      // What is being made of a file is no part of the log yet.
+      // A file in creation is not part of the log yet.
       const isTemporary = name.endsWith(temporarySuffix)
       found.push({
         path,

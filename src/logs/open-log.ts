@@ -21,8 +21,8 @@ export interface LogFile {
 const mostTries = 20
 
 /**
- * The files of one instance's log as they were at one moment, oldest first. Whoever calls this closes the handles.
- * Throws what the file system throws.
+ * Opens the files of one instance's log, as of one moment, oldest first. The caller closes the handles. Throws what the
+ * file system throws.
  */
 export async function openLog(directory: string, restartCount: number): Promise<readonly LogFile[]> {
   for (let tries = 1; ; tries += 1) {
@@ -33,7 +33,7 @@ export async function openLog(directory: string, restartCount: number): Promise<
         const file = await openFile(directory, name)
         if (file !== undefined) files.push(file)
       }
-      // What was renamed in between would be there twice, or not at all.
+      // A file renamed in between would occur twice, or not at all.
       const isSame = sameNames(names, await listLogFiles(directory, restartCount))
       if ((isSame && files.length === names.length) || tries === mostTries) return files
     } catch (error) {

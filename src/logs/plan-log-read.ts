@@ -11,8 +11,8 @@ export interface LogReadOptions {
   /** Only the last so many lines. */
   readonly tailLines?: number | undefined
   /**
-   * Look for the last lines in no more than so many bytes at the log's end, and in no compressed file: where
-   * they reach further back, fewer come, and the first may be cut.
+   * Search the last lines in at most this many bytes at the log's end, and in no compressed file: where they reach
+   * further back, fewer are returned, and the first may be cut.
    */
   readonly searchBytes?: number | undefined
   /** Only what was written at this wall time or later. */
@@ -22,7 +22,7 @@ export interface LogReadOptions {
 /** Which parts of a log have to be read. The log's newest file is always among them. */
 export interface LogReadPlan {
   readonly parts: readonly { readonly file: LogFile; readonly offset: number }[]
-  /** How many lines of the parts come before the wanted ones. */
+  /** How many lines of the parts precede the requested ones. */
   readonly surplusLines: number
   /** The first part may begin within a record. */
   readonly startsWithin: boolean
@@ -51,7 +51,7 @@ export async function planLogRead(
   return { parts, surplusLines: 0, startsWithin: false }
 }
 
-/** Goes back through the files until there are lines enough. */
+/** Goes back through the files until there are enough lines. */
 async function planTail(
   files: readonly LogFile[],
   wanted: number,
@@ -65,7 +65,7 @@ async function planTail(
     const isNewest = parts.length === 0
     if (!isNewest && (lines >= wanted || leftBytes <= 0)) break
     const { handle, sizeBytes } = file
-    // A compressed file's end can't be had without all that stands before.
+    // The end of a compressed file can't be read without everything before it.
     if (handle === undefined && leftBytes !== Number.POSITIVE_INFINITY) break
     const floorOffset = Math.max(0, sizeBytes - leftBytes)
     const tail =
@@ -87,7 +87,7 @@ async function countCompressed(path: string): Promise<number> {
   return counter.completedLines
 }
 
-/** What a compressed file holds; one that a power cut left short gives what it has, one that is gone nothing. */
+/** The content of a compressed file; of a truncated one what it has, of a missing one nothing. */
 export async function* readCompressed(path: string): AsyncGenerator<Buffer, void> {
   const handle = await openIfThere(path)
   if (handle === undefined) return

@@ -7,15 +7,15 @@ import { planLogRead, readCompressed } from './plan-log-read.ts'
 export interface ReadLogOptions extends LogReadOptions {
   /** Put each line's time before it. */
   readonly timestamps: boolean
-  /** Only what was written to this one; not together with `tailLines`, which count the lines of both. */
+  /** Only lines of this stream; not together with `tailLines`, which count the lines of both. */
   readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
 const chunkBytes = 64 * 1024
 
 /**
- * What one instance of a container wrote, from the oldest file that rotation has kept to the end of the live one as
- * it is now. Gives nothing where there is no log. Throws what the file system throws.
+ * Reads the output of one instance of a container, from the oldest kept file to the current end of the live one. Yields
+ * nothing without a log. Throws what the file system throws.
  */
 export async function* readLog(
   directory: string,
@@ -51,7 +51,7 @@ export async function* decodeChunks(
   }
 }
 
-/** All that stands in the file from `offset` on, in chunks whose memory is used again for the next one. */
+/** The file from `offset` on, in chunks whose memory is reused. */
 export async function* readFrom(handle: FileHandle, offset: number): AsyncGenerator<Buffer, void> {
   const buffer = Buffer.allocUnsafeSlow(chunkBytes)
   for (let position = offset; ;) {

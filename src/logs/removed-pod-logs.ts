@@ -6,7 +6,7 @@ import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
 import { listDirectory } from './log-files.ts'
 import { measurePodLogs } from './log-space.ts'
 
-/** In a pod's log directory once its pod is removed: when that was, and by which podd. Log shippers don't take it for a log. */
+/** A file in the log directory of a removed pod: when it was removed, and by which podd. Log shippers ignore it. */
 const removedFile = '.podd-removed'
 
 /** The log directory of a pod that was removed. */
@@ -21,11 +21,11 @@ export async function markRemoved(directory: string, owner: string, nowMs: numbe
   await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
 }
 
-/** Whose logs are looked for. */
+/** Which logs to list. */
 export interface RemovedPodQuery {
-  /** The podd that kept them; any where it is left out. */
+  /** The podd that kept them; by default any. */
   readonly owner?: string
-  /** With this the names of their directories begin. */
+  /** The prefix of their directories' names. */
   readonly prefix?: string
 }
 
@@ -47,7 +47,7 @@ export async function listRemovedPods(
   return found
 }
 
-/** The same, with what they take. */
+/** The same, with their sizes. */
 export async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
   const removed = await listRemovedPods(podLogsDir, { owner })
   return Promise.all(

@@ -15,15 +15,15 @@ export interface RotateLogOptions {
   readonly limits: LogLimits
   /** Wall milliseconds. */
   readonly nowMs: number
-  /** Has the runtime open the live file again; rejects where it can't. */
+  /** Has the runtime reopen the live file; rejects where it can't. */
   readonly reopen: () => Promise<void>
   readonly signal: AbortSignal
 }
 
 /**
  * Rotates one log that has grown past its limit. Every line stays in one of the files, in the order of their names,
- * also where podd is killed in the middle or the runtime doesn't answer: the runtime then writes on to the renamed
- * file, and the next look has the live one made. Gives whether anything was done; throws what the file system and
+ * also where podd is killed during it or the runtime doesn't answer: the runtime then keeps writing to the renamed
+ * file, and the next run has the live one created. Returns whether anything was done; throws what the file system and
  * `reopen` throw.
  */
 export async function rotateLog(options: RotateLogOptions): Promise<boolean> {
@@ -40,8 +40,8 @@ export async function rotateLog(options: RotateLogOptions): Promise<boolean> {
 }
 
 /**
- * Whether `rotateLog` may have anything to do. Asked of a container that runs, this doesn't touch the disk: the runtime has
- * the live file open, which keeps what is asked here in memory. Throws what the file system throws.
+ * Whether `rotateLog` may have anything to do. For a running container this doesn't touch the disk: the runtime has the
+ * live file open, which keeps its metadata in memory. Throws what the file system throws.
  */
 export function mayRotateLog({
   directory,
@@ -92,7 +92,7 @@ async function execute(
   }
 }
 
-/** Readers find the plain file until the compressed one is whole. */
+/** Readers find the plain file until the compressed one is complete. */
 async function compress(path: string, signal: AbortSignal): Promise<void> {
   const temporary = `${path}.tmp`
   try {

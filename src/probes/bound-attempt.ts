@@ -10,9 +10,9 @@ export interface AttemptBounds {
 export interface Attempt<T> {
   /** Begins; calls `settle` once it knows. Returns a function that releases what it holds, called exactly once at the end. */
   readonly begin: (settle: (value: T) => void) => () => void
-  /** What it comes to when time is up. */
+  /** The outcome of a timeout. */
   readonly onTimeout: () => T
-  /** What it comes to when it is cancelled. */
+  /** The outcome of a cancellation. */
   readonly onAbort: () => T
 }
 

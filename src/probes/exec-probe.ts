@@ -14,7 +14,7 @@ export interface ExecSyncRequest {
   readonly timeoutMs: number
   /** The call was cancelled. */
   readonly signal: AbortSignal
-  /** To be told when the runtime gets the call. */
+  /** Called when the call is sent to the runtime. */
   readonly onSent?: () => void
 }
 
@@ -37,15 +37,15 @@ export interface Pulse {
   answer(): Promise<boolean>
 }
 
-/** How long the runtime may take beyond the timeout to say that the command has timed out. */
+/** How long the runtime may take beyond the timeout to report that the command has timed out. */
 const answerSlackMs = 500
 /** How long it may take beyond that to kill the command before its call is given up. */
 const killSlackMs = 1_500
 
 /**
- * Runs a command in the container; exit code 0 is success (kubelet pkg/probe/exec/exec.go, 1.36).
- * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open. That counts only once
- * the runtime has answered something else since: its silence says nothing of the container.
+ * Runs a command in the container; exit code 0 is success (kubelet pkg/probe/exec/exec.go, 1.36). The timeout is
+ * enforced here too: a runtime may wait for a grandchild that holds the output open. A timeout counts only once the
+ * runtime has answered something else since: its silence proves nothing about the container.
  */
 export function runExecProbe(
   { execSync, pulse }: { readonly execSync: ExecSync; readonly pulse: Pulse },

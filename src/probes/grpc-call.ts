@@ -57,7 +57,7 @@ const codes = [
 
 export type GrpcCode = (typeof codes)[number]
 
-/** What a status of plain HTTP means to a gRPC client. */
+/** The gRPC code of a plain HTTP status. */
 const httpCodes: Readonly<Record<number, GrpcCode>> = {
   400: 'Internal',
   401: 'Unauthenticated',
@@ -72,7 +72,7 @@ const httpCodes: Readonly<Record<number, GrpcCode>> = {
 /** The pause after the first failed attempt to connect, and by how much each next one is longer (gRPC's connection backoff). */
 const firstBackoffMs = 1_000
 const backoffFactor = 1.6
-/** Far more than a health reply is; the rest of a longer one isn't read. */
+/** Far longer than a health reply; the rest of a longer one isn't read. */
 const maxReplyBytes = 64 * 1024
 
 /** Connects (again and again, with a growing pause) until it is answered or cancelled. */

@@ -67,7 +67,7 @@ function servingStatus(message: Buffer, method: HealthCheckMethod): string {
     const reply = method.responseDeserialize(message)
     return 'status' in reply ? String(reply.status) : 'UNKNOWN'
   } catch {
-    // The bytes are the container’s own: the probe fails with this text.
+    // The container sent malformed bytes: the probe fails with this text.
     return 'a message that is no HealthCheckResponse'
   }
 }

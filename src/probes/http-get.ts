@@ -22,14 +22,14 @@ async function loadClient(): Promise<typeof Client> {
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /**
- * Gives the last answer, a redirect only where it leads to another host or nowhere. Never rejects. The
- * time limit covers the whole chain of redirects.
+ * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
+ * covers the whole chain of redirects.
  */
 export async function sendHttpGet(
   request: HttpRequest,
   bounds: AttemptBounds,
 ): Promise<HttpAnswer | HttpFailure> {
-  // Loading takes its time, which isn't the server's.
+  // The load time doesn't count as the server's.
   const ClientClass = await loadClient()
   const { clock, timeoutMs, signal } = bounds
   const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs

@@ -10,7 +10,7 @@ export interface HttpHookOptions {
   readonly target: Pick<ProbeTarget, 'podIps' | 'ports'>
   /** Where the manifest's headers name none: `kube-lifecycle/<version>`. */
   readonly userAgent: string
-  /** The kubelet sets no limit of its own: give what is left of the grace, or a signal. */
+  /** The kubelet sets no limit of its own: pass the remaining grace period, or a signal. */
   readonly bounds: AttemptBounds
 }
 
@@ -20,9 +20,9 @@ export type HttpHookResult =
   | { readonly kind: 'failed'; readonly message: string }
 
 /**
- * A lifecycle hook's GET. Any answer will do, whatever its status; an HTTPS hook whose server speaks plain
- * HTTP is sent again so, without its Authorization header (kubelet pkg/kubelet/lifecycle/handlers.go
- * runHTTPHandler, 1.36). Never rejects.
+ * A lifecycle hook's GET. Any response counts as success, whatever its status; an HTTPS hook whose server speaks plain
+ * HTTP is sent again so, without its Authorization header (kubelet pkg/kubelet/lifecycle/handlers.go runHTTPHandler,
+ * 1.36). Never rejects.
  */
 export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookResult> {
   const { action, target, userAgent, bounds } = options

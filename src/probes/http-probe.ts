@@ -13,9 +13,9 @@ export interface HttpProbeOptions {
 }
 
 /**
- * Succeeds on a status from 200 to 399; a redirect that leads off the host is a success with a warning
- * (kubelet pkg/probe/http/http.go DoHTTPProbe, 1.36). A failure's message never holds the body. A body that
- * breaks off or doesn't end in time is, as there, an error of the probing that says nothing of the container.
+ * Succeeds on a status from 200 to 399; a redirect that leads off the host is a success with a warning (kubelet
+ * pkg/probe/http/http.go DoHTTPProbe, 1.36). A failure's message never holds the body. A body that is truncated or
+ * doesn't end in time is, as there, an error of the probe that proves nothing about the container.
  */
 export async function runHttpProbe(options: HttpProbeOptions): Promise<ProbeOutcome> {
   const built = buildHttpRequest(options.action, options.target, options.userAgent)

@@ -89,10 +89,11 @@ export function sendHttpRequest(
           },
         )
       } catch (error) {
-        // What undici refuses to send: a header name or value that HTTP doesn't have.
+        // Headers that undici refuses to send: invalid names or values.
         settle(httpFailure(where + errorMessage(error), 'answer'))
       }
       return () => {
+        // The probe has its result; the connection is destroyed below.
         client.destroy().catch(() => undefined)
         connection.destroy()
       }

@@ -2,19 +2,19 @@ import type { Clock } from '../base/clock.ts'
 import type { ContainerId } from '../pod/values/ids.ts'
 import type { ContainerPort } from '../pod/schema/container-schema.ts'
 
-/** What came of one probe. */
+/** The result of one probe. */
 export interface ProbeOutcome {
-  /** `warning` is a success worth telling about; `unknown` means that the probing itself went wrong. */
+  /** `warning` is a success with a warning; `unknown` means that the probe could not be carried out. */
   readonly result: 'success' | 'failure' | 'warning' | 'unknown'
-  /** What the container answered, or what went wrong, in the kubelet's words; at most 10 KiB of answer. */
+  /** The container's response or the error, in the kubelet's words; at most 10 KiB of a response. */
   readonly output: string
-  /** The answer wasn't there in time. */
+  /** The probe timed out. */
   readonly timedOut?: boolean
-  /** For how long the runtime, through which the probe went, answered nothing meanwhile. */
+  /** For how long the runtime was silent during the probe. */
   readonly silentMs?: number
 }
 
-/** Whom to probe. */
+/** The target of a probe. */
 export interface ProbeTarget {
   readonly containerId: ContainerId
   /** The pod's addresses, the primary one first; for a pod on the host's network, the host's. */
@@ -25,15 +25,15 @@ export interface ProbeTarget {
   readonly env?: readonly { readonly name: string; readonly value: string }[]
 }
 
-/** How one probe is bounded. */
+/** The bounds of one probe. */
 export interface ProbeBounds {
   readonly clock: Clock
   readonly timeoutMs: number
-  /** Ends the probe at once; its outcome is then of no interest. */
+  /** Cancels the probe at once; its outcome is then ignored. */
   readonly signal: AbortSignal
 }
 
-/** Answers are read so far and no further (kubelet: maxRespBodyLength, maxReadLength). */
+/** The most bytes read of a response (kubelet: maxRespBodyLength, maxReadLength). */
 export const maxOutputBytes = 10 * 1024
 
 export function failure(output: string): ProbeOutcome {

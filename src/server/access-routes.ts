@@ -7,7 +7,7 @@ import type { Route } from './requests/route.ts'
 const defaultDays = 365
 const mostDays = 3650
 
-/** How clients over the network log in. */
+/** The routes that issue credentials for clients over the network. */
 export function accessRoutes(network: Pick<NetworkApi, 'kubeconfig'> | undefined): readonly Route[] {
   return [
     {

@@ -9,11 +9,11 @@ import type { ReadOnlyPort } from './read-only-port.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
 export interface ApiServerOptions {
-  /** Where to listen; its directory must be there. */
+  /** The path of the socket; its directory must exist. */
   readonly socketPath: string
   readonly podLogsDir: string
   readonly readers: ApiReaders
-  /** Left out: the socket is all. */
+  /** Left out, the API is served on the socket only. */
   readonly network?: NetworkOptions | undefined
   /** Where the kubelet's read-only port is served; left out: nowhere. */
   readonly readOnly?: { readonly host: string; readonly port: number } | undefined
@@ -21,16 +21,16 @@ export interface ApiServerOptions {
   readonly logger: Logger
 }
 
-/** Root's commands may be as long as Linux takes them, each byte of their words escaped. */
+/** The largest head of a request: root's commands may be as long as Linux allows, with each byte escaped. */
 const mostHeaderBytes = 8 * 1024 * 1024
 
 export interface ApiServer {
   /**
-   * Takes no more requests, ends watches and followed logs, waits for what is being answered (`graceMs` at most,
-   * 2 s unless said) and removes the socket. Calling it again waits for the same end.
+   * Accepts no more requests, ends watches and followed logs, waits for requests in flight (`graceMs` at most, by
+   * default 2 s) and removes the socket. Calling it again waits for the same end.
    */
   close(graceMs?: number): Promise<void>
-  /** Makes the socket again where it was removed or replaced, and resolves with whether it was; see `HeldSocket`. */
+  /** Recreates the socket where it was removed or replaced, and resolves with whether it was; see `HeldSocket`. */
   renewSocket(): Promise<boolean>
 }
 
@@ -66,7 +66,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   }
 }
 
-/** Nothing of it is loaded on a host that listens on the socket alone. */
+/** Its code is not loaded where podd listens on the socket only. */
 async function openNetwork(
   network: NetworkOptions,
   deps: { readonly clock: Clock; readonly logger: Logger },

@@ -38,7 +38,7 @@ import { PodStreams } from './streams/pod-streams.ts'
 import { writeRoutes } from './writing/write-routes.ts'
 
 export interface HandlerOptions {
-  /** Undefined where podd listens on its socket alone. */
+  /** Undefined where podd listens on its socket only. */
   readonly network?: Pick<NetworkApi, 'kubeconfig'> | undefined
   readonly podLogsDir: string
   readonly readers: ApiReaders
@@ -79,7 +79,7 @@ export function createHandler({
     ...(readers.page === undefined ? [] : pageRoutes(readers.page)),
   ]
 
-  /** Where a request goes, as whoever it acts for. Throws ApiError. */
+  /** The route of a request, with the identity that it acts as. Throws ApiError. */
   function admit(given: ApiRequest, request: ApiRequest): URL {
     refuseForeignSite(given)
     return judge(request)
@@ -118,7 +118,7 @@ export function createHandler({
   }
 }
 
-/** Where a request goes. Throws ApiError where who asks may not do that. */
+/** The route of a request. Throws ApiError where the client may not make it. */
 function judge({ method, target, identity }: ApiRequest): URL {
   const url = readTarget(target)
   const [, ...segments] = decodePath(url.pathname)

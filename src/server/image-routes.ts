@@ -61,7 +61,7 @@ function pullImage(images: ImageStore, call: Call): ApiResponse {
   return { status: 200, contentType: 'application/json', body, headFirst: true, mayWait: true }
 }
 
-/** Progress as fast as it is read: what comes meanwhile is left out, but for the newest. */
+/** Progress updates as fast as the client reads them: of those that arrive meanwhile only the newest is kept. */
 async function* pullUpdates(
   images: ImageStore,
   image: string,

@@ -9,7 +9,7 @@ import type { ApiReaders } from './requests/readers.ts'
 import { parseLabelSelector } from './resources/label-selector.ts'
 import type { Call, Route } from './requests/route.ts'
 
-/** What Kubernetes' API has of pods beside the objects: logs, metrics, and what needs an upgraded connection. */
+/** The routes of a pod's subresources: logs, metrics, and streams that need an upgraded connection. */
 export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] {
   const metrics = async (call: Call): Promise<ApiResponse> =>
     jsonResponse(
@@ -22,7 +22,7 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
     signal,
   }: Call): Promise<ApiResponse> => {
     const { body, follow } = await openLog(readers, logs, { namespace, name, query, clock, signal })
-    // Who follows a log knows from the head on that nothing is wrong, however quiet the container is.
+    // The head tells a client that follows a log that it was found, also while the container is silent.
     const headFirst = follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
   }
@@ -47,7 +47,7 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
   ]
 }
 
-/** What asks for an upgrade never gets here. */
+/** Requests for an upgrade are handled elsewhere. */
 function refuseWithoutUpgrade(): never {
   throw new ApiError(400, 'Upgrade request required')
 }

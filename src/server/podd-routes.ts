@@ -8,7 +8,7 @@ import type { ApiReaders } from './requests/readers.ts'
 import type { Call, Route } from './requests/route.ts'
 import { sourceRoutes } from './source-routes.ts'
 
-/** What is podd's own, but for the images. */
+/** podd's own routes, except those of images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
   const { status, probes, drain } = readers
   const pods = readers.resources.pods.reader
@@ -68,7 +68,7 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
   ]
 }
 
-/** Throws ApiError: Conflict for a pod or container that can't be restarted as it is. */
+/** Throws ApiError Conflict for a pod or container that can't be restarted in its state. */
 async function restartPod(
   { resources, reach }: ApiReaders,
   { query, names: [namespace = '', name = ''] }: Call,

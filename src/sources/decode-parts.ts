@@ -14,12 +14,12 @@ export interface DecodePart {
   readonly rest?: Pick<DecodeResult, 'heldObjects' | 'holdsAll'>
 }
 
-/** Of values, in one part. */
+/** How many values one part has. */
 const mostPerPart = 4_000
-/** A document of more values is sent in tokens. */
+/** A document with more values is sent as tokens. */
 const mostPerDocument = 2_000
 
-/** Each is followed by one of these: its value, an object's key, the number of an array or object that came before; nothing. */
+/** The tokens. Each is followed by its value, an object's key, the number of an earlier array or object, or nothing. */
 const token = { value: 0, array: 1, object: 2, key: 3, again: 4, end: 5 } as const
 type TokenKind = (typeof token)[keyof typeof token]
 
@@ -59,7 +59,7 @@ export function* splitResult({ documents, problems, ...rest }: DecodeResult): Ge
   yield { items, problems: problems.slice(given), rest }
 }
 
-/** Of how many values something is made, as far as that matters. */
+/** The number of values in something, counted up to a limit. */
 function weigh(value: unknown): number {
   const waiting = [value]
   let weight = 0
@@ -101,7 +101,7 @@ export class ResultJoiner {
     if (isDocument(document)) this.#documents.push(document)
   })
 
-  /** Gives the result with its last part. */
+  /** Returns the result with its last part. */
   add({ items, problems, rest }: DecodePart): DecodeResult | undefined {
     for (const item of items) {
       if ('document' in item) this.#documents.push(item.document)

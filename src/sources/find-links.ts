@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 /** Linux gives up on a path after so many symlinks (path_resolution(7)). */
 const maxLinks = 40
 
-/** The symlinks that an absolute path leads through, each by its own path; as far as the path exists. */
+/** The paths of all symlinks on the way of an absolute path, as far as it exists. */
 export function findLinks(path: string): readonly string[] {
   const links: string[] = []
   const rest = splitPath(path)
@@ -27,7 +27,7 @@ function splitPath(path: string): string[] {
   return path.split('/').filter((name) => name !== '')
 }
 
-/** Undefined for what is no symlink, or is not there. */
+/** Undefined where it is not a symlink, or doesn't exist. */
 function readLink(path: string): string | undefined {
   try {
     return readlinkSync(path)

@@ -7,9 +7,9 @@ import { watchDirectory } from './watch-directory.ts'
 
 /** Values that texts are decoded with, and that may change. */
 export interface FollowedValues {
-  /** Another one after each change. */
+  /** Differs after each change. */
   readonly revision: number
-  /** Calls `listener` after each change, until the function is called that this gives. */
+  /** Calls `listener` after each change, until the returned function is called. */
   follow(listener: () => void): () => void
 }
 
@@ -21,12 +21,12 @@ export interface FollowedValuesOptions {
   readonly findNetwork?: (path: string) => Promise<string | undefined>
 }
 
-/** An editor removes a file and writes it again: what stands there for less isn't read. */
+/** How long a file must be unchanged before it is read: an editor removes a file and writes it again. */
 const settleMs = 100
-/** How often files are read where nothing tells of changes. */
+/** The interval of reads where no watch reports changes. */
 const pollMs = 2_000
 
-/** The values of a host whose files are watched, from the first follower on until there is none. */
+/** The values of a host. Their files are watched while there is a listener. */
 export class FollowedHostValues implements FollowedValues {
   readonly #options: FollowedValuesOptions
   readonly #listeners = new Set<() => void>()
@@ -63,6 +63,7 @@ export class FollowedHostValues implements FollowedValues {
       }
       void findNetwork(path).then(
         (fileSystem) => fileSystem !== undefined && this.#poll(path, fileSystem),
+        // It isn't known to be on a network: its watch tells of changes.
         () => undefined,
       )
     }

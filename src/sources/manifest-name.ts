@@ -1,12 +1,12 @@
 /**
- * Whether a file of this name in the manifest directory is read: `.yaml`, `.yml` and `.json`, but never
- * dotfiles nor what editors leave beside a file (`x.yaml~`, `#x.yaml#`, `.x.yaml.swp`, `4913`).
+ * Whether a file of this name in the manifest directory is read: `.yaml`, `.yml` and `.json`, but never dotfiles nor
+ * editors' temporary files (`x.yaml~`, `#x.yaml#`, `.x.yaml.swp`, `4913`).
  */
 export function isManifestName(name: string): boolean {
   return /\.(?:ya?ml|json)$/.test(name) && !isHiddenName(name)
 }
 
-/** The same of a name below the manifest directory, `sub/x.yaml`: what is hidden has nothing that is read. */
+/** The same for a path below the manifest directory, `sub/x.yaml`: hidden directories are not read. */
 export function isManifestPath(path: string): boolean {
   const names = path.split('/')
   return isManifestName(names.at(-1) ?? '') && !names.some((name) => isHiddenName(name))

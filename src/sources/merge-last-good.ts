@@ -3,8 +3,8 @@ import type { SourceDocument } from '../pod/objects/document.ts'
 import { documentKey } from '../pod/objects/document.ts'
 
 /**
- * What one file or response gives now: its good documents, and in place of bad ones what they gave
- * before. Something bad without a name may stand for anything, so it holds all that was there.
+ * Merges a file or response with its last good version: its good documents, and the last good form of bad ones. A bad
+ * document without a name may be any of the earlier ones, so all of them are kept.
  */
 export function mergeLastGood(
   before: readonly SourceDocument[],

@@ -15,14 +15,14 @@ const types: ReadonlyMap<number, string> = new Map([
   [0x7461636f, 'OCFS2'],
 ])
 
-/** What network file system a path is on; undefined where it is on none, or can't be asked. */
+/** The network file system that a path is on; undefined where it is on none, or that can't be determined. */
 export async function findNetworkFileSystem(path: string): Promise<string | undefined> {
   try {
     const { type } = await statfs(path)
-    // A 32-bit number, which may come with its sign.
+    // A 32-bit number, which may be negative.
     return types.get(type >>> 0)
   } catch {
-    // What is wrong with the path is seen when it is read.
+    // Reading the path reports what is wrong with it.
     return undefined
   }
 }

@@ -12,7 +12,7 @@ export function crashDirectory(rootDir: string): string {
   return join(rootDir, 'crash')
 }
 
-/** The reports that are kept, oldest first. Never throws. */
+/** The kept reports, oldest first. Never throws. */
 export function listCrashReports(rootDir: string): readonly CrashReport[] {
   const directory = crashDirectory(rootDir)
   try {
@@ -23,7 +23,7 @@ export function listCrashReports(rootDir: string): readonly CrashReport[] {
       })
       .toSorted((a, b) => a.atMs - b.atMs)
   } catch {
-    // There was no crash, or it is another user who asks.
+    // There was no crash, or this user may not read them.
     return []
   }
 }

@@ -3,12 +3,12 @@ import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { NodeEvent, PodEvent } from '../pod/state/pod-event.ts'
 
-/** Without a pod it is about the node. */
+/** Left out for an event about the node. */
 export type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
 
-/** An event as it is kept in `<root-dir>/events.json`, with when it happened: wall milliseconds. */
+/** An event in `<root-dir>/events.json`; times are wall milliseconds. */
 export interface Kept {
-  /** In its newest words, where it stands for similar ones. */
+  /** The newest message, where it combines similar events. */
   event: KeptEvent
   readonly firstAtMs: number
   lastAtMs: number

@@ -18,7 +18,7 @@ const migrations: readonly Migration[] = []
 export interface Hold {
   /** Wall milliseconds. */
   readonly sinceMs: number
-  /** What the source gave is kept; it had given nothing where not. */
+  /** Whether a copy of the source is kept; false where it had given nothing. */
   readonly hasCopy: boolean
 }
 
@@ -40,7 +40,7 @@ export async function readHolds(file: SmallFile, report: StateReport): Promise<H
   return new Map()
 }
 
-/** Which sources a podd holds, as a stranger sees it: reads, changes nothing, and finds none where it can't read. */
+/** The sources that a podd holds, read without changing anything; none where they can't be read. */
 export function readHoldsAt(rootDir: string): Holds {
   try {
     const reading = readState(readFileSync(join(rootDir, 'holds.json'), 'utf8'), migrations)

@@ -3,7 +3,7 @@ import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/at
 /** The text of one file of podd's own. Both calls throw the system's errors as they are. */
 export interface SmallFile {
   readonly path: string
-  /** Undefined where there is none. */
+  /** Undefined where the file doesn't exist. */
   read(): Promise<string | undefined>
   /** Replaces it; a crash leaves the old text or the new one. */
   write(text: string): Promise<void>

@@ -3,16 +3,16 @@ import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 
 /** A state file that this podd can't read: corrupt, or of a newer podd's version. */
 export interface UnreadableState {
-  /** Where it is now: beside its place, if it was put aside. */
+  /** Its path: beside the original one, if it was put aside. */
   readonly path: string
   /** Why, after the path. */
   readonly message: string
 }
 
-/** Says of a state file that it can't be read. Never throws. */
+/** Reports a state file that can't be read. Never throws. */
 export type StateReport = (state: UnreadableState) => void
 
-/** One line in the log, and an event of the node. */
+/** Reports by a log line and an event of the node. */
 export function createStateReport(events: NodeEventRecorder, logger: Logger): StateReport {
   return ({ path, message }) => {
     logger.error({ path, reason: message }, 'cannot read a state file')

@@ -24,7 +24,7 @@ export interface GrpcStream {
   /** What is still to be sent. */
   unsent: Buffer
   sendWindow: number
-  /** Received, and the server wasn't told that it was taken. */
+  /** Bytes received that no WINDOW_UPDATE has acknowledged yet. */
   taken: number
 }
 
@@ -52,7 +52,7 @@ export function encodeRequestHeaders({ path, headers }: Pick<GrpcCall<never>, 'p
   ])
 }
 
-/** The call's end where the bytes are no message. What `onMessage` throws is a defect, and goes on. */
+/** The end of the call where the bytes are not a message. What `onMessage` throws is a defect, and is rethrown. */
 function takeMessage<Message>(
   { decode, onMessage }: GrpcCall<Message>,
   bytes: Buffer,

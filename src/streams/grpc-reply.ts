@@ -17,43 +17,43 @@ export function frameMessage(message: Uint8Array): Buffer {
   return framed
 }
 
-/** What comes back for one call: puts messages together, and says what the call ended with. */
+/** The reply to one call: assembles its messages, and determines the status that the call ended with. */
 export class GrpcReply {
   readonly #take: (message: Buffer) => GrpcStatus | undefined
   #chunks: Buffer[] = []
   #sizeBytes = 0
   #isClosed = false
 
-  /** `take` gives the call's end where the message is none. */
+  /** `take` returns the end of the call where the message is invalid. */
   constructor(take: (message: Buffer) => GrpcStatus | undefined) {
     this.#take = take
   }
 
-  /** No message is taken any more. */
+  /** Drops all further messages. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** The call's end where these headers are its last, or no answer to a gRPC call. */
+  /** The end of the call, where these headers are trailers, or don't answer a gRPC call. */
   takeHeaders(headers: HeaderList, isLast: boolean): GrpcStatus | undefined {
     const values = new Map(headers)
     const httpStatus = values.get(':status') ?? '200'
     const code = values.get('grpc-status')
     if (isLast && code !== undefined) {
       const details = decodeDetails(values.get('grpc-message') ?? '')
-      // A call that failed is answered by one block of headers. What ends an answer that had begun may be the server's own end.
+      // A failed call is answered by one block of headers. A status after the first message may mean that the server is shutting down.
       return { code: Number(code), details, isAnswer: values.has('content-type') }
     }
     if (!httpStatus.startsWith('1') && httpStatus !== '200') return statusOfHttp(httpStatus)
     return isLast ? this.end() : undefined
   }
 
-  /** What a stream ends with that ends without a status. */
+  /** The end of a stream that ends without a status. */
   end(): GrpcStatus {
     return failed(Status.UNKNOWN, 'the answer has no status')
   }
 
-  /** The call's end where a message is none that can be taken. */
+  /** The end of the call, where a message can't be accepted. */
   takeData(chunk: Buffer): GrpcStatus | undefined {
     this.#chunks.push(chunk)
     this.#sizeBytes += chunk.length
@@ -92,6 +92,7 @@ function decodeDetails(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
+    // A peer that doesn't encode its message: it is shown as it came.
     return text
   }
 }

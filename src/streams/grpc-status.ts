@@ -19,20 +19,20 @@ export const Status = {
   UNAUTHENTICATED: 16,
 } as const
 
-/** What a call ended with. */
+/** The status that a call ended with. */
 export interface GrpcStatus {
   readonly code: number
   readonly details: string
-  /** Whether the server answered the call with it. It didn't where the connection broke, or where the answer broke off. */
+  /** Whether the server sent it. False where the connection broke, or the answer was cut short. */
   readonly isAnswer: boolean
 }
 
-/** An end that is no answer. */
+/** An end that the server did not send. */
 export function failed(code: number, details: string): GrpcStatus {
   return { code, details, isAnswer: false }
 }
 
-/** What an answer of plain HTTP means (gRPC's `http-grpc-status-mapping.md`). */
+/** The gRPC code for an answer of plain HTTP (gRPC's `http-grpc-status-mapping.md`). */
 export function statusOfHttp(httpStatus: string): GrpcStatus {
   const codes: Readonly<Record<string, number>> = {
     400: Status.INTERNAL,
@@ -48,7 +48,7 @@ export function statusOfHttp(httpStatus: string): GrpcStatus {
   return failed(code, `the server answered with HTTP status ${httpStatus}`)
 }
 
-/** What the end of a stream by RST_STREAM means (gRPC's `PROTOCOL-HTTP2.md`, Errors). */
+/** The gRPC code for a stream that RST_STREAM ends (gRPC's `PROTOCOL-HTTP2.md`, Errors). */
 export function statusOfReset(errorCode: number): GrpcStatus {
   const codes: Readonly<Record<number, number>> = {
     7: Status.UNAVAILABLE,

@@ -68,12 +68,12 @@ const staticTable: HeaderList = [
   ['www-authenticate', ''],
 ]
 
-/** The default of SETTINGS_HEADER_TABLE_SIZE, which podd leaves as it is. */
+/** The default of SETTINGS_HEADER_TABLE_SIZE, which podd doesn't change. */
 const mostTableBytes = 4096
-/** What an entry takes beside its texts (RFC 7541, 4.1). */
+/** The size of an entry beyond its name and value (RFC 7541, 4.1). */
 const entryOverheadBytes = 32
 
-/** Reads the header blocks of one connection, in their order (RFC 7541). After one that can't be read none can. */
+/** Reads the header blocks of one connection, in order (RFC 7541). After an unreadable block it can't read any more. */
 export class HeaderDecoder {
   readonly #recent: (readonly [name: string, value: string])[] = []
   #recentBytes = 0
@@ -185,7 +185,7 @@ class BlockReader {
   }
 }
 
-/** A header block that no table is needed for: names and values as they are. */
+/** A header block of literal names and values, without references to a table. */
 export function encodeHeaders(headers: HeaderList): Buffer {
   const parts: Buffer[] = []
   for (const [name, value] of headers) parts.push(Buffer.from([0]), ...textParts(name), ...textParts(value))

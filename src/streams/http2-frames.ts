@@ -15,10 +15,10 @@ export const frameFlags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, prio
 
 export const settingIds = { enablePush: 2, mostStreams: 3, initialWindow: 4, mostFrameBytes: 5 } as const
 
-/** What a client says first. */
+/** The client's connection preface. */
 export const connectionPreface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Of windows and frames, until a peer says something else. */
+/** Initial sizes of windows and frames, until the peer's SETTINGS change them. */
 export const firstWindowBytes = 65_535
 export const firstFrameBytes = 16_384
 
@@ -31,7 +31,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** A peer that doesn't keep to HTTP/2: nothing further of it can be understood. */
+/** The peer violated HTTP/2: the connection can't be read any further. */
 export class Http2Error extends Error {}
 
 export function encodeFrame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
@@ -60,11 +60,11 @@ export function encodeNumberFrame(type: number, streamId: number, value: number)
   return encodeFrame(type, 0, streamId, payload)
 }
 
-/** Cuts what arrives into frames. */
+/** Splits received bytes into frames. */
 export class FrameReader {
   #rest = Buffer.alloc(0)
 
-  /** The frames that are whole now. @throws Http2Error where one is larger than podd allows. */
+  /** The frames that are complete. @throws Http2Error where one is larger than podd allows. */
   read(chunk: Buffer): Frame[] {
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     const frames: Frame[] = []
@@ -80,13 +80,13 @@ export class FrameReader {
       })
       bytes = bytes.subarray(headBytes + length)
     }
-    // A copy, so that what has been read is not kept alive.
+    // A copy, so that bytes that were read are not kept alive.
     this.#rest = Buffer.from(bytes)
     return frames
   }
 }
 
-/** The payload without its padding, and without what HEADERS say of priorities. @throws Http2Error */
+/** The payload without padding, and without the priority fields of HEADERS. @throws Http2Error */
 export function contentOf({ type, flags, payload }: Frame): Buffer {
   let start = 0
   let end = payload.length

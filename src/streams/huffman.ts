@@ -1,6 +1,6 @@
 /**
- * How many bits each byte's code has (RFC 7541, appendix B), to the base of 36. The codes themselves follow: they count up
- * by length, and by byte within a length.
+ * The length in bits of each byte's code (RFC 7541, appendix B), in base 36. The codes follow from these: they count up by
+ * length, and by byte within a length.
  */
 const codeLengths =
   'dnsssssssoussussssssssusssssssss6aacd68baa8b8666555666666678f6ca' +
@@ -26,7 +26,7 @@ function readTable(): HuffmanTable {
   return { bytes: Uint8Array.from(bytes), counts }
 }
 
-/** The text that a header's Huffman code stands for (RFC 7541, 5.2); undefined where it is none. */
+/** Decodes the Huffman code of a header (RFC 7541, 5.2); undefined where it is invalid. */
 export function decodeHuffman(coded: Uint8Array): string | undefined {
   const { bytes, counts } = (table ??= readTable())
   const decoded: number[] = []

@@ -8,7 +8,7 @@ const twoTo32 = 2 ** 32
 /** A varint has at most ten bytes of seven bits. */
 const mostShift = 63
 
-/** Reads one message's bytes from front to back. What it throws for bytes that are no message is a PoddError INTERNAL. */
+/** Reads one message's bytes from front to back. Throws PoddError INTERNAL for bytes that are not a message. */
 export class ProtobufReader {
   readonly #bytes: Buffer
   #position = 0
@@ -72,7 +72,7 @@ export class ProtobufReader {
     return Buffer.from(this.#bytes.subarray(start, start + length))
   }
 
-  /** What `read` makes of the bytes of a message, or of packed values, that come next with their length. */
+  /** Reads a length, then calls `read` for that many bytes: a message, or packed values. Returns its result. */
   within<T>(read: () => T): T {
     const length = this.uint32()
     const start = this.#take(length)
@@ -93,7 +93,7 @@ export class ProtobufReader {
     else throw new PoddError('INTERNAL', `the message has a field of wire type ${wireType}`)
   }
 
-  /** Moves past so many bytes; gives where they begin. */
+  /** Skips this many bytes; returns where they begin. */
   #take(count: number): number {
     const start = this.#position
     if (start + count > this.#end) throw new PoddError('INTERNAL', 'the message ends within a field')
@@ -159,7 +159,7 @@ export class ProtobufWriter {
     this.#length += value.length
   }
 
-  /** What `write` writes, with its length before it. */
+  /** Writes what `write` writes, preceded by its length. */
   within(write: () => void): void {
     this.#reserve(1)
     this.#length += 1

@@ -19,7 +19,7 @@ interface Field {
   readonly number: number
   readonly rule: 'one' | 'list' | 'map'
   readonly wireType: number
-  /** What stands for a value that is absent. */
+  /** The value of an absent field. */
   readonly absent: unknown
   readonly read: (reader: ProtobufReader) => unknown
   readonly write: (writer: ProtobufWriter, value: unknown) => void
@@ -74,14 +74,14 @@ const scalars: Readonly<Record<string, Values>> = {
   uint64: { ...integer, read: (reader) => reader.uint64() },
 }
 
-/** Shared by all messages that lack them, as they cannot change. */
+/** Shared by all messages without values in these fields, as they are frozen. */
 const noList: readonly unknown[] = Object.freeze([])
 const noMap: object = Object.freeze({})
 
 /**
- * Encodes and decodes the messages of one proto file by a table: what V8 would have to compile for each message is data.
- * What is decoded has camelCase names, 64-bit integers as numbers, enums as their names (those unknown as numbers), all its
- * scalars, lists and maps, and null where a message is absent. A message's table is read when it is first used.
+ * Encodes and decodes the messages of one proto file by a table, so that V8 compiles no code for each message.
+ * Decoded messages have camelCase names, 64-bit integers as numbers, enums as names (unknown ones as numbers), all scalars,
+ * lists and maps, and null where a message is absent. A message's table is parsed when it is first used.
  */
 export class ProtobufMessages {
   readonly #definitions: ProtobufDefinitions
@@ -98,7 +98,7 @@ export class ProtobufMessages {
     return writer.finish()
   }
 
-  /** Throws PoddError INTERNAL if there is no such message, or if the bytes are none. */
+  /** Throws PoddError INTERNAL if there is no such message, or if the bytes are not one. */
   decode(name: string, encoded: Uint8Array): object {
     return this.#read(new ProtobufReader(encoded), this.#type(name))
   }
@@ -214,13 +214,13 @@ function readEntry(reader: ProtobufReader, field: Field, message: Message): void
     }
     const found = message[field.name]
     const map = typeof found === 'object' && found !== null && found !== noMap ? found : {}
-    // An assignment would take `__proto__` for something else.
+    // An assignment to `__proto__` would set the prototype.
     Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true })
     message[field.name] = map
   })
 }
 
-/** One item, or many numbers in one piece. */
+/** Reads one item, or packed numbers. */
 function readItems(reader: ProtobufReader, field: Field, wireType: number, message: Message): void {
   const found = message[field.name]
   const list: unknown[] = Array.isArray(found) && found !== noList ? found : []

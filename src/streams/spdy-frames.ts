@@ -1,6 +1,6 @@
 import { PoddError } from '../base/errors.ts'
 
-/** The frames of SPDY/3.1 that port-forward and the container runtime's streams need; all else is passed over. */
+/** The frames of SPDY/3.1 that port-forward and the container runtime's streams need; all others are ignored. */
 export type SpdyFrame =
   | { readonly kind: 'data'; readonly id: number; readonly isLast: boolean; readonly payload: Buffer }
   | { readonly kind: 'open'; readonly id: number; readonly isLast: boolean; readonly block: Buffer }
@@ -17,24 +17,24 @@ export const resetStatus = { protocolError: 1, refused: 3, cancelled: 5 } as con
 const types = { open: 1, reply: 2, reset: 3, ping: 6, leave: 7, headers: 8 } as const
 
 const headBytes = 8
-/** Go's clients send what one read gave, 32 KiB; the format allows 16 MiB. */
+/** Go's clients send up to 32 KiB, the result of one read; the format allows 16 MiB. */
 const mostDataBytes = 1024 * 1024
 const mostControlBytes = 64 * 1024
 const fin = 1
 const idMask = 0x7fff_ffff
 
-/** Finds the frames in what arrives in pieces. */
+/** Splits received bytes into frames. */
 export class SpdyDecoder {
-  /** What has come and is in no frame yet. */
+  /** Received bytes of an incomplete frame. */
   #pieces: Buffer[] = []
   #heldBytes = 0
   #neededBytes = headBytes
 
-  /** The frames that are complete now. Throws PoddError BAD_FRAME for what is no SPDY/3. */
+  /** The frames that are complete now. Throws PoddError BAD_FRAME for bytes that are not SPDY/3. */
   push(chunk: Uint8Array): readonly SpdyFrame[] {
     this.#pieces.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
     this.#heldBytes += chunk.length
-    // A large frame may come byte by byte: it is put together once.
+    // A large frame may arrive byte by byte: its pieces are joined once.
     if (this.#heldBytes < this.#neededBytes) return []
     let rest = Buffer.concat(this.#pieces)
     const frames: SpdyFrame[] = []
@@ -86,7 +86,7 @@ function parseControl(head: Buffer, payload: Buffer): SpdyFrame {
   }
 }
 
-/** What stands before the bytes of a data frame. */
+/** The header of a data frame. */
 export function encodeDataHead(id: number, payloadBytes: number, isLast: boolean): Buffer {
   const head = Buffer.alloc(headBytes)
   head.writeUInt32BE(id, 0)

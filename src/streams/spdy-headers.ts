@@ -6,7 +6,7 @@ const flush = Buffer.from([0, 0, 0, 0xff, 0xff])
 
 export type SpdyHeaders = Readonly<Record<string, string>>
 
-/** What one block may take once it is unpacked: a few names of streams and ports stand in it. */
+/** The largest uncompressed block, in bytes: it holds a few names of streams and ports. */
 const mostBlockBytes = 16 * 1024
 
 /** The words of the dictionary of SPDY/3 (draft-mbelshe-httpbis-spdy-00, section 2.6.10.1), each with its length before it. */
@@ -19,7 +19,7 @@ const words =
   'user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie ' +
   'keep-alive origin'
 
-/** And what follows the words, without lengths. */
+/** The rest of the dictionary, without lengths. */
 const tail =
   '100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505' +
   '203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized' +
@@ -33,7 +33,7 @@ export function spdyDictionary(): Buffer {
   return Buffer.concat([...parts, Buffer.from(tail)])
 }
 
-/** Unpacks the header blocks of one direction of a connection, which are one zlib stream. */
+/** Decompresses the header blocks of one direction of a connection, which are one zlib stream. */
 export class HeaderReader {
   readonly #inflate: Inflate
   #unpacked: Buffer[] = []
@@ -69,7 +69,7 @@ export class HeaderReader {
   }
 }
 
-/** Packs the header blocks of one direction: as stored blocks, which need neither the dictionary nor a state. */
+/** Encodes the header blocks of one direction as stored blocks, which need neither the dictionary nor state. */
 export class HeaderWriter {
   #isFirst = true
 
@@ -82,10 +82,10 @@ export class HeaderWriter {
     const stored = Buffer.alloc(5)
     stored.writeUInt16LE(plain.length, 1)
     stored.writeUInt16LE(~plain.length & 0xffff, 3)
-    // The zlib stream's own head: deflate, window of 32 KiB, no dictionary.
+    // The zlib header: deflate, window of 32 KiB, no dictionary.
     const head = this.#isFirst ? Buffer.from([0x78, 0x01]) : Buffer.alloc(0)
     this.#isFirst = false
-    // An empty block makes the reader give what it holds, as zlib's own flush does; Go's waits for it.
+    // An empty block flushes the reader, as zlib's sync flush does; Go's reader waits for it.
     return Buffer.concat([head, stored, plain, flush])
   }
 }

@@ -13,7 +13,7 @@ import type { SpdyFrame } from './spdy-frames.ts'
 import { HeaderReader, HeaderWriter } from './spdy-headers.ts'
 import type { SpdyHeaders } from './spdy-headers.ts'
 
-/** How much a stream holds that its reader has not taken: beyond it, nothing more is read from the connection. */
+/** How many unread bytes a stream buffers before no more is read from the connection. */
 const streamBufferBytes = 256 * 1024
 const mostStreams = 2048
 const mostDataBytes = 32 * 1024
@@ -24,7 +24,7 @@ interface StreamOwner {
   forget(stream: SpdyStream): void
 }
 
-/** One stream of a connection: its two directions end apart from each other. */
+/** One stream of a connection: its two directions end independently. */
 export class SpdyStream extends Duplex {
   readonly id: number
   readonly headers: SpdyHeaders
@@ -38,11 +38,11 @@ export class SpdyStream extends Duplex {
     this.#owner = owner
     this.id = id
     this.headers = headers
-    // Whoever reads it hears of its end; a reset is no defect of podd's.
+    // The reader gets the error; a reset by the other side is not a defect.
     this.on('error', () => {})
   }
 
-  /** Takes what has come; resolves when there is room for more. */
+  /** Buffers received bytes; resolves when there is room for more. */
   async takeData(payload: Buffer): Promise<void> {
     if (this.destroyed || this.#hasEnded || payload.length === 0) return
     const room = new Promise<void>((resolve) => {
@@ -51,14 +51,14 @@ export class SpdyStream extends Duplex {
     if (!this.push(payload)) await room
   }
 
-  /** The other side sends no more. */
+  /** The other side has finished sending. */
   takeEnd(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.push(null)
   }
 
-  /** The other side has given the stream up: what has come of it is still read, as Go's clients do (`spdystream`). */
+  /** The other side has reset the stream: received bytes are still read, as Go's clients do (`spdystream`). */
   takeReset(): void {
     this.#isReset = true
     if (this.readableLength === 0) {
@@ -139,7 +139,7 @@ export class SpdySession {
     return stream
   }
 
-  /** Says goodbye and ends the connection. */
+  /** Sends GOAWAY and ends the connection. */
   close(): void {
     if (this.#connection.destroyed) return
     void this.#send(encodeLeave(this.#lastId))
@@ -154,7 +154,7 @@ export class SpdySession {
         for (const frame of decoder.push(chunk)) await this.#take(frame)
       }
     } catch {
-      // The connection broke, or carried something that is no SPDY: either is its end.
+      // The connection broke, or its bytes are not SPDY: either ends it, and its streams with it.
     }
     this.#connection.destroy()
     this.#reader.close()
@@ -173,7 +173,7 @@ export class SpdySession {
         return this.#accept(frame, await this.#reader.read(frame.block))
       case 'reply':
       case 'headers':
-        // Each block is part of one zlib stream: it has to be read, whatever it says.
+        // Each block is part of one zlib stream: it has to be decompressed, even if it is ignored.
         await this.#reader.read(frame.block)
         if (frame.isLast) this.#streams.get(frame.id)?.takeEnd()
         return

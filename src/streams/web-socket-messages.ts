@@ -4,8 +4,8 @@ import type { WebSocket } from 'ws'
 const mostWaiting = 4
 
 /**
- * The messages of a WebSocket as they come, to its end, text or binary; reads no more from the connection while they are
- * not taken. Throws the error of a connection that breaks, or of what is no WebSocket's frame. One reader at a time.
+ * The messages of a WebSocket, text or binary, until it closes; reads no more from the connection while messages wait.
+ * Throws the error of a connection that breaks, or of an invalid frame. One reader at a time.
  */
 export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | string, void> {
   const waiting: (Buffer | string)[] = []
@@ -50,7 +50,7 @@ export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | 
   }
 }
 
-/** Resolves when the connection has taken the message, or takes none any more. */
+/** Resolves when the connection has accepted the message, or is closed. */
 export function sendMessage(socket: WebSocket, message: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     if (socket.readyState === socket.OPEN) socket.send(message, { binary: true }, () => resolve())

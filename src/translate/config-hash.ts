@@ -9,7 +9,7 @@ import type { Pod } from '../pod/schema/pod-schema.ts'
 import { findMissingReference } from './find-missing-reference.ts'
 import type { ReferenceHost } from './find-missing-reference.ts'
 
-/** On a pod: its containers are restarted when a ConfigMap or Secret changes that they consume. */
+/** The annotation on a pod that has its containers restarted when a ConfigMap or Secret that they consume changes. */
 export const restartAnnotation = 'podd.dev/restart-on-config-change'
 
 export interface ConfigHashInput {
@@ -17,17 +17,16 @@ export interface ConfigHashInput {
   readonly pod: Pod
   readonly source: SourceName
   readonly container: ContainerSpec
-  /** The hash of the container that runs; undefined where one is to be made. */
+  /** The hash of the running container; undefined for a new one. */
   readonly running: string | undefined
-  /** What isn't there is missing, and not just not read yet. */
+  /** Whether all objects are known, so that an absent one is missing rather than not read yet. */
   readonly objectsKnown?: boolean
 }
 
 /**
- * The hash that a container bears, or would bear: of its name and image, and where the pod asks to be
- * restarted, `.` and a hash of what its ConfigMaps and Secrets hold. A running container whose pod began or
- * stopped to ask is taken as it is; so is one that could not start again, for something it needs is gone,
- * and any as long as the sources have not given all objects.
+ * The hash of a container: of its name and image, and where the pod has the annotation, `.` and a hash of its
+ * ConfigMaps and Secrets. A running container keeps its hash where the annotation was added or removed, where it could
+ * not start again because an object is missing, and while the sources have not given all objects.
  */
 export function computeSpecHash(input: ConfigHashInput): string {
   const { container, running, objectsKnown = true } = input

@@ -28,7 +28,7 @@ export function toConfigObject(object: ConfigMap | Secret, origin: ObjectOrigin)
   return { ...head, kind: 'Secret', type: object.type, ...immutable, ...dataOf(data) }
 }
 
-/** An API server leaves an empty map out. */
+/** Omits an empty map, as an API server does. */
 function dataOf(data: Readonly<Record<string, string>>): Pick<ConfigObject, 'data'> {
   return Object.keys(data).length > 0 ? { data } : {}
 }
@@ -50,7 +50,7 @@ export function toObjectMeta(
   }
 }
 
-/** The UID of an object that has no record: the same as long as the object has its name and its source. */
+/** The UID of an object that has no record: stable for a name and a source. */
 export function objectUid(object: {
   readonly kind: string
   readonly namespace: string

@@ -12,7 +12,7 @@ import type { ContainerView, PodView } from './spec/spec-view.ts'
 import { toCriSignal } from './spec/stop-signals.ts'
 import type { UserRange } from './security/user-namespace.ts'
 
-/** A container of a pod and all that was found out for it. */
+/** A container of a pod with all resolved inputs. */
 export interface ContainerInput {
   readonly pod: PodView
   readonly uid: PodUid
@@ -33,11 +33,11 @@ export interface ContainerInput {
   readonly mounts: readonly cri.MountInput[]
   readonly resources: ResourceFacts
   readonly security: SecurityFacts
-  /** Of a pod with users of its own. */
+  /** For a pod with a user namespace. */
   readonly userRange?: UserRange | undefined
   /** The container whose processes an ephemeral container sees. */
   readonly targetContainerId?: string | undefined
-  /** Set when the pod is already ending. */
+  /** Set when the pod is already terminating. */
   readonly deletionGraceSeconds?: number | undefined
 }
 

@@ -9,7 +9,7 @@ import type { ExecLimits } from './environment/exec-limits.ts'
 import { resolveEnvironment } from './environment/resolve-environment.ts'
 import { computeVolumeFiles } from './volumes/volume-files.ts'
 
-/** What tells whether a pod's references are there. */
+/** The readers for a pod's references. */
 export interface ReferenceHost {
   readonly objects: { seenBy(source: SourceName): ObjectReader }
   readonly capacity: ResourceList
@@ -18,8 +18,8 @@ export interface ReferenceHost {
 }
 
 /**
- * Why a pod could not start, or one container of it could not: the first thing it refers to that is missing, or
- * what is too large for a process; undefined where all is there. Files that it makes itself are taken to be there.
+ * Why a pod, or one of its containers, could not start: the first missing reference, or an environment too large for a
+ * process; undefined where nothing is missing. Files that the pod makes itself count as present.
  */
 export function findMissingReference(
   { objects: views, capacity, hostName, execLimits }: ReferenceHost,

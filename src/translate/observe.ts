@@ -5,19 +5,19 @@ import type { LinuxContainerUser } from '../pod/state/status.ts'
 import { readContainerFacts, readPodRef } from './identity/labels.ts'
 import { readCriSignal } from './spec/stop-signals.ts'
 
-/** What the runtime answered. A list entry whose status isn't in the map is told as far as the list knows it. */
+/** The runtime's replies. An entry without a status in the map is observed from the list alone. */
 export interface RuntimeListing {
   readonly sandboxes: readonly cri.PodSandbox[]
   readonly containers: readonly cri.Container[]
-  /** By sandbox id: addresses and namespaces stand only in the status. */
+  /** By sandbox id: only the status has addresses and namespaces. */
   readonly sandboxStatuses: ReadonlyMap<string, cri.PodSandboxStatus>
-  /** By container id: times, exit code and reason stand only in the status. */
+  /** By container id: only the status has times, exit code and reason. */
   readonly containerStatuses: ReadonlyMap<string, cri.ContainerStatus>
-  /** Whether a container's end is as an event had it, and the runtime's own word still to come. */
+  /** Whether a container's exit is taken from an event, and not reported by the runtime yet. */
   readonly isProvisional?: (status: cri.ContainerStatus) => boolean
 }
 
-/** podd's words for CRI's. */
+/** CRI's states in podd's terms. */
 export const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
   CONTAINER_CREATED: 'created',
   CONTAINER_RUNNING: 'running',
@@ -106,7 +106,9 @@ export function observeContainer(
   }
 }
 
-/** Runtimes from before CRI had it (containerd 1.x) tell none: then nothing is known, whatever the spec asks for. */
+/**
+ * Runtimes from before CRI had it (containerd 1.x) report none: the value is then unknown, whatever the spec requests.
+ */
 function observeUser(user: cri.ContainerUser | null | undefined): LinuxContainerUser | undefined {
   const linux = user?.linux
   if (linux === null || linux === undefined) return undefined
@@ -119,7 +121,7 @@ export function nsToMs(ns: number | undefined): number | undefined {
   return ns === undefined || ns <= 0 ? undefined : Math.floor(ns / 1e6)
 }
 
-/** Attempts count up whatever the wall clock does, so they come before the creation times. */
+/** Attempts increase whatever the wall clock does, so they are compared before creation times. */
 function compareSandboxes(a: ObservedSandbox, b: ObservedSandbox): number {
   return b.attempt - a.attempt || b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1)
 }

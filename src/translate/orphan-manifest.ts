@@ -2,12 +2,12 @@ import type { JsonObject } from '../base/json.ts'
 import type { ObservedPod } from '../pod/state/observed.ts'
 import { readContainerFacts } from './identity/labels.ts'
 
-/** The kubelet's grace where nothing says how long (`minimumGracePeriodInSeconds`). */
+/** The kubelet's default grace period (`minimumGracePeriodInSeconds`). */
 const leastGraceSeconds = 2
 
 /**
- * The little that is known of a pod whose record and manifest are lost: enough to end it. Grace,
- * preStop and ports come from its containers' annotations.
+ * A minimal manifest for a pod whose record and manifest are lost: enough to terminate it. Grace, preStop and ports
+ * come from its containers' annotations.
  */
 export function orphanManifest(observed: ObservedPod): JsonObject {
   const graces = observed.containers.map(({ annotations }) => {

@@ -4,9 +4,8 @@ import type * as cri from '../cri-types/cri-v1.ts'
 import type { HandlerFeatures, RuntimeFeatures } from '../pod/state/runtime-features.ts'
 
 /**
- * Reads a verbose Status reply. containerd 2.0 and later list their handlers with what each can do; from
- * older ones only the names are known, out of the configuration that they show, and none of them can do
- * what later ones tell of.
+ * Reads a verbose Status reply. containerd 2.0 and later list their handlers with their features; from older ones only
+ * the names are known, from their reported configuration, and they lack the features that later ones report.
  */
 export function readRuntimeFeatures(
   version: { readonly runtimeName: string; readonly runtimeVersion: string },

@@ -5,9 +5,8 @@ import type { NestedMount } from '../translate/volumes/mounts.ts'
 import { VolumeError } from './files/volume-error.ts'
 
 /**
- * Makes the place in a directory of podd's files where something else is to be mounted: the runtime can't, for containers
- * get such a directory read-only (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows directories
- * only).
+ * Creates a mount point in a directory of podd's files: the runtime can't, as containers get such a directory read-only
+ * (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows directories only).
  * @throws VolumeError VOLUME_SETUP
  */
 export async function makeNestedMountPoint({ directory, path, source }: NestedMount): Promise<void> {

@@ -19,8 +19,8 @@ const kinds: readonly PrepareVolume[] = [
 ]
 
 /**
- * Makes all volumes of a pod ready and gives where they lie, by name. May be repeated at any time: what is
- * ready stays as it is, with what containers wrote to it.
+ * Prepares all volumes of a pod and returns their places, by name. May be repeated at any time: prepared volumes stay
+ * as they are, with their content.
  * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words, when all have settled
  */
 export async function prepareVolumes(

@@ -13,19 +13,19 @@ export interface SubPathMount {
   readonly uid: PodUid
   readonly container: string
   readonly volume: string
-  /** Of the mount in the container's list. */
+  /** The index of the mount in the container's list. */
   readonly index: number
   readonly volumePath: string
-  /** Inside the volume; expanded already. */
+  /** The path inside the volume, already expanded. */
   readonly subPath: string
 }
 
 /**
- * Binds what lies at a path inside a volume to a place of the pod's, and gives that place: a container that
- * may write to the volume can swap the path for a link meanwhile, and still gets what was found inside.
- * A directory is made where nothing is. One that is bound already stays, unless the path shows something else
- * now (`pkg/volume/util/subpath/subpath_linux.go`, 1.36).
- * @throws VolumeError where the path leads out of the volume
+ * Bind-mounts a path inside a volume to a place in the pod's directory, and returns that place. A container that may
+ * write to the volume can replace the path by a link meanwhile, and still gets the file found inside. Creates a
+ * directory where nothing exists. An existing mount stays, unless the path refers to another file now
+ * (`pkg/volume/util/subpath/subpath_linux.go`, 1.36).
+ * @throws VolumeError where the path leaves the volume
  */
 export async function bindSubPath(mount: SubPathMount): Promise<string> {
   const { rootDir, uid, container, volume, index } = mount
@@ -45,7 +45,7 @@ async function openOrMake({ volumePath, subPath }: SubPathMount): Promise<FileHa
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
     const { mode } = await stat(volumePath)
-    // With its set-id and sticky bits, as the kubelet makes it: what is made inside comes to belong to its group.
+    // With its set-id and sticky bits, as in the kubelet: new files inside inherit its group.
     return makeInside(volumePath, subPath, mode & 0o7777)
   }
 }
@@ -60,6 +60,6 @@ async function bind(source: FileHandle, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true, mode: 0o750 })
   if (wanted.isDirectory()) await mkdir(target, { recursive: true, mode: 0o750 })
   else await writeFile(target, '', { flag: 'a', mode: 0o640 })
-  // The mounting program reaches the very thing that is open here, whatever lies at its path by now.
+  // The mounting program gets exactly the open file, whatever is at its path by now.
   await bindMount(`/proc/${process.pid}/fd/${source.fd}`, target)
 }

@@ -6,10 +6,9 @@ import { podDirectory } from './pod-directory/pod-directory.ts'
 import { VolumeError } from './files/volume-error.ts'
 
 /**
- * Removes a pod's directory with all that podd made for it. What is mounted there is found in the kernel's
- * mount table, so that nothing has to be remembered, and unmounted first: the removal never reaches into a
- * filesystem that is mounted into the directory. No container of the pod may be left. A directory that is gone
- * already is fine.
+ * Removes a pod's directory with all that podd made for it. Mounts below it are read from the kernel's mount table and
+ * unmounted first: the removal never enters a filesystem that is mounted there. No container of the pod may exist. Does
+ * nothing where the directory is gone.
  * @throws VolumeError VOLUME_TEARDOWN
  */
 export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<void> {

@@ -46,7 +46,7 @@ class ExecRig {
     return rig
   }
 
-  /** As a podd has it that was started anew. */
+  /** As a restarted podd has it. */
   another(client = this.client): ContainerdExec {
     return new ContainerdExec({
       channel: client.connection,

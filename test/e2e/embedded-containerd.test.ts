@@ -348,7 +348,7 @@ class TestInstance {
     return execFileSync(this.options.ctrPath ?? 'ctr', [...flags, ...args], { encoding: 'utf8' })
   }
 
-  /** Makes what containerd has in its books, and CRI doesn't know. */
+  /** Makes what containerd has in its inventory, and CRI doesn't know. */
   leave(name: string, { kind, isRunning }: { kind: 'sandbox' | 'container'; isRunning: boolean }): void {
     const { snapshotter = '' } = importTargetOf(this.containerd)
     const label = ['--label', `io.cri-containerd.kind=${kind}`, '--snapshotter', snapshotter]

@@ -103,7 +103,7 @@ describePodd('a burst of pods', {}, (rig) => {
       const words = wordsOf(lines).map((word) => word.split(' ')[0])
       expect(words).not.toContain('double')
       expect([name, words.at(-1)]).toEqual([name, 'end'])
-      // One whose start was under way when podd was killed may have been called off by the runtime, and begun again; on
+      // One whose start was in flight when podd was killed may have been cancelled by the runtime, and repeated; on
       // a slow host that may have been so at each kill.
       const most = slowness > 1 ? killedAt.length + 1 : 2
       expect([name, spans.length <= most]).toEqual([name, true])

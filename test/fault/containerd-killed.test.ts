@@ -61,7 +61,7 @@ describePodd(
         await podd.untilLine(name, / start$/u)
       }
       await podd.untilGone('leaving')
-      // It is asked again to stop when nobody knows whether it was.
+      // It is asked again to stop when that is uncertain.
       expect(new Set(wordsOf(podd.lines('leaving')))).toEqual(new Set(['start', 'term', 'ended']))
       expect(wordsOf(podd.lines('leaving')).filter((word) => word === 'start')).toHaveLength(1)
       const crashing = await podd.untilPod(

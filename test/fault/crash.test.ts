@@ -56,7 +56,7 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '10
       ),
     )
     expect(await podd.untilWords('steady', 1)).toEqual(['start'])
-    // Nobody answers at its socket, and it holds its places all the same: it must not bring back what is ended.
+    // It does not answer at its socket but holds its directories: it must not start again what was ended.
     const pid = podd.daemonPid
     expect(await podd.cli('down', ...podd.flags())).toMatchObject({ code: 0 })
     await podd.until('the end of the daemon', () => !existsSync(`/proc/${pid}`))

@@ -1,6 +1,6 @@
 /**
- * A span of time as kubectl shows it: two units at most, fewer the longer it is
- * (apimachinery's `pkg/util/duration.HumanDuration`, 1.36).
+ * A duration as kubectl shows it: at most two units, fewer for longer ones (apimachinery's
+ * `pkg/util/duration.HumanDuration`, 1.36).
  */
 export function formatAge(ageMs: number): string {
   const seconds = Math.floor(ageMs / 1000)

@@ -18,14 +18,14 @@ export interface ApiResource {
 export interface ApiSubresource {
   readonly name: string
   readonly verbs: readonly string[]
-  /** Of what is sent and answered, where it isn't the resource's own kind. */
+  /** The kind of requests and responses, where it isn't the resource's own. */
   readonly kind?: string
   /** `group/version` of that kind, where it isn't the resource's. */
   readonly apiVersion?: string
 }
 
 export const readVerbs: readonly string[] = ['get', 'list', 'watch']
-/** Of what is written over the API too. */
+/** The verbs of kinds that can be written over the API. */
 export const writeVerbs: readonly string[] = [
   'create',
   'delete',
@@ -37,7 +37,7 @@ export const writeVerbs: readonly string[] = [
   'watch',
 ]
 
-/** What has no objects that podd keeps: it is computed when it is asked for. */
+/** The verbs of kinds without stored objects: they are computed on request. */
 export const computedResources: readonly ApiResource[] = [
   review('authentication.k8s.io', 'selfsubjectreviews', 'SelfSubjectReview'),
   review('authorization.k8s.io', 'selfsubjectaccessreviews', 'SelfSubjectAccessReview'),

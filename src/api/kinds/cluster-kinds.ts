@@ -27,7 +27,7 @@ export const namespaceKind = servedKind<NamespaceObject>({
   singular: 'namespace',
   shortNames: ['ns'],
   kind: 'Namespace',
-  // Each is deleted by itself, as it goes with all that is in it.
+  // Deleted only one by one, as a namespace is deleted with its content.
   verbs: writeVerbs.filter((verb) => verb !== 'deletecollection'),
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status.phase },

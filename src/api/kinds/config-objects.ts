@@ -19,7 +19,7 @@ export const configMapKind = servedKind<ConfigObject>({
   columns: [nameColumn, ...dataColumns],
 })
 
-/** Their tables are made of podd's own form, so that no value leaves the daemon for them. */
+/** Their tables are made from podd's redacted form, so that no value leaves the daemon for them. */
 export const secretKind = servedKind<ConfigObject>({
   resource: 'secrets',
   verbs: writeVerbs,

@@ -13,7 +13,7 @@ const plain = {
   cells: () => [],
 } as const
 
-/** There is none, and never will be: clients that look for some learn that from a list. */
+/** There are never any: clients that look for some get an empty list. */
 export const definitionKind: RoutedKind = {
   ...plain,
   resource: 'customresourcedefinitions',
@@ -27,7 +27,9 @@ export const definitionKind: RoutedKind = {
   root: '/apis/apiextensions.k8s.io/v1',
 }
 
-/** There is none: `kubectl cluster-info`, dashboards and discovery by service ask for them without being told to. */
+/**
+ * There are none: `kubectl cluster-info`, dashboards and service discovery request them without being configured to.
+ */
 export const serviceKind: RoutedKind = {
   ...plain,
   resource: 'services',

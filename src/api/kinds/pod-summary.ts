@@ -2,7 +2,7 @@ import type { PodObject } from '../objects.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 
-/** What the columns READY, STATUS and RESTARTS tell of a pod. */
+/** The columns READY, STATUS and RESTARTS of a pod. */
 export interface PodSummary {
   readonly ready: number
   readonly total: number
@@ -29,14 +29,14 @@ export function summarizePod(pod: PodObject): PodSummary {
     const running = main.filter((container) => container.ready && container.state.running !== undefined)
     ready += running.length
     counted = [...counted.filter(({ name }) => sidecars.has(name)), ...main]
-    // The first container's word counts, as in kubectl, which goes through them backwards.
+    // The first container's reason counts, as in kubectl, which goes through them backwards.
     reason = main.map((container) => stateReason(container)).find((word) => word !== undefined) ?? reason
     if (reason === 'Completed' && running.length > 0) {
       const isReady = status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
       reason = isReady ? 'Running' : 'NotReady'
     }
   }
-  // Why the pod as a whole doesn't run says more than that a container wasn't made.
+  // The reason of the pod as a whole is more specific than that a container wasn't created.
   if (status.reason !== undefined && notMade.test(reason)) reason = status.reason
   const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (metadata.deletionTimestamp !== undefined && !isOver) reason = 'Terminating'
@@ -52,13 +52,13 @@ export function summarizePod(pod: PodObject): PodSummary {
   }
 }
 
-/** What is said of a container of which nothing else is known. */
+/** The reason of a container without any other information. */
 const notMade = /^(ContainerCreating|PodInitializing|(Init:)?ContainerStatusUnknown|Init:\d+\/\d+)$/u
 
 interface InitSummary {
   /** Sidecars that are ready. */
   readonly ready: number
-  /** What the pod waits for; undefined once initialization is through. */
+  /** The pending init container; undefined once initialization is complete. */
   readonly reason: string | undefined
 }
 

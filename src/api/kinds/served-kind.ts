@@ -20,13 +20,13 @@ export interface ServedKind {
   readonly kind: string
   readonly listKind: string
   readonly namespaced: boolean
-  /** What may be done to objects of the kind, in Kubernetes' words. */
+  /** The verbs of the kind, as in Kubernetes. */
   readonly verbs: readonly string[]
   readonly categories: readonly string[]
   readonly subresources: readonly ApiSubresource[]
-  /** Its objects go away when they are old: that is no news. */
+  /** Its objects expire: their removal is not reported to watchers. */
   readonly expires: boolean
-  /** Below which the form for tables is served: podd's own where the objects hold what no table may. */
+  /** The root of paths that serve its tables: podd's own where the objects hold values that no table may show. */
   readonly tableRoot: string
   /** Of its paths: `/api/v1`, or `/apis/GROUP/VERSION`. */
   readonly root: string
@@ -37,12 +37,12 @@ export interface ServedKind {
   cells(object: ResourceObject, nowMs: number): readonly string[]
 }
 
-/** A kind as its routes need it: also one that is made of the objects of another kind. */
+/** The part of a kind that its routes need; also for kinds derived from another one's objects. */
 export interface RoutedKind extends Omit<ServedKind, 'resource'> {
   readonly resource: string
 }
 
-/** What an entry says; what is left out is as with most kinds. */
+/** The entry of a kind; omitted fields have defaults. */
 export interface KindEntry<T extends ResourceObject>
   extends
     Pick<ServedKind, 'resource' | 'singular' | 'shortNames' | 'kind'>,

@@ -28,7 +28,7 @@ export const servedKinds: readonly ServedKind[] = [
   runtimeClassKind,
 ]
 
-/** The words that may stand for a kind on the command line. */
+/** The names of a kind on the command line. */
 export function namesOfKind({ resource, singular, shortNames }: ServedKind): readonly string[] {
   return [resource, singular, ...shortNames]
 }

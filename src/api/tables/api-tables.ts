@@ -29,7 +29,7 @@ const tables: Readonly<Record<string, ApiTable>> = {
   ServiceAccount: serviceAccountTable,
 }
 
-/** The table of a kind; of one that has none, names and times alone, as an API server does it. */
+/** The table of a kind; for one without a table, only names and times, as in an API server. */
 export function tableOf({
   apiVersion,
   kind,

@@ -11,7 +11,7 @@ export interface WireTable {
   readonly messages: readonly Readonly<Record<string, FieldRow>>[]
 }
 
-/** Bytes that are not what they should be. */
+/** Malformed bytes. */
 export class WireError extends PoddError {
   constructor(message: string) {
     super('API_BadRequest', message)
@@ -21,7 +21,7 @@ export class WireError extends PoddError {
 /** `k8s\0`, then runtime.Unknown. */
 const magic = [0x6b, 0x38, 0x73, 0x00]
 
-/** Nothing that clients send nests as deeply. */
+/** The deepest nesting; clients send none as deep. */
 const mostLevels = 50
 
 /**
@@ -32,7 +32,7 @@ const mostLevels = 50
 export function readProtobuf(body: Uint8Array, table: WireTable): JsonObject {
   if (!magic.every((byte, index) => body[index] === byte)) throw new WireError('the body is not protobuf')
   const { apiVersion, kind, raw } = readEnvelope(body.subarray(magic.length))
-  // Options stand in the API version of what they are for.
+  // Options have the API version of their object.
   const key = kind === 'DeleteOptions' ? `v1/${kind}` : `${apiVersion}/${kind}`
   const index = Object.hasOwn(table.kinds, key) ? table.kinds[key] : undefined
   if (index === undefined)
@@ -70,7 +70,7 @@ class MessageReader {
     if (level > mostLevels) throw new WireError('the body nests too deeply')
     const fields = this.#table.messages[index] ?? {}
     const found = new Map<string, Json>()
-    // What comes in many pieces is put together once, however many there are.
+    // A value in many pieces is joined once.
     const lists = new Map<string, Json[]>()
     const maps = new Map<string, Map<string, Json>>()
     const reader = new ByteReader(bytes)
@@ -144,20 +144,20 @@ class MessageReader {
   }
 }
 
-/** The value of a map's entry that has none. */
+/** The default value of a map's entry. */
 function emptyOf(type: string): Json {
   if (type === 'string' || type === 'bytes') return ''
   if (type === 'quantity') return '0'
   return type === 'items' ? [] : {}
 }
 
-/** What the encoder writes for a field that is not set. */
+/** The encoding of an unset field. */
 function isZero(value: Json): boolean {
   if (value === 0 || value === '' || value === false) return true
   return isJsonObject(value) && Object.keys(value).length === 0
 }
 
-/** A time of no bytes is none. */
+/** An empty time is absent. */
 function readTime(bytes: Uint8Array, digits: number): Json {
   if (bytes.length === 0) return null
   const reader = new ByteReader(bytes)

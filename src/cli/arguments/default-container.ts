@@ -1,7 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import { isJsonObject } from '../../base/json.ts'
 
-/** Names the container that is meant where nothing is said; kubectl reads it, the API doesn't. */
+/** The annotation that names the default container; kubectl reads it, the API doesn't. */
 const annotation = 'kubectl.kubernetes.io/default-container'
 
 export function containerNames(
@@ -15,15 +15,15 @@ export function containerNames(
   )
 }
 
-/** What the pod's annotation names, whether the pod has it or not. */
+/** The container named by the pod's annotation, whether it exists or not. */
 export function annotatedContainer({ metadata }: PodObject): string | undefined {
   const name = metadata.annotations?.[annotation]
   return name === '' ? undefined : name
 }
 
 /**
- * The first of the pod's main containers, with a word about it where it has others
- * (kubectl `cmd/util/podcmd/podcmd.go` FindOrDefaultContainerByName, 1.36).
+ * The first of the pod's main containers, with a note where it has others (kubectl `cmd/util/podcmd/podcmd.go`
+ * FindOrDefaultContainerByName, 1.36).
  */
 export function firstContainer(pod: PodObject, notify: (line: string) => void): string {
   const names = namesOfAll(pod)
@@ -32,7 +32,7 @@ export function firstContainer(pod: PodObject, notify: (line: string) => void): 
   return first
 }
 
-/** As kubectl lists them. */
+/** The names of all containers, as kubectl lists them. */
 export function namesOfAll(pod: PodObject): readonly string[] {
   return [
     ...containerNames(pod, 'containers'),

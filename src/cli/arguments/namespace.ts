@@ -15,7 +15,7 @@ export const allNamespacesFlag: FlagSpec = {
   doc: 'In all namespaces.',
 }
 
-/** Throws UsageError for what can be no namespace's name. */
+/** Throws UsageError for an invalid name of a namespace. */
 export function readNamespace(args: ParsedArguments): string {
   const namespace = args.value('namespace') || 'default'
   const [wrong] = dnsLabel(namespace)
@@ -23,7 +23,7 @@ export function readNamespace(args: ParsedArguments): string {
   return namespace
 }
 
-/** One name may stand in several namespaces. */
+/** A name may exist in several namespaces. */
 export function namedInAll(singular = 'pod'): UsageError {
   return new UsageError(
     `a ${singular} cannot be asked for by its name in all namespaces`,
@@ -42,7 +42,7 @@ export function podPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
 }
 
-/** Below this stands what podd serves of a pod beside Kubernetes' API. */
+/** The root of podd's own paths of a pod. */
 export function poddPodPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace, '/podd/v1')}/${encodeURIComponent(name)}`
 }

@@ -25,7 +25,7 @@ export function isOutputFormat(text: string): text is OutputFormat {
   return text !== 'table' && formats.some((format) => format === text)
 }
 
-/** @param more what the verb takes beside the formats of all */
+/** @param more the verb's formats in addition to the common ones */
 export function unknownFormat(text: string, more: readonly string[]): UsageError {
   const known = [...formats.slice(1), ...more]
   const near = nearestName(

@@ -7,17 +7,17 @@ export interface FlagSpec {
   readonly name: string
   /** One letter. */
   readonly short?: string
-  /** What stands for its value in the help; a flag without one is a switch. */
+  /** The placeholder of its value in the help; a flag without one is a switch. */
   readonly label?: string
   readonly doc: string
 }
 
-/** A command line, taken apart. */
+/** A parsed command line. */
 export class ParsedArguments {
   readonly positionals: readonly string[]
-  /** In the order they were written; a switch that stands alone is empty. */
+  /** In the order given; a switch without a value is empty. */
   readonly flags: readonly { readonly flag: string; readonly text: string }[]
-  /** How many positionals stand before `--`; undefined without it. */
+  /** How many positionals precede `--`; undefined without it. */
   readonly dashesAt: number | undefined
 
   constructor(positionals: readonly string[], flags: ParsedArguments['flags'], dashesAt?: number) {
@@ -48,8 +48,8 @@ export class ParsedArguments {
 }
 
 /**
- * Takes a verb's arguments apart: `--flag=value`, `--flag value`, `-f value`, `-fvalue`, switches alone, joined
- * (`-it`) or as `--switch=false`; after `--` all is positional. Throws UsageError that names the nearest flag.
+ * Parses a verb's arguments: `--flag=value`, `--flag value`, `-f value`, `-fvalue`, switches alone, joined (`-it`) or
+ * as `--switch=false`; after `--` all is positional. Throws UsageError that names the nearest flag.
  */
 export function parseArguments(argv: readonly string[], specs: readonly FlagSpec[]): ParsedArguments {
   const positionals: string[] = []

@@ -5,21 +5,18 @@ import type { CliDeps } from './deps.ts'
 import type { OutputFormat } from './output-format.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 
-/** One command of the CLI: says what it takes, makes one call, returns data. */
+/** One command of the CLI: declares its arguments, makes one call, returns data. */
 export interface Verb {
-  /** What may follow `podd`, as in the help: `logs POD [-c CONTAINER]`. */
+  /** Its usage after `podd`, as in the help: `logs POD [-c CONTAINER]`. */
   readonly usage: string
-  /** What it does and what is worth knowing, for its `--help`. */
+  /** Its description in `--help`. */
   readonly help: string
   readonly flags: readonly FlagSpec[]
-  /** What else its `--help` lists, after the flags. */
+  /** Further sections of its `--help`, after the flags. */
   readonly more?: HelpSection
   /** Command lines without `podd`, each with what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[]
-  /**
-   * Verbs of its own, by the word that follows; what stands here is then their common help, and `run` is called where no
-   * such word follows.
-   */
+  /** Subcommands, by their word; this verb's help is then common to them, and `run` is called without such a word. */
   readonly actions?: readonly VerbAction[]
   /** It handles SIGINT by itself. */
   readonly takesSignals?: boolean
@@ -39,7 +36,7 @@ export interface HelpSection {
   readonly rows: readonly (readonly [name: string, doc: string])[]
 }
 
-/** What a verb may use of the outside. */
+/** The environment of a verb. */
 export interface VerbContext {
   readonly args: ParsedArguments
   readonly client: ApiClient
@@ -48,7 +45,7 @@ export interface VerbContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Aborted by Ctrl-C, and when the output is closed. */
   readonly signal: AbortSignal
-  /** For verbs that are a conversation: the streams themselves. */
+  /** The streams themselves, for interactive verbs. */
   readonly stdio: {
     readonly stdin: AsyncIterable<Uint8Array | string>
     readonly stdout: Writable
@@ -58,7 +55,7 @@ export interface VerbContext {
   readonly notify: (line: string) => void
 }
 
-/** An API object as far as printing needs to know it. */
+/** The fields of an API object that printing needs. */
 export interface PrintableObject {
   readonly kind: string
   readonly metadata: { readonly name: string }
@@ -70,11 +67,11 @@ export interface Column {
   readonly wide?: boolean
 }
 
-/** Objects, and how they look as rows of a table. */
+/** Objects with their rows in a table. */
 export interface Listing {
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly string[])[]
-  /** What `-o json`, `yaml` and `name` show. */
+  /** The objects for `-o json`, `yaml` and `name`. */
   readonly objects: readonly PrintableObject[]
   /** The kind of list the objects make (`PodList`); a single object stands for itself. */
   readonly listKind: string | undefined
@@ -95,10 +92,10 @@ export type VerbResult =
       readonly format: OutputFormat
       /** For standard error, after the listing. */
       readonly notes: readonly string[]
-      /** 0 where nothing is said. */
+      /** By default 0. */
       readonly exitCode?: number
     }
-  /** Listings of which each adds to the ones before: one header, then rows as they come. */
+  /** Incremental listings: one header, then rows as they arrive. */
   | { readonly kind: 'watch'; readonly listings: AsyncIterable<Listing>; readonly format: OutputFormat }
   | { readonly kind: 'chunks'; readonly chunks: AsyncIterable<Uint8Array> }
 

@@ -7,12 +7,12 @@ import type { CommandOutcome, TerminalSize } from '../../api/remote-command.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
 
-/** The terminal in front of which a person sits. */
+/** The user's terminal. */
 export interface Terminal {
   size(): TerminalSize
-  /** In raw mode every key is the command's, Ctrl-C too. */
+  /** In raw mode every key goes to the command, including Ctrl-C. */
   setRaw(isRaw: boolean): void
-  /** Calls the listener when the size has changed; gives what ends that. */
+  /** Calls the listener when the size has changed; returns the function that unsubscribes. */
   onResize(listener: () => void): () => void
 }
 
@@ -24,7 +24,7 @@ export interface ExecStreams {
   readonly terminal: Terminal | undefined
 }
 
-/** One message carries at most so much of what one read gave. */
+/** The most bytes of one message. */
 const mostInputBytes = 64 * 1024
 
 /**
@@ -45,7 +45,7 @@ export async function runExec(
   const endResize = terminal?.onResize(() => sendSize(socket, terminal))
   terminal?.setRaw(true)
   try {
-    // The size may have changed since it was asked for.
+    // The size may have changed since it was read.
     if (terminal !== undefined) sendSize(socket, terminal)
     if (input !== undefined) void sendInput(input, socket)
     const outcome = await takeOutput(socket, streams, signal)
@@ -58,7 +58,7 @@ export async function runExec(
     terminal?.setRaw(false)
     endResize?.()
     signal.removeEventListener('abort', cut)
-    // A read that waits for a key would keep this process from its end.
+    // A pending read of the keyboard would keep this process alive.
     input?.destroy()
     socket.terminate()
   }
@@ -77,7 +77,7 @@ async function sendInput(input: Readable, socket: WebSocket): Promise<void> {
         await sendMessage(socket, encodeMessage('stdin', bytes.subarray(at, at + mostInputBytes)))
     }
   } catch {
-    // Input that breaks off has ended; and a command that has ended takes none.
+    // An input error ends the input; a command that has ended takes none.
   }
   await sendMessage(socket, encodeMessage('close', Buffer.from([0])))
 }

@@ -4,20 +4,22 @@ const space = 0x20
 const mostTimeBytes = 64
 
 /**
- * How far a log with times before its lines was printed: gives what is to be printed of the bytes that come, and after a
- * connection broke, of those that come again, only what was not printed yet. Lines have no numbers: their times stand
- * for them, and how many lines bear the same one.
+ * The position in a log with times: selects the bytes to print, and after a reconnection only those that were not
+ * printed yet. Lines have no numbers: a line is identified by its time, and by the count of lines with that time.
  */
 export class LogPosition {
   readonly #showsTimes: boolean
-  /** The lines of the newest millisecond, by their whole times; `fresh` holds what the connection has still to repeat. */
+  /**
+   * The lines of the newest millisecond, by their full times; `fresh` counts those that the connection still has to
+   * repeat.
+   */
   #printed = new Map<string, number>()
   #repeats = new Map<string, number>()
   #newestTime: string | undefined
-  /** What was printed of the newest line, which has no end yet. */
+  /** The printed part of the newest, incomplete line. */
   #openBytes = 0
   #isOpen = false
-  /** What is still to be skipped of the line that comes; Infinity: all of it. */
+  /** How much of the current line is still to be skipped; Infinity: all of it. */
   #skipBytes = 0
   #head: Buffer | undefined = Buffer.alloc(0)
 
@@ -25,12 +27,12 @@ export class LogPosition {
     this.#showsTimes = showsTimes
   }
 
-  /** The time from which on to ask again; undefined where no line has come yet. */
+  /** The time from which to resume; undefined before the first line. */
   get time(): string | undefined {
     return this.#newestTime
   }
 
-  /** What comes now begins at that time, with a whole line. */
+  /** The next bytes begin at that time, with a complete line. */
   resume(): void {
     this.#repeats = new Map(this.#printed)
     this.#head = Buffer.alloc(0)
@@ -46,7 +48,7 @@ export class LogPosition {
     return Buffer.concat(parts)
   }
 
-  /** The time before a line; what has none, such as an error in the middle of the log, is printed as it is. */
+  /** The time before a line; a line without one, such as an error within the log, is printed unchanged. */
   #takeHead(chunk: Uint8Array, at: number, parts: Uint8Array[], held: Buffer): number {
     const end = chunk.indexOf(space, at)
     const lineEnd = chunk.indexOf(newline, at)
@@ -76,7 +78,7 @@ export class LogPosition {
       return
     }
     this.#skipBytes = 0
-    // The open line came no further: it is another one that goes on.
+    // The incomplete line did not continue: this is another one.
     if (this.#isOpen) parts.push(Buffer.from('\n'))
     if (millisecondOf(time) !== millisecondOf(this.#newestTime ?? '')) this.#printed = new Map()
     this.#printed.set(time, (this.#printed.get(time) ?? 0) + 1)

@@ -1,4 +1,4 @@
-/** A stream of text, each line of which shall bear a prefix. */
+/** A stream of text with the prefix of its lines. */
 export interface PrefixedStream {
   readonly prefix: string
   readonly chunks: AsyncIterable<Uint8Array>
@@ -7,8 +7,8 @@ export interface PrefixedStream {
 const newline = 0x0a
 
 /**
- * Many streams as one, in whole lines: one stream after the other with `inTurn`, else as the lines come. Ends when
- * all have ended, fails when one fails.
+ * Merges streams by whole lines: one stream after the other with `inTurn`, else as the lines arrive. Ends when all have
+ * ended, fails when one fails.
  */
 export async function* mergeLines(
   streams: readonly PrefixedStream[],
@@ -41,7 +41,7 @@ async function* prefixLines({ prefix, chunks }: PrefixedStream): AsyncGenerator<
   const head = Buffer.from(prefix)
   let rest: Uint8Array[] = []
   for await (const chunk of chunks) {
-    // A line may be larger than many chunks: its pieces are put together once.
+    // A line may span many chunks: its pieces are joined once.
     if (chunk.indexOf(newline) === -1) {
       rest.push(chunk)
       continue

@@ -7,7 +7,7 @@ import type { SpdyStream } from '../../streams/spdy-session.ts'
 /** One connection to a port of a pod, through a tunnel of its own. */
 export interface ForwardedConnection {
   readonly data: Duplex
-  /** Resolves with what went wrong, once the connection is done; undefined where nothing did. */
+  /** Resolves with the error, if any, once the connection has ended. */
   readonly problem: Promise<PoddError | undefined>
 }
 

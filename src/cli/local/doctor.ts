@@ -16,7 +16,7 @@ import { readHoldsAt } from '../../store/hold-record.ts'
 import { askStatus } from '../client/ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 
-/** What of the outside a doctor uses; tests bring a host of their own making. */
+/** The environment of `podd doctor`; tests pass a fake host. */
 export interface DoctorDeps {
   readonly probe: HostProbe
   readonly clock: Clock
@@ -30,8 +30,8 @@ const systemDeps = (): DoctorDeps => ({
 })
 
 /**
- * Looks at the host as `podd run` with this config would find it: one finding or more for each check.
- * Needs no daemon, and changes nothing.
+ * Examines the host as `podd run` with this config would find it: one or more findings for each check. Needs no daemon,
+ * and changes nothing.
  */
 export async function runDoctor(
   config: PoddConfig,

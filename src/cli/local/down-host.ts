@@ -10,9 +10,9 @@ import type { DownRequest, DownResult } from '../arguments/deps.ts'
 import { endDaemon } from './end-daemon.ts'
 
 /**
- * Ends everything of one podd: the daemon, if it runs, then all pods with their grace, then the
- * embedded containerd and what it left on the host. What could not be done is reported, not thrown; where nothing
- * may be done at all, it throws PoddError ROOT_NEEDED, DAEMON_STUCK or DAEMON_UNKNOWN.
+ * Ends everything of one podd: the daemon, if it runs, then all pods with their grace, then the embedded containerd and
+ * what it left on the host. Failures are reported, not thrown; where nothing may be done at all, it throws PoddError
+ * ROOT_NEEDED, DAEMON_STUCK or DAEMON_UNKNOWN.
  */
 export async function downHost(request: DownRequest, isRoot = process.getuid?.() === 0): Promise<DownResult> {
   if (!isRoot) {
@@ -36,7 +36,7 @@ export async function downHost(request: DownRequest, isRoot = process.getuid?.()
     signal.throwIfAborted()
     leftovers.push(`pods: ${errorMessage(error)}`)
   }
-  /** Containers keep what is mounted for them. */
+  /** Containers keep their mounts. */
   let mayRun = leftovers.length > 0
   if (config.containerRuntimeEndpoint === 'embedded') {
     report('ending containerd')
@@ -52,8 +52,8 @@ export async function downHost(request: DownRequest, isRoot = process.getuid?.()
 }
 
 /**
- * Unmounts what pods that ended by force, or in an earlier call, have left in their directories: whoever removes
- * podd's root directory would empty the host's own directories through it. Gives what stays.
+ * Unmounts volumes that pods killed now or in an earlier call have left in their directories: removing podd's root
+ * directory would otherwise delete the host's own files through them. Returns the remaining ones.
  */
 async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
   try {
@@ -61,6 +61,7 @@ async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
     const directory = await realpath(`${rootDir}/pods`)
     const left = (): readonly string[] =>
       mountsBelow(directory, readMounts()).filter((path) => path !== directory)
+    // What is still mounted afterwards is reported.
     for (const path of left()) await unmount(path).catch(() => undefined)
     return left().map((path) => `${path} is still mounted`)
   } catch (error) {
@@ -82,7 +83,7 @@ async function endPods(
     const watching = runtime.watch((problem) => pods.reportRuntime(problem), until)
     const running = Promise.all([pods.run(until), watching])
     const ending = pods.endAll({ graceSeconds, signal: until })
-    // What keeps the loops from running keeps the pods from ending.
+    // An error that stops the loops also keeps the pods from terminating.
     const { ended, stuck } = await Promise.race([ending, running.then(() => ending)])
     stop.abort(new PoddError('STOPPED', 'all pods have ended'))
     await running

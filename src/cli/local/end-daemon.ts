@@ -13,8 +13,8 @@ import type { DownRequest } from '../arguments/deps.ts'
 const daemonEndMs = 15_000
 
 /**
- * Ends the daemon, if one runs: it would start the pods again. systemd's is stopped through systemd, which would
- * revive it.
+ * Ends the daemon, if one runs, as it would start the pods again. A systemd service is stopped through systemd, which
+ * would restart it.
  *
  * @throws PoddError DAEMON_STUCK, DAEMON_UNKNOWN
  */
@@ -27,6 +27,7 @@ export async function endDaemon(
   if (daemon === undefined) return
   const { pid } = daemon
   report(`ending the daemon (pid ${pid})`)
+  // On a host without systemd the daemon gets the signal itself.
   const unit = await runCommand('systemctl', ['show', '--property=MainPID', '--value', 'podd.service']).catch(
     () => undefined,
   )
@@ -38,7 +39,7 @@ export async function endDaemon(
   })
 }
 
-/** The one that answers; else the one that holds the directories, whatever became of its socket. */
+/** The daemon that answers; else the one that holds the directories, whatever the state of its socket. */
 async function findDaemon(
   { rootDir, runDir }: PoddConfig,
   signal: AbortSignal,
@@ -59,7 +60,7 @@ async function findDaemon(
   }
 }
 
-/** Whoever answers at the socket may be in a container, with places of the same names that are others. */
+/** A process that answers at the socket may be in a container, with other places of the same names. */
 async function refuseOther(
   socketPath: string,
   found: HostProcess | undefined,
@@ -83,7 +84,7 @@ async function refuseOther(
   )
 }
 
-/** Whether a failed call says that there is no daemon, or none any more. */
+/** Whether a failed call means that there is no daemon, or no longer. */
 function isNobody(error: unknown): boolean {
   return ['DAEMON_NOT_RUNNING', 'DAEMON_GONE'].includes(errorCode(error) ?? '')
 }

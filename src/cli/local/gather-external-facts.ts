@@ -9,7 +9,7 @@ import type { ExternalRuntimeFacts } from '../../decide/doctor/host-facts.ts'
 
 const embeddedFlag = '--container-runtime-endpoint embedded'
 
-/** How long each question to the runtime may take. */
+/** The timeout of each call to the runtime. */
 const deadlineMs = 5_000
 
 /** Asks a runtime about itself. One that doesn't answer is a fact too: this never throws. */
@@ -68,8 +68,9 @@ async function askRuntime(
     conditions: status?.conditions ?? [],
     cniConfDir: textOf(objectOf(config['cni'])['confDir']),
     cniPluginDirs: pluginDirs(parseObject(info['cniconfig'])),
+    // A runtime that doesn't tell it has no such finding.
     cgroupDriver: await askCgroupDriver(client.runtime, options).catch(() => undefined),
-    // Newer versions don't say which it is, but they pin it.
+    // Newer versions don't report it, but pin it.
     sandboxImage:
       sandboxName !== undefined
         ? { name: sandboxName, present: names.has(sandboxName) }
@@ -89,7 +90,7 @@ function parseObject(text: string | undefined): JsonObject {
     const value: unknown = JSON.parse(text ?? '')
     return isJsonObject(value) ? value : {}
   } catch {
-    // A runtime that tells something else than JSON does not tell it.
+    // Only JSON holds the field.
     return {}
   }
 }

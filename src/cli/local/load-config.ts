@@ -22,7 +22,7 @@ import { configFlag } from './config-flag.ts'
 
 const maxConfigBytes = 2 ** 20
 
-/** The flags that stand for options, as `podd run` takes them. */
+/** The flags of options, for `podd run`. */
 export const configFlags: readonly FlagSpec[] = [
   configFlag,
   ...listOptions().flatMap(([, option]) => {
@@ -34,7 +34,7 @@ export const configFlags: readonly FlagSpec[] = [
   }),
 ]
 
-/** The options that no flag stands for, each with the values it takes. */
+/** The options without a flag, each with its values. */
 export const fileOnlyFields: HelpSection['rows'] = listOptions().flatMap(([, option]) => {
   if (option.flag !== undefined) return []
   const shown = shownDefault(option)
@@ -46,8 +46,8 @@ function shownDefault({ defaultText, type, default: value }: Option<unknown>): s
 }
 
 /**
- * The settings that a command line and its config file come to. Throws UsageError for a wrong flag, PoddError
- * BAD_CONFIG that lists every error of the file, or CONFIG_UNREADABLE.
+ * The settings from a command line and its config file. Throws UsageError for a wrong flag, PoddError BAD_CONFIG that
+ * lists every error of the file, or CONFIG_UNREADABLE.
  */
 export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
   const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))

@@ -7,7 +7,7 @@ import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { digestText } from '../../pod/values/hash.ts'
 
-/** What manifests mean for one object. */
+/** The effect of manifests on one object. */
 export interface ObjectChange extends PodChange {
   /** `pod default/web`, `ConfigMap default/conf` */
   readonly object: string
@@ -16,11 +16,11 @@ export interface ObjectChange extends PodChange {
 export interface ManifestPlan {
   readonly documents: readonly SourceDocument[]
   readonly applied: AppliedReply
-  /** Whether what stands in a file now, and in none of the documents, goes. */
+  /** Whether objects of a file that are in none of the documents are removed. */
   readonly replacesFile: (path: string) => boolean
 }
 
-/** The changes in the order of the documents, then what ends. */
+/** The changes in the order of the documents, then the removals. */
 export function planManifests({ documents, applied, replacesFile }: ManifestPlan): readonly ObjectChange[] {
   const pods = new Map(applied.pods.map((pod) => [pod.key, pod]))
   const objects = new Map(applied.objects.map((object) => [object.key, object]))
@@ -45,7 +45,7 @@ export function planManifests({ documents, applied, replacesFile }: ManifestPlan
   return [...changes, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
 }
 
-/** The key that a document's object has where it is applied. */
+/** The key of a document's object where it is applied. */
 export function appliedKey(document: SourceDocument, { podNameSuffix }: AppliedReply): string {
   const key = documentKey(document)
   return isPodDocument(document) ? `${key}${podNameSuffix}` : key
@@ -57,7 +57,7 @@ function renamed<T extends { readonly metadata: { readonly name: string } }>(pod
     : { ...pod, metadata: { ...pod.metadata, name: `${pod.metadata.name}${suffix}` } }
 }
 
-/** One line for each change that is one. */
+/** One line for each actual change. */
 export function formatChanges(changes: readonly ObjectChange[]): string {
   return changes
     .filter(({ verdict }) => verdict !== 'unchanged')

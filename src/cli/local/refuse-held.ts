@@ -2,9 +2,9 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError } from '../../base/errors.ts'
 
 /**
- * Throws PoddError WAIT_FAILED where one of these files is of a source that is held: nothing comes of it until that is
+ * Throws PoddError WAIT_FAILED where one of these files is of a held source: it has no effect until the source is
  * resumed.
- * @param done what was done to the files: `written`
+ * @param done the participle for the message: `written`
  */
 export function refuseHeld({ sources }: DaemonStatus, paths: readonly string[], done: string): void {
   const held = sources.find(

@@ -4,8 +4,8 @@ import { readJsonPath, selectJsonPath } from './json-path.ts'
 import { formatValue } from './json-path-template.ts'
 
 /**
- * The table of `-o custom-columns=NAME:.metadata.name,…`; what an object doesn't have is `<none>`, and values of one path
- * are separated by commas (kubectl `cmd/get/customcolumn.go`, 1.36). Throws UsageError.
+ * The table of `-o custom-columns=NAME:.metadata.name,…`; absent values are `<none>`, and values of one path are
+ * separated by commas (kubectl `cmd/get/customcolumn.go`, 1.36). Throws UsageError.
  */
 export function customListing(spec: string, objects: readonly PrintableObject[]): Listing {
   const columns = spec.split(',').map((part) => {

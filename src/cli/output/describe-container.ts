@@ -12,8 +12,8 @@ interface DescribedContainer {
 }
 
 /**
- * One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36), and what its
- * probes failed of last.
+ * One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36), and the last failures of
+ * its probes.
  */
 export function describeContainer(text: Description, { spec, status, probes }: DescribedContainer): void {
   text.addLine(1, `${textAt(spec, 'name') ?? '?'}:`)
@@ -146,7 +146,7 @@ function formatOptional(ref: JsonObject): string {
   return `Optional: ${textAt(ref, 'optional') ?? 'false'}`
 }
 
-/** Where a value comes from is told, never the value of a Secret. */
+/** Shows the origin of a value, never the value of a Secret. */
 function formatVariable(variable: JsonObject): string {
   const name = textAt(variable, 'name') ?? ''
   const source = objectAt(variable, 'valueFrom')

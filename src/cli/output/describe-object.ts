@@ -4,7 +4,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { Description } from './description.ts'
 import { entriesOf } from './json-view.ts'
 
-/** What the columns of any kind tell of an object, laid out as `kubectl describe` does, then its data. */
+/** The columns of an object of any kind in the layout of `kubectl describe`, then its data. */
 export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: number): string {
   const { name, namespace, labels, annotations } = object.metadata
   const text = new Description()

@@ -4,7 +4,7 @@ import { escapeControls } from '../../base/escape-controls.ts'
 export class Description {
   readonly #lines: string[] = []
 
-  /** `Label:  value`; the first line of a value that has many, the others below it. */
+  /** `Label:  value`; further lines of the value below it. */
   add(
     level: number,
     label: string,
@@ -18,7 +18,7 @@ export class Description {
     for (const line of rest) this.#lines.push(`${' '.repeat(head.length)}${line}`)
   }
 
-  /** A label alone, what belongs to it on lines of their own one level deeper. */
+  /** A label, with its content on lines of their own, one level deeper. */
   addBlock(level: number, label: string, lines: readonly string[]): void {
     if (lines.length === 0) {
       this.add(level, label, '<none>')
@@ -37,7 +37,7 @@ export class Description {
   }
 }
 
-/** The further lines of a value stand deeper, so that they don't look like values of their own. */
+/** Further lines of a value are indented, so that they don't look like separate values. */
 function linesOf(values: readonly string[]): readonly string[] {
   return values.flatMap((value) => value.trimEnd().replaceAll('\n', '\n  ').split('\n'))
 }

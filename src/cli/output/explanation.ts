@@ -57,7 +57,7 @@ function listFields(fields: Fields): readonly string[] {
   )
 }
 
-/** A type that holds itself is not followed further. */
+/** A recursive type is not expanded further. */
 function listNames(fields: Fields, indent: string, within: readonly Fields[]): readonly string[] {
   return sorted(fields).flatMap(([name, field]) => {
     const below = fieldsOf(field.type)

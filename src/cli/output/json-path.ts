@@ -11,8 +11,8 @@ const token =
   /\.?\[\?\(@(?<left>[^=]*?)\s*==\s*(?<quote>["']?)(?<right>.*?)\k<quote>\)\]|\.?\['(?<quoted>(?:\\.|[^'])*)'\]|\.?\[(?<index>-?\d+|\*)\]|\.(?<key>(?:\\.|[^.[\]\\])+)/uy
 
 /**
- * Reads what is used of kubectl's JSONPath: `{.status.conditions[?(@.type=="Ready")].status}`, keys with escaped dots,
- * indexes and `[*]`; braces and the first dot may be left out. Throws UsageError.
+ * Parses the common subset of kubectl's JSONPath: `{.status.conditions[?(@.type=="Ready")].status}`, keys with escaped
+ * dots, indexes and `[*]`; braces and the first dot may be left out. Throws UsageError.
  */
 export function readJsonPath(text: string): readonly JsonPathStep[] {
   const inner = text.replace(/^\{(.*)\}$/su, '$1').replace(/^\$/u, '')
@@ -31,7 +31,7 @@ export function readJsonPath(text: string): readonly JsonPathStep[] {
   return steps
 }
 
-/** The values that a path leads to; none where there is nothing. */
+/** The values at a path; none where there are none. */
 export function selectJsonPath(value: unknown, steps: readonly JsonPathStep[]): readonly unknown[] {
   return steps.reduce<readonly unknown[]>(
     (values, step) => values.flatMap((each) => take(each, step)),

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 
-/** Looking into JSON whose shape the server vouches for, without believing it blindly. */
+/** Reads JSON from the server with checked types. */
 
 export function objectsAt(object: JsonObject, key: string): readonly JsonObject[] {
   const value = object[key]
@@ -13,7 +13,7 @@ export function objectAt(object: JsonObject, key: string): JsonObject | undefine
   return isJsonObject(value) ? value : undefined
 }
 
-/** Text, numbers and truth values as text; undefined for all else. */
+/** Strings, numbers and booleans as text; undefined for anything else. */
 export function textAt(object: JsonObject, key: string): string | undefined {
   const value = object[key]
   return value === undefined || value === null || typeof value === 'object' ? undefined : String(value)

@@ -5,11 +5,11 @@ import type { Listing } from '../arguments/verb.ts'
 export interface ObjectListingOptions {
   readonly withNamespace: boolean
   readonly nowMs: number
-  /** The one object that was asked for stands for itself in JSON and YAML. */
+  /** Whether a single requested object is shown without a list in JSON and YAML. */
   readonly isSingle: boolean
 }
 
-/** Objects of one kind with its columns, in the order given. */
+/** A listing of objects of one kind with its columns, in the given order. */
 export function listObjects(
   kind: ServedKind,
   objects: readonly ResourceObject[],

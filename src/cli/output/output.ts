@@ -1,13 +1,16 @@
 import type { Writable } from 'node:stream'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 
-/** Where a verb's data goes. */
+/** The output of a verb. */
 export interface Output {
   /** Resolves once the data is written; does nothing after a write has failed. */
   write(data: string | Uint8Array): Promise<void>
-  /** Aborted when nothing more can be written: the reader has gone away (`podd logs -f | head`), or the disk is full. */
+  /**
+   * Aborted when nothing more can be written: the reader has closed the pipe (`podd logs -f | head`), or the disk is
+   * full.
+   */
   readonly closed: AbortSignal
-  /** Why something was not written: WRITE_FAILED; undefined for a reader that went away, who wants no more. */
+  /** Why something was not written: WRITE_FAILED; undefined where the reader has closed the pipe. */
   failure(): PoddError | undefined
 }
 

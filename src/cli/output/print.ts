@@ -5,14 +5,14 @@ import type { Output } from './output.ts'
 import { Table } from './table.ts'
 import type { Listing, VerbResult } from '../arguments/verb.ts'
 
-/** Where results go. */
+/** The output of results. */
 export interface Printer {
   readonly output: Output
   /** One line on standard error. */
   readonly notify: (line: string) => void
 }
 
-/** Shows what a verb returned; gives the exit code. */
+/** Prints a verb's result; returns the exit code. */
 export async function printResult(result: VerbResult, { output, notify }: Printer): Promise<number> {
   switch (result.kind) {
     case 'done':

@@ -36,7 +36,7 @@ export class PullDisplay {
     this.#stream.write(`${this.#name}: ${tenths * 10}%, ${sizes}\n`)
   }
 
-  /** The bar goes. */
+  /** Removes the bar. */
   end(): void {
     if (this.#hasBar) this.#stream.write('\r\u001b[K')
   }

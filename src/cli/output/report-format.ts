@@ -3,12 +3,12 @@ import { formatJson, formatYaml } from './format-data.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 
-/** How a report, which is no list of objects, is shown to programs. */
+/** The formats of reports, which are no lists of objects. */
 const formats = ['json', 'yaml'] as const
 
 export type ReportFormat = (typeof formats)[number]
 
-/** `otherwise`: how it is shown where nothing is said. */
+/** `otherwise`: the default format. */
 export function reportFlag(otherwise: string): FlagSpec {
   return {
     name: 'output',
@@ -18,7 +18,7 @@ export function reportFlag(otherwise: string): FlagSpec {
   }
 }
 
-/** Undefined where nothing is said. Throws UsageError. */
+/** Undefined by default. Throws UsageError. */
 export function readReportFormat(args: ParsedArguments): ReportFormat | undefined {
   const text = args.value('output')
   const found = formats.find((format) => format === text)

@@ -3,8 +3,8 @@ import { readJsonPath, selectJsonPath } from './json-path.ts'
 import { formatValue } from './json-path-template.ts'
 
 /**
- * Objects by the first value that a JSONPath leads to: numbers and quantities by size, all else as text, times with it;
- * those without a value come first (kubectl `cmd/get/sorter.go`, 1.36). Throws UsageError.
+ * Sorts objects by the first value at a JSONPath: numbers and quantities by size, everything else, including times, as
+ * text; objects without a value come first (kubectl `cmd/get/sorter.go`, 1.36). Throws UsageError.
  */
 export function sortObjects<T>(objects: readonly T[], text: string): readonly T[] {
   const path = readJsonPath(text)

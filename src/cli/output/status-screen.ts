@@ -66,7 +66,7 @@ function formatPods({ total, ready, phases }: PodCounts): string {
   return total === 0 ? 'none' : `${total}: ${parts.join(', ')}; ${ready} ready`
 }
 
-/** How many there are, and a line for each whose last run failed. */
+/** The number of jobs, and a line for each whose last run failed. */
 function formatJobs(
   jobs: Extract<StatusReport, { running: true }>['jobs'],
   nowMs: number,

@@ -2,7 +2,7 @@ import { escapeLine } from '../../base/escape-controls.ts'
 
 const gap = 3
 
-/** Lays rows out in columns. The widths of the first rows stay for those that come later. */
+/** Lays rows out in columns. Later rows keep the widths of the first ones. */
 export class Table {
   #widths: readonly number[] = []
 

@@ -2,7 +2,7 @@ import { uptime } from 'node:os'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import { readNodeAddress } from '../../host/network/node-address.ts'
 
-/** The host in a line. */
+/** A one-line summary of the host. */
 export interface HostSummary {
   readonly name: string
   readonly address: string

@@ -5,7 +5,7 @@ import type { TarEntry } from '../../images/tar.ts'
 import type { BundleSource } from './bundle-sources.ts'
 import { Redaction } from './redact.ts'
 
-/** Of all files together, before they are compressed. */
+/** The most bytes of all files together, before compression. */
 const mostBytes = 24 * 2 ** 20
 const longestPath = 100
 const directory = 'podd-support'
@@ -13,12 +13,12 @@ const directory = 'podd-support'
 /**
  * A tar.gz of these files without what may be secret: values of environment variables, of headers, of ConfigMaps and
  * Secrets, and credentials, wherever they stand. Files that no longer fit are left out, and named in `left-out.txt`.
- * @param secrets documents whose values are secret too, and which are in no file
+ * @param secrets further documents with secret values, which are in no file
  */
 export function makeBundle(sources: readonly BundleSource[], secrets: readonly Json[]): Buffer {
   const redaction = new Redaction()
   for (const document of secrets) redaction.json(document, true)
-  // All of them first: a log may have what a record tells to be secret.
+  // Collect from all files first: a log may contain what a record shows to be secret.
   const redacted = sources.map(({ path, ...source }) => ({
     path,
     text:

@@ -1,9 +1,9 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 
-/** What stands in place of a value that may be secret. */
+/** The replacement of a value that may be secret. */
 const redacted = '<redacted>'
-/** Shorter ones stand in ordinary words: they are redacted where they are known to be values, and nowhere else. */
+/** Shorter ones occur in ordinary words: they are redacted only where they are known to be values. */
 const shortestSecret = 4
 /** Of a value of several lines. */
 const shortestLine = 8
@@ -13,20 +13,20 @@ const valueMaps = ['data', 'stringData', 'binaryData']
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 /** In podd's settings: values by the headers' names. */
 const headerKey = /headers?$/iu
-/** Keys of what a program keeps of credentials, in any file. */
+/** Keys of credentials in any file. */
 const secretKey = /^(?:auth|identitytoken|registrytoken|password|token|hash)$/iu
 
 /**
- * Collects what is secret in JSON and takes it out: values of environment variables and of headers, data of ConfigMaps
- * and Secrets, credentials. Then takes the same values out of any text.
+ * Collects and removes secrets in JSON: values of environment variables and headers, data of ConfigMaps and Secrets,
+ * credentials. Then removes the same values from any text.
  */
 export class Redaction {
   readonly #secrets = new Set<string>()
   #pattern: RegExp | undefined
 
   /**
-   * Has `text` redact this value too; Base64 of it as well.
-   * @param isSecret it is known to be one, however ordinary it looks
+   * Has `text` redact this value and its Base64 form.
+   * @param isSecret whether it is known to be secret, however ordinary it looks
    */
   add(value: string, isSecret = false): void {
     if (value.length < shortestSecret || (!isSecret && isOrdinary(value))) return
@@ -35,7 +35,7 @@ export class Redaction {
     // As it stands in JSON, and where it is printed line by line.
     this.#secrets.add(JSON.stringify(value).slice(1, -1))
     if (!value.includes('\n') && !/[=:]/u.test(value)) return this.#forgetPattern()
-    // As it is printed line by line, and what such a line sets: `password = …`.
+    // Line by line, with the value that a line sets: `password = …`.
     for (const line of value.split('\n').map((text) => text.trim())) {
       const set = /^[^=:]{1,80}[=:](?<value>.+)$/u.exec(line)?.groups?.['value']?.trim() ?? ''
       for (const part of [line, set, set.replace(/^(["'])(.*)\1,?$/u, '$2')])
@@ -45,7 +45,7 @@ export class Redaction {
   }
 
   /**
-   * The same data without values that may be secret, all of which it has `text` redact.
+   * The same data without values that may be secret; `text` redacts these too.
    * @param isSecret it belongs to a Secret
    */
   json(value: Json, isSecret = false): Json {
@@ -65,11 +65,11 @@ export class Redaction {
     )
   }
 
-  /** The text without any of these values, nor what a URL names between `//` and `@`. */
+  /** The text without any of these values, and without the credentials of URLs. */
   text(text: string): string {
     const named = text.replaceAll(/(?<=:\/\/)[^/\s"'@]+(?=@)/gu, redacted)
     if (this.#secrets.size === 0) return named
-    // The longest first: one may hold another.
+    // The longest first: one may contain another.
     this.#pattern ??= new RegExp(
       [...this.#secrets]
         .toSorted((a, b) => b.length - a.length)
@@ -97,7 +97,7 @@ export class Redaction {
     return Object.keys(headers)
   }
 
-  /** What it names before an `@`, and its query. */
+  /** The credentials before an `@`, and the query. */
   #takeUrl(value: string): void {
     if (!/^https?:\/\/.*[@?]/u.test(value) || !URL.canParse(value)) return
     const { username, password, searchParams } = new URL(value)
@@ -141,18 +141,18 @@ export class Redaction {
     this.#takeJson(text, isSecret)
   }
 
-  /** Whatever is secret in it, where it is JSON. */
+  /** The secrets in it, where it is JSON. */
   #takeJson(text: string, isSecret: boolean): void {
     try {
       const content: Json = JSON.parse(text)
       this.json(content, isSecret)
     } catch {
-      // What it is a part of was added as a whole.
+      // The whole text was added already.
     }
   }
 }
 
-/** Words that are values all the time: taking them out of every text would leave none readable. */
+/** Common values: removing them would make every text unreadable. */
 function isOrdinary(value: string): boolean {
   return /^(?:true|false|null|none|default|info|debug|warn|error|\d{1,6}|\/[a-z/]{0,12})$/iu.test(value)
 }

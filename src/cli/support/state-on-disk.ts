@@ -11,11 +11,11 @@ import { listCrashReports } from '../../store/crash-reports.ts'
 import { readEventFile } from '../../store/event-file.ts'
 import type { ShownError } from './shown-error.ts'
 
-/** What podd's files tell while it doesn't answer. */
+/** The state of podd from its files, while it doesn't answer. */
 export interface StateOnDisk {
   readonly rootDir: string
   readonly containerd: {
-    /** Left out where none of podd's own runs. */
+    /** Left out where no embedded containerd runs. */
     readonly pid?: number
     /** Pods that have processes. */
     readonly pods: number
@@ -32,7 +32,7 @@ export interface StateOnDisk {
 /** How many of the newest events that are warnings are shown. */
 export const mostErrors = 5
 
-/** Reads and changes nothing. What can't be read is left out. */
+/** Changes nothing. Unreadable files are skipped. */
 export function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
   const places = containerdPlaces(rootDir, runDir)
   const processes = listProcesses()
@@ -101,7 +101,7 @@ function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory)
   } catch {
-    // podd was never here, or only root may look.
+    // podd never ran here, or only root may read it.
     return []
   }
 }
@@ -110,7 +110,7 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // As above.
+    // podd never ran here, or only root may read it.
     return undefined
   }
 }

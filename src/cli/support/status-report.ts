@@ -10,7 +10,7 @@ export interface PodCounts {
   readonly phases: Readonly<Record<string, number>>
 }
 
-/** What `podd status` shows: of a daemon that answers, or of its files. */
+/** The report of `podd status`, from a daemon that answers or from its files. */
 export type StatusReport =
   | (DaemonStatus & {
       readonly running: true

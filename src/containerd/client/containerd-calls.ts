@@ -18,9 +18,9 @@ export interface CallChannel {
   ): Promise<void>
 }
 
-/** One that can tell when. */
+/** A channel that knows when calls can be sent. */
 export interface ContainerdChannel extends CallChannel {
-  /** Resolves when calls can be sent, or when waiting for that makes no sense. */
+  /** Resolves when calls can be sent, or when waiting is pointless. */
   ready(signal?: AbortSignal): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export interface ServiceDefinitions {
 /** containerd's namespace of CRI's containers and images. */
 export const criNamespace = 'k8s.io'
 export const criHeaders: CallHeaders = { 'containerd-namespace': criNamespace }
-/** What CRI marks its own with in that namespace. */
+/** The label by which CRI marks its own containers and images in that namespace. */
 export const kindLabel = 'io.cri-containerd.kind'
 
 /** Throws PoddError INTERNAL where the definition is not containerd's. */

@@ -6,7 +6,7 @@ import type { ContainerdChannel, ServiceDefinitions } from './containerd-calls.t
 
 export interface ContainerRecord {
   readonly id: string
-  /** Undefined for what CRI did not make. */
+  /** Undefined for a container that CRI did not create. */
   readonly kind: 'sandbox' | 'container' | undefined
 }
 
@@ -18,7 +18,7 @@ export interface TaskRecord {
 
 export interface ContainerdRecordsOptions {
   readonly channel: ContainerdChannel
-  /** Those of proto/ of the same names. */
+  /** The definitions of the files of proto/ with these names. */
   readonly definitions: {
     readonly containers: ServiceDefinitions
     readonly tasks: ServiceDefinitions

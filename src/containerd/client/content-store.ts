@@ -13,7 +13,10 @@ export interface ContentStoreOptions {
 }
 
 const callMs = 10_000
-/** What containerd labels each blob with that it pulled: the key has the registry's host, the value the repositories, with commas between. */
+/**
+ * The label of each pulled blob: the key ends with the registry's host, the value lists the repositories, separated by
+ * commas.
+ */
 const sourceLabel = 'containerd.io/distribution.source.'
 const digestPattern = /sha256:[0-9a-f]{64}$/u
 

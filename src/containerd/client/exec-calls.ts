@@ -32,7 +32,7 @@ export interface ExecRequest extends ExecTarget {
 const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process'
 
 const callMs = 30_000
-/** Starting a process takes as long as the container's disk and CPU limits make it. */
+/** The deadline of a start, which the container's disk and CPU limits may delay. */
 const startMs = 120_000
 
 /** containerd's own calls about processes: the same in 1.6, 1.7 and 2.x. Errors are the channel's. */
@@ -61,7 +61,7 @@ export class TaskCalls {
     throw new PoddError('EXEC_FAILED', 'the runtime does not report the spec of the container')
   }
 
-  /** Makes the process known; it does not run yet. */
+  /** Creates the process; it does not run yet. */
   async create({ process, ...request }: ExecRequest): Promise<void> {
     const spec = { typeUrl: processType, value: Buffer.from(process) }
     await this.#send(this.#tasks, 'Exec', { ...request, spec }, callMs)
@@ -72,8 +72,8 @@ export class TaskCalls {
   }
 
   /**
-   * Whether a process is known, and whether it was started; one that has ended is known until it is removed.
-   * `absent` also where its container does not run.
+   * The state of a process. One that has ended exists until it is removed. `absent` also where its container does not
+   * run.
    */
   async state(target: ExecTarget): Promise<'absent' | 'created' | 'begun'> {
     try {
@@ -104,7 +104,7 @@ export class TaskCalls {
     await this.#send(this.#tasks, 'CloseIO', { ...target, stdin: true }, callMs)
   }
 
-  /** Makes the runtime forget a process that has ended or never ran. */
+  /** Deletes a process that has ended or never ran. */
   async remove(target: ExecTarget): Promise<void> {
     await this.#send(this.#tasks, 'DeleteProcess', target, callMs)
   }

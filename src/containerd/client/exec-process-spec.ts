@@ -8,7 +8,7 @@ export interface TerminalSize {
   readonly rows: number
 }
 
-/** What is different for a command that is run beside a container's own. */
+/** The fields in which a command differs from the container's own process. */
 export interface ExecChoices {
   readonly command: readonly string[]
   readonly terminal: boolean
@@ -47,8 +47,8 @@ function terminalEnv(own: JsonObject): readonly string[] {
 }
 
 /**
- * A limit of `unlimited` is 2^64 - 1, which no JavaScript number holds: such numbers travel as marked text. The mark
- * cannot stand in a spec by itself, since no environment or path holds a zero character.
+ * A limit of `unlimited` is 2^64 - 1, which no JavaScript number holds: such numbers are kept as marked text. The mark
+ * cannot occur in a spec by itself, since no environment or path holds a zero character.
  */
 const mark = '\\u0000'
 

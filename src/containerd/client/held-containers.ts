@@ -12,13 +12,13 @@ export interface HeldContainersOptions {
   /** proto/containerd-containers.proto and proto/containerd-tasks.proto. */
   readonly containers: ServiceDefinitions
   readonly tasks: ServiceDefinitions
-  /** Only what bears this instance's label; empty: all of CRI's. */
+  /** Only containers with this instance's label; empty: all of CRI's. */
   readonly instance: string
   readonly clock: Clock
 }
 
 const callMs = 10_000
-/** How long a process has after SIGTERM. CRI forgot its grace with the container. */
+/** The grace period after SIGTERM. CRI has lost the container's own together with the container. */
 const termMs = 10_000
 const killMs = 10_000
 const lookMs = 100
@@ -39,7 +39,10 @@ export class HeldContainers {
     this.#tasks = options.tasks.service('containerd.services.tasks.v1.Tasks')
   }
 
-  /** All that are CRI's, and bear the instance's label. Rejects with RUNTIME_UNSUPPORTED where the runtime is no containerd. */
+  /**
+   * All of CRI's containers with the instance's label. Rejects with RUNTIME_UNSUPPORTED where the runtime is no
+   * containerd.
+   */
   async list(): Promise<readonly HeldContainer[]> {
     const { channel, instance } = this.#options
     const labelled = Object.entries(instanceSelector(instance))
@@ -59,7 +62,10 @@ export class HeldContainers {
     return (await this.#taskState(id)) !== 'none'
   }
 
-  /** Ends a container's task, by force where it doesn't end in time, and removes both. One that isn't there is fine. */
+  /**
+   * Ends a container's task, by SIGKILL where it doesn't end in time, and removes both. Does nothing where it doesn't
+   * exist.
+   */
   async end(id: string, signal: AbortSignal): Promise<void> {
     if ((await this.#taskState(id)) !== 'none') {
       if (!(await this.#kill(id, { signal: sigterm, patienceMs: termMs }, signal)))
@@ -69,7 +75,7 @@ export class HeldContainers {
     await ifThere(this.#send(this.#containers, 'Delete', { id }))
   }
 
-  /** Gives whether it has ended. */
+  /** Returns whether it has ended. */
   async #kill(
     id: string,
     how: { readonly signal: number; readonly patienceMs: number },
@@ -128,7 +134,7 @@ function readLabels(value: unknown): Readonly<Record<string, string>> {
   )
 }
 
-/** Undefined where containerd has no such thing. */
+/** Undefined where containerd reports NotFound. */
 async function ifThere(call: Promise<object>): Promise<object | undefined> {
   try {
     return await call

@@ -14,7 +14,7 @@ export interface HeldExecOptions {
   readonly channel: ExecChannel
   readonly tasks: ExecDefinitions
   readonly containers: ExecDefinitions
-  /** Where the commands' pipes are, `<run-dir>/hooks`. */
+  /** The directory of the commands' pipes, `<run-dir>/hooks`. */
   readonly directory: string
   readonly clock: Clock
 }
@@ -22,16 +22,16 @@ export interface HeldExecOptions {
 /** A command that runs once in its container's life. */
 export interface HeldCommand {
   readonly containerId: string
-  /** Its id, of which the container has no other: letters, digits and dashes. */
+  /** Its id, unique within the container: letters, digits and dashes. */
   readonly execId: string
   readonly command: readonly string[]
-  /** Called when containerd has it. */
+  /** Called when containerd has created it. */
   readonly onSent?: (() => void) | undefined
 }
 
 export interface HeldResult {
   readonly exitCode: number
-  /** The start of what it wrote since this podd reads it. */
+  /** The beginning of the output that this podd has read. */
   readonly output: string
 }
 
@@ -43,13 +43,13 @@ interface Held {
 const mostOutputBytes = 1024
 
 /**
- * Runs commands in containers that outlive podd and containerd. containerd's shim keeps a command that has ended, with its
- * exit code, until its container ends: so the next podd finds each by its id, and none runs twice.
+ * Runs commands in containers that outlive podd and containerd. containerd's shim keeps a command that has ended, with
+ * its exit code, until its container ends: so the next podd finds each by its id, and no command runs twice.
  */
 export class HeldExec {
   readonly #options: HeldExecOptions
   readonly #calls: TaskCalls
-  /** Those that this podd waits for, by name. */
+  /** The commands that this podd waits for, by name. */
   readonly #held = new Map<string, Held>()
 
   constructor(options: HeldExecOptions) {
@@ -58,11 +58,11 @@ export class HeldExec {
   }
 
   /**
-   * Runs the command, or waits for the one of its id that an earlier call began. What the signal ends is the waiting. While no
-   * podd reads, a command that writes more than a pipe holds (64 KiB) waits.
+   * Runs the command, or waits for the one with this id that an earlier call started. The signal only ends the waiting.
+   * While no podd runs, a command that writes more than a pipe holds (64 KiB) blocks.
    *
-   * @throws PoddError RUNTIME_UNAVAILABLE where it was not begun; RUNTIME_NOT_FOUND where the container is gone; EXEC_FAILED; what
-   *   the signal aborts with
+   * @throws PoddError RUNTIME_UNAVAILABLE where it was not started; RUNTIME_NOT_FOUND where the container is gone;
+   * EXEC_FAILED; what the signal aborts with
    */
   async run(command: HeldCommand, signal: AbortSignal): Promise<HeldResult> {
     signal.throwIfAborted()
@@ -103,12 +103,12 @@ export class HeldExec {
     this.#held.set(name, held)
     const forget = (): boolean => this.#held.delete(name)
     void begun.then(({ removed }) => removed).then(forget, forget)
-    // Who waits hears of it.
+    // The waiting caller gets the error.
     held.result.catch(() => undefined)
     return held
   }
 
-  /** Of several that do so at a time, podds that were killed among them, one makes the command and one starts it. */
+  /** Of several concurrent callers, including killed podds, one creates the command and one starts it. */
   async #ensureStarted(target: ExecTarget, { command }: HeldCommand, { paths }: ExecFifos): Promise<void> {
     const calls = this.#calls
     const before = await calls.state(target)
@@ -130,7 +130,7 @@ export class HeldExec {
   }
 }
 
-/** Takes all that comes, and keeps the start of it. */
+/** Reads all output, and keeps its beginning. */
 class OutputStart {
   readonly #chunks: Buffer[] = []
   #length = 0

@@ -4,20 +4,22 @@ import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 
-/** Where libcni remembers what each network gave to each sandbox; containerd can't be told another place. */
+/**
+ * The directory in which libcni caches the result of each network for each sandbox; containerd has no setting for it.
+ */
 export const cniResultsDirectory = '/var/lib/cni/results'
 
-/** What libcni remembers of one network of a sandbox. */
+/** libcni's cached result of one network of a sandbox. */
 export interface CniResult {
   readonly path: string
   readonly sandboxId: string
   /** `cni-loopback` for the one that every sandbox has. */
   readonly networkName: string
-  /** Of the host's ends of the pair, and of the bridge. */
+  /** The names of the host's end of the pair, and of the bridge. */
   readonly hostInterfaces: readonly string[]
   /** The paths of the network namespaces. */
   readonly namespaces: readonly string[]
-  /** The hardware addresses of those of the host, by name. */
+  /** The hardware addresses of the host's devices, by name. */
   readonly macs: ReadonlyMap<string, string>
   /** The sandbox's gateways, each with the prefix of its subnet: `10.86.0.1/24`. */
   readonly gateways: readonly string[]
@@ -26,19 +28,19 @@ export interface CniResult {
   readonly portMappings: readonly PortMapping[]
 }
 
-/** A port of the host's that leads to a sandbox. */
+/** A port of the host that is forwarded to a sandbox. */
 export interface PortMapping {
   readonly hostPort: number
   readonly containerPort: number
   /** `tcp`, `udp` or `sctp`. */
   readonly protocol: string
-  /** Empty for every address of the host's. */
+  /** Empty for all addresses of the host. */
   readonly hostIp: string
 }
 
 /**
- * All that is remembered, of other networks and other runtimes too, without what is no whole result. Throws the system's
- * errors, for then it isn't known what is remembered.
+ * All cached results, also of other networks and other runtimes, without incomplete ones. Throws the system's errors:
+ * the results are unknown then.
  */
 export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
   const results = await Promise.all(
@@ -109,7 +111,7 @@ function portMappingOf(mapping: unknown): readonly PortMapping[] {
   ]
 }
 
-/** Forgets what a network of podd's own gave: for when its sandboxes are gone, all of them or those with these ids. */
+/** Deletes the results of a network of podd's own whose sandboxes are gone: all of them, or those with these ids. */
 export async function removeCniResults(
   networkName: string,
   {
@@ -138,6 +140,7 @@ export async function removeTornCniResults(
   for (const name of await list(directory)) {
     if (!ours.test(name) && !name.startsWith('cni-loopback-')) continue
     const path = join(directory, name)
+    // One that is gone or can't be read isn't torn.
     if (!isJson(await readFile(path, 'utf8').catch(() => '{}'))) await rm(path, { force: true })
   }
 }
@@ -156,6 +159,7 @@ async function unlessGone<T>(reading: Promise<T>, otherwise: T): Promise<T> {
 }
 
 async function list(directory: string): Promise<readonly string[]> {
+  // Where it can't be read, the next sandbox fails on it, and its error says so.
   return readdir(directory).catch(() => [])
 }
 
@@ -164,7 +168,7 @@ function isJson(text: string): boolean {
     JSON.parse(text)
     return true
   } catch {
-    // Cut short by a crash: that is what is asked.
+    // A crash has truncated it.
     return false
   }
 }
@@ -174,6 +178,7 @@ function parseObject(text: string): JsonObject | undefined {
     const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value : undefined
   } catch {
+    // Torn by a power cut: it tells nothing of a sandbox, and `removeTornCniResults` removes it.
     return undefined
   }
 }

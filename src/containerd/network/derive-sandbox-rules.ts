@@ -3,9 +3,9 @@ import type { CniResult, PortMapping } from './cni-results.ts'
 import { chainOf, jumpTarget } from './forward-rules.ts'
 import type { Firewall } from './firewall.ts'
 
-/** What the plugins call the chains of a sandbox (`plugins/pkg/utils/utils.go`). */
+/** The names of a sandbox's chains (`plugins/pkg/utils/utils.go`). */
 export interface SandboxChains {
-  /** Of the bridge plugin's `ipMasq`, which pods of earlier podds have. */
+  /** The chain of the bridge plugin's `ipMasq`, which pods of earlier podd versions have. */
   readonly masquerade: string
   readonly hostPorts: string
 }
@@ -15,12 +15,15 @@ export function sandboxChains(networkName: string, id: string): SandboxChains {
   return { masquerade: `CNI-${hash}`.slice(0, 28), hostPorts: `CNI-DN-${hash}`.slice(0, 28) }
 }
 
-/** What a match of ports may name at most (`-m multiport`). */
+/** The most ports that one match may name (`-m multiport`). */
 const mostPortsInRule = 15
 
 const markValue = '0x2000/0x2000'
 
-/** What all sandboxes with host ports share (`plugins/meta/portmap/portmap.go`, containernetworking/plugins 1.x). */
+/**
+ * The rules that all sandboxes with host ports share (`plugins/meta/portmap/portmap.go`, containernetworking/plugins
+ * 1.x).
+ */
 const sharedRules: readonly string[] = [
   'PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT',
   'OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT',
@@ -30,10 +33,10 @@ const sharedRules: readonly string[] = [
 ]
 
 /**
- * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the plugin portmap would have
- * made them of what libcni remembers: for rules that were lost before podd has ever seen them. Empty where every port has its
- * rules; what masquerades all pods is in `masquerade-rules.ts`. `known` holds its own rules and the shared ones, as
- * iptables-save prints them, without `-A`. A chain of its own is given as a whole.
+ * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the portmap plugin would
+ * have made them of libcni's cached results: for rules that were lost before podd has read them. Empty where every port
+ * has its rules; `masquerade-rules.ts` has those that masquerade all pods. `known` holds its own rules and the shared
+ * ones, as iptables-save prints them, without `-A`. The chain of a sandbox is returned as a whole.
  */
 export function deriveSandboxRules(
   result: CniResult,
@@ -85,7 +88,7 @@ function deriveHostPorts(place: Place, known: readonly string[]): readonly strin
   return [...own, ...lackingShared]
 }
 
-/** In this order: what is to be masqueraded is marked before its destination is changed. */
+/** The order matters: packets to be masqueraded are marked before their destination is changed. */
 function rulesOfPort(
   { protocol, hostPort, hostIp, containerPort }: PortMapping,
   place: Place,
@@ -105,7 +108,7 @@ function rulesOfPort(
   ]
 }
 
-/** What leads to the sandbox's own chain: for ports of the other family too, as the plugin does. */
+/** The rules that lead to the sandbox's own chain; also for ports of the other family, as in the plugin. */
 function entries(place: Place): readonly string[] {
   return [...Map.groupBy(place.result.portMappings, ({ protocol }) => protocol)].flatMap(
     ([protocol, group]) => {

@@ -17,12 +17,12 @@ import { lockSeconds, selectFirewalls } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
 import { ensureMasquerade, missingMasquerade } from './masquerade-rules.ts'
 
-/** The rules of the table `nat` that sandboxes need, by the sandbox's id; those that all share under ''. */
+/** The rules of the table `nat` that sandboxes need, by the sandbox's id; shared ones under ''. */
 export type SandboxRules = ReadonlyMap<string, readonly string[]>
 
 /**
- * Reads which rules the CNI plugins made for this network out of what iptables-save prints: masquerading
- * and host ports, each container's with the chains of its own, and what they share.
+ * Reads the rules that the CNI plugins made for this network from the output of iptables-save: masquerading and host
+ * ports, with each container's own chains, and the shared rules.
  */
 export function readSandboxRules(saved: string, networkName: string): SandboxRules {
   const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
@@ -52,7 +52,7 @@ export function sandboxOf(rule: string, networkName: string): string | undefined
   return /^[0-9a-f]+/u.exec(rule.slice(start + named.length))?.[0]
 }
 
-/** What serves every container: the jumps to the shared chains, and what these do themselves. */
+/** The shared rules: the jumps to the shared chains, and the rules of these chains. */
 function isShared(rule: string): boolean {
   if (rule.includes(' id: \\"')) return false
   const isOwn = containerChain.test(chainOf(rule))
@@ -60,8 +60,8 @@ function isShared(rule: string): boolean {
 }
 
 /**
- * The input of iptables-restore (with --noflush) that puts back what is missing; empty where nothing is.
- * A container's own chain is rewritten as a whole, so that its order holds.
+ * The input of iptables-restore (with --noflush) that restores missing rules; empty where none are missing. A
+ * container's own chain is rewritten as a whole, which keeps its order.
  */
 export function planRepair(saved: string, wanted: readonly string[]): string {
   const nat = parseTables(saved).find(({ name }) => name === 'nat')
@@ -73,7 +73,7 @@ export function planRepair(saved: string, wanted: readonly string[]): string {
     missing.map((rule) => chainOf(rule)).filter((chain) => containerChain.test(chain)),
   )
   const named = wanted.flatMap((rule) => [chainOf(rule), jumpTarget(rule) ?? ''])
-  // A chain that is declared is emptied: those that all share are declared only where they are missing.
+  // Declaring a chain empties it: shared chains are declared only where they are missing.
   const made = new Set([...rewritten, ...named.filter((chain) => isPluginChain(chain) && !chains.has(chain))])
   const rules = [...new Set(wanted)].filter((rule) => !present.has(rule) || rewritten.has(chainOf(rule)))
   return [
@@ -90,13 +90,13 @@ function isPluginChain(chain: string): boolean {
 }
 
 /**
- * The rules of the running pods: remembered while they are there, and put back when somebody took them
- * away, as a reload of a firewall does.
+ * The rules of the running pods: remembered while they exist, and restored when something else removed them, such as a
+ * reload of a firewall.
  */
 export class NetworkRules {
   readonly #places: ContainerdPlaces
   readonly #known = new Map<Firewall, SandboxRules>()
-  /** At the last check some sandbox was ready. */
+  /** Whether a sandbox was ready at the last check. */
   #hasReady = false
 
   constructor(places: ContainerdPlaces) {
@@ -104,8 +104,8 @@ export class NetworkRules {
   }
 
   /**
-   * Whether rules are missing that the last check knew, or its sandboxes have gone since. Costs one program for each
-   * address family, and none where no sandbox was ready.
+   * Whether rules of the last check are missing, or its sandboxes are gone. Runs one program for each address family,
+   * and none where no sandbox was ready.
    */
   async isLacking(podCidrs: readonly string[]): Promise<boolean> {
     if (!this.#hasReady) return false
@@ -123,14 +123,14 @@ export class NetworkRules {
   }
 
   /**
-   * Costs one program and one list for each address family while nothing is missing, and no program while no sandbox is
-   * ready, but for the first time after some were.
+   * Restores missing rules. While none are missing this takes one program and one list for each address family; while
+   * no sandbox is ready it takes none, except for the first time after some were.
    *
    * @param podCidrs the pods' subnets
-   * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
-   *   one that is being stopped loses its rules rightly
-   * @param results what libcni remembers: a sandbox whose rules were lost before any check has them made of it
-   * @returns what was put back
+   * @param listReady the ids of the sandboxes that are ready; called again before anything is restored, as a sandbox
+   * that is being stopped loses its rules rightly
+   * @param results libcni's cached results, from which rules that were lost before any check are derived
+   * @returns the restored rules
    */
   async check(
     podCidrs: readonly string[],
@@ -147,7 +147,7 @@ export class NetworkRules {
       if (save === undefined || restore === undefined) continue
       const look = () => this.#look({ firewall, save, podCidrs, listReady, results })
       let found = await look()
-      // What is missing may have been printed in the middle of a plugin's change: it has to be missing twice.
+      // The output may date from the middle of a plugin's change: a rule has to be missing twice.
       if (found !== undefined && found.script !== '') found = (await look()) ?? found
       if (found === undefined) continue
       isAnyReady ||= found.ready.size > 0
@@ -166,7 +166,7 @@ export class NetworkRules {
     return repaired
   }
 
-  /** What is missing now; undefined where the firewall can't be read. */
+  /** The missing rules; undefined where the firewall can't be read. */
   async #look(at: {
     readonly firewall: Firewall
     readonly save: string
@@ -177,7 +177,7 @@ export class NetworkRules {
     { readonly ready: ReadonlySet<string>; readonly isOpen: boolean; readonly script: string } | undefined
   > {
     const { firewall, podCidrs } = at
-    // All tables at once: a program for each costs more than what is printed too much.
+    // All tables at once: a program for each costs more than the additional output.
     const { exitCode, stdout } = await runCommand(at.save, [])
     if (exitCode !== 0) return undefined
     const ready = await at.listReady()
@@ -186,7 +186,7 @@ export class NetworkRules {
     return { ready, isOpen: hasForwardRules(stdout, this.#places), script: planRepair(stdout, wanted) }
   }
 
-  /** The rules in `nat` that sandboxes had or should have, with those that all share where some need them. */
+  /** The rules in `nat` that sandboxes had or should have, with the shared ones where some need them. */
   #rulesOfSandboxes(
     firewall: Firewall,
     saved: string,
@@ -221,7 +221,7 @@ export class NetworkRules {
     return this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
   }
 
-  /** What is there replaces what was known, unless it is less; sandboxes that are gone are forgotten. */
+  /** The rules read replace the known ones, unless some are missing; sandboxes that are gone are forgotten. */
   #remember(firewall: Firewall, present: SandboxRules, ready: ReadonlySet<string>): SandboxRules {
     const before = this.#known.get(firewall) ?? new Map<string, readonly string[]>()
     const known = new Map<string, readonly string[]>()

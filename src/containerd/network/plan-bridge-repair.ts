@@ -1,16 +1,18 @@
-/** What the bridge of the pods' network and the host's ends of their network pairs should be, from what the plugins gave. */
+/** The wanted state of the pods' bridge and of the host's ends of their network pairs, from the plugins' results. */
 export interface BridgeWish {
-  /** The bridge's hardware address, which pods know; undefined where no plugin told it. */
+  /** The bridge's hardware address, which pods have cached; undefined where no plugin reported it. */
   readonly mac: string | undefined
   /** The bridge's addresses with their prefix: `10.86.0.1/24`. */
   readonly gateways: readonly string[]
   /** The host's ends, by name. */
   readonly ports: readonly string[]
-  /** Some pod has host ports: the host reaches them over its loopback too (the portmap plugin's `route_localnet`). */
+  /**
+   * Whether a pod has host ports: the host reaches them over its loopback too (the portmap plugin's `route_localnet`).
+   */
   readonly hasHostPorts: boolean
 }
 
-/** What is there. */
+/** The actual state. */
 export interface BridgeState {
   /** Undefined where there is no bridge. */
   readonly bridge:
@@ -21,7 +23,7 @@ export interface BridgeState {
         readonly routesLocalnet: boolean
       }
     | undefined
-  /** The name of the bridge that each end hangs on, empty for none; without the ends that do not exist. */
+  /** The name of the bridge that each existing end is attached to, empty for none. */
   readonly masters: ReadonlyMap<string, string>
   /** The families whose packets the kernel forwards. */
   readonly forwards: { readonly ipv4: boolean; readonly ipv6: boolean }
@@ -36,10 +38,10 @@ export type BridgeRepair =
   | { readonly kind: 'forward'; readonly family: 'ipv4' | 'ipv6' }
 
 /**
- * What puts the bridge right without a pod noticing more than a gap: as the plugins bridge and portmap make it
- * (`plugins/main/bridge/bridge.go` setupBridge, `plugins/meta/portmap/portmap.go`, containernetworking/plugins 1.x). In the
- * order in which it has to be done; nothing where no pod is on the network. An end that does not exist belongs to a pod that is
- * being ended, or can only be made again together with its pod's sandbox.
+ * The steps that repair the bridge with no more than a gap for the pods, to the state that the plugins bridge and
+ * portmap make (`plugins/main/bridge/bridge.go` setupBridge, `plugins/meta/portmap/portmap.go`,
+ * containernetworking/plugins 1.x). In the order in which they must be done; none where no pod is on the network. A
+ * missing end belongs to a terminating pod, or can only be recreated with its pod's sandbox.
  */
 export function planBridgeRepair(
   bridgeName: string,
@@ -55,7 +57,7 @@ export function planBridgeRepair(
   const isAdrift = (port: string): boolean => bridge === undefined || state.masters.get(port) !== bridgeName
   const adrift = ports.filter((port) => isAdrift(port))
   repairs.push(...adrift.map((port) => ({ kind: 'attach', port }) as const))
-  // A bridge without carrier doesn't show its addresses: with a port attached to it they can be read.
+  // A bridge without carrier hides its addresses: they can be read once a port is attached.
   const known = bridge?.isUp === true ? bridge.addresses : []
   for (const address of wish.gateways)
     if (known?.includes(address.split('/')[0] ?? '') === false) repairs.push({ kind: 'add-address', address })
@@ -66,7 +68,7 @@ export function planBridgeRepair(
   return repairs
 }
 
-/** What was wrong, for people: `bridge podd0 was missing; 2 pods were not attached to it`. */
+/** A message about what was wrong: `bridge podd0 was missing; 2 pods were not attached to it`. */
 export function describeRepairs(bridgeName: string, repairs: readonly BridgeRepair[]): string {
   const attached = repairs.filter(({ kind }) => kind === 'attach').length
   const isMade = repairs.some(({ kind }) => kind === 'make-bridge')

@@ -9,7 +9,7 @@ import type { CniResult } from './cni-results.ts'
 import { planBridgeRepair } from './plan-bridge-repair.ts'
 import type { BridgeRepair, BridgeState, BridgeWish } from './plan-bridge-repair.ts'
 
-/** Where the bridge is, and what it belongs to. */
+/** The places of the bridge. */
 export interface BridgePlaces {
   readonly bridgeName: string
   readonly networkName: string
@@ -20,7 +20,7 @@ const settings = '/proc/sys/net'
 /** IFF_UP of `net_device.flags`. */
 const isUpFlag = 1
 
-/** What the network should be for these sandboxes; for all that libcni remembers where none are named. */
+/** The wanted state for these sandboxes; by default for all of libcni's cached results. */
 export function bridgeWish(
   { bridgeName, networkName }: BridgePlaces,
   results: readonly CniResult[],
@@ -38,7 +38,10 @@ export function bridgeWish(
   }
 }
 
-/** What is there now of the bridge and of these ends. A few small reads of the kernel's files, and two for each end that isn't attached. */
+/**
+ * The actual state of the bridge and of these ends. Takes a few small reads of the kernel's files, and two for each end
+ * that isn't attached.
+ */
 export function readBridgeState(
   bridgeName: string,
   ports: readonly string[],
@@ -68,17 +71,17 @@ export function readBridgeState(
   }
 }
 
-/** What is wrong with the network of the sandboxes that libcni remembers, as `PodBridge` would repair it. */
+/** The repairs that `PodBridge` would make for the sandboxes in libcni's cached results. */
 export async function findBridgeFaults(places: BridgePlaces): Promise<readonly BridgeRepair[]> {
   const wish = bridgeWish(places, await readCniResults())
   return planBridgeRepair(places.bridgeName, wish, readBridgeState(places.bridgeName, wish.ports))
 }
 
-/** The bridge of the pods' network, which somebody may remove, take down or strip under the pods. */
+/** Keeps the bridge of the pods' network, which other programs may remove, take down or strip of its addresses. */
 export class PodBridge {
   readonly #places: BridgePlaces
   readonly #readAddresses: () => BridgeAddresses
-  /** As of the last check. */
+  /** The state at the last check. */
   #wish: BridgeWish | undefined
 
   constructor(places: BridgePlaces) {
@@ -86,13 +89,13 @@ export class PodBridge {
     this.#readAddresses = untilAddressesChange(() => addressesOf(places.bridgeName))
   }
 
-  /** Whether all is there that the last check found or made. */
+  /** Whether the state of the last check is unchanged. */
   get isWhole(): boolean {
     return this.#wish === undefined || this.#plan(this.#wish).length === 0
   }
 
   /**
-   * Puts right what is wrong for these sandboxes, and gives what it did.
+   * Repairs the bridge for these sandboxes, and returns the repairs.
    * @param results what libcni remembers
    * @throws HostCommandError, the system's error
    */
@@ -153,15 +156,17 @@ function attachedTo(bridgeName: string): ReadonlySet<string> {
   try {
     return new Set(readdirSync(`${devices}/${bridgeName}/brif`))
   } catch {
+    // There is no such bridge: its absence is what the caller repairs.
     return new Set()
   }
 }
 
-/** Empty where the device is gone or hangs on nothing. */
+/** Empty where the device is gone or not attached. */
 function masterOf(port: string): string {
   try {
     return basename(readlinkSync(`${devices}/${port}/master`))
   } catch {
+    // A device that is gone needs no bridge; one that isn't attached has no such link.
     return ''
   }
 }
@@ -171,6 +176,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch {
+    // A kernel without IPv6 has none of its settings; they count as off.
     return ''
   }
 }

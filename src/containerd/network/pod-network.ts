@@ -12,37 +12,37 @@ import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts
 import { parseIpv4Cidr, parseRoutes, selectPodSubnets } from './pod-subnet.ts'
 import type { HostRoute, Ipv4Network } from './pod-subnet.ts'
 
-/** What podd asks of the host's network to choose a subnet, and to change it. */
+/** What choosing and changing a subnet needs of the host's network. */
 export interface HostNetwork {
   readonly routes: readonly HostRoute[]
   readonly addresses: readonly Ipv4Network[]
   /** MTU of a network device, or undefined when it can't be read. */
   mtu(device: string): number | undefined
-  /** Keeps other podds off a subnet from now on. Gives whether none of them has it. */
+  /** Claims a subnet among the podds of this host. Returns false where another one has it. */
   claim(subnet: string): Promise<boolean>
-  /** Removes a bridge that has no ports. Gives whether there is none now. */
+  /** Removes a bridge that has no ports. Returns whether it is gone. */
   removeIdleBridge(bridge: string): Promise<boolean>
 }
 
 export interface PodNetwork {
   /** In force. */
   readonly subnets: readonly string[]
-  /** Those that were asked for, where they have to wait for the end of pods that are on the old ones. */
+  /** The configured ones, where they have to wait for the end of pods on the old ones. */
   readonly awaited: readonly string[] | undefined
 }
 
 /** One step for each version of the record before the current one, oldest first. */
 const migrations: readonly Migration[] = []
 
-/** CNI 0.4.0 is what the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes both know. */
+/** The newest version that both the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes support. */
 const cniVersion = '0.4.0'
 
 /**
- * Writes the CNI network of the pods and gives its subnets. The subnet is chosen once and recorded,
- * so that it stays the same over restarts and reboots, unless the options name one.
+ * Writes the CNI network of the pods and gives its subnets. The subnet is chosen once and recorded, so that it stays
+ * the same over restarts and reboots, unless the options name one.
  *
- * The bridge plugin gives up on a bridge whose address is not of the network, so a bridge of other subnets
- * has to go before. While pods hang on it the old subnets stay; the next call looks again.
+ * The bridge plugin gives up on a bridge whose address is not of the network, so a bridge of other subnets has to go
+ * before. While pods are attached to it the old subnets stay, and the next call checks again.
  */
 export async function preparePodNetwork(
   places: ContainerdPlaces,
@@ -63,8 +63,8 @@ export async function preparePodNetwork(
 }
 
 /**
- * The network's definition: bridge with host-local addresses, then host ports. Masquerading is podd's own
- * (`masquerade-rules.ts`): the plugin would run nine programs for each sandbox that is made, and six for each that goes.
+ * The network's definition: bridge with host-local addresses, then host ports. podd masquerades by itself
+ * (`masquerade-rules.ts`): the plugin would run nine programs for each new sandbox, and six for each removed one.
  */
 export function formatConflist(
   places: ContainerdPlaces,
@@ -113,7 +113,7 @@ export function readHostNetwork(): HostNetwork {
 async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promise<string> {
   const recorded = await readRecordedSubnet(places)
   if (recorded !== undefined) {
-    // It stays, whoever has it.
+    // The configured subnet is used, whoever else has it.
     await host.claim(recorded)
     return recorded
   }
@@ -123,7 +123,7 @@ async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promis
       hint: 'Choose one with --pod-cidr.',
     })
   }
-  // One of a newer podd, perhaps, which takes it back.
+  // A newer podd may have written it, and takes it back.
   if ((await readIfExists(places.networkRecordPath)) !== undefined) await putAside(places.networkRecordPath)
   await writeFileAtomic(
     places.networkRecordPath,
@@ -133,7 +133,7 @@ async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promis
   return subnet
 }
 
-/** The subnet that was chosen once, if it was. */
+/** The recorded subnet, if there is one. */
 export async function readRecordedSubnet(places: ContainerdPlaces): Promise<string | undefined> {
   return parseRecord(await readIfExists(places.networkRecordPath))
 }
@@ -144,7 +144,7 @@ export function findFreeSubnets(places: ContainerdPlaces, host: HostNetwork): re
   return selectPodSubnets([...routed, ...host.addresses], startIndex(places.networkName))
 }
 
-/** The first one that no other podd is about to use; the very first where all are claimed. */
+/** The first one that no other podd has claimed; the very first where all are claimed. */
 async function claimOne(subnets: readonly string[], host: HostNetwork): Promise<string | undefined> {
   for (const subnet of subnets) if (await host.claim(subnet)) return subnet
   return subnets[0]
@@ -157,13 +157,13 @@ function parseRecord(text: string | undefined): string | undefined {
   return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
 }
 
-/** The default instance begins at the first candidate, any other one where the hash in its name says. */
+/** The default instance begins at the first candidate, any other one at an index from the hash in its name. */
 function startIndex(networkName: string): number {
   const tag = /-([0-9a-f]{8})$/.exec(networkName)?.[1]
   return tag === undefined ? 0 : Number.parseInt(tag.slice(0, 2), 16)
 }
 
-/** The MTU of the way out where that is below Ethernet's, so that pods don't send what must be cut. */
+/** The MTU of the default route where it is below Ethernet's, so that packets of pods need no fragmentation. */
 function uplinkMtu(host: HostNetwork): number | undefined {
   const uplink = host.routes.find((route) => route.network.prefix === 0)
   const mtu = uplink === undefined ? undefined : host.mtu(uplink.device)
@@ -171,6 +171,7 @@ function uplinkMtu(host: HostNetwork): number | undefined {
 }
 
 async function removeIdleBridge(bridge: string): Promise<boolean> {
+  // It is missing where the bridge is.
   const ports = await readdir(`/sys/class/net/${bridge}/brif`).catch(() => undefined)
   if (ports === undefined) return true
   const ip = findExecutable('ip')

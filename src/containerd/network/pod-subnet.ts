@@ -7,14 +7,14 @@ export interface Ipv4Network {
 }
 
 /**
- * Where subnets for pods are picked from, 256 of 254 addresses each: 10.86.0.0/16 first, for neither
- * Docker, podman, CRI-O, k3s nor kubeadm uses it by default; then a corner of 172.16.0.0/12 for
- * hosts whose own network covers all of 10.0.0.0/8.
+ * The candidates for subnets of pods, 256 of 254 addresses each: 10.86.0.0/16 first, for neither Docker, podman, CRI-O,
+ * k3s nor kubeadm uses it by default; then a corner of 172.16.0.0/12 for hosts whose own network covers all of
+ * 10.0.0.0/8.
  */
 const prefixes: readonly string[] = ['10.86', '172.30']
 
 /**
- * The subnets for pods that meet none of `used` (the host's routes and addresses), the best one first.
+ * The candidates that overlap none of `used` (the host's routes and addresses), the best one first.
  *
  * @param start where to begin among the 256, so that several podds on a host seldom want the same one
  */

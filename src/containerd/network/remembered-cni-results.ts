@@ -4,18 +4,18 @@ import { errorCode } from '../../base/errors.ts'
 import { cniResultsDirectory, readCniResults } from './cni-results.ts'
 import type { CniResult } from './cni-results.ts'
 
-/** For so long after its directory was changed a result may not be written to its end yet. */
+/** For this long after its directory changed, a result may still be incomplete. */
 const settleMs = 2000
 
 /**
- * What libcni remembers of one network, read again only once its directory has changed: a result is written when its file is
- * made, and never again.
+ * libcni's cached results of one network, read again only when their directory has changed: a result is written once,
+ * when its file is created.
  */
 export class RememberedCniResults {
   readonly #networkName: string
   readonly #clock: Clock
   readonly #directory: string
-  /** The directory, as it was found first at that time, monotonic. */
+  /** The state of the directory, and when it was first found so (monotonic). */
   #seen: { readonly fingerprint: string; readonly sinceMs: number } | undefined
   #results: readonly CniResult[] | undefined
 
@@ -40,7 +40,7 @@ export class RememberedCniResults {
     return results
   }
 
-  /** Differs when a result was made or removed since; undefined where there is no directory. */
+  /** Changes when a result is created or removed; undefined where there is no directory. */
   async #look(): Promise<string | undefined> {
     try {
       const { dev, ino, mtimeNs } = await stat(this.#directory, { bigint: true })

@@ -5,8 +5,8 @@ import type { GrpcStatus } from '../../streams/grpc-status.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 
 /**
- * Whether CRI answers on the socket. False covers all that can be wrong: no socket, nothing behind it,
- * a runtime that is still loading, one that hangs until the deadline.
+ * Whether CRI answers on the socket. False for any reason: no socket, no listener, a runtime that is still loading, one
+ * that hangs until the deadline.
  */
 export async function criAnswers(socketPath: string, clock: Clock, deadlineMs: number): Promise<boolean> {
   const failure = await callUnary({
@@ -41,7 +41,7 @@ interface UnaryCall {
   readonly deadlineMs: number
 }
 
-/** One call on a connection of its own; gives what it failed with, or undefined for any reply. */
+/** Sends one call on a connection of its own. Returns its error, or undefined for any reply. */
 function callUnary({
   socketPath,
   clock,
@@ -55,7 +55,7 @@ function callUnary({
       path: method,
       message: request,
       headers: { 'containerd-namespace': 'k8s.io' },
-      // These calls ask whether, not what.
+      // The reply's content doesn't matter.
       decode: (bytes) => bytes,
       onMessage() {},
       onStatus: (status) => {

@@ -10,7 +10,7 @@ import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 
-/** How containerd is kept apart from podd's own life. */
+/** How containerd is started so that it outlives podd. */
 export type LaunchMode = 'systemd' | 'detached'
 
 /** systemd is the init of this host: what `sd_booted(3)` asks. */
@@ -19,8 +19,8 @@ export function detectLaunchMode(): LaunchMode {
 }
 
 /**
- * The containerd that runs with this instance's config, or undefined. The config's path on the command
- * line is what tells it from others; no pid file can go stale.
+ * The containerd that runs with this instance's config, or undefined. The config's path on the command line identifies
+ * it, without a pid file that could be stale.
  */
 export function findContainerd(
   places: ContainerdPlaces,
@@ -29,17 +29,17 @@ export function findContainerd(
   const found = processes.filter(
     (process) => !process.zombie && isContainerdOf(process.argv, places.configPath),
   )
-  // A child that it has forked bears its command line until it executes another program.
+  // A forked child has the same command line until it executes another program.
   return found.find(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))
 }
 
-/** Whether a process is still the containerd that it was found to be: much cheaper than to find it. */
+/** Whether a process is still the containerd that was found: much cheaper than finding it. */
 export function isStillContainerd(pid: number, places: ContainerdPlaces): boolean {
   const process = readProcess(pid)
   return process !== undefined && !process.zombie && isContainerdOf(process.argv, places.configPath)
 }
 
-/** Whether a command line is `containerd --config PATH`, be it through a wrapper script. */
+/** Whether a command line is `containerd --config PATH`, possibly through a wrapper script. */
 export function isContainerdOf(argv: readonly string[], configPath: string): boolean {
   const flag = argv.length - 2
   return (
@@ -59,7 +59,7 @@ export function findShims(places: ContainerdPlaces, processes = listProcesses())
   )
 }
 
-/** Starts containerd so that podd's end doesn't touch it. Says nothing about whether it came up. */
+/** Starts containerd so that it outlives podd. Doesn't wait until it is up. */
 export async function launchContainerd(
   containerdPath: string,
   places: ContainerdPlaces,
@@ -94,7 +94,7 @@ async function launchUnit(containerdPath: string, places: ContainerdPlaces): Pro
   const unit = `${places.unitName}.service`
   const installed = await runCommand('systemctl', ['cat', unit])
   if (installed.exitCode === 0 && installed.stdout.includes(places.configPath)) {
-    // A failure shows in that nothing answers.
+    // A failed start shows when nothing answers.
     await runCommand('systemctl', ['start', unit], { timeoutMs: 90_000 })
     return
   }
@@ -125,13 +125,13 @@ async function launchUnit(containerdPath: string, places: ContainerdPlaces): Pro
   ])
 }
 
-/** The last of what containerd's unit has logged. */
+/** The last lines that containerd's unit has logged. */
 export async function readUnitLog(places: ContainerdPlaces): Promise<string> {
   const args = ['--unit', `${places.unitName}.service`, '--lines', '100', '--output', 'cat', '--no-pager']
   return (await runCommand('journalctl', args)).stdout
 }
 
-/** Ends containerd but none of its containers: politely, then by force. */
+/** Ends containerd but none of its containers: by SIGTERM, then by SIGKILL. */
 export async function endContainerd(
   containerd: HostProcess,
   how: { readonly places: ContainerdPlaces; readonly mode: LaunchMode; readonly clock: Clock },

@@ -29,7 +29,7 @@ async function checkComplete(target: ImageImportTarget, name: string): Promise<v
   const { snapshotter } = target
   const flags = snapshotter === undefined ? [] : ['--snapshotter', snapshotter]
   const args = [...ctrArgs(target), 'images', 'check', ...flags, `name==${JSON.stringify(name)}`]
-  // Where that can't be found out, the export itself tells.
+  // Where that can't be determined, the export itself reports it.
   const output = await commandOutput(target.ctrPath, args).catch(() => '')
   const found = parseIncomplete(output, name)
   if (found === undefined) return

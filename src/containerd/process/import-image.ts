@@ -17,13 +17,13 @@ export interface ImageImportTarget {
   readonly ctrPath: string
   readonly socketPath: string
   readonly version: ContainerdVersion
-  /** containerd's root directory, where known: what was imported then survives a power cut at once. */
+  /** containerd's root directory, where known: the import is then synced to the disk. */
   readonly rootDir?: string
-  /** containerd's default where nothing is said. */
+  /** By default containerd's own default. */
   readonly snapshotter?: string
 }
 
-/** Ten minutes, and what an SD card takes beside that: it unpacks 1 MB a second. */
+/** Ten minutes, and the time that an SD card takes: it unpacks 1 MB a second. */
 const importTimeoutMs = 600_000
 const bytesPerMs = 1000
 
@@ -36,7 +36,7 @@ export interface ImageFile {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Imports an archive and gives the names of its images. */
+/** Imports an archive and returns the names of its images. */
 export async function importImageFile(
   target: ImageImportTarget,
   { path, open, signal }: ImageFile,
@@ -80,12 +80,14 @@ export function needsWriteOut({ version }: Pick<ImageImportTarget, 'version'>): 
   return version.major < 2
 }
 
-/** containerd before 2 has none of other kinds; those of CRI's sandboxes bear their ids. */
+/**
+ * The prefixes of these leases. containerd before 2 has no others; leases of CRI's sandboxes are named by their ids.
+ */
 const sandboxLease = /^[0-9a-f]{64}$/u
 
 /**
- * Removes the leases of pulls and imports that nothing continues, and with them the layers that no image has. Each
- * would keep what it has unpacked for a day. Throws HostCommandError.
+ * Removes the leases of abandoned pulls and imports, and with them the layers of no image. Each lease would keep its
+ * layers for a day. Throws HostCommandError.
  */
 export async function dropUnfinished(target: ImageImportTarget): Promise<void> {
   const leases = await commandOutput(target.ctrPath, [...ctrArgs(target), 'leases', 'list', '--quiet'])
@@ -95,12 +97,12 @@ export async function dropUnfinished(target: ImageImportTarget): Promise<void> {
   }
 }
 
-/** Reads what `ctr images import` says: `unpacking NAME (DIGEST)...done` for each image. */
+/** Reads the output of `ctr images import`: `unpacking NAME (DIGEST)...done` for each image. */
 export function parseImportedNames(output: string): readonly string[] {
   return [...output.matchAll(/^unpacking (\S+) \(sha256:/gm)].flatMap(([, name]) => name ?? [])
 }
 
-/** Imports an archive from memory and keeps image garbage collection away from it. */
+/** Imports an archive from memory and pins its image. */
 export async function importPinnedImage(
   target: ImageImportTarget,
   image: { readonly name: string; readonly archive: Uint8Array; readonly tempDir: string },
@@ -118,13 +120,13 @@ export async function importPinnedImage(
 
 const pinLabel = 'io.cri-containerd.pinned'
 
-/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on, or takes the mark off. */
+/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on, or unpins it. */
 export async function pinImage(target: ImageImportTarget, name: string, pinned = true): Promise<void> {
   const label = `${pinLabel}=${pinned ? 'pinned' : ''}`
   await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'label', name, label])
 }
 
-/** Removes a name of an image; one that isn't there is fine. */
+/** Removes a name of an image; does nothing where it doesn't exist. */
 export async function discardImage(target: ImageImportTarget, name: string): Promise<void> {
   await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'rm', '--sync', name])
 }
@@ -141,7 +143,7 @@ export function ctrArgs(target: ImageImportTarget): readonly string[] {
   return ['--address', target.socketPath, '--namespace', 'k8s.io']
 }
 
-/** The transfer service, which newer versions use by default, says neither the names nor why it failed. */
+/** The transfer service, which newer versions use by default, reports neither the names nor why it failed. */
 export function hasLocalTransfers({ version }: ImageImportTarget): boolean {
   return version.major > 1 || version.minor >= 7
 }
@@ -167,7 +169,7 @@ async function checkArchive(path: string): Promise<number> {
   })
 }
 
-/** What a command said last: why it failed. */
+/** The last line of a command's output: why it failed. */
 export function lastLine(text: string): string {
   return text.trim().split('\n').at(-1) ?? ''
 }

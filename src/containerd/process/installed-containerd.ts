@@ -29,14 +29,14 @@ export class InstalledProgram {
     return this.#path
   }
 
-  /** That an older one is installed, as of the last look. */
+  /** Whether an older one was installed at the last look. */
   get problem(): Problem | undefined {
     return this.#problem
   }
 
   /**
-   * The newer version under which pods run, and which goes on running.
-   * @throws EmbeddedContainerdError where it does not run itself
+   * The newer version under which pods run, and which is kept running.
+   * @throws EmbeddedContainerdError where it does not run
    */
   async findNewer(installed: InstalledContainerd): Promise<ContainerdVersion | undefined> {
     const { places, tell, logger } = this.#options

@@ -14,8 +14,8 @@ import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 const maxRounds = 250
 
 /**
- * Kills all that runs below the shims of this instance, then the shims. containerd must have ended before.
- * Gives the cgroups that the killed were in, as directories.
+ * Kills all that runs below the shims of this instance, then the shims. containerd must have ended before. Returns the
+ * cgroup directories of the killed processes.
  */
 export async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<ReadonlySet<string>> {
   const system = detectCgroups(readMounts())
@@ -58,7 +58,7 @@ export function cgroupDirectories(text: string, system: CgroupSystem): readonly 
   })
 }
 
-/** Removes the cgroups and their pods', as far as nothing is left in them. */
+/** Removes these cgroups and those of their pods, where they are empty. */
 export async function removeContainerCgroups(cgroups: ReadonlySet<string>): Promise<void> {
   for (const cgroup of cgroups) await removeCgroupTree(cgroup)
   const parents = new Set([...cgroups].map((cgroup) => dirname(cgroup)))
@@ -66,10 +66,12 @@ export async function removeContainerCgroups(cgroups: ReadonlySet<string>): Prom
     if (/^pod|-pod|^k8s\.io$/.test(basename(parent))) await removeCgroupTree(parent)
 }
 
-/** A cgroup goes by rmdir, children first; one that is in use or gone is left. */
+/** Removes a cgroup by rmdir, children first; one that is in use or gone is skipped. */
 async function removeCgroupTree(path: string): Promise<void> {
+  // It is gone; rmdir below makes sure.
   const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
   for (const entry of entries) if (entry.isDirectory()) await removeCgroupTree(join(path, entry.name))
+  // An empty cgroup costs nothing, and one in use belongs to a process that was not killed here.
   await rmdir(path).catch(() => undefined)
 }
 

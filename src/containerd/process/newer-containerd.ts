@@ -15,7 +15,7 @@ export interface InstalledContainerd {
   readonly version: ContainerdVersion
 }
 
-/** In the run directory: it goes with the pods at a reboot. */
+/** In the run directory: a reboot removes it together with the pods. */
 function recordPath({ runDir }: ContainerdPlaces): string {
   return join(runDir, 'version')
 }
@@ -24,7 +24,7 @@ function recordPath({ runDir }: ContainerdPlaces): string {
  * The version of containerd under which this instance's pods run, where that is newer than the installed one; undefined
  * where no pod runs. An older containerd reads neither all of a newer one's data nor its shims: it would lose the pods.
  *
- * @param running the containerd that runs now, if one does
+ * @param running the running containerd, if there is one
  */
 export async function findNewer(
   places: ContainerdPlaces,
@@ -44,7 +44,7 @@ export async function recordVersion(places: ContainerdPlaces, { text }: Containe
     if ((await readIfExists(recordPath(places))) === record) return
     await writeFileAtomic(recordPath(places), record, { mode: 0o644 })
   } catch {
-    // The running one can still be asked.
+    // The running one can still report its version.
   }
 }
 

@@ -2,16 +2,16 @@ import type { Clock } from '../../base/clock.ts'
 
 export interface StartPatienceOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** How long one that does nothing is waited for. */
+  /** How long podd waits for one that does nothing. */
   readonly quietMs: number
-  /** How long one is waited for at most, whatever it does. */
+  /** How long podd waits at most, whatever it does. */
   readonly longestMs: number
 }
 
-/** What a process takes that has not come to a stop: 50 ms. Timers alone take less within `quietMs`. */
+/** The processor time that shows that a process is working: 50 ms. Timers alone take less within `quietMs`. */
 const busyTicks = 5
 
-/** What a process has done so far. */
+/** The work of a process so far. */
 export interface ProcessWork {
   /** Processor time, in ticks; undefined where that can't be read. */
   readonly ticks: number | undefined
@@ -20,8 +20,9 @@ export interface ProcessWork {
 }
 
 /**
- * How long a containerd that does not answer is waited for. One that takes processor time, or reads from the disk, reads
- * the records of its containers and snapshots, which takes minutes on a slow board or disk: to kill it has it begin again.
+ * How long podd waits for a containerd that does not answer. One that uses processor time or reads from the disk is
+ * loading the records of its containers and snapshots, which takes minutes on a slow board or disk. Killing it would
+ * only make it begin again.
  */
 export class StartPatience {
   readonly #options: StartPatienceOptions
@@ -36,7 +37,7 @@ export class StartPatience {
     this.#busyAtMs = this.#sinceMs
   }
 
-  /** It was at work until its time was over: more of it may help. */
+  /** Whether it was working until its time was over, so that more time may help. */
   get wasBusy(): boolean {
     return this.#options.clock.monotonicMs() - this.#busyAtMs < this.#options.quietMs
   }

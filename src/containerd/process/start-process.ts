@@ -13,19 +13,19 @@ import { StartPatience } from './start-patience.ts'
 import type { ProcessWork } from './start-patience.ts'
 import { canConnect } from './unix-socket.ts'
 
-/** Where a containerd of podd's own belongs, and how it is started there. */
+/** The places of an embedded containerd, and how it is started. */
 export interface ContainerdHome {
   readonly places: ContainerdPlaces
   readonly mode: LaunchMode
   readonly clock: Clock
   readonly logger: Logger
-  /** How long one that is at work may take to start, of all that podd has started and will start. */
+  /** How long a working one may take to start; shared by all starts of this podd. */
   readonly longestStart: LongestStart
-  /** Tells of one that is ended so that another takes its place. */
+  /** Called when one is ended so that another takes its place. */
   readonly onRestart: (reason: string) => void
 }
 
-/** Grows each time that it was not enough, so that no containerd has to begin again for ever on a slow disk. */
+/** Grows each time that it was not enough, so that a containerd on a slow disk isn't restarted forever. */
 export class LongestStart {
   #ms = longestStartMs
 
@@ -38,26 +38,26 @@ export class LongestStart {
   }
 }
 
-/** How long one that was started may be silent; longer while it is at work (StartPatience). */
+/** How long a started one may take to answer; longer while it is working (StartPatience). */
 const startTimeoutMs = 60_000
 const longestStartMs = 600_000
 const longestOfAllMs = 4 * 3_600_000
-/** How long one that starts is left alone from one look to the next, at most. */
+/** The longest interval between two looks at a starting one. */
 const longestRestMs = 1000
-/** How long systemd may take to have the process there. */
+/** How long systemd may take to start the process. */
 const unitPatienceMs = 5_000
-/** One that is alive must answer within this to be adopted; it may have been started a moment ago. */
+/** The time within which a running one must answer to be adopted; it may have just been started. */
 const adoptTimeoutMs = 10_000
 const longestAdoptMs = 120_000
-/** On a slow board the first answer takes a while. */
+/** The deadline of one answer; the first one takes a while on a slow board. */
 const answerTimeoutMs = 5_000
 
 /**
- * The containerd that runs and answers; one that can't be used, whose config has changed, or that was started under
- * another umask than podd's is ended. systemd gives its unit's umask each time: there a restart would mend nothing.
+ * Returns the containerd that runs and answers. Ends one that can't be used, whose config has changed, or that was
+ * started under another umask than podd's. Under systemd the umask is the unit's, which a restart would not change.
  *
- * @param how.isKept it must not be ended, as no other could take its place
- * @throws EmbeddedContainerdError where one that is kept does not answer
+ * @param how.isKept whether it must not be ended, as no other could take its place
+ * @throws EmbeddedContainerdError where one that must be kept does not answer
  */
 export async function adoptContainerd(
   home: ContainerdHome,
@@ -102,7 +102,7 @@ function formatUmask(umask: number): string {
 
 /**
  * Starts it, and resolves when CRI answers.
- * @throws EmbeddedContainerdError with what containerd said; what the signal aborts with
+ * @throws EmbeddedContainerdError with containerd's own error; the signal's reason
  */
 export async function startContainerd(
   home: ContainerdHome,
@@ -119,11 +119,11 @@ export async function startContainerd(
   for (;;) {
     const lookedMs = clock.monotonicMs()
     const process = findContainerd(places)
-    // It goes through all processes: on a slow board the time is containerd's.
+    // Listing all processes takes time that containerd needs on a slow board.
     const restMs = Math.min(longestRestMs, Math.max(20, 4 * (clock.monotonicMs() - lookedMs)))
     if (process !== undefined && (await answers(home))) return process
     first ??= process
-    // systemd needs a moment before the process is there, and starts one that died again.
+    // systemd takes a moment to start the process, and restarts one that exited.
     const patienceMs = mode === 'systemd' && first === undefined ? unitPatienceMs : 0
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
@@ -143,7 +143,7 @@ export async function startContainerd(
   })
 }
 
-/** containerd goes before its log: a failure is only logged. */
+/** Bounds containerd's log; a failure is only logged, as containerd matters more. */
 export async function boundLog({ places: { logPath }, logger }: ContainerdHome): Promise<void> {
   await boundContainerdLog(logPath).catch((error: unknown) =>
     logger.warn({ err: error, path: logPath }, "cannot bound containerd's log"),
@@ -151,8 +151,8 @@ export async function boundLog({ places: { logPath }, logger }: ContainerdHome):
 }
 
 /**
- * systemd, or the podd before, may have started it a moment ago: then it has the time of one that starts. One that ran
- * longer has answered before, and does not come back from what it does.
+ * systemd or an earlier podd may have just started it: then it has the time of a starting one. One that has run longer
+ * has answered before, and will not recover.
  */
 async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<boolean> {
   const { clock, longestStart } = home

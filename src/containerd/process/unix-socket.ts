@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** Whether anybody listens at a unix socket. */
+/** Whether a process listens at a unix socket. */
 export function canConnect(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath)
@@ -13,8 +13,8 @@ export function canConnect(socketPath: string): Promise<boolean> {
 }
 
 /**
- * The client's preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, 3.4). A server of gRPC that is asked to end closes a
- * connection that has said so; one that is silent keeps it from its end until the handshake times out, after two
+ * The client's preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, 3.4). A gRPC server that is shutting down
+ * closes connections that have sent it; a silent connection delays its end until the handshake times out, after two
  * minutes (grpc-go before 1.60, `Server.Stop`).
  */
 const http2Preface = Buffer.concat([

@@ -7,7 +7,7 @@ import type { SmallFile } from '../../store/small-file.ts'
 /** One step for each version before the current one, oldest first. */
 const migrations: readonly Migration[] = []
 
-/** Layers may be in the page cache alone. */
+/** The record exists while layers may be only in the page cache. */
 export interface UnpackRecord {
   /** The boot in which they were unpacked. */
   readonly bootId: string
@@ -16,8 +16,8 @@ export interface UnpackRecord {
 }
 
 /**
- * Undefined where no image was being unpacked, or the record can't be read: that one is put aside. Throws the system's
- * error where the disk can't be read.
+ * Undefined where no image was being unpacked, or the record can't be read and is put aside. Throws the system's error
+ * where the disk can't be read.
  */
 export async function readUnpackRecord(file: SmallFile): Promise<UnpackRecord | undefined> {
   const text = await file.read()

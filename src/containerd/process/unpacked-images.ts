@@ -16,19 +16,19 @@ export interface HeldImages {
   remove(id: string): Promise<void>
 }
 
-/** What a power cut may have damaged is in containerd's hands. */
+/** What containerd does about images that a power cut may have damaged. */
 export interface UnpackTools {
   /** Writes all that was unpacked so far to the disk. */
   writeOut(): Promise<void>
-  /** Ends what is left of pulls and imports that were in flight, and deletes the layers that no image has. */
+  /** Cleans up after pulls and imports that were in flight, and deletes the layers of no image. */
   dropUnfinished(): Promise<void>
 }
 
-/** What a pull needs of it. */
+/** The part of it that a pull uses. */
 export interface ImageUnpacking {
-  /** Before a pull. Never throws: on a disk that can't be written there will be no layers either. */
+  /** Call before a pull. Never throws: a disk that can't be written takes no layers either. */
   begin(): Promise<void>
-  /** After it, once what it brought, by ids, is on the disk. Never throws. */
+  /** Call after the pull, once its images (by id) are on the disk. Never throws. */
   end(ids: readonly string[]): Promise<void>
   /** Whether a power cut may damage the layers of an image. */
   isUnwritten(id: string): boolean
@@ -40,7 +40,7 @@ export interface UnpackedImagesOptions {
   readonly file: SmallFile
   readonly bootId: string
   readonly images: HeldImages
-  /** An image is removed: a power cut may have damaged its layers. */
+  /** Called for an image that is removed because a power cut may have damaged its layers. */
   readonly onDiscarded: (image: HeldImage) => void
   readonly logger: Logger
 }
@@ -56,14 +56,14 @@ export class UnpackedImages {
   /** Pulls and imports in flight whose layers may not be on the disk. */
   #open = 0
   readonly #written = new Set<string>()
-  /** The record is read and written by one at a time. */
+  /** Serializes reads and writes of the record. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: UnpackedImagesOptions) {
     this.#options = options
   }
 
-  /** Before a pull or an import. Never throws: on a disk that can't be written there will be no layers either. */
+  /** Call before a pull or an import. Never throws: a disk that can't be written takes no layers either. */
   async begin(): Promise<void> {
     await this.#inTurn(async () => {
       this.#open += 1
@@ -74,7 +74,7 @@ export class UnpackedImages {
     })
   }
 
-  /** After it, once what it brought is on the disk. Never throws. */
+  /** Call after it, once its images are on the disk. Never throws. */
   async end(ids: readonly string[]): Promise<void> {
     await this.#inTurn(async () => {
       this.#open -= 1
@@ -86,6 +86,7 @@ export class UnpackedImages {
 
   /** As `end`, by names. */
   async endNamed(names: readonly string[]): Promise<void> {
+    // Images that aren't recorded as written are pulled again after a power cut, which is safe.
     const found = await this.#options.images.list().catch(() => [])
     const isOne = (name: string): boolean => names.includes(name)
     await this.end(found.filter((image) => image.names.some(isOne)).map(({ id }) => id))
@@ -97,9 +98,9 @@ export class UnpackedImages {
   }
 
   /**
-   * When a containerd runs, before anything is asked of it. Of this boot: what another podd left is written to the disk.
-   * Of an earlier one: images that were not on the disk are removed, to be pulled or imported again, and so is what is
-   * left of pulls in flight. Never throws; the record stays where that failed.
+   * Call when containerd runs, before its first use. A record of this boot: the layers of an earlier podd are written
+   * to the disk. A record of an earlier boot: images that were not on the disk are removed, to be pulled or imported
+   * again, together with the remains of pulls in flight. Never throws; the record stays where that failed.
    */
   async recover(tools: UnpackTools): Promise<void> {
     const { bootId, file, images, onDiscarded } = this.#options

@@ -1,7 +1,9 @@
 import { writeOutLayers } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 
-/** Writes what containerd unpacked to the disk: one turn at a time, and one more for all that ask meanwhile. */
+/**
+ * Writes what containerd unpacked to the disk: one sync at a time, and one further sync for all calls made meanwhile.
+ */
 export class WriteOuts {
   readonly #write: (target: ImageImportTarget) => Promise<void>
   #running: Promise<void> | undefined
@@ -15,6 +17,7 @@ export class WriteOuts {
   run(target: ImageImportTarget): Promise<void> {
     if (this.#running === undefined) return this.#begin(target)
     this.#next ??= this.#running
+      // Its own callers get its error.
       .catch(() => undefined)
       .then(() => {
         this.#next = undefined

@@ -10,7 +10,7 @@ const unfit = /^(?:overlay|aufs|nfs4?|cifs|smb3|9p|vfat|exfat|ecryptfs|fuse(?:\.
 export function chooseSnapshotter(mounts: readonly MountEntry[], path: string): 'overlayfs' | 'native' {
   const holding = mounts
     .filter(({ mountPoint }) => mountPoint === '/' || `${path}/`.startsWith(`${mountPoint}/`))
-    // Of two mounts on one place the later one is seen.
+    // Of two mounts on one place the later one is visible.
     .reduce<MountEntry | undefined>(
       (best, mount) =>
         best === undefined || mount.mountPoint.length >= best.mountPoint.length ? mount : best,

@@ -20,14 +20,13 @@ export interface ContainerdConfigInput {
   readonly ociRuntimes: readonly string[]
   /** Where `hosts.toml` files say how to reach registries. The directory may be absent. */
   readonly registryConfigDir: string
-  /** After that many milliseconds without progress containerd ends a pull; 0: never. */
+  /** Milliseconds without progress after which containerd ends a pull; 0: never. */
   readonly pullStallMs: number
 }
 
 /**
- * Plugins that podd never uses. Without them containerd starts sooner and takes less memory, and the
- * ones that would touch places outside podd's directories (opt, NRI) stay quiet. A name that a
- * version doesn't know is ignored by it.
+ * Plugins that podd never uses. Without them containerd starts sooner and takes less memory, and those that would use
+ * places outside podd's directories (opt, NRI) are off. A version ignores names that it doesn't know.
  */
 const unusedPlugins: readonly string[] = [
   'io.containerd.differ.v1.erofs',
@@ -46,8 +45,8 @@ const unusedPlugins: readonly string[] = [
 ]
 
 /**
- * containerd's config file: version 2 for containerd 1.x, version 3 for 2.x. Only what differs from
- * containerd's defaults is said.
+ * containerd's config file: version 2 for containerd 1.x, version 3 for 2.x. It has only what differs from containerd's
+ * defaults.
  */
 export function formatContainerdConfig(input: ContainerdConfigInput): string {
   const { places, version } = input
@@ -57,7 +56,7 @@ export function formatContainerdConfig(input: ContainerdConfigInput): string {
     root: places.rootDir,
     state: places.stateDir,
     disabled_plugins: unusedPlugins,
-    // Without them containerd would run on and serve nothing that podd can use.
+    // Without them containerd would run and serve nothing that podd can use.
     required_plugins: requiredPlugins(modern),
     oom_score: input.canLowerOomScore ? -999 : 0,
     grpc: { address: places.socketPath },
@@ -102,7 +101,7 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
     'io.containerd.cri.v1.images': {
       snapshotter: input.snapshotter,
       discard_unpacked_layers: true,
-      // podd gives up pulls that make no progress sooner, and says why: this is for those that it can't see.
+      // podd cancels stalled pulls sooner, and reports why: this bounds pulls that it can't see.
       image_pull_progress_timeout: `${input.pullStallMs}ms`,
       // The transfer service can't discard layers.
       use_local_image_pull: true,
@@ -119,9 +118,9 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
       },
       containerd: runtimes(input),
     },
-    // Needed by others, though nothing is ever put there; its default is outside podd's directories.
+    // Other plugins need it, though nothing is ever stored there; its default is outside podd's directories.
     'io.containerd.image-verifier.v1.bindir': { bin_dir: join(input.places.rootDir, 'image-verifiers') },
-    // Unpacked layers are on the disk before an image counts as there: a power cut leaves no half image.
+    // Unpacked layers are on the disk before the image is recorded: a power cut leaves no partial image.
     'io.containerd.service.v1.diff-service': { default: ['walking'], sync_fs: true },
   }
 }

@@ -5,10 +5,10 @@ import type { ContainerdVersion } from '../process/containerd-version.ts'
 import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts'
 
 export interface ProgramOptions {
-  /** Instead of those found on PATH. `ctr` and the shim beside it must be of the same version. */
+  /** Overrides the programs on PATH. `ctr` and the shim beside it must be of the same version. */
   readonly containerdPath?: string | undefined
   readonly ctrPath?: string | undefined
-  /** Instead of the known places of CNI plugins. */
+  /** Overrides the known places of CNI plugins. */
   readonly cniBinDirs?: readonly string[] | undefined
   /** Names or absolute paths, the first for pods without a RuntimeClass; `runc` where there are none. */
   readonly ociRuntimes?: readonly string[] | undefined
@@ -19,11 +19,11 @@ export interface ContainerdPrograms {
   readonly ctrPath: string
   readonly version: ContainerdVersion
   readonly cniBinDirs: readonly string[]
-  /** As they were asked for. */
+  /** As they were configured. */
   readonly ociRuntimes: readonly string[]
 }
 
-/** Everything that has to be installed for an embedded containerd; throws EmbeddedContainerdError for what isn't. */
+/** The programs that an embedded containerd needs; throws EmbeddedContainerdError for a missing one. */
 export async function findPrograms(options: ProgramOptions): Promise<ContainerdPrograms> {
   const containerdPath = options.containerdPath ?? findExecutable('containerd')
   const ctrPath = options.ctrPath ?? findExecutable('ctr')

@@ -14,11 +14,11 @@ import type { HostProcess } from '../../host/processes.ts'
 import { readRegistryHosts } from './read-registry-hosts.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from '../network/pod-network.ts'
 
-/** What a podd that runs says is wrong with its containerd, empty where it says nothing. */
+/** What the running podd reports as wrong with its containerd; empty where it reports nothing. */
 export type DaemonAnswer =
   | { readonly kind: 'runs'; readonly message: string }
   | { readonly kind: 'none' }
-  /** It may not be asked. */
+  /** podd may not ask it. */
   | { readonly kind: 'unknown' }
 
 export interface EmbeddedFactsOptions {
@@ -32,22 +32,24 @@ export interface EmbeddedFactsOptions {
   readonly podCidrs: readonly string[]
   /** Where the settings of registries are. */
   readonly registryConfigDir: string
-  /** Where a static pause program is, if anywhere. */
+  /** The path of a static pause program, if there is one. */
   readonly pauseProgram: string | undefined
   readonly cniDirectories?: readonly string[]
 }
 
-/** How things stand with an embedded containerd, whether it runs or not. Changes nothing. */
+/** Gathers the facts about an embedded containerd, whether it runs or not. Changes nothing. */
 export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promise<EmbeddedRuntimeFacts> {
   const places = containerdPlaces(options.rootDir, options.runDir)
   const running = findContainerd(places)
   const configured = options.podCidrs.length === 0 ? undefined : options.podCidrs.join(', ')
+  // Without root it can't be read, which `podd doctor` reports; a free one stands in for it.
   const recorded = configured ?? (await readRecordedSubnet(places).catch(() => undefined))
   return {
     kind: 'embedded',
     pid: running?.pid,
     ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
     newerVersion: await findNewerVersion(places, running),
+    // Without root libcni's results can't be read, which `podd doctor` reports.
     networkFaults: describeRepairs(places.bridgeName, await findBridgeFaults(places).catch(() => [])),
     cniDirectories: (options.cniDirectories ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
@@ -70,14 +72,14 @@ async function findNewerVersion(
     const version = await readContainerdVersion(containerdPath)
     return (await findNewer(places, { containerdPath, version }, running))?.text
   } catch {
-    // What is installed can't be used: another check says so.
+    // The installed one can't be used: another check reports it.
     return undefined
   }
 }
 
 type Health = Pick<EmbeddedRuntimeFacts, 'answers' | 'failure'>
 
-/** Of a containerd that runs. */
+/** The facts about a running containerd. */
 async function askContainerd(
   { clock, isRoot }: EmbeddedFactsOptions,
   { socketPath }: ContainerdPlaces,
@@ -86,7 +88,7 @@ async function askContainerd(
   return { answers: answers || isRoot ? answers : undefined, failure: undefined }
 }
 
-/** Of a containerd that doesn't run: podd may say why. */
+/** The facts about a containerd that doesn't run; podd may report why. */
 async function explainAbsence(
   { askDaemon }: EmbeddedFactsOptions,
   { logPath, rootDir }: ContainerdPlaces,

@@ -72,6 +72,7 @@ export class AheadWork {
   /** A pull may take long: what is written before it could be outdated when the container is made. */
   async #isThere(): Promise<boolean> {
     if (this.#first === undefined || this.#first.spec.imagePullPolicy === 'Always') return false
+    // The start asks again, and reports why it is unavailable.
     return (await this.images.get(this.#first.spec.image)?.catch(() => undefined)) !== undefined
   }
 

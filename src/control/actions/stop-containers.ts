@@ -75,7 +75,7 @@ async function beginPreStop(
   const isHeld = ctx.host.hooks.isHeld?.(handler) === true
   if (!(await ctx.journal.claimPreStop(id, isHeld))) return undefined
   const ended = runPreStop(ctx, request, handler).finally(() => ctx.inFlight.preStops.delete(id))
-  // Who waits hears of it.
+  // Whoever waits for it gets the error.
   ended.catch(() => undefined)
   // Not the promise itself: whoever awaits this function would wait for the hook.
   const begun = { ended }

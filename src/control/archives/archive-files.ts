@@ -9,7 +9,7 @@ export type ArchiveHint =
   | { readonly kind: 'written' | 'renamed'; readonly name: string }
   | { readonly kind: 'directory' }
 
-/** A file as it was last seen, and what is known of it since. */
+/** A file as last observed, and its state. */
 export interface SeenFile {
   readonly look: ArchiveLook
   /** Monotonic. */
@@ -19,7 +19,7 @@ export interface SeenFile {
   readonly failure?: { readonly message: string; readonly count: number; readonly retryAtMs: number }
 }
 
-/** The files in the directory of image archives: how they look, and what reading and importing them came to. */
+/** The files in the directory of image archives: their metadata, and the results of reading and importing them. */
 export class ArchiveFiles {
   readonly #clock: Clock
   readonly #list: () => Promise<ArchiveDirectory>
@@ -89,11 +89,11 @@ export class ArchiveFiles {
   #take(look: ArchiveLook, hint: 'written' | 'renamed' | undefined): void {
     const seen = this.#files.get(look.name)
     if (seen?.look.fingerprint === look.fingerprint && hint !== 'written') return
-    // A file that was there before has been quiet since its last change, by its own word.
+    // An existing file has been quiet since its modification time.
     const isOld = seen === undefined && hint === undefined
     const ageMs = isOld ? Math.max(0, this.#clock.wallMs() - look.modifiedAtMs) : 0
     const isWritten = hint === 'written' || look.sizeBytes === 0 || (seen !== undefined && hint === undefined)
-    // Pods wait for what was there at start: it is read at once, which tells whether it is complete.
+    // Pods wait for files that existed at the start: they are read at once, which shows whether they are complete.
     const isRenamed = !isWritten && (hint === 'renamed' || this.#isFirstLook)
     this.#files.set(look.name, { look, changedAtMs: this.#clock.monotonicMs() - ageMs, isRenamed })
   }
@@ -122,19 +122,19 @@ export class ArchiveFiles {
       })
   }
 
-  /** What was read of a file. */
+  /** Records the content of a file. */
   setContent(seen: SeenFile, content: ArchiveContent): void {
     this.#update(seen, (now) => ({ ...now, content }))
   }
 
-  /** Reading or importing a file failed; it is tried again later. */
+  /** Records that reading or importing a file failed; it is retried later. */
   fail(seen: SeenFile, message: string): void {
     const count = (seen.failure?.count ?? 0) + 1
     const retryAtMs = this.#clock.monotonicMs() + archiveRetryMs(count)
     this.#update(seen, (now) => ({ ...now, failure: { message, count, retryAtMs } }))
   }
 
-  /** A file was imported. */
+  /** Records that a file was imported. */
   succeed(seen: SeenFile): void {
     this.#update(seen, ({ look, changedAtMs, isRenamed, content }) => ({
       look,
@@ -144,7 +144,7 @@ export class ArchiveFiles {
     }))
   }
 
-  /** Of a file that has changed meanwhile nothing is noted. */
+  /** Results for a file that has changed meanwhile are dropped. */
   #update(seen: SeenFile, change: (now: SeenFile) => SeenFile): void {
     const now = this.#files.get(seen.look.name)
     if (now?.look.fingerprint === seen.look.fingerprint) this.#files.set(seen.look.name, change(now))

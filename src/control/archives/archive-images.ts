@@ -14,11 +14,11 @@ interface ArchiveImagesOptions extends ImageArchivesOptions {
   readonly records: ArchiveRecords
   readonly pins: ArchivePins
   readonly present: PresentImages
-  /** These images are there and on record: complete names. */
+  /** Called with the complete names of images that are present and recorded. */
   readonly onRecorded: (images: readonly string[]) => void
 }
 
-/** Brings the images of archives and lists into the runtime, pins them, and has that on record. */
+/** Imports and pulls the images of archives and lists, pins them, and records that. */
 export class ArchiveImages {
   readonly #options: ArchiveImagesOptions
 
@@ -26,7 +26,7 @@ export class ArchiveImages {
     this.#options = options
   }
 
-  /** Imports an archive and has it on record. A failure is kept with the file. Never rejects for one. */
+  /** Imports an archive and records it. A failure is kept with the file. Never rejects because of one. */
   async import(name: string, signal: AbortSignal): Promise<void> {
     const { events, host, logger } = this.#options
     const seen = this.#options.files.get(name)
@@ -112,15 +112,16 @@ export class ArchiveImages {
     await this.#options.pins.pin(image, pinned)
   }
 
-  /** What an import that failed may have lacked. */
+  /** The disk space that a failed import may have lacked. */
   async #describeRoom({ look: { sizeBytes } }: SeenFile): Promise<string> {
+    // The failure of the import is reported without the figure.
     const availableBytes = await this.#options.host.availableBytes().catch(() => undefined)
     if (availableBytes === undefined || availableBytes >= sizeBytes) return ''
     return `; the disk that holds the images has ${availableBytes} bytes available, and the archive has ${sizeBytes}`
   }
 }
 
-/** What tells one version of a file from the next. */
+/** The identity of a file's version. */
 export function timesOf({ sizeBytes, modifiedAtMs }: ArchiveLook) {
   return { sizeBytes, modifiedAtMs }
 }

@@ -30,7 +30,10 @@ export class ArchivePins {
     this.#logger = options.logger
   }
 
-  /** What is pinned, to be taken before an import: that ends the pins of what it replaces. Throws the host's errors. */
+  /**
+   * The pinned names; read them before an import, which removes the pins of images that it replaces. Throws the host's
+   * errors.
+   */
   async list(): Promise<ReadonlySet<string>> {
     return this.#host.unsupported === undefined ? this.#host.pinnedImages() : new Set()
   }
@@ -43,7 +46,7 @@ export class ArchivePins {
     if (!before.has(name)) this.#own.add(name)
   }
 
-  /** Those of the images of a file that stay pinned when it is gone. */
+  /** The images of a file that stay pinned when it is gone. */
   kept(images: readonly string[], before: ReadonlySet<string>): readonly string[] {
     const pinned = new Set([...before].filter((image) => !this.#own.has(image)))
     const kept = new Set(selectKept(images, pinned, this.#records.all))
@@ -60,7 +63,7 @@ export class ArchivePins {
     await this.#records.setKept(images, pinned)
   }
 
-  /** An image that is gone, or can't be unpinned, is left as it is. Never throws. */
+  /** Unpins images; one that is gone or can't be unpinned is skipped. Never throws. */
   async unpin(images: readonly string[], present: ReadonlySet<string> | undefined): Promise<void> {
     if (this.#host.unsupported !== undefined) return
     for (const image of images) {

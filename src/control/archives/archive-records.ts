@@ -12,8 +12,8 @@ import type { StateReport } from '../../store/state-report.ts'
 const migrations: readonly Migration[] = []
 
 /**
- * Which files of the directory were imported (`<root-dir>/image-archives.json`). A record that is lost or can't be
- * read costs another import of each file, which changes nothing where its images are there.
+ * Which files of the directory were imported (`<root-dir>/image-archives.json`). Where the record is lost or unreadable
+ * each file is imported again, which changes nothing where its images are present.
  */
 export class ArchiveRecords {
   readonly #file: SmallFile
@@ -81,7 +81,7 @@ export class ArchiveRecords {
     if (isChanged) await this.#write()
   }
 
-  /** At each look; writes what could not be written before. Never throws. */
+  /** Call it with each look: retries a failed write. Never throws. */
   async setDevice(device: string | undefined): Promise<void> {
     const isOther = device !== undefined && device !== this.#device
     if (isOther) this.#device = device

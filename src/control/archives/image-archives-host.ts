@@ -8,7 +8,7 @@ import type { ArchiveHint } from './archive-files.ts'
 import type { ArchivePinsHost } from './archive-pins.ts'
 import type { ArchiveImportHost } from './import-archive.ts'
 
-/** The directory and the runtime. Whatever throws counts as failed for the time being. */
+/** The directory and the runtime. Errors count as temporary. */
 export interface ImageArchivesHost extends ArchivePinsHost, ArchiveImportHost {
   readonly directory: string
   /** Makes the directory where there is none. */
@@ -32,6 +32,6 @@ export interface ImageArchivesOptions {
   readonly logger: Logger
   /** Records that these images were imported, and not pulled. Never rejects. */
   readonly onImported: (names: readonly string[]) => Promise<void>
-  /** These images are there now: pods that wait for them may go on. */
+  /** Called for images that are now present: pods waiting for them may continue. */
   readonly onImages: (names: readonly string[]) => void
 }

@@ -16,11 +16,11 @@ import { PresentImages } from './present-images.ts'
 
 /** The directory is read again this often: a watch may fail. */
 const rescanMs = 60_000
-/** While the runtime isn't there. */
+/** The interval while the runtime is unavailable. */
 const runtimeRetryMs = 1000
 /**
- * Follows the directory of image archives: imports what is in it, pulls what its lists name, pins both, and lets go of
- * what is no longer there. One archive at a time, lists beside them.
+ * Follows the directory of image archives: imports what is in it, pulls what its lists name, pins both, and unpins
+ * those of removed files. Imports one archive at a time, with lists in parallel.
  */
 export class ImageArchives {
   readonly #options: ImageArchivesOptions
@@ -60,7 +60,7 @@ export class ImageArchives {
     })
   }
 
-  /** Which archive an image that is not there waits for, in words; undefined where none brings it. */
+  /** The message about the archive that a missing image waits for; undefined where none has it. */
   awaited(image: string): string | undefined {
     const { directory, unsupported } = this.#options.host
     if (unsupported !== undefined) return undefined
@@ -110,6 +110,7 @@ export class ImageArchives {
   /** These images were imported or pulled in another way: pods that wait for them may go on. Never rejects. */
   async announce(images: readonly string[], how: 'imported' | 'pulled', signal: AbortSignal): Promise<void> {
     const names = images.map((image) => normalizeImageName(image))
+    // A pod that doesn't find its image yet tries again, with backoff.
     await this.#present.untilListed(names, signal).catch(() => undefined)
     if (how === 'imported') await this.#options.onImported(names)
     this.#options.onImages(names)
@@ -145,7 +146,7 @@ export class ImageArchives {
     await Promise.all([watch.close(), this.#pulling])
   }
 
-  /** Does what can be done now; gives how long to wait before the next look. */
+  /** Does the due work; returns how long to wait before the next look. */
   async #settle(signal: AbortSignal): Promise<number> {
     for (;;) {
       await this.#files.look(this.#records.device)
@@ -218,7 +219,7 @@ export class ImageArchives {
     }
   }
 
-  /** Each failure once, and again when it comes back after a success. */
+  /** Logs each failure once, and again when it recurs after a success. */
   #tellFailures(): void {
     const { events, logger } = this.#options
     const failed = new Map(

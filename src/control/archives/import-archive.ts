@@ -1,17 +1,17 @@
 import type { Logger } from '../../base/logger.ts'
 
 export interface ArchiveImportHost {
-  /** Gives the names that were imported. */
+  /** Returns the imported names. */
   readonly importArchive: (name: string, signal: AbortSignal) => Promise<readonly string[]>
-  /** Forgets a name that an import which failed has left behind. */
+  /** Removes a name that a failed import has left behind. */
   readonly discard: (image: string) => Promise<void>
   /** Whether a container has this image, or a pull has or may have brought it. */
   readonly isUsed: (image: string, signal: AbortSignal) => Promise<boolean>
 }
 
 /**
- * Imports an archive. Where that fails, the names that it left behind are forgotten: an image that was imported in part
- * would count as present. Throws the import's error.
+ * Imports an archive. Where that fails, the names that it left behind are removed: a partially imported image would
+ * count as present. Throws the import's error.
  * @param archive.images which it holds
  * @param archive.before which were there right before; these are kept
  */

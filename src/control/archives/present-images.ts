@@ -8,13 +8,13 @@ interface PresentImagesOptions {
   readonly logger: Logger
 }
 
-/** The runtime is asked again after this long, and when it is back. */
+/** The interval of lists; the runtime is also listed when it is available again. */
 const recheckMs = 300_000
 /** How long the runtime may take until it lists what was imported. */
 const listedMs = 30_000
 const listedPollMs = 50
 
-/** Which images the runtime has, as it was asked last. */
+/** The runtime's images, as last listed. */
 export class PresentImages {
   readonly #options: PresentImagesOptions
   #known: ReadonlySet<string> | undefined
@@ -39,7 +39,7 @@ export class PresentImages {
     if (this.#known === undefined || isOld) await this.ask(signal)
   }
 
-  /** What there is now; undefined where the runtime doesn't answer. Never rejects. */
+  /** Lists the current images; undefined where the runtime doesn't answer. Never rejects. */
   async ask(signal: AbortSignal): Promise<ReadonlySet<string> | undefined> {
     const { clock, list, logger } = this.#options
     try {

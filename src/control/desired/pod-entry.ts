@@ -20,7 +20,7 @@ export interface WantedPod {
 export interface PodEntry {
   /** The pod that holds the name; absent while none does. */
   worker: PodWorker | undefined
-  /** What takes its place when it is gone; absent when nothing does. */
+  /** The document that replaces it when it is gone; absent without one. */
   next: { readonly wanted: WantedPod; readonly replacement: Replacement | undefined } | undefined
   /** What waits for a pod of its name that is left alone. */
   held: WantedPod | undefined
@@ -32,12 +32,12 @@ export function newEntry(): PodEntry {
   return { worker: undefined, next: undefined, held: undefined, refused: undefined }
 }
 
-/** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
+/** Another source gives a different document of the pod's name: it must not get what the pod was given. */
 export function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
   return record.source !== source && !sameData(record.manifest, document.manifest)
 }
 
-/** Whether a document makes a new pod of the name. What the API was given is the pod that its UID says, however it is changed. */
+/** Whether a document makes a new pod of the name. For a pod of the API the UID decides, whatever its changes. */
 export function asksForNewPod({ ref, state }: PodWorker, { pod, kept }: PodDocument): boolean {
   return kept === undefined ? makesNewPod(state.pod, pod, state.isPastChange) : kept.uid !== ref.uid
 }
@@ -47,7 +47,7 @@ function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
   return source === 'api' ? { uid, createdAtMs: acceptedAtMs, metadata: {} } : undefined
 }
 
-/** It ends for good: its name will be free. */
+/** Whether it terminates permanently: its name will be free. */
 export function isLeaving(worker: PodWorker): boolean {
   return (
     worker.state.stage === 'stopped' ||

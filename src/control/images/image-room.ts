@@ -33,6 +33,7 @@ async function checkImageRoom(
   neededBytes: number,
   signal: AbortSignal,
 ): Promise<void> {
+  // The pull itself fails where the runtime is unavailable.
   const path = await options.imagesPath(signal).catch(() => undefined)
   signal.throwIfAborted()
   if (path === undefined) return
@@ -57,6 +58,7 @@ async function findLack(
   path: string,
   neededBytes: number,
 ): Promise<{ readonly freeBytes: number; readonly floorBytes: number } | undefined> {
+  // A disk that is too full in spite of this fails the pull, which reports it.
   const disk = await readDisk(path).catch(() => undefined)
   if (disk === undefined || disk.capacityBytes === 0) return undefined
   const floorBytes = neededBytes + Math.min(leastFreeBytes, Math.floor(disk.capacityBytes * leastFreeShare))
@@ -72,7 +74,7 @@ async function collectFor({ collect, clock }: ImageRoomOptions, signal: AbortSig
     until.addEventListener('abort', () => resolve(), { once: true }),
   )
   try {
-    // What keeps it from removing images is told by its own job.
+    // The garbage collection's own job logs what keeps it from removing images.
     await Promise.race([collect(until).catch(() => undefined), aborted])
   } finally {
     timer.cancel()

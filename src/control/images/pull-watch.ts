@@ -233,12 +233,12 @@ function noteMoved(pull: Watched, ingests: readonly Ingest[]): void {
     if (pull.firstOffsets.get(digest) !== offsetBytes) pull.moved.add(digest)
 }
 
-/** A listener that throws is its owner's trouble: the watch goes on. */
+/** A listener that throws ends neither the watch nor other pulls. */
 function quietly(listener: () => void): void {
   try {
     listener()
   } catch {
-    // The pull's own outcome tells.
+    // It only shows progress or cancels the pull, whose outcome is reported in any case.
   }
 }
 
@@ -255,6 +255,7 @@ function readManifest(bytes: Buffer): readonly ManifestBlob[] | undefined {
   try {
     json = JSON.parse(bytes.toString('utf8'))
   } catch {
+    // A blob that begins with a brace by chance.
     return undefined
   }
   if (!isJsonObject(json)) return undefined

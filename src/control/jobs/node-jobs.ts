@@ -7,13 +7,16 @@ import { noticeableBlockMs } from '../../decide/node/judge-health.ts'
 export interface NodeJob {
   /** Shown in `podd status`: lowercase words with dashes. */
   readonly name: string
-  /** From one start to the next, in milliseconds; the first run comes one period after the jobs are started. */
+  /** The period between starts, in milliseconds; the first run comes one period after the jobs are started. */
   readonly periodMs: number
-  /** Its first run comes as soon as the jobs are started. */
+  /** Whether its first run comes as soon as the jobs are started. */
   readonly runsAtStart?: boolean
-  /** After that many milliseconds the job's signal is aborted, and it counts as failed. */
+  /** The deadline in milliseconds, after which the job's signal is aborted and the run counts as failed. */
   readonly deadlineMs: number
-  /** Does the work once. Gives how many milliseconds the next run has to wait at least, where that is more than the period. */
+  /**
+   * Does the work once. Returns for how many milliseconds the next run has to wait at least, where that is more than
+   * the period.
+   */
   run(signal: AbortSignal): Promise<number | void>
 }
 
@@ -35,14 +38,14 @@ interface JobState {
   /** Monotonic. */
   dueMs: number
   running: boolean
-  /** Asked for while it ran. */
+  /** Whether it was requested while it ran. */
   again: boolean
   report: NodeJobReport
 }
 
 /**
  * The one scheduler of work about the host. A job never runs twice at a time, and a slow one delays no other. One timer
- * serves them all. What a job throws is logged when it changes, and told in its report; the job runs again at its time.
+ * serves them all. A job's error is logged when it changes, and is in its report; the job runs again when it is due.
  */
 export class NodeJobs {
   readonly #clock: Clock
@@ -57,7 +60,7 @@ export class NodeJobs {
     this.#logger = options.logger
   }
 
-  /** Adds a job before the jobs are started. Throws PoddError INTERNAL where one of its name is there. */
+  /** Adds a job before the jobs are started. Throws PoddError INTERNAL where one of its name exists. */
   add(job: NodeJob): void {
     if (this.#states.has(job.name)) throw new PoddError('INTERNAL', `there is a node job ${job.name} already`)
     const report = { name: job.name, periodMs: job.periodMs, running: false, runs: 0 }
@@ -77,7 +80,7 @@ export class NodeJobs {
     return [...this.#states.values()].map(({ report }) => report)
   }
 
-  /** The last time that the jobs' timer came so late that podd was kept from all its work meanwhile, monotonic. */
+  /** When the jobs' timer was last so late that podd must have been blocked (monotonic). */
   get blocked(): { readonly untilMs: number; readonly durationMs: number } | undefined {
     return this.#blocked
   }

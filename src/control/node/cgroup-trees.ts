@@ -37,21 +37,21 @@ export class CgroupTrees {
       : new CgroupfsPodCgroups(where)
   }
 
-  /** The tree that is used from now on, which is on record then. Removes another one, as far as it is empty. */
+  /** Opens the tree to use, and records it. Removes an earlier one, as far as it is empty. */
   async open(): Promise<PodCgroups> {
     const { config, logger, report, runtime } = this.#options
     const root = rootOf(config)
     const driver = await runtime.askCgroupDriver()
     const before = readCgroupChoice(config.rootDir)
     if (before !== undefined && (before.root !== root || before.driver !== driver)) {
-      // No pod is left there, or it would have been kept to.
+      // It has no pods left, or it would still be in use.
       const left = await this.of(before).removeQosTree()
       if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the old cgroups are still in use')
     }
     try {
       saveCgroupChoice(config.rootDir, { root, driver }, report)
     } catch (error) {
-      // A full disk must not keep pods from being ended: that is what makes room.
+      // A full disk must not prevent pods from being terminated, which frees space.
       logger.warn({ err: error, path: config.rootDir }, 'cannot record which cgroups are used')
     }
     return this.of({ root, driver })

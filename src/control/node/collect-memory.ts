@@ -3,16 +3,16 @@ import { judgeCollection } from '../../decide/node/judge-collection.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface CollectMemoryOptions {
-  /** What podd's threads have computed so far. */
+  /** The CPU time of podd's threads so far. */
   readonly cpuMs: () => number
-  /** Collects all garbage; holds podd up for some 50 ms. */
+  /** Collects all garbage; blocks podd for some 50 ms. */
   readonly collect: () => void
   readonly clock: Clock
 }
 
 const periodMs = 10_000
 
-/** Gives back the memory that a time of much work took, when it is over. */
+/** Releases V8's memory after a busy period. */
 export function collectMemoryJob({ cpuMs, collect, clock }: CollectMemoryOptions): NodeJob {
   let seen = { cpuMs: 0, atMs: clock.monotonicMs() }
   let quietLooks = 0

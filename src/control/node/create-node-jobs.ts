@@ -24,14 +24,14 @@ export interface NodeJobsSetup {
     readonly logs: Pick<PodHost['logs'], 'directory'>
   }
   readonly runtime: Pick<RuntimeService, 'reopenContainerLog'>
-  /** Left out, the logs of containers grow as they like. */
+  /** Left out, containers' logs are not rotated. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
-  /** Left out, all logs together may take what they like. */
+  /** Left out, the size of all logs is not limited. */
   readonly logSpace?: LogSpace
-  /** Those that need nothing from here. */
+  /** Jobs that were created elsewhere. */
   readonly jobs: readonly NodeJob[]
   readonly pressureJob: NodeJob | undefined
-  /** Left out, limits of `ephemeral-storage` do nothing. */
+  /** Left out, limits of `ephemeral-storage` have no effect. */
   readonly measureStorage?: VolumeLimitsDeps['measureStorage']
   readonly imageGarbage:
     | {
@@ -41,18 +41,18 @@ export interface NodeJobsSetup {
       }
     | undefined
   readonly workers: () => Iterable<PodWorker>
-  /** What the runtime holds, as far as it was seen. */
+  /** The observed content of the runtime. */
   readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
-  /** The runtime was listed since podd began. */
+  /** Whether the runtime was listed since podd started. */
   readonly isListed: () => boolean
   readonly isRuntimeUp: () => boolean
-  /** What runs and what is desired. */
+  /** Whether the running and the desired pods are known. */
   readonly knowsAllPods: () => boolean
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** The periodic jobs of the node; those of which nothing is configured are left out. */
+/** The periodic jobs of the node; unconfigured ones are left out. */
 export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
   const { host, runtime, workers, observed, logRotation, logSpace, imageGarbage, clock, logger } = setup
   const jobs = new NodeJobs({ clock, logger })
@@ -82,7 +82,7 @@ export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
   if (logSpace !== undefined)
     jobs.add(
       logLimitsJob({
-        // What runs, and what is desired or ends.
+        // The images of running, desired and terminating pods are known.
         pods: () =>
           setup.isListed() && setup.isRuntimeUp()
             ? [...observed().values(), ...[...workers()].map(({ ref }) => ref)]

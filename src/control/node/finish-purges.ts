@@ -5,7 +5,7 @@ const periodMs = 3_600_000
 /** Gigabytes on an SD card take minutes. */
 const deadlineMs = 1_800_000
 
-/** Deletes what is left of purged claims: of a podd that was killed meanwhile, or of data that was mounted somewhere. */
+/** Completes purges of claims that were interrupted because podd was killed or data was mounted elsewhere. */
 export function finishPurgesJob(rootDir: string): NodeJob {
   return {
     name: 'finish-purges',

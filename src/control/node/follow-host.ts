@@ -15,12 +15,13 @@ export interface FollowHostOptions {
 
 const deadlineMs = 60_000
 
-/** How soon another address is noticed, at the latest. */
+/** The longest delay before a new address is noticed. */
 const addressPeriodMs = 10_000
 
 /**
- * Has what runs follow the host's addresses: pods on the host's network are shown, and probed, at the address it has now. A
- * new address wakes the job that follows the resolver, as a new lease brings a new resolver, mostly.
+ * Updates running pods after changes of the host's addresses: pods on the host's network are shown and probed at its
+ * current address. A new address wakes the job that follows the resolver, as a new DHCP lease usually brings a new
+ * resolver.
  */
 export function followAddressJob(options: {
   readonly hostIps: () => readonly string[]
@@ -48,7 +49,7 @@ export function followAddressJob(options: {
   }
 }
 
-/** Has what runs follow the host's resolver. To be woken when its files change. */
+/** Updates running pods after changes of the host's resolver. Wake it when the resolver's files change. */
 export function followHostJob(options: FollowHostOptions): NodeJob {
   return {
     name: 'follow-host',

@@ -4,11 +4,11 @@ import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface FollowNameOptions {
-  /** The host's name now. */
+  /** The current name of the host. */
   readonly readName: () => string
-  /** The name that the node has, as the host had it when podd started. */
+  /** The node's name: the host's name when podd started. */
   readonly nodeName: string
-  /** A restart now would break off what podd does about the host. */
+  /** A restart now would interrupt podd's work, such as a drain. */
   readonly isBusy: () => boolean
   /** Restarts podd; the pods keep running. */
   readonly restart: () => void
@@ -18,12 +18,12 @@ export interface FollowNameOptions {
 }
 
 const periodMs = 10_000
-/** A host that gets its name from the network may have several in a row. */
+/** How long a name must be stable: a host that gets its name from the network may have several in a row. */
 const settleMs = 15_000
 
 /**
- * Has the node take the host's name where that was changed: podd restarts itself, and the pods keep running. What a container
- * was told of the old name (`spec.nodeName`) stays until the container is restarted.
+ * Restarts podd after a change of the host's name, so that the node gets the new one; the pods keep running. Variables
+ * with `spec.nodeName` keep the old name until their container is restarted.
  */
 export function followNameJob(options: FollowNameOptions): NodeJob {
   const { readName, nodeName, isBusy, restart, events, clock, logger } = options

@@ -2,16 +2,16 @@ import type { PoddConfig } from '../../config/options.ts'
 import type { CgroupSystem } from '../../host/cgroups/layout.ts'
 import { hasPodsIn, readCgroupChoice } from '../../host/cgroups/kept-cgroups.ts'
 
-/** The config that is to be followed, and what is to be said about that. */
+/** The effective config, and a warning about it. */
 export interface KeptCgroups {
   readonly config: PoddConfig
   readonly warning: string | undefined
 }
 
 /**
- * The cgroups' root and their driver are never switched while pods live: podd would look for their cgroups
- * in another place. Another setting takes effect when none is left, after a reboot at the latest. Whose
- * driver it is where podd uses somebody else's runtime, that runtime says.
+ * Keeps the cgroups' root and driver while pods exist, whose cgroups would otherwise be in another place. A changed
+ * setting takes effect when no pod is left, after a reboot at the latest. With an external runtime that runtime's
+ * driver is used.
  */
 export function keepCgroups(config: PoddConfig, system: CgroupSystem): KeptCgroups {
   const kept = readCgroupChoice(config.rootDir)

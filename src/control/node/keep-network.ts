@@ -2,34 +2,36 @@ import type { Clock } from '../../base/clock.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 const deadlineMs = 120_000
-/** How soon after a sandbox was asked for its rules are there, usually. */
+/** The usual time from the request of a sandbox until its rules exist. */
 const settleMs = 2000
-/** While sandbox after sandbox is asked for, a check waits for an end of that so long, at most. */
+/** How long a check waits at most while sandboxes keep being requested. */
 const longestSettleMs = 10_000
-/** How soon a change from outside is noticed, at the latest. */
+/** The longest delay before a change from outside is noticed. */
 const glanceMs = 10_000
-/** A firewall with very many rules takes time to read. So much longer than a glance took is the rest after it, at least. */
+/**
+ * The least pause after a quick check, as a multiple of its duration: a firewall with many rules takes long to read.
+ */
 const restPerGlance = 20
 
 export interface PodNetworkJobOptions {
   readonly network: {
-    /** Resolves with false where there was nothing to check yet: containerd does not run. */
+    /** Resolves with false where nothing could be checked, because containerd does not run. */
     check(): Promise<boolean>
     glance(): Promise<void>
   }
-  /** How many sandboxes were asked for so far. */
+  /** How many sandboxes were requested so far. */
   readonly sandboxes: () => number
-  /** Whether some may still be in the making: a check does not see their rules. */
+  /** Whether some may still be in creation: a check does not see their rules. */
   readonly isMaking: () => boolean
-  /** From one whole check to the next. */
+  /** The period of full checks. */
   readonly periodMs: number
   readonly clock: Clock
 }
 
 /**
- * Restores the pods' network where it was changed from outside: a glance now and then, and a whole check each period and some
- * time after a sandbox was asked for. To be woken then: a reload of the firewall in the next moments would remove rules that
- * no check has seen.
+ * Restores the pods' network where it was changed from outside: quick checks in between, and a full check each period
+ * and some time after a sandbox was requested. Wake it then: a reload of the firewall shortly afterwards would remove
+ * rules that no check has seen.
  */
 export function podNetworkJob({
   network,
@@ -42,7 +44,7 @@ export function podNetworkJob({
   let seen = 0
   let wasMaking = false
 
-  /** A check runs programs and lists sandboxes: many pods that start together need one, and not while they start. */
+  /** A check runs programs and lists sandboxes: many pods that start together need only one, after their start. */
   async function settle(signal: AbortSignal): Promise<void> {
     const untilMs = clock.monotonicMs() + longestSettleMs
     do {

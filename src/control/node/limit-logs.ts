@@ -7,37 +7,37 @@ import type { LogSpaceFacts } from '../../decide/node/plan-log-limits.ts'
 import type { PodRef, PodUid } from '../../pod/values/ids.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
-/** Where logs lie, and what they may take. */
+/** The logs and their limits. */
 export interface LogSpace {
-  /** What the logs of these pods take, and those that are kept of removed ones. */
+  /** Measures the logs of these pods, and the kept logs of removed ones. */
   measure(pods: readonly PodRef[]): Promise<LogSpaceFacts>
-  /** Removes a file, or a directory with all that is in it; does nothing where it is gone. */
+  /** Removes a file, or a directory with its content; does nothing where it is gone. */
   remove(path: string): Promise<void>
   /** The most that all logs may take; undefined for no limit. */
   totalBytes(): Promise<number | undefined>
-  /** What the disk with the logs has left. */
+  /** The available bytes of the logs' disk. */
   availableBytes(): Promise<number>
   /** How long the logs of removed pods are kept. */
   readonly keptMs: number
 }
 
 export interface LogLimitsOptions extends LogSpace {
-  /** Undefined while it isn't known which pods there are. */
+  /** Undefined while the pods are unknown. */
   readonly pods: () => Iterable<PodRef> | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** While they are this far from their limit, and no pod goes, logs are measured less often. */
+/** While the logs are this far from their limit, and no pod is removed, they are measured less often. */
 const wideMarginBytes = 64 * 1024 * 1024
-/** What else takes and frees room on the disk hides what logs take for no longer than that. */
+/** The longest interval of measurements, since other writes and removals can hide the growth of logs. */
 const longestRestMs = 300_000
 
-/** What a percentage allows at least, where that is no more than half of the disk. */
+/** The least limit of a percentage, where that is at most half of the disk. */
 const leastTotalBytes = 100 * 1024 * 1024
 
 /**
- * A limit in bytes; a part of a disk is of all that it can hold. A small disk's part is raised to 100 MiB, or half of the
+ * The limit in bytes; a percentage is of the disk's capacity. On a small disk it is raised to 100 MiB, or half of the
  * disk where that is less: below it even the live logs of a few containers would exceed the limit.
  */
 export async function logLimitBytes(
@@ -50,20 +50,20 @@ export async function logLimitBytes(
   return Math.floor(Math.max((capacityBytes * total.percent) / 100, least))
 }
 
-/** Rotation bounds each log meanwhile. */
+/** In the meantime rotation bounds each log. */
 const periodMs = 30_000
 const deadlineMs = 300_000
 
-/** Why the logs need no measure for a while. */
+/** Until when the logs need no measurement. */
 interface Rest {
   readonly untilMs: number
-  /** Unless the disk has less left than that: logs may have taken the difference. */
+  /** Unless the disk has less available than this: logs may have used the difference. */
   readonly leastAvailableBytes: number
 }
 
 /**
- * Bounds what all logs together take, and removes those of removed pods in their time. podd's own: the kubelet bounds
- * each log alone. Throws PoddError LOG_SPACE where what may be removed isn't enough.
+ * Bounds the size of all logs together, and removes those of removed pods after their retention. The kubelet has no
+ * such limit: it bounds each log separately. Throws PoddError LOG_SPACE where what may be removed isn't enough.
  */
 export function logLimitsJob(options: LogLimitsOptions): NodeJob {
   const { clock, logger, keptMs } = options
@@ -94,7 +94,7 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
       const pods = [...found]
       const uids = new Set(pods.map(({ uid }) => uid))
       if (await isResting(uids)) return
-      // Of a pod that has just gone the logs may be about to be kept.
+      // The logs of a pod that was just removed may be about to be marked as kept.
       const isAsBefore = hasLost(uids) === false
       rest = undefined
       measured = uids
@@ -118,7 +118,7 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
       }
       throw new PoddError(
         'LOG_SPACE',
-        // Without how much they take: that changes at each look, and this is logged again when it changes.
+        // Without the current size: it changes with each run, and a changed message is logged again.
         `logs take more than the ${totalBytes} bytes that containerLogTotalMaxSize allows, and what is left is being written to`,
         {
           hint: 'Lower containerLogMaxSize, raise containerLogTotalMaxSize, or have the containers log less.',

@@ -97,8 +97,8 @@ function fsGroupOf(pod: Pod): FsGroup | undefined {
 }
 
 /**
- * The pod's memory limit, that of its cgroup, where it has one; else what the host has
- * (`pkg/volume/emptydir/empty_dir.go`, calculateEmptyDirMemorySize, 1.36).
+ * The pod's memory limit (its cgroup's), if any; else the host's memory (`pkg/volume/emptydir/empty_dir.go`,
+ * calculateEmptyDirMemorySize, 1.36).
  */
 function podMemoryBytes(pod: Pod, facts: ResourceFacts): number {
   const { memoryLimitBytes } = podCgroupResources(pod.spec, facts, undefined)

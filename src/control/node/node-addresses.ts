@@ -2,12 +2,12 @@ import type { Clock } from '../../base/clock.ts'
 import { readNodeAddress } from '../../host/network/node-address.ts'
 import { untilAddressesChange } from '../../host/network/until-addresses-change.ts'
 
-/** The host's address may change; it is looked at again after this. */
+/** The interval of checks for a changed address. */
 const maxAgeMs = 5_000
 /** An interface without carrier counts as one without addresses, and doesn't lose them. */
 const freshMs = 60_000
 
-/** The host's addresses, as they are read from it now and then. */
+/** The host's addresses, cached for a short time. */
 export function nodeAddresses(clock: Clock): () => readonly string[] {
   const readAddress = untilAddressesChange(() => readNodeAddress())
   let addresses: readonly string[] = []

@@ -9,9 +9,9 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 
-/** The mark that this host is being shut down: it doesn't outlast the boot. */
+/** The mark that this host is being shut down; valid only for the current boot. */
 export interface DrainMark {
-  /** Whether the mark of this boot is there. */
+  /** Whether the mark of this boot exists. */
   read(): boolean
   write(): Promise<void>
   remove(): Promise<void>
@@ -30,13 +30,13 @@ export interface NodeDrainOptions {
 
 export interface DrainResult {
   readonly ended: number
-  /** Those that had not ended in time. */
+  /** The pods that had not ended in time. */
   readonly stuck: readonly PodKey[]
 }
 
 /** How often to check whether a group has ended. */
 const pollMs = 50
-/** How long to wait in the end for pods that were killed at their deadline. */
+/** How long to wait at the end for pods that were killed at their deadline. */
 const killedMs = 10_000
 
 /** `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, 1.36. */
@@ -68,7 +68,7 @@ export class NodeDrain {
     return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
   }
 
-  /** Resolves when all pods have ended, or their time is over. Later calls wait for the same end. Throws where undone. */
+  /** Resolves when all pods have ended, or timed out. Later calls wait for the same result. Throws where undone. */
   run(): Promise<DrainResult> {
     this.#running ??= this.#drain().finally(() => {
       this.#running = undefined
@@ -76,7 +76,7 @@ export class NodeDrain {
     return this.#running
   }
 
-  /** The host goes on: pods may start again. Throws the system's error where that can't be recorded. */
+  /** Undoes the drain: pods may start again. Throws the system's error where that can't be recorded. */
   async undo(): Promise<void> {
     this.#undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
     // It may be about to write the mark.
@@ -99,7 +99,7 @@ export class NodeDrain {
     try {
       await mark.write()
     } catch (error) {
-      // Pods end all the same; a podd that is killed meanwhile would start them again.
+      // Pods terminate nevertheless; a podd that is killed meanwhile would start them again.
       logger.warn({ err: error, reason: errorMessage(error) }, 'cannot record that the node shuts down')
     }
     events.recordNode({
@@ -108,7 +108,7 @@ export class NodeDrain {
       message: 'Terminating all pods for the shutdown of the node',
     })
     onChange()
-    // One that has finished keeps its phase, though its sandbox may be there still.
+    // A finished pod keeps its phase, though its sandbox may still exist.
     const live = [...workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
     const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
     const groups = planShutdown(
@@ -120,7 +120,7 @@ export class NodeDrain {
       settings,
     )
     for (const group of groups) await this.#end(group, byKey)
-    // What was killed when its time was over takes a moment to be gone.
+    // Pods killed at their deadline take a moment to disappear.
     await this.#await(live, killedMs)
     const stuck = live.filter((worker) => !isOver(worker)).map(({ ref }) => podKey(ref))
     return { ended: live.length - stuck.length, stuck }

@@ -36,7 +36,7 @@ import type { OrphansOptions } from './garbage/orphans.ts'
 import { storageMeter } from './pressure/measure-storage.ts'
 import type { PressureSurroundings } from './pressure/pressure-surroundings.ts'
 
-/** What the work about the host takes from its surroundings. */
+/** The dependencies of the work about the host. */
 export interface NodeWorkOptions {
   readonly host: PodHost
   readonly runtime: RuntimeService
@@ -46,54 +46,54 @@ export interface NodeWorkOptions {
   readonly settings: NodePressureWiring['settings'] &
     NodeDrainOptions['settings'] &
     Pick<PoddConfig, 'syncFrequencyMs'>
-  /** Left out, images stay for ever. */
+  /** Left out, images are never removed. */
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
   }
   /** Left out, the host is never drained. */
   readonly drain?: { readonly mark: DrainMark; readonly events: NodeEventRecorder }
-  /** Left out, no pod is evicted for a pressure of the node. */
+  /** Left out, no pod is evicted because of node pressure. */
   readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
-  /** Left out, all logs together may take what they like. */
+  /** Left out, the size of all logs is not limited. */
   readonly logSpace?: LogSpace
   /** Which exited containers are kept; left out, as the kubelet's defaults have it. */
   readonly containerPolicy?: ContainerGarbagePolicy
-  /** What finds what is left of pods that no longer exist, and when to look. */
+  /** The collectors of orphans, and when to run them. */
   readonly orphans?: Pick<OrphansOptions, 'collectors' | 'makingSinceMs'> & {
     readonly disturbances: () => number
   }
-  /** More periodic work about the host. */
+  /** Further node jobs. */
   readonly jobs?: readonly NodeJob[]
-  /** Left out, the logs of containers grow as they like. */
+  /** Left out, containers' logs are not rotated. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }
 
-/** The pods, as far as the work about the host goes by them. */
+/** What the work about the host needs of the pods. */
 export interface NodePods {
   readonly workers: () => Iterable<PodWorker>
-  /** What the runtime holds, as far as it was seen. */
+  /** The observed content of the runtime. */
   readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
-  /** The runtime was listed since podd began. */
+  /** Whether the runtime was listed since podd started. */
   readonly isListed: () => boolean
   readonly isRuntimeUp: () => boolean
-  /** What runs and what is desired. */
+  /** Whether the running and the desired pods are known. */
   readonly knowsAllPods: () => boolean
   /** The images that pods name, of all workers and sources. */
   readonly namedImages: () => readonly ImageUse[]
-  /** Whether a pod that the runtime holds without a worker is no source's. */
+  /** Whether a pod in the runtime without a worker is in no source. */
   readonly isRemoved: (pod: ObservedPod) => boolean
   /** Ends orphaned pods. */
   readonly endOrphans: () => void
-  /** Starts the pods that were evicted until now. */
+  /** Starts pods that were evicted until this event. */
   readonly readmit: (now: EvictionEnd) => void
-  /** Other pods than before may be admitted. */
+  /** The results of admission may change. */
   readonly reviewAdmission: () => void
 }
 
 /** The work about the host as a whole: its periodic jobs, garbage, pressure and drain. */
 export class NodeWork {
   readonly jobs: NodeJobs
-  /** Undefined where images stay for ever. */
+  /** Undefined where images are never removed. */
   readonly imageGarbage: ImageGarbage | undefined
   /** Undefined where the host is never drained. */
   readonly drain: NodeDrain | undefined
@@ -195,14 +195,14 @@ export class NodeWork {
     for (const name of ['follow-address', 'follow-host']) this.jobs.wake(name)
   }
 
-  /** The host has booted since it was drained, or goes on. */
+  /** Readmits pods after a drain: the host was rebooted, or the drain undone. */
   readmitDrained(): void {
     if (this.drain?.isDraining !== true) this.#pods.readmit('shutdown-ends')
   }
 
   /**
-   * Removes, or lists, what is garbage but for images: exited containers and stopped sandboxes beyond the limits, and what
-   * is left of pods that no longer exist.
+   * Removes, or lists, garbage other than images: exited containers and stopped sandboxes beyond the limits, and
+   * orphans.
    */
   async collectGarbage(
     { dryRun }: { readonly dryRun: boolean },
@@ -219,7 +219,7 @@ export class NodeWork {
     return [...containers, ...items]
   }
 
-  /** Makes room on a disk that is nearly full without ending a pod. */
+  /** Frees space on a nearly full disk without terminating a pod. */
   async #collectForRoom(signal: AbortSignal): Promise<void> {
     await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
     if (this.#pods.knowsAllPods()) await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)

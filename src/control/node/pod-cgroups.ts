@@ -10,9 +10,9 @@ import type { ResourceFacts } from '../../translate/resources/resources.ts'
 import type { PodCgroups } from '../actions/pod-host.ts'
 
 export interface PodCgroupsOptions {
-  /** Asked when a pod needs it, and again while that fails: only the runtime may know which driver it is. */
+  /** Called when a pod needs it, and again while that fails: only the runtime may know its driver. */
   readonly openTree: () => Promise<CgroupTree>
-  /** The pods that hold resources now, as they were admitted; those of an earlier podd are among them. */
+  /** The pods that currently hold resources, as they were admitted, including those of an earlier podd. */
   readonly livePods: () => readonly Pod[]
   readonly resources: ResourceFacts
   readonly cpus: number
@@ -20,7 +20,7 @@ export interface PodCgroupsOptions {
 }
 
 /**
- * The pods' cgroups. The weight of the burstable ones together follows the pods that are there, whoever started them
+ * The pods' cgroups. The common weight of the burstable pods follows the existing pods, whichever podd started them
  * (`cm/qos_container_manager_linux.go`, 1.36, which looks once a minute).
  */
 export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
@@ -65,13 +65,13 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       made.delete(uid)
       const tree = await openTree()
       await tree.removePod(uid)
-      // Until this podd has made a pod, what an earlier one set may stay.
+      // Until this podd has created a pod, an earlier podd's settings may stay.
       if (burstable !== undefined) await update(tree, false)
     },
   }
 }
 
-/** The kernel's share of a host that has nothing but pods to run; the kubelet gives kubepods the node's CPUs. */
+/** The kernel's default shares, for a host that runs only pods; the kubelet sets kubepods to the node's CPUs. */
 function kubepodsShares(cpus: number): number {
   return Math.max(2, cpus * 1024)
 }

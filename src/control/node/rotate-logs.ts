@@ -23,8 +23,8 @@ export interface LogRotationOptions {
 const deadlineMs = 300_000
 
 /**
- * Rotates the logs of the containers that run (`pkg/kubelet/logs/container_log_manager.go`, rotateLogs, 1.36). One that
- * can't be rotated keeps no other from it.
+ * Rotates the logs of the containers that run (`pkg/kubelet/logs/container_log_manager.go`, rotateLogs, 1.36). A
+ * failure doesn't affect other logs.
  */
 export function logRotationJob(options: LogRotationOptions): NodeJob {
   const { clock, directory, limits } = options
@@ -44,7 +44,7 @@ export function logRotationJob(options: LogRotationOptions): NodeJob {
               nowMs: clock.wallMs(),
               reopen: () =>
                 options.reopen(id, signal).catch((error: unknown) => {
-                  // One that has ended meanwhile needs no live file.
+                  // A container that has ended meanwhile needs no live file.
                   if (isRunning(options, pod.uid, id)) throw error
                 }),
               signal,
@@ -61,7 +61,7 @@ interface LargeLog {
   readonly container: ObservedContainer
 }
 
-/** Those that need a closer look; of one that can't be looked at, that look tells why. */
+/** The logs that need rotation; one that can't be examined is included, so that the rotation reports why. */
 function findLargeLogs({ pods, directory, limits }: LogRotationOptions): readonly LargeLog[] {
   const found: LargeLog[] = []
   for (const pod of pods()) {
@@ -71,7 +71,7 @@ function findLargeLogs({ pods, directory, limits }: LogRotationOptions): readonl
       try {
         if (!mayRotateLog({ directory: directory(pod, name), restartCount, limits })) continue
       } catch {
-        // Such as a link that leads round in a circle.
+        // The rotation fails on it too, such as on a loop of links, and logs why.
       }
       found.push({ pod, container })
     }

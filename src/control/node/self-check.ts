@@ -21,9 +21,9 @@ export interface SelfCheckOptions {
     readonly limitBytes: number
     /** How many restarts for this reason led to this process, one after the other. */
     readonly restarts: number
-    /** A restart now would break off what podd does about the host. */
+    /** A restart now would interrupt podd's work, such as a drain. */
     readonly isBusy: () => boolean
-    /** Restarts podd while the pods keep running; the count is for the process that takes over. */
+    /** Restarts podd while the pods keep running; the count is for the new process. */
     readonly restart: (restarts: number) => void
   }
   readonly events: NodeEventRecorder
@@ -34,8 +34,8 @@ export interface SelfCheckOptions {
 const usualPeriodMs = 60_000
 
 /**
- * Checks podd itself: a failing check is logged and keeps the sign of life from the watchdog, and too much memory restarts
- * podd. It runs twice as often as the watchdog is fed: one run that fails after a moment's block costs no restart.
+ * Checks podd itself: a failing check is logged and stops the watchdog's keep-alives, and too much memory restarts
+ * podd. It runs twice as often as keep-alives are needed, so that one failed run after a short block causes no restart.
  */
 export function selfCheckJob(options: SelfCheckOptions): NodeJob {
   const { checks, watchdog, memory, events, clock, logger } = options
@@ -79,7 +79,7 @@ export function selfCheckJob(options: SelfCheckOptions): NodeJob {
     async run() {
       watchMemory()
       if (findFailure() !== '' || watchdog === undefined) return
-      // Timers may come a little early, and half the time is what is promised.
+      // Timers may fire a little early; half the interval is required.
       const nowMs = clock.monotonicMs()
       if (nowMs - fedAtMs < watchdog.periodMs / 2 - periodMs / 2) return
       await watchdog.feed()

@@ -7,9 +7,9 @@ import { quantityValue } from '../../pod/values/quantity.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
-/** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
+/** The kubelet's interval (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
 const periodMs = 10_000
-/** Of all volumes together; measuring a large one takes minutes on a slow disk. */
+/** The deadline of measuring all volumes; a large one takes minutes on a slow disk. */
 const deadlineMs = 1_800_000
 /** Large volumes are measured less often: measuring takes a twentieth of the time at most. */
 const restFactor = 20
@@ -20,7 +20,7 @@ export interface VolumeLimitsDeps {
   readonly workers: () => Iterable<PodWorker>
   /** The bytes that an emptyDir on disk takes. */
   readonly measure: (uid: PodUid, volume: string) => Promise<number>
-  /** What a pod takes of the disk as a whole; left out, limits of `ephemeral-storage` do nothing. */
+  /** Measures a pod's disk usage; left out, limits of `ephemeral-storage` have no effect. */
   readonly measureStorage?: ((worker: PodWorker, signal: AbortSignal) => Promise<StorageUse>) | undefined
   readonly clock: Clock
   readonly logger: Logger

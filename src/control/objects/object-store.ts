@@ -26,17 +26,17 @@ export interface ObjectViews {
   seenBy(source: SourceName): ObjectReader
 }
 
-/** The keys of objects that came, changed or went, for the pods of each source. */
+/** The keys of added, changed or removed objects, for the pods of each source. */
 export type ChangedObjects = ReadonlyMap<SourceName, ReadonlySet<ObjectKey>>
 
 /**
- * The ConfigMaps, Secrets, claims and classes that the sources want now. One writer: the handler of
- * snapshots. What it takes over it keeps until a source says otherwise.
+ * The ConfigMaps, Secrets, claims and classes that the sources want now. One writer: the handler of snapshots. Objects
+ * stay until a source changes or removes them.
  */
 export class ObjectStore implements ObjectViews {
   readonly rules: ObjectRules
   #held: ReadonlyMap<string, SourcedObject> = new Map()
-  /** Of all sources that give objects, or whose pods asked for any. */
+  /** The views of all sources that give objects or whose pods have requested any. */
   readonly #views = new Map<SourceName, ReadonlyMap<ObjectKey, SourcedObject>>(
     sourceKinds.map((kind) => [kind, new Map()]),
   )
@@ -47,7 +47,7 @@ export class ObjectStore implements ObjectViews {
     this.rules = rules
   }
 
-  /** Follows what is taken over later. */
+  /** The view follows later changes. */
   seenBy(source: SourceName): ObjectReader {
     return {
       get: (kind, namespace, name) => {
@@ -71,7 +71,7 @@ export class ObjectStore implements ObjectViews {
     return [...this.#held].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, held]) => held)
   }
 
-  /** Whose document an object is; that of `asking` where it has one. */
+  /** The source of an object; `asking` itself where it has one. */
   holder(
     key: ObjectKey,
     asking: SourceName,
@@ -87,12 +87,12 @@ export class ObjectStore implements ObjectViews {
     return this.#problems
   }
 
-  /** Calls `listener` after each time that objects were taken over. */
+  /** Calls `listener` after each change of the objects. */
   follow(listener: () => void): void {
     this.#followers.push(listener)
   }
 
-  /** Takes over what is wanted now, in the order of the sources. */
+  /** Replaces the content by the given objects, in the order of the sources. */
   replace(wanted: readonly SourcedObject[]): ChangedObjects {
     const before = this.#held
     const problems: Problem[] = []
@@ -160,7 +160,7 @@ function isOfKind<Kind extends ObjectKind>(object: LocalObject, kind: Kind): obj
   return object.kind === kind
 }
 
-/** An immutable object stays as it is until it is removed; its labels and annotations may change. */
+/** An immutable object stays unchanged until it is removed; its labels and annotations may change. */
 function isFrozen(before: LocalObject, after: LocalObject): boolean {
   if (!('immutable' in before) || !before.immutable) return false
   return !sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })

@@ -30,7 +30,10 @@ const titles: Readonly<Record<ProbeKind, string>> = {
   startup: 'Startup',
 }
 
-/** What a probe's outcome is called in events and in `describe`; undefined for a plain success. (pkg/kubelet/prober/prober.go, 1.36) */
+/**
+ * The word for a probe's outcome in events and in `describe`; undefined for a plain success.
+ * (pkg/kubelet/prober/prober.go, 1.36)
+ */
 export function describeOutcome(kind: ProbeKind, outcome: ProbeOutcome): string | undefined {
   const said = messageOf(kind, outcome)
   if (said === undefined || said.length <= maxMessageChars) return said

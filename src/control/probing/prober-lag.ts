@@ -1,15 +1,15 @@
 import type { ProbeOutcome } from '../../probes/probe-outcome.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** How often podd looks whether it still gets to look, while anything is in flight. */
+/** The period of the heartbeat, while anything is in flight. */
 const heartbeatMs = 50
-/** Lateness below this is what timers and other work cost on any healthy host. */
+/** Lateness below this is normal on any healthy host: timers and other work cause it. */
 const noticeableMs = 10
 
 /**
- * Measures how long podd itself was kept from sending and reading (a blocked event loop, a host that gave
- * it no CPU) while a piece of work was in flight: by how much a regular heartbeat came late. The heart
- * beats only while there is such work.
+ * Measures how long podd itself was kept from sending and reading (a blocked event loop, a host that gave it no CPU)
+ * while a piece of work was in flight: by how much a regular heartbeat came late. The heartbeat runs only while there
+ * is such work.
  */
 export class ProberLag {
   readonly #clock: Clock
@@ -21,14 +21,14 @@ export class ProberLag {
     this.#clock = clock
   }
 
-  /** Work begins; give the mark to `leave`. */
+  /** Work begins. Returns a mark, which `leave` takes. */
   enter(): number {
     this.#inFlight += 1
     if (this.#beat === undefined) this.#arm()
     return this.#soFarMs()
   }
 
-  /** Work ends; the milliseconds for which podd stalled since `enter`. */
+  /** Work ends. Returns for how many milliseconds podd stalled since `enter`. */
   leave(mark: number): number {
     this.#inFlight -= 1
     const stalledMs = this.#soFarMs() - mark
@@ -60,7 +60,7 @@ export class ProberLag {
   }
 }
 
-/** Which part of a probe's timeout went by while nothing could be heard of the container. */
+/** The share of a probe's timeout during which podd could not have received an answer, from 0 to 1. */
 export function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
   if (outcome.result === 'unknown') return 0
   const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)

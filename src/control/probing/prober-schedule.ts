@@ -7,13 +7,13 @@ interface Entry<T> {
 }
 
 /**
- * When each of many items is due, on one timer. An item has at most one due time; a new one replaces
- * the old. What is due at one moment comes in the order in which it was put in.
+ * When each of many items is due, on one timer. An item has at most one due time; a new one replaces the old. Items
+ * that are due at the same moment come in the order of their insertion.
  */
 export class ProberSchedule<T extends object> {
   readonly #clock: Clock
   readonly #onDue: (item: T, dueMs: number) => void
-  /** A binary heap, the earliest first. What was replaced or taken out stays in until it comes up. */
+  /** A binary heap, the earliest first. Replaced and removed entries stay in it until they are due. */
   readonly #heap: Entry<T>[] = []
   readonly #current = new Map<T, Entry<T>>()
   #order = 0

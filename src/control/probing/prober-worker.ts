@@ -7,7 +7,7 @@ import type { ProbeTarget } from '../../probes/probe-outcome.ts'
 import { fullAllowance } from './prober-events.ts'
 import type { EventAllowance } from './prober-events.ts'
 
-/** What of a container's spec concerns its probes; a whole spec will do. */
+/** The fields of a container's spec that concern its probes. */
 export interface ProbedSpec {
   readonly livenessProbe?: Probe | undefined
   readonly readinessProbe?: Probe | undefined
@@ -23,7 +23,7 @@ export interface ProbedContainer {
   /** Wall milliseconds. */
   readonly startedAtMs: number
   readonly spec: ProbedSpec
-  /** What was published of this container before podd was restarted; taken when the prober first sees it. */
+  /** What an earlier podd published of this container; read when the prober first sees it. */
   readonly adopted?: { readonly started: boolean; readonly ready: boolean } | undefined
 }
 
@@ -31,13 +31,16 @@ export interface ProbedPod {
   readonly pod: PodRef
   /** The primary one first; for a pod on the host's network, the host's. */
   readonly podIps: readonly string[]
-  /** The pod has been told to end: liveness and startup probes stop, readiness goes on. */
+  /** The pod is terminating: liveness and startup probes stop, readiness probes go on. */
   readonly ending: boolean
   /** Those that run now. */
   readonly containers: readonly ProbedContainer[]
 }
 
-/** How often each result occurred. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
+/**
+ * How often each result occurred. `repeated`: the probe was sent again because podd itself was too busy or the runtime
+ * silent.
+ */
 export interface ProbeCounts {
   readonly success: number
   readonly failure: number
@@ -76,7 +79,7 @@ export interface ProbeWorker {
   notBeforeMs: number
   tickMs: number
   inFlight: boolean
-  /** Ends what is in flight; replaced when it has been used. */
+  /** Cancels the probe in flight; replaced after each use. */
   controller: AbortController
   allowance: EventAllowance
   counts: ProbeCounts
@@ -134,7 +137,7 @@ export function restartWorker(worker: ProbeWorker, container: ProbedContainer, n
   worker.tickMs = now.monotonicMs
 }
 
-/** Ends what is in flight, at once. */
+/** Cancels the probe in flight, at once. */
 export function abortWorker(worker: ProbeWorker): void {
   if (!worker.inFlight) return
   worker.inFlight = false
@@ -146,7 +149,9 @@ export function moveToNextTick(worker: ProbeWorker, dueMs: number, nowMs: number
   worker.tickMs = followingTickMs(dueMs, worker.probe.periodSeconds * 1000, nowMs)
 }
 
-/** The wall clock tells how long the container has run; it may be wrong, so the delay bounds what it says. */
+/**
+ * How long the container has run follows from the wall clock, which may be wrong: the initial delay bounds the result.
+ */
 function notBefore(probe: Probe, container: ProbedContainer, now: Moment): number {
   const delayMs = probe.initialDelaySeconds * 1000
   const leftMs = delayMs - (now.wallMs - container.startedAtMs)

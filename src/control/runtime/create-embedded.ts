@@ -18,7 +18,7 @@ export interface RuntimeAccessOptions {
   readonly logger: Logger
 }
 
-/** What the embedded containerd asks of CRI, once it answers. */
+/** What the embedded containerd needs of CRI, once it answers. */
 export interface EmbeddedCalls {
   readonly runtime: Pick<RuntimeService, 'listPodSandbox' | 'listContainers'>
   readonly images: Pick<ImageService, 'listImages' | 'removeImage'>

@@ -3,7 +3,7 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { containerStates } from '../../translate/observe.ts'
 
-/** What is known of the runtime. */
+/** The known state of the runtime. */
 export interface KnownPods {
   readonly pods: ReadonlyMap<PodUid, ObservedPod>
   /** By container and sandbox. */
@@ -11,8 +11,8 @@ export interface KnownPods {
 }
 
 /**
- * Whether the runtime lists just what is known, each in the state that is known. Allocates nothing: on an idle host this is
- * all that a list of many pods leads to.
+ * Whether a list of the runtime equals the known state. Allocates nothing: on an idle host nothing else happens with a
+ * list of many pods.
  */
 export function isAsListed(
   { pods, owners }: KnownPods,

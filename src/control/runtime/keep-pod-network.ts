@@ -16,20 +16,24 @@ export interface KeepPodNetworkDeps {
   readonly logger: Logger
 }
 
-/** The rules are read by a program, which costs more than a hundred looks at the bridge: once in so many glances. */
+/**
+ * Reading the rules takes a program, which costs more than a hundred looks at the bridge: once in so many quick checks.
+ */
 const glancesPerRules = 3
 
 /** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
 export interface PodNetworkKeeper {
-  /** Restores what is missing of the pods' network, for the sandboxes that are there now. Resolves with whether containerd runs. */
+  /**
+   * Restores what is missing of the pods' network, for the current sandboxes. Resolves with whether containerd runs.
+   */
   check(): Promise<boolean>
   /** Cheaper: checks only where something is missing of what the last check saw. */
   glance(): Promise<void>
 }
 
 /**
- * Makes what restores the pods' network where somebody has changed it: its firewall rules, which a reload of the firewall
- * wipes; its bridge; the forwarding of packets. No pod is touched.
+ * Creates the keeper that restores the pods' network after changes from outside: its firewall rules, which a reload of
+ * the firewall wipes; its bridge; the forwarding of packets. No pod is touched.
  */
 export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeeper {
   const { embedded, listReady, events, clock, logger } = deps

@@ -2,11 +2,11 @@ import type { Clock } from '../../base/clock.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 
 /**
- * Knows of the calls in flight in which the runtime makes what it doesn't list until they are done: a sandbox, a
- * container, and a container's process.
+ * Tracks the calls in flight that create something which the runtime lists only afterwards: a sandbox, a container, a
+ * container's process.
  */
 export class MakingCalls {
-  /** To be used in place of the service it was made for. */
+  /** The service with tracked calls; use it in place of the service itself. */
   readonly runtime: RuntimeService
   readonly #inFlight = new Set<{ readonly sinceMs: number }>()
   readonly #clock: Clock
@@ -28,7 +28,7 @@ export class MakingCalls {
     return oldest?.sinceMs
   }
 
-  /** How many have failed, or were cancelled: each may have made something all the same. */
+  /** How many have failed or were cancelled: each may have created something nevertheless. */
   get failures(): number {
     return this.#failures
   }

@@ -12,11 +12,11 @@ import { normalizeImageName } from '../../pod/values/image-name.ts'
 export interface RuntimeImagesOptions {
   readonly runtime: Pick<RuntimeService, 'status'>
   readonly images: Pick<ImageService, 'imageFsInfo' | 'listImages'>
-  /** Undefined where the runtime is somebody else's. */
+  /** Undefined for an external runtime. */
   readonly embedded: EmbeddedContainerd | undefined
 }
 
-/** The runtime's store of images: what CRI tells of it, and what the embedded containerd can do beside. */
+/** The runtime's image store: what CRI reports of it, and what only the embedded containerd can do. */
 export class RuntimeImages {
   readonly #options: RuntimeImagesOptions
 
@@ -24,7 +24,7 @@ export class RuntimeImages {
     this.#options = options
   }
 
-  /** Where the images are, on which disk; undefined where the runtime doesn't say. */
+  /** The directory of the images; undefined where the runtime doesn't report it. */
   async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
     if (this.#options.embedded !== undefined) return this.#options.embedded.places.rootDir
     const { imageFilesystems } = await this.#options.images.imageFsInfo({}, { signal })
@@ -33,7 +33,7 @@ export class RuntimeImages {
       .find((path) => path !== undefined && path !== '')
   }
 
-  /** The image of the pods' sandboxes; undefined where the runtime doesn't say: newer versions pin it instead. */
+  /** The image of the pods' sandboxes; undefined where the runtime doesn't report it: newer versions pin it instead. */
   async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
     if (this.#options.embedded !== undefined) return sandboxImageName
     const { info } = await this.#options.runtime.status({ verbose: true }, { signal })
@@ -115,7 +115,7 @@ export class RuntimeImages {
 
   /**
    * Imports an archive into the runtime's image store.
-   * @param options.pin keeps image garbage collection away from what it brings: no registry may have it
+   * @param options.pin excludes the imported images from garbage collection: no registry may have them
    */
   async importImages(
     path: string,
@@ -142,7 +142,7 @@ function parseObject(text: string | undefined): JsonObject | undefined {
     const value: unknown = JSON.parse(text ?? '')
     return isJsonObject(value) ? value : undefined
   } catch {
-    // A runtime that tells something else than JSON doesn't tell it.
+    // Only JSON holds the field.
     return undefined
   }
 }

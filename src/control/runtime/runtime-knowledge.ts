@@ -10,13 +10,13 @@ export interface RuntimeKnowledgeDeps {
   readonly logger: Logger
   /** Whether the runtime takes calls. */
   readonly isUp: () => boolean
-  /** It said what it can do. */
+  /** It has reported its features. */
   readonly onLearnt: () => void
 }
 
 const learnAgainMs = 10_000
 
-/** What the runtime can do, as it said last. */
+/** The runtime's features, as it last reported them. */
 export class RuntimeKnowledge {
   readonly #deps: RuntimeKnowledgeDeps
   #features: RuntimeFeatures | undefined
@@ -26,12 +26,15 @@ export class RuntimeKnowledge {
     this.#deps = deps
   }
 
-  /** Undefined until it was asked. */
+  /** Undefined until the runtime has reported them. */
   get features(): RuntimeFeatures | undefined {
     return this.#features
   }
 
-  /** Asks, and asks again while it doesn't say: a runtime that came back may be another version. Never rejects. */
+  /**
+   * Asks the runtime, again and again until it answers: a runtime that was unavailable may be another version
+   * afterwards. Never rejects.
+   */
   async learn(): Promise<void> {
     const { runtime, logger, clock, isUp, onLearnt } = this.#deps
     this.#timer?.cancel()

@@ -42,7 +42,7 @@ export async function observeListing(
     Promise.all(sandboxes.map((item) => orLeftOut(item.id, statuses.ofSandbox(item)))),
     Promise.all(containers.map((item) => orLeftOut(item.id, statuses.ofContainer(item)))),
   ])
-  // What has no status any more was removed since it was listed: how it exited is unknown.
+  // Without a status it was removed since the list: its exit is unknown.
   const heldSandboxes = sandboxes.flatMap((sandbox, index) => {
     const status = sandboxStatuses[index]
     return status === undefined ? [] : [{ listed: { ...sandbox, state: status.state }, status }]
@@ -60,7 +60,7 @@ export async function observeListing(
   })
 }
 
-/** Two observations of a pod with one fingerprint have nothing that a worker would act on differently. */
+/** Observations of a pod with equal fingerprints lead a worker to the same actions. */
 export function fingerprint(pod: ObservedPod | undefined): string {
   if (pod === undefined) return ''
   const sandboxes = pod.sandboxes.map((sandbox) => `${sandbox.id}:${sandbox.ready}`)

@@ -22,7 +22,7 @@ export interface ObserverCalls extends ListCalls, StatusCalls {}
 export type ObserverEvent = RuntimeEvent | { readonly kind: 'unserved' }
 
 export interface RuntimeEventSource {
-  /** Calls `onEvent` until the signal is aborted; breaks and reconnections are events too. */
+  /** Calls `onEvent` until the signal is aborted; losses of the connection and reconnections are events too. */
   run(onEvent: (event: ObserverEvent) => void, signal: AbortSignal): Promise<void>
 }
 
@@ -33,13 +33,13 @@ export interface RuntimeObserverOptions {
   readonly clock: Clock
   readonly random: RandomSource
   readonly logger: Logger
-  /** How often everything is listed although events tell of changes: a safety net. */
+  /** The period of full lists beside the events, as a safety net. */
   readonly relistMs: number
-  /** Only what bears this instance's label is seen; empty: everything. */
+  /** Only sandboxes and containers with this instance's label are observed; empty: all. */
   readonly instance: string
   /** Something of this pod may have changed. */
   readonly onChange: (uid: PodUid) => void
-  /** The runtime came or went. */
+  /** The runtime became available or unavailable. */
   readonly onHealth: (health: RuntimeHealth) => void
   readonly isNotFound: (error: unknown) => boolean
   /** The runtime did not answer in time. */
@@ -61,9 +61,9 @@ export class RuntimeObserver {
   /** Which pod a container or sandbox belongs to. */
   readonly #owners = new Map<string, PodUid>()
   readonly #statuses: RuntimeStatuses
-  /** As listed last, and as read since. */
+  /** From the last list, and from reads since. */
   #pods = new Map<PodUid, ObservedPod>()
-  /** What was read while a list was in flight, which may be older. */
+  /** What was read while a list was in flight: the list may be older. */
   readonly #readMeanwhile = new Map<PodUid, ObservedPod | undefined>()
   readonly #relistSlot = new WakeSlot()
   #polling: boolean
@@ -73,7 +73,7 @@ export class RuntimeObserver {
   #losses = 0
   /** Since the last full list an event reported an OOM kill, which no list shows. */
   #hasOomKill = false
-  /** Everything was seen once: a pod that was not is one of podd's own. */
+  /** The first full list is complete: a pod that was not in it was created by this podd. */
   #hasListed = false
   #listedAtMs: number | undefined
 
@@ -90,17 +90,17 @@ export class RuntimeObserver {
     await Promise.all([listening, this.#relistForever(signal)])
   }
 
-  /** All pods that the runtime holds, as far as they were seen. */
+  /** All pods that the runtime is known to hold. */
   pods(): ReadonlyMap<PodUid, ObservedPod> {
     return this.#pods
   }
 
-  /** How often the runtime became unavailable: what was read before the last time may be outdated. */
+  /** How often the runtime became unavailable. What was read before the last time may be outdated. */
   get losses(): number {
     return this.#losses
   }
 
-  /** When the last full list ended, whether it could be made or not, monotonic; before the first, when they began. */
+  /** When the last full list ended or failed (monotonic); before the first one, when the observer began. */
   get listedAtMs(): number | undefined {
     return this.#listedAtMs
   }
@@ -117,7 +117,7 @@ export class RuntimeObserver {
     this.#relistSlot.wake()
   }
 
-  /** What the runtime holds of one pod now; `undefined` where it holds nothing. */
+  /** What the runtime currently holds of one pod; `undefined` where it holds nothing. */
   async read(uid: PodUid): Promise<ObservedPod | undefined> {
     const selector = { ...instanceSelector(this.#options.instance), [labelKeys.podUid]: uid }
     const pods = await this.#observe(await listRuntime(this.#options.calls, selector))
@@ -130,12 +130,12 @@ export class RuntimeObserver {
   noteSandbox(status: cri.PodSandboxStatus): void {
     const uid = status.labels[labelKeys.podUid]
     if (uid === undefined) return
-    // So that it is forgotten when it is listed no more.
+    // So that it is dropped once it is no longer listed.
     this.#owners.set(status.id, uid)
     this.#statuses.noteSandbox(status)
   }
 
-  /** All of this pod was removed. */
+  /** Everything of this pod was removed from the runtime. */
   forgetPod(uid: PodUid): void {
     this.#take(uid, undefined)
   }
@@ -146,7 +146,7 @@ export class RuntimeObserver {
    */
   async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     this.#readMeanwhile.clear()
-    // Owners are only added meanwhile, at the end.
+    // Meanwhile owners are only added, at the end.
     const ownersBefore = this.#owners.size
     const exitedBefore = [...this.#statuses.exited()]
     const { calls, instance } = this.#options
@@ -255,7 +255,7 @@ export class RuntimeObserver {
     if (owner !== undefined) this.#options.onChange(owner)
   }
 
-  /** Whether the runtime as a whole holds what was seen last, and nothing else is to be learnt or forgotten. */
+  /** Whether the runtime still holds exactly what was last observed, so that nothing has to be read or dropped. */
   #isAsBefore({ sandboxes, containers }: Listing): boolean {
     if (!this.#hasListed || this.#hasOomKill || this.#statuses.hasExits) return false
     if (this.#owners.size !== sandboxes.length + containers.length) return false
@@ -263,8 +263,8 @@ export class RuntimeObserver {
   }
 
   /**
-   * @param silent takes the pods about which a question was not answered in time: what is given of them is not complete.
-   *   Without it, that is an error.
+   * @param silent collects the pods of which a status was not read in time: their observation is incomplete. Without
+   * it, that is an error.
    */
   #observe(listing: Listing, silent?: Set<PodUid>): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     for (const { id, labels } of [...listing.sandboxes, ...listing.containers]) {
@@ -278,7 +278,7 @@ export class RuntimeObserver {
     })
   }
 
-  /** Drops what was known before the list began and is not in it; keeps what was created meanwhile. */
+  /** Drops what was known before the list began and is not in it. Keeps what was created since. */
   #forget(knownBefore: ReadonlySet<string>, pods: ReadonlyMap<PodUid, ObservedPod>): void {
     const ids = new Set<string>()
     for (const pod of pods.values()) for (const { id } of [...pod.sandboxes, ...pod.containers]) ids.add(id)

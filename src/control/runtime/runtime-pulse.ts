@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** How often the runtime is asked while somebody waits for it. */
+/** The period of the questions while a call waits for the runtime. */
 const beatMs = 500
-/** An answer that takes less is what any loaded host may cost. */
+/** An answer within this time is normal on a loaded host. */
 const noticeableMs = 100
 
 /**
- * Measures for how long the runtime answered nothing, by something cheap that it is asked while other calls wait
- * for it. Without such calls it isn't asked.
+ * Measures for how long the runtime did not answer, by a cheap call that is sent while other calls wait for it. Without
+ * such calls none is sent.
  */
 export class RuntimePulse {
   readonly #clock: Clock
@@ -17,13 +17,15 @@ export class RuntimePulse {
   #question: { readonly sinceMs: number; readonly answered: Promise<boolean> } | undefined
   #timer: Timer | undefined
 
-  /** @param ask resolves when the runtime has answered; rejects where it isn't there, or after a deadline of its own */
+  /**
+   * @param ask resolves when the runtime has answered; rejects where it is unavailable, or after a deadline of its own
+   */
   constructor(clock: Clock, ask: () => Promise<unknown>) {
     this.#clock = clock
     this.#ask = ask
   }
 
-  /** A call begins to wait for the runtime; give the mark to `silentMs`, and call `leave` once. */
+  /** A call begins to wait for the runtime. Returns a mark for `silentMs`; call `leave` once afterwards. */
   enter(): number {
     this.#waiting += 1
     this.#arm()
@@ -37,17 +39,20 @@ export class RuntimePulse {
     this.#timer = undefined
   }
 
-  /** For how many milliseconds the runtime was silent since the mark, as far as it was asked. */
+  /** For how many milliseconds the runtime was silent since the mark, as far as that was measured. */
   silentMs(mark: number): number {
     return this.#totalMs() - mark
   }
 
-  /** A question is open. */
+  /** A call is in flight. */
   get isAsking(): boolean {
     return this.#question !== undefined
   }
 
-  /** Asks, unless a question is open. Resolves with true when the runtime has answered, with false when the question failed. */
+  /**
+   * Sends the cheap call, unless one is in flight. Resolves with true when the runtime has answered, with false when
+   * the call failed.
+   */
   answer(): Promise<boolean> {
     if (this.#question !== undefined) return this.#question.answered
     const sinceMs = this.#clock.monotonicMs()
@@ -58,6 +63,7 @@ export class RuntimePulse {
     }
     const answered = this.#ask().then(
       () => close(true),
+      // Its silence is the answer; `RuntimeWatch` reports it when it lasts.
       () => close(false),
     )
     this.#question = { sinceMs, answered }
@@ -68,7 +74,7 @@ export class RuntimePulse {
     return this.#silentMs + this.#openMs()
   }
 
-  /** How long the open question has gone without an answer. */
+  /** For how long the call in flight has been unanswered. */
   #openMs(): number {
     if (this.#question === undefined) return 0
     const openMs = this.#clock.monotonicMs() - this.#question.sinceMs

@@ -23,7 +23,7 @@ const exitSettleDelaysMs = [2, 4, 8, 16, 32, 64, 128, 256]
  */
 export class RuntimeStatuses {
   readonly #options: RuntimeStatusesOptions
-  /** Statuses that can't change any more, or haven't since they were read: by id and state. */
+  /** Statuses that can no longer change, or have not changed since they were read, by id and state. */
   readonly #containerStatuses = new Map<ContainerId, cri.ContainerStatus>()
   readonly #sandboxStatuses = new Map<SandboxId, cri.PodSandboxStatus>()
   /** Exits reported by events; without `exit`, the status is read until the runtime reports the exit too. */
@@ -35,7 +35,7 @@ export class RuntimeStatuses {
     this.#options = options
   }
 
-  /** The ids of all that events said ended, and that was not read since. */
+  /** The ids whose end an event reported and that were not read since. */
   exited(): Iterable<string> {
     return this.#exited.keys()
   }
@@ -88,7 +88,7 @@ export class RuntimeStatuses {
       isOver: ({ state }) => state === 'CONTAINER_EXITED',
     })
     const oomKilled = this.#oomKilled.has(id)
-    // What was read before the event that tells why it ended.
+    // It was read before the event that tells why it ended.
     if (oomKilled && status?.state === 'CONTAINER_EXITED') return { ...status, reason: 'OOMKilled' }
     const exit = this.#exited.get(id)
     if (exit === undefined || status?.state !== 'CONTAINER_RUNNING') return status
@@ -103,8 +103,8 @@ export class RuntimeStatuses {
   }
 
   /**
-   * A status as the runtime gives it, from the cache where it can't have changed. After an exit event that
-   * told no more than that, the runtime is asked again for a moment, until it has taken the exit in.
+   * A status as the runtime gives it, from the cache where it can't have changed. After an exit event without details
+   * the runtime is asked again for a moment, until its status shows the exit.
    */
   async #readStatus<Status extends { readonly state: string }>(facts: {
     readonly id: string
@@ -129,7 +129,7 @@ export class RuntimeStatuses {
       cache.set(id, status)
       return status
     } catch (error) {
-      // Removed between the list and the question.
+      // Removed between the list and the status call.
       if (this.#options.isNotFound(error)) return undefined
       throw error
     }
@@ -137,8 +137,8 @@ export class RuntimeStatuses {
 }
 
 /**
- * What the runtime is going to say once it has cleared up after the process: in containerd that takes
- * some 50 ms in which a successor can run already.
+ * The status that the runtime will report once it has cleaned up after the process. In containerd that takes some 50
+ * ms, in which a successor can run already.
  */
 function withExit(status: cri.ContainerStatus, exit: ProcessExit, oomKilled: boolean): cri.ContainerStatus {
   const reason = oomKilled ? 'OOMKilled' : exit.exitCode === 0 ? 'Completed' : 'Error'

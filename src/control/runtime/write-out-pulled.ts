@@ -2,22 +2,22 @@ import type { ImageUnpacking } from '../../containerd/process/unpacked-images.ts
 import type { ImageService } from '../../cri/cri-runtime.ts'
 
 export interface WriteOutOptions {
-  /** Undefined where the runtime has layers on the disk before it says that they are there. */
+  /** Undefined where the runtime syncs layers to the disk before it reports them. */
   readonly unpacking: () => ImageUnpacking | undefined
-  /** A pull whose layers could not be written to the disk, or not for certain. */
+  /** A pull whose layers were not, or may not have been, written to the disk. */
   readonly onFailure: (error: unknown) => void
 }
 
 /**
- * The calls for images of a containerd that leaves what it unpacks to the page cache, but records at once that it is
- * there (1.x): after a power cut the files of such an image are empty. An image counts as pulled once it is on the disk,
- * and whoever finds it before waits for that.
+ * The image calls of a containerd that leaves unpacked layers in the page cache but records them at once (1.x): after a
+ * power cut the files of such an image are empty. An image counts as pulled once it is on the disk; a caller that finds
+ * it earlier waits for that.
  */
 export function writeOutPulled(
   images: ImageService,
   { unpacking, onFailure }: WriteOutOptions,
 ): ImageService {
-  // One that is pulled again and again (`Always`) is written once. That CRI listed it before says nothing: its layers
+  // One that is pulled again and again (`Always`) is written once. That CRI listed it before proves nothing: its layers
   // may have been removed since, or never have been unpacked.
   const written = new Set<string>()
   return {

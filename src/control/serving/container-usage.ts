@@ -18,7 +18,7 @@ interface Sample {
 
 /** A shorter time is inaccurate: the kernel accounts CPU time by its tick. */
 const leastWindowMs = 1000
-/** More tells of the past. */
+/** A longer time tells of the past. */
 const longestWindowMs = 60_000
 
 /**
@@ -73,7 +73,7 @@ function measure(
   const container = labels[labelKeys.containerName]
   const used = now.cpu?.usageCoreNanoSeconds?.value
   if (uid === undefined || container === undefined || used === undefined) return undefined
-  // One that wasn't there before has used all of it since.
+  // A new container has used all of it since.
   const usedBefore = before?.cpu?.usageCoreNanoSeconds?.value ?? 0
   const betweenMs = ((now.cpu?.timestamp ?? 0) - (before?.cpu?.timestamp ?? 0)) / 1e6
   const windowMs = before?.cpu === undefined || before.cpu === null ? sampleWindowMs : betweenMs

@@ -6,7 +6,7 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 
-/** The manifests that pods run by now; of a pod that is replaced, its own until it is gone. */
+/** The manifests that the pods currently run by; of a pod that is being replaced, the old one until it is gone. */
 export function listAppliedPods(workers: Iterable<PodWorker>): readonly AppliedPodEntry[] {
   return [...workers]
     .filter(({ state }) => state.stage !== 'stopped' && state.stage !== 'gone')

@@ -30,7 +30,7 @@ export interface LocalObjectsDeps {
   readonly objects: ObjectStore
   readonly shown: Pick<ShownResources, 'pods' | 'configmaps' | 'secrets' | 'persistentvolumeclaims'>
   readonly rootDir: string
-  /** The pods that are there, those that are ending included. */
+  /** All pods, including those that are terminating. */
   readonly pods: () => Iterable<Pod>
   readonly logger: Logger
 }
@@ -38,7 +38,7 @@ export interface LocalObjectsDeps {
 /** The objects that pods refer to, as the API shows them: writes the stores of their kinds. */
 export class LocalObjects {
   readonly #deps: LocalObjectsDeps
-  /** What was made of an object serves until a source gives another. */
+  /** The shown object is reused until a source gives another one. */
   readonly #made = new WeakMap<LocalObject, ConfigObject>()
   #reviewing: Promise<void> = Promise.resolve()
   #isReviewWanted = false
@@ -47,7 +47,7 @@ export class LocalObjects {
     this.#deps = deps
   }
 
-  /** Shows what is there from now on: follows the sources' objects, and the pods that use claims. */
+  /** Begins to follow the sources' objects and the pods that use claims. */
   begin(): void {
     const { objects, shown } = this.#deps
     objects.follow(() => this.#showConfigs())
@@ -59,9 +59,10 @@ export class LocalObjects {
     this.#showConfigs()
   }
 
-  /** Reads how much is in the claims; resolves when they are shown with that. Rejects with what the file system throws. */
+  /** Measures the claims; resolves when they are shown with their sizes. Rejects with what the file system throws. */
   measureClaims(): Promise<void> {
     const measured = this.#reviewing.then(() => this.#showClaims(measureDiskUsage))
+    // The caller gets the error; the next review starts afresh.
     this.#reviewing = measured.catch(() => {})
     return measured
   }
@@ -82,7 +83,10 @@ export class LocalObjects {
     this.#reviewClaims()
   }
 
-  /** Looks for claims that have come, got a directory or lost it. Many wishes meanwhile are one. */
+  /**
+   * Looks for claims that are new, or whose directory was made or removed. Requests during a look are served by one
+   * further look.
+   */
   #reviewClaims(): void {
     if (this.#isReviewWanted) return
     this.#isReviewWanted = true
@@ -129,7 +133,7 @@ export class LocalObjects {
    */
   async purgeClaim(claim: ClaimName): Promise<void> {
     const { namespace, name } = claim
-    // Anything else may be a path, to this claim by another name or to what is no claim at all.
+    // Any other name may be a path to this claim or to something that is no claim.
     if (dnsLabel(namespace).length > 0 || dnsSubdomain(name).length > 0) {
       throw new ClaimError(
         'CLAIM_NOT_FOUND',
@@ -205,7 +209,7 @@ export class LocalObjects {
   }
 }
 
-/** How much is in a directory; undefined where that isn't known. */
+/** The size of a directory's content; undefined where it is unknown. */
 type Measure = (path: string) => Promise<number | undefined>
 
 /** As a provisioner names the volume of a claim; it is the claim's directory. */
@@ -213,7 +217,7 @@ function volumeNameOf(uid: string): string {
   return `pvc-${uid}`
 }
 
-/** It stays when the claim's document goes. */
+/** It remains when the claim's document is removed. */
 function uidOfClaim({ namespace, name }: ClaimName): string {
   return objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined })
 }

@@ -15,7 +15,7 @@ export interface NodeImagesOptions {
   readonly pull: (request: PullRequest) => Promise<PresentImage>
   /** Undefined where nothing collects images. */
   readonly garbage: () => ImageGarbage | undefined
-  /** What is garbage besides images. */
+  /** Collects garbage other than images. */
   readonly collectGarbage: (
     options: { readonly dryRun: boolean },
     signal: AbortSignal,
@@ -25,7 +25,7 @@ export interface NodeImagesOptions {
 /** How long the runtime may take to list what was imported. */
 const announceMs = 10_000
 
-/** What the API says of the runtime's images, and does to them. */
+/** The runtime's images for the API: listed, imported, exported, removed and pinned. */
 export class NodeImages {
   readonly #options: NodeImagesOptions
 

@@ -127,7 +127,7 @@ function toMemory(memory: cri.MemoryUsage | null): MemoryStats {
   }
 }
 
-/** Of what is known; undefined where nothing is. */
+/** The sum of the known values; undefined where none is. */
 function sum(values: readonly (number | undefined)[]): number | undefined {
   const known = values.filter((value) => value !== undefined)
   return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0)

@@ -5,11 +5,11 @@ import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
 import type { OwnNode } from '../../decide/writing/own-node.ts'
 import type { MachineInfo } from '../../host/facts/node-info.ts'
 
-/** What is known of this host. */
+/** The facts about this host. */
 export interface NodeFacts {
   readonly name: string
   readonly uid: string
-  /** Wall milliseconds at which podd was set up here. */
+  /** When podd was set up on this host, in wall milliseconds. */
   readonly createdMs: number
   readonly machine: MachineInfo
   readonly bootId: string
@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly capacity: Readonly<Record<string, string>>
   readonly allocatable: Readonly<Record<string, string>>
   readonly runtime: { readonly name: string; readonly version: string | undefined }
-  /** Why the runtime is of no use; undefined while it is well. */
+  /** Why the runtime can't be used; undefined while it can. */
   readonly runtimeProblem: string | undefined
   /** Where a kubelet's paths are served over TCP; 0: nowhere. */
   readonly kubeletPort: number
@@ -33,7 +33,7 @@ export interface NodeFacts {
 
 /** `pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeStatusMaxImages, 1.36. */
 const mostImages = 50
-/** A condition that stands says so again after this (NodeStatusReportFrequency, there). */
+/** The heartbeat of an unchanged condition is renewed after this (NodeStatusReportFrequency, there). */
 const heartbeatMs = 300_000
 
 const pressures: readonly (readonly [PressureCondition, about: string, has: string])[] = [
@@ -44,7 +44,7 @@ const pressures: readonly (readonly [PressureCondition, about: string, has: stri
 
 /**
  * The host as a Node, in the words of `pkg/kubelet/nodestatus/setters.go`, 1.36.
- * @param before as it was shown last: conditions that still hold keep their times
+ * @param before as it was last shown: conditions that still hold keep their times
  */
 export function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject | undefined): NodeObject {
   const { capacity, allocatable, addresses, machine, runtime, podCidrs, own } = facts

@@ -9,7 +9,7 @@ interface Sample {
   readonly busyMs: number
 }
 
-/** Less tells little, more tells of the past. */
+/** A shorter time is inaccurate, a longer one tells of the past. */
 const leastWindowMs = 1000
 const longestWindowMs = 60_000
 

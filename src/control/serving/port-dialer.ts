@@ -15,8 +15,8 @@ export interface PortDialerOptions {
 
 /**
  * Connects to a port of a pod on the pod's own loopback device, as `kubectl port-forward` does (containerd
- * `internal/cri/server/sandbox_portforward_linux.go`, 2.1): servers that listen on 127.0.0.1 only are reached, and
- * those that trust it do so. Throws PoddError PORT_REFUSED or PORT_FORWARD_FAILED.
+ * `internal/cri/server/sandbox_portforward_linux.go`, 2.1): it also reaches servers that listen on 127.0.0.1 only, and
+ * they see a local client. Throws PoddError PORT_REFUSED or PORT_FORWARD_FAILED.
  */
 export async function dialPod(
   observed: ObservedPod,

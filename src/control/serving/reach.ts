@@ -16,7 +16,7 @@ import { NodeUsageMeter } from './node-usage.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
 import { dialPod } from './port-dialer.ts'
 
-/** A pod as far as reaching into it needs to know it. */
+/** The fields of a pod that reaching into it needs. */
 interface ReachedPod {
   readonly state: { readonly observed: ObservedPod }
   restart(containers: readonly string[] | undefined): Promise<readonly string[]>
@@ -41,7 +41,7 @@ export interface ReachOptions {
   readonly clock: Clock
 }
 
-/** What people do to running pods from outside: run commands, open ports, restart, measure. */
+/** Access to running pods from outside: commands, ports, restarts, usage. */
 export class Reach {
   readonly #options: ReachOptions
   readonly #dialers: NetnsDialers
@@ -64,7 +64,7 @@ export class Reach {
     })
   }
 
-  /** Ends what the podd before this one left of its commands. */
+  /** Ends commands that an earlier podd left behind. */
   sweep(): Promise<void> {
     return this.#exec.sweep()
   }

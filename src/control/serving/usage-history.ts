@@ -2,7 +2,7 @@ import type { PodUsageSeries, UsageHistoryReply, UsageSeries } from '../../api/u
 import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
-/** What measures. */
+/** The meters. */
 export interface UsageSource {
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
   nodeUsage(signal: AbortSignal): Promise<NodeUsage>
@@ -24,7 +24,7 @@ interface Sample {
   readonly pods: ReadonlyMap<PodUid, Figures>
 }
 
-/** What the host and its pods used over the last hour: 120 measurements, and in each the pods that ran then. */
+/** The usage of the host and its pods over the last hour: 120 measurements, each with the pods that ran then. */
 export class UsageHistory {
   readonly #source: UsageSource
   #samples: readonly Sample[] = []
@@ -33,7 +33,10 @@ export class UsageHistory {
     this.#source = source
   }
 
-  /** Measures now. Throws what both measurements fail with; what only the containers' fails with, after keeping the host's. */
+  /**
+   * Takes a measurement. Throws when both meters fail; when only the containers' fails, the host's is kept and the
+   * error thrown.
+   */
   async measure(signal: AbortSignal): Promise<void> {
     const [containers, host] = await Promise.allSettled([
       this.#source.usage(signal),
@@ -47,7 +50,7 @@ export class UsageHistory {
     if (containers.status === 'rejected') throw containers.reason
   }
 
-  /** The work of it, for the scheduler of the node's jobs. */
+  /** The node job that takes the measurements. */
   job() {
     return {
       name: 'record-usage',

@@ -13,21 +13,21 @@ import { isBeingDeleted } from '../../sources/written/api-objects.ts'
 import type { KeptManifest, ObjectName } from '../../sources/written/kept-document.ts'
 import type { ResourceStore } from '../status/resource-store.ts'
 
-/** The pods, as far as writing needs them. */
+/** What writing needs of the pods. */
 export interface WritablePods {
   /**
-   * Shows a pod until its worker says how it is.
-   * @param last how it was when it ended, where it has
+   * Shows a pod until its worker publishes a status.
+   * @param last its last status where it has ended
    */
   showNew(document: PodDocument, last?: PodStatus): void
-  /** Says that nothing is left of a pod that was shown so. */
+  /** Removes a pod that was shown with `showNew`. */
   showGone(uid: PodUid): void
-  /** Tells of each pod that is gone but for its finalizers, as it was last. */
+  /** Called for each pod that only finalizers hold, with its last status. */
   onHeld(listener: (object: PodObject) => void): void
-  /** Shows a pod again, of which the API keeps something else now. */
+  /** Shows a pod again after the object kept for it has changed. */
   refresh(uid: PodUid): void
   endPod(uid: PodUid, graceSeconds: number): void
-  /** Whether anything is left of a pod; true while that is unknown. */
+  /** Whether podd still has the pod; true while that is unknown. */
   knowsPod(uid: PodUid): boolean
 }
 
@@ -35,13 +35,13 @@ export interface WrittenObjectsDeps {
   readonly objects: ApiObjects
   readonly pods: WritablePods
   readonly shown: Pick<ResourceStore<PodObject>, 'get' | 'subscribe'>
-  /** Resolves when the claims are shown as they are wanted now. */
+  /** Resolves when the claims are shown in their current state. */
   readonly showClaims: () => Promise<void>
   readonly nodeName: string
   readonly logger: Logger
 }
 
-/** Carries out what is written over the API: keeps it, and sees that it is shown. */
+/** Carries out writes over the API: keeps the objects, and has them shown. */
 export class WrittenObjects {
   readonly #deps: WrittenObjectsDeps
 
@@ -53,7 +53,7 @@ export class WrittenObjects {
     return this.#deps.nodeName
   }
 
-  /** Removes the pods that were deleted once they have ended; ends with the process. */
+  /** Begins to remove deleted pods once they have ended, for as long as the process runs. */
   begin(): void {
     const { shown, objects, pods } = this.#deps
     pods.onHeld((object) => this.#keepLast(object))
@@ -65,7 +65,7 @@ export class WrittenObjects {
     })
   }
 
-  /** Shows the deleted pods that finalizers hold, as they were last; once the objects are loaded. */
+  /** Shows the deleted pods that finalizers hold, with their last status. Call it once the objects are loaded. */
   async showHeld(): Promise<void> {
     await this.exclusively(async () => {
       for (const { kind, manifest, document } of this.#deps.objects.list())
@@ -75,7 +75,7 @@ export class WrittenObjects {
     })
   }
 
-  /** Settles what ended while no podd was there to hear of it; once it is known what runs. */
+  /** Settles pods that ended while podd did not run. Call it once it is known what runs. */
   async settle(): Promise<void> {
     await this.exclusively(async () => {
       const { objects, pods } = this.#deps
@@ -132,13 +132,13 @@ export class WrittenObjects {
     this.#deps.pods.endPod(uid, graceSeconds)
   }
 
-  /** It was deleted, and ended while no podd was there to hear of it. */
+  /** A pod that was deleted, and ended while podd did not run. */
   #isGone({ kind, uid, manifest }: KeptManifest): boolean {
     const { pods, shown } = this.#deps
     return kind === 'Pod' && isBeingDeleted(manifest) && shown.get(uid) === undefined && !pods.knowsPod(uid)
   }
 
-  /** A pod that finalizers hold is shown as it was, also by the next podd. */
+  /** Keeps the last status of a pod that finalizers hold, also for the next podd. */
   #keepLast({ metadata, status }: PodObject): void {
     const { objects, logger } = this.#deps
     void objects
@@ -170,7 +170,7 @@ export class WrittenObjects {
   }
 }
 
-/** How a pod was last; that it has ended is all that is known of one that an earlier podd held without its status. */
+/** The last status of a pod. Of one that an earlier podd held without its status, only its end is known. */
 function lastStatus({ status }: JsonObject, { pod }: PodDocument): PodStatus {
   if (isWhole(status)) return status
   return { phase: 'Failed', conditions: [], qosClass: computeQosClass(pod.spec) }

@@ -12,18 +12,18 @@ import { digestText, uuidOfText } from '../../pod/values/hash.ts'
 import type { ShownResources } from './shown-resources.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 
-/** How many different events are kept; the oldest go first. */
+/** How many different events are kept; the oldest are dropped first. */
 const capacity = 1000
-/** A new event is on disk after this; those that come meanwhile are written with it. */
+/** The delay before a new event is written; later ones within it are written together. */
 const writeNewAfterMs = 2000
-/** A raised count can wait: a probe that fails each second must not wear a small disk out. */
+/** The delay before a raised count is written: a probe that fails each second must not wear out a small disk. */
 const writeRepeatsAfterMs = 60_000
 /**
  * From this many events that differ in nothing but their message, each within the last ten minutes, the next
  * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
  */
 const similarEvents = { most: 10, withinMs: 600_000 }
-/** Where Kubernetes keeps the events of what has no namespace. */
+/** The namespace of events about objects without a namespace, as in Kubernetes. */
 const nodeEventNamespace = 'default'
 const combinedPrefix = '(combined from similar events): '
 
@@ -32,16 +32,16 @@ const version = eventMigrations.length + 1
 export interface RingEventRecorderOptions {
   readonly rootDir: string
   readonly hostName: string
-  /** Where the events are shown. */
+  /** The store in which the events are shown. */
   readonly shown: Pick<ShownResources, 'events' | 'revisions'>
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /**
- * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same
- * event again raises a count, and so do many similar ones. With them goes the newest revision, so that those of the next
- * podd lie beyond it. A disk that can't be written costs the copy, never the pods.
+ * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same event again raises a
+ * count, and so do many similar ones. The newest revision is written with them, so that the next podd continues beyond
+ * it. A disk that can't be written costs only this copy.
  */
 export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #options: RingEventRecorderOptions
@@ -58,7 +58,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.#path = join(options.rootDir, 'events.json')
   }
 
-  /** Takes up what an earlier podd kept; a file that can't be read is put aside, and is no reason not to start. */
+  /** Loads the events of an earlier podd. A file that can't be read is put aside and doesn't prevent the start. */
   async load(): Promise<void> {
     await removeAtomicFileTemps(this.#path)
     try {
@@ -111,10 +111,10 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.#options.shown.events.remove(oldest)
   }
 
-  /** The event itself, or the one that stands for it and its like. */
+  /** The event itself, or the combined one that stands for it and similar ones. */
   #combined(event: KeptEvent, nowMs: number): KeptEvent {
     const combined = { ...event, message: `${combinedPrefix}${event.message}` }
-    // What seems to lie ahead dates from before the clock was set back.
+    // A time in the future dates from before the clock was set back.
     const isRecent = ({ lastAtMs }: Kept): boolean =>
       lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
     const standing = this.#events.get(keyOf(combined))
@@ -134,7 +134,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     })
   }
 
-  /** Writes what isn't written yet; never throws. */
+  /** Writes pending events; never throws. */
   async flush(): Promise<void> {
     this.#timer?.cancel()
     this.#timerFiresAtMs = Number.POSITIVE_INFINITY
@@ -164,7 +164,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: {
-        // Several come in one millisecond.
+        // Several may be recorded within one millisecond.
         name: `${pod?.name ?? hostName}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
         namespace: pod?.namespace ?? nodeEventNamespace,
         uid: uuidOfText(`${firstAtMs} ${keyOf(event)}`),

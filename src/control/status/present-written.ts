@@ -6,7 +6,7 @@ import type { PodCondition } from '../../pod/state/status.ts'
 
 /**
  * A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found.
- * @param taken the same, as the pod's worker is to take it; undefined where that is unknown
+ * @param taken the same as the pod's worker gets it; undefined where that is unknown
  */
 export function presentWritten(
   object: PodObject,
@@ -46,8 +46,8 @@ export function presentWritten(
 }
 
 /**
- * How many changes the pod's worker hasn't taken yet: its status is of an older generation, by which clients know that it
- * says nothing of the newest.
+ * How many changes the pod's worker has not taken over yet. Its status then has an older observed generation, which
+ * tells clients that it doesn't reflect the newest change.
  */
 function changesAhead(
   { metadata, spec }: PodObject,
@@ -61,18 +61,18 @@ function changesAhead(
   return Number(isDeletedSince) + Number(isChangedSince)
 }
 
-/** The spec without what podd shows in it of itself. */
+/** The spec without the fields that podd adds when it shows it. */
 function withoutFound(spec: JsonObject): JsonObject {
   const { nodeName: _node, priority: _priority, overhead: _overhead, ...rest } = spec
   return rest
 }
 
-/** What podd says of a condition comes before what is kept of it. */
+/** podd's own conditions take precedence over kept ones. */
 function withOthers(own: readonly PodCondition[], others: readonly PodCondition[]): readonly PodCondition[] {
   return own.concat(others.filter(({ type }) => own.every((condition) => condition.type !== type)))
 }
 
-/** Those that clients set, and all of a pod that has ended. */
+/** The conditions that clients set, and all of them for a pod that has ended. */
 function conditionsOf(status: Json | undefined): readonly PodCondition[] {
   const conditions = isJsonObject(status) ? status['conditions'] : undefined
   return Array.isArray(conditions) ? conditions.filter((condition) => isCondition(condition)) : []
@@ -86,7 +86,7 @@ function isCondition(condition: unknown): condition is PodCondition {
   )
 }
 
-/** When it goes at the latest is said by whoever deleted it. */
+/** The deletion time comes from the delete request. */
 function deletionOf({ deletionTimestamp, deletionGracePeriodSeconds }: JsonObject): {
   readonly deletionTimestamp?: string
   readonly deletionGracePeriodSeconds?: number

@@ -25,8 +25,8 @@ export class Revisions {
   }
 
   /**
-   * An earlier podd is known to have reached this revision, and may have gone somewhat further: nothing is known of its
-   * changes.
+   * Continues after an earlier podd, which has reached this revision and may have gone somewhat further. Its changes
+   * are unknown.
    */
   continueAfter(revision: number): void {
     if (revision + unrecorded <= this.#latest) return
@@ -40,10 +40,10 @@ export class Revisions {
   }
 }
 
-/** More changes than a podd makes between two writes of the revision that it has reached. */
+/** More changes than a podd makes between two writes of its newest revision. */
 const unrecorded = 1_000_000
 
-/** How much of the past a kind's store remembers; what is older is `Expired` to a watch. */
+/** How many changes a kind's store remembers; older ones are `Expired` for a watch. */
 const mostChanges = 512
 const mostHistoryBytes = 512 * 1024
 
@@ -54,8 +54,8 @@ interface Remembered<T> {
 }
 
 /**
- * The objects of one kind as the API shows them, and their newest changes. One writer; readers list, look back from a
- * revision, and hear of each change, in the order of the revisions.
+ * The objects of one kind as the API shows them, and their newest changes. It has one writer. Readers list, read the
+ * changes after a revision, and subscribe to changes in the order of the revisions.
  */
 export class ResourceStore<T extends ResourceObject> {
   readonly #revisions: Revisions
@@ -64,22 +64,22 @@ export class ResourceStore<T extends ResourceObject> {
   readonly #history: Remembered<T>[] = []
   readonly #subscribers = new Set<(change: ResourceChange<T>) => void>()
   #historyBytes = 0
-  /** The changes up to this revision are no longer known. */
+  /** The changes up to this revision are forgotten. */
   #forgotten: number
 
-  /** @param compare the order of lists; left out, that of the last changes */
+  /** @param compare the order of lists; by default that of the last changes */
   constructor(revisions: Revisions, compare?: (a: T, b: T) => number) {
     this.#revisions = revisions
     this.#compare = compare
     this.#forgotten = revisions.latest
   }
 
-  /** The revision that a list made now shows. */
+  /** The revision of a list made now. */
   get revision(): number {
     return this.#revisions.latest
   }
 
-  /** Gives the object as it is shown, with its revision; one that is shown already is no change. */
+  /** Shows the object and returns it with its revision. An equal object is no change. */
   put(key: string, object: T): T {
     const previous = this.#objects.get(key)
     if (
@@ -105,7 +105,7 @@ export class ResourceStore<T extends ResourceObject> {
     this.#tell(key, { type: 'DELETED', object, revision, previous })
   }
 
-  /** Takes these for all that there are: puts each, and removes the others. */
+  /** Replaces the content: puts each of these, and removes all others. */
   replaceAll(objects: ReadonlyMap<string, T>): void {
     for (const key of this.#objects.keys()) if (!objects.has(key)) this.remove(key)
     for (const [key, object] of objects) this.put(key, object)
@@ -123,7 +123,7 @@ export class ResourceStore<T extends ResourceObject> {
     return revision < Math.max(this.#forgotten, this.#revisions.unknownUntil)
   }
 
-  /** As `list` gave them at a revision; undefined where that is forgotten, or yet to come. */
+  /** The list at a revision; undefined where that is forgotten or in the future. */
   listAt(revision: number): readonly T[] | undefined {
     if (this.#isForgotten(revision) || revision > this.revision) return undefined
     const objects = new Map(this.#objects)
@@ -168,7 +168,7 @@ export class ResourceStore<T extends ResourceObject> {
   }
 }
 
-/** As an API server lists: by namespace, then by name; of two that bear one name the older one first. */
+/** As an API server lists: by namespace, then by name; of two with the same name the older one first. */
 export function byName(a: ResourceObject, b: ResourceObject): number {
   return (
     compareTexts(a.metadata.namespace ?? '', b.metadata.namespace ?? '') ||

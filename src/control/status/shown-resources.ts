@@ -15,7 +15,7 @@ export class ShownResources {
   readonly revisions: Revisions
   /** Written by StatusStore. */
   readonly pods: ResourceStore<PodObject>
-  /** Written by RingEventRecorder; in the order in which they last happened. */
+  /** Written by RingEventRecorder, ordered by the last occurrence. */
   readonly events: ResourceStore<EventObject>
   /** These three are written by LocalObjects. */
   readonly configmaps: ResourceStore<ConfigObject>

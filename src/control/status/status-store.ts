@@ -4,22 +4,22 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ResourceStore } from './resource-store.ts'
 
 /**
- * The pods as the API shows them, with the newest derived status of each. One voice speaks for a pod at a time: before
- * the pod's worker first does, its provisional status; from then on the worker alone, until it removes the pod.
+ * The pods as the API shows them, with the newest derived status of each. A pod's status has one writer at a time: a
+ * provisional status until the pod's worker first publishes, from then on the worker alone, until it removes the pod.
  */
 export class StatusStore {
   readonly #shown: ResourceStore<PodObject>
-  /** The pods of which their workers have spoken. */
+  /** The pods whose workers have published a status. */
   readonly #spoken = new Set<PodUid>()
 
-  /** The pods that are gone but for their finalizers. */
+  /** The pods that only finalizers hold. */
   readonly #finalizing = new Set<PodUid>()
-  /** What was said of pods that are shown otherwise. */
+  /** The published objects of pods that `present` changes. */
   readonly #said = new Map<PodUid, PodObject>()
   readonly #present: (object: PodObject) => PodObject
   #onHeld: (object: PodObject) => void = () => {}
 
-  /** @param present what is shown of a pod, where that is more than was said */
+  /** @param present changes the published object of a pod before it is shown */
   constructor(
     shown: ResourceStore<PodObject>,
     present: (object: PodObject) => PodObject = (object) => object,
@@ -28,7 +28,7 @@ export class StatusStore {
     this.#present = present
   }
 
-  /** Shows the pod again, of which more is known, or less. */
+  /** Shows the pod again, because `present` may return something else for it. */
   refresh(uid: PodUid): void {
     const said = this.#said.get(uid) ?? this.#shown.get(uid)
     if (said !== undefined) this.#show(uid, said)
@@ -42,7 +42,7 @@ export class StatusStore {
     this.#shown.put(uid, object)
   }
 
-  /** One that has finalizers stays as it was when it ended, until a client has removed them. */
+  /** A pod with finalizers keeps its last status until clients have removed them. */
   #hide(uid: PodUid): void {
     const last = this.#shown.get(uid)
     if (last !== undefined && isFinalizing(last)) {
@@ -56,34 +56,36 @@ export class StatusStore {
     this.#shown.remove(uid)
   }
 
-  /** The pod's worker says how the pod is. */
+  /** The pod's worker publishes the pod. */
   publish(uid: PodUid, object: PodObject): void {
     this.#spoken.add(uid)
     this.#show(uid, object)
   }
 
-  /** The pod's worker says that the pod is gone, or is to be shown no more. */
+  /** The pod's worker removes the pod: it is gone, or no longer shown. */
   remove(uid: PodUid): void {
     this.#spoken.delete(uid)
     this.#hide(uid)
   }
 
-  /** How the pod is as far as is known without a worker; no longer heard once its worker has spoken. */
+  /** Publishes a pod without a worker; ignored once its worker has published. */
   publishProvisional(uid: PodUid, object: PodObject): void {
     if (!this.#spoken.has(uid)) this.#show(uid, object)
   }
 
-  /** Takes a provisional status back. */
+  /** Removes a provisional status. */
   removeProvisional(uid: PodUid): void {
     if (!this.#spoken.has(uid)) this.#hide(uid)
   }
 
-  /** By namespace and name; one that is ending stands before the one that replaces it. */
+  /** Ordered by namespace and name; a terminating pod stands before its replacement. */
   list(): readonly PodObject[] {
     return this.#shown.list()
   }
 
-  /** Tells of each pod that is gone but for its finalizers, as it was last. One listener, which neither throws nor waits. */
+  /**
+   * Sets the listener for pods that only finalizers hold, each with its last status. It must neither throw nor block.
+   */
   onHeld(listener: (object: PodObject) => void): void {
     this.#onHeld = listener
   }
@@ -93,7 +95,7 @@ export class StatusStore {
   }
 }
 
-/** It was deleted, and its clients have something left to do for it. */
+/** It was deleted and still has finalizers. */
 function isFinalizing({ metadata: { deletionTimestamp, finalizers = [] } }: PodObject): boolean {
   return deletionTimestamp !== undefined && finalizers.length > 0
 }

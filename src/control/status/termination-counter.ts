@@ -2,7 +2,7 @@ import type { PodObject } from '../../api/objects.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import type { ResourceStore } from './resource-store.ts'
 
-/** How many containers ended in one way. */
+/** The number of containers that terminated in one way. */
 export interface TerminationCount {
   readonly type: 'container' | 'init_container' | 'ephemeral_container'
   readonly exitCode: number
@@ -11,8 +11,8 @@ export interface TerminationCount {
 }
 
 /**
- * Counts the ends of containers as they come to be shown (`pkg/kubelet/status/status_manager.go`, updateStatusInternal,
- * 1.36). What ended before podd started was counted by the podd before it.
+ * Counts terminated containers when their status is first shown (`pkg/kubelet/status/status_manager.go`,
+ * updateStatusInternal, 1.36). What ended before podd started was counted by the podd before it.
  */
 export class TerminationCounter {
   readonly #counts = new Map<string, TerminationCount>()

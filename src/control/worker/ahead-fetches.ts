@@ -1,12 +1,12 @@
 /**
- * Fetches in flight for containers that keep running meanwhile, one for each: a pull may take long, and the pod's passes
- * don't wait for it.
+ * Image fetches in flight for containers that keep running meanwhile, one per container. A pull may take long, and the
+ * pod's passes don't wait for it.
  */
 export class AheadFetches {
   readonly #onEnd: () => void
   readonly #inFlight = new Map<string, AbortController>()
 
-  /** @param onEnd one of them has ended by itself, well or not */
+  /** @param onEnd a fetch has ended without being cancelled, successfully or not */
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd
   }
@@ -15,7 +15,7 @@ export class AheadFetches {
     return this.#inFlight.has(container)
   }
 
-  /** @param fetch never rejects; what comes of it counts only until the signal is aborted */
+  /** @param fetch never rejects; its result is ignored once the signal is aborted */
   begin(container: string, fetch: (signal: AbortSignal) => Promise<void>): void {
     this.#inFlight.get(container)?.abort()
     const abort = new AbortController()

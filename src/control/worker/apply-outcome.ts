@@ -2,7 +2,7 @@ import { nextImageHold, withHold } from '../../decide/plan/hold.ts'
 import type { ActionOutcome } from '../actions/action-outcome.ts'
 import type { PodState } from './pod-state.ts'
 
-/** Puts down what an action has led to. A wanted fetch is begun by the executor. */
+/** Applies the outcome of an action to the pod's state. The executor begins a requested fetch. */
 export function applyOutcome(
   state: PodState,
   outcome: Exclude<ActionOutcome, { readonly kind: 'fetch-wanted' }>,

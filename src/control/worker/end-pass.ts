@@ -7,11 +7,11 @@ import type { PassSignals } from '../actions/pod-context.ts'
 import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodStage, PodState } from './pod-state.ts'
 
-/** What a pod's worker does for this pass. */
+/** What this pass needs of the pod's worker. */
 export interface EndPassDeps extends Pick<PassDeps, 'host' | 'images' | 'clock' | 'logger'> {
   readonly executor: PodExecutor
   readonly publishStatus: () => void
-  /** It is shown no more. */
+  /** Removes the pod from what is shown. */
   readonly hide: () => void
   readonly setStage: (stage: PodStage) => void
   readonly warn: (reason: string, message: string) => void
@@ -19,27 +19,30 @@ export interface EndPassDeps extends Pick<PassDeps, 'host' | 'images' | 'clock' 
   readonly wakeIn: (delayMs: number) => void
 }
 
-/** How long what is left of a pod may wait for its successor's start, which it would only hinder. */
+/** How long the removal of a pod's remains may wait for its successor's start, which it would delay. */
 const remainsWaitMs = 2000
 
-/** How long after its deadline a pod is still being stopped before it is asked whether anything of it lives. */
+/** How long after its deadline podd checks whether any process of a pod is still alive. */
 const overdueMs = 10_000
 
-/** A runtime that has stopped all may take a moment to say so: it is asked again so many times, less and less often. */
+/**
+ * A runtime that has stopped everything may take a moment to report it: podd looks again this many times, at growing
+ * intervals.
+ */
 const quickLooks = 5
 const firstLookMs = 50
 
-/** One look at a pod that ends: its containers are stopped, and what was its is given back. */
+/** A pass of a terminating pod: stops its containers and releases its resources. */
 export class EndPass {
   readonly #deps: EndPassDeps
   readonly #state: PodState
   /** All its sandboxes were stopped in this ending: ports and addresses are free. */
   #stoppedInFull = false
-  /** How often the runtime has stopped all of it in a row. */
+  /** How often in a row the runtime has reported that it stopped everything. */
   #stops = 0
-  /** Its volumes had to go before its containers. */
+  /** Its volumes were removed before its containers, to free space. */
   #hasGivenRoom = false
-  /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
+  /** When its remains are removed at the latest (monotonic); undefined once they may be. */
   #remainsUntilMs: number | undefined
 
   constructor(deps: EndPassDeps, state: PodState) {
@@ -47,7 +50,10 @@ export class EndPass {
     this.#state = state
   }
 
-  /** How long its remains wait for its successor still; undefined where they don't. Asking at the end of that time ends it. */
+  /**
+   * For how many milliseconds its remains still wait for its successor; undefined where they don't. A call after that
+   * time ends the wait.
+   */
   remainsWaitMs(): number | undefined {
     if (this.#remainsUntilMs === undefined) return undefined
     const leftMs = this.#remainsUntilMs - this.#deps.clock.monotonicMs()
@@ -56,7 +62,7 @@ export class EndPass {
     return undefined
   }
 
-  /** Its remains no longer block another pod, or that no longer matters. */
+  /** Ends the wait of its remains: they delay no other pod any more. */
   letRemainsGo(): void {
     if (this.#remainsUntilMs === undefined) return
     this.#remainsUntilMs = undefined
@@ -81,7 +87,7 @@ export class EndPass {
         overdue.cancel()
       }
       this.#stoppedInFull = true
-      // The runtime says that all has ended: whoever waits for that need not wait until it is read back.
+      // The runtime has confirmed that everything ended: waiting callers need not wait for the next observation.
       if (goesAwayAfter(ending)) this.#freeName()
       return this.#lookAgain()
     }
@@ -94,7 +100,7 @@ export class EndPass {
         failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
       })
       this.#stoppedInFull = false
-      // A podd that has lost this repeats the ending, which is on record.
+      // A podd that has lost this repeats the ending, which is in the record.
       await memory.save('best-effort')
       setStage('active')
       return wake()
@@ -105,8 +111,9 @@ export class EndPass {
   }
 
   /**
-   * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
-   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its sandbox.
+   * A pod that is over releases its volumes and its cgroup; its status, containers and logs stay
+   * (`pkg/kubelet/kubelet.go` SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its
+   * sandbox.
    */
   async release(signals: PassSignals): Promise<void> {
     const { isOver, record, ref } = this.#state
@@ -121,7 +128,7 @@ export class EndPass {
     this.#state.isReleased = true
   }
 
-  /** Of a pod that is over, garbage collection may want all that the runtime still has. */
+  /** Of a pod that is over, garbage collection may remove everything that the runtime still has. */
   async #removeCondemned(signals: PassSignals): Promise<void> {
     const { condemned, observed } = this.#state
     const containers = observed.containers.filter(({ id, state }) => state === 'exited' && condemned.has(id))
@@ -137,7 +144,7 @@ export class EndPass {
     this.#deps.wake()
   }
 
-  /** After all was stopped. */
+  /** Runs after everything was stopped. */
   async #lookAgain(): Promise<void> {
     const { wake, wakeIn } = this.#deps
     this.#stops += 1
@@ -150,7 +157,7 @@ export class EndPass {
     )
   }
 
-  /** Checks repeatedly whether a process of the pod still runs, while the runtime does not finish stopping it. */
+  /** Checks repeatedly whether a process of the pod still runs while the runtime does not finish stopping it. */
   #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
     const { clock } = this.#deps
     const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())
@@ -163,8 +170,8 @@ export class EndPass {
   }
 
   /**
-   * A runtime whose disk is full can't write down that a container has ended, and what fills the disk may be the pod's
-   * own. Where nothing of it lives any more, its volumes go before its containers. Never throws.
+   * A runtime with a full disk can't record that a container has ended, and the pod's own files may fill the disk.
+   * Where no process of the pod is alive, its volumes are removed before its containers. Never throws.
    */
   async #giveRoom(): Promise<void> {
     const { host, logger, warn } = this.#deps
@@ -185,14 +192,17 @@ export class EndPass {
     }
   }
 
-  /** Its successor may start; what is left of this one is cleared away after that. */
+  /** Its successor may start; the remains of this pod are removed afterwards. */
   #freeName(): void {
     if (this.#state.stage === 'stopped') return
     this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
     this.#deps.setStage('stopped')
   }
 
-  /** Leaves nothing behind. The record goes last: a podd that is killed here finishes the work later. */
+  /**
+   * Removes everything of the pod. The record is removed last, so that the next podd finishes the work if this one is
+   * killed.
+   */
   async #cleanUp(): Promise<void> {
     const { host, images, hide, setStage } = this.#deps
     const { ref, memory } = this.#state

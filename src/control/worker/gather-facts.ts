@@ -40,7 +40,7 @@ export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFact
   }
 }
 
-/** What a container created now would bear; undefined where there is no running one to compare it with. */
+/** The hash that a container created now would get; undefined where there is no running one to compare it with. */
 function specHashOf(
   { host, objectsKnown }: FactsDeps,
   { allocatedPod: pod, record: { source }, observed }: Readonly<PodState>,

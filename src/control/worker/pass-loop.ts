@@ -4,11 +4,11 @@ import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
 
 export interface PassLoopDeps {
   readonly clock: Clock
-  /** `signal` ends its waits; what it throws but Interrupted comes to `onError`. */
+  /** `signal` ends its waits. What it throws goes to `onError`, except Interrupted. */
   readonly pass: (signal: AbortSignal) => Promise<void>
   /** Never throws. */
   readonly onError: (error: unknown) => void
-  /** There will be nothing to do any more. */
+  /** No further pass is needed. */
   readonly isDone: () => boolean
 }
 
@@ -16,14 +16,14 @@ const windowMs = 1000
 const passesPerWindow = 30
 
 /**
- * Slows down who finds something to do again and again at once: a runtime that says it has stopped what
- * it then shows as running must not make podd spin. What a pod needs in earnest takes a few passes.
+ * Limits the rate of passes: a runtime that reports a container as stopped and then lists it as running must not make
+ * podd spin. A pod normally needs only a few passes at once.
  */
 class PassPace {
   #fromMs = -Infinity
   #passes = 0
 
-  /** A pass is to begin at `nowMs` (monotonic): the milliseconds it has to wait, 0 for none. */
+  /** For how many milliseconds a pass that is due at `nowMs` (monotonic) has to wait; 0 for none. */
   delayMs(nowMs: number): number {
     if (nowMs - this.#fromMs >= windowMs) {
       this.#fromMs = nowMs
@@ -48,7 +48,7 @@ export class PassLoop {
     this.#deps = deps
   }
 
-  /** That of the newest pass. */
+  /** The signal of the newest pass. */
   get signal(): AbortSignal {
     return this.#interrupt.signal
   }
@@ -64,7 +64,7 @@ export class PassLoop {
     this.#slot.wake()
   }
 
-  /** Instead of what was to wake it before. */
+  /** Replaces an earlier `wakeIn`. */
   wakeIn(delayMs: number): void {
     this.#timer?.cancel()
     this.#timer = this.#deps.clock.startTimer(delayMs, () => this.#slot.wake())
@@ -83,7 +83,7 @@ export class PassLoop {
     await this.#running
   }
 
-  /** Ends only when stopped or done; never rejects. */
+  /** Returns only when stopped or done; never rejects. */
   async #run(): Promise<void> {
     while (!this.#stopping && !this.#deps.isDone()) {
       await this.#slot.wait()

@@ -13,18 +13,21 @@ import type { PassHooks, PassSignals, PodContext } from '../actions/pod-context.
 import { applyOutcome } from './apply-outcome.ts'
 import type { PodState } from './pod-state.ts'
 
-/** What a pass of a pod's worker takes from its surroundings. */
+/** The dependencies of a pass. */
 export interface PassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
-  /** The newest of this pod. */
+  /** The newest probe verdicts of this pod. */
   readonly probes: () => ProbeVerdicts
   readonly limits: BackoffLimits
-  /** Which of its exited containers are kept. */
+  /** How many exited containers are kept. */
   readonly containerPolicy: ContainerGarbagePolicy
-  /** Whether this runtime handler can make mounts read-only all the way down. */
+  /** Whether this runtime handler supports recursive read-only mounts. */
   readonly recursiveReadOnly: (runtimeHandler: string) => boolean
-  /** How often the runtime or podd itself was away so far: what was seen before the last time may not hold any more. */
+  /**
+   * How often the runtime was unavailable or podd did not run so far. Observations from before the last time may be
+   * outdated.
+   */
   readonly runtimeLosses: () => number
-  /** Whether all is known that pods refer to: what isn't there now is missing, and not just not read yet. */
+  /** Whether all referenced objects have been loaded, so that an absent one is missing rather than not read yet. */
   readonly objectsKnown: () => boolean
 }
 
@@ -33,31 +36,36 @@ export interface PodExecutorDeps extends PassDeps {
 }
 
 interface RunOptions {
-  /** See PodJournal; left out where the plan is on record already. */
+  /** See PodJournal; left out where the plan is already in the record. */
   readonly recorded?: Promise<void>
   readonly onContainersStopped?: PassHooks['onContainersStopped']
 }
 
-/** A pass that is done sooner shows the news itself. */
+/** The delay before news is published; a pass that ends sooner publishes it itself. */
 const newsDelayMs = 1000
 
-/** Carries out what the passes of one pod decide, and looks at the pod meanwhile when there is news of it. */
+/**
+ * Carries out the plans of one pod's passes. Observes the pod again while actions are in flight and something changed.
+ */
 export class PodExecutor {
   readonly #deps: PodExecutorDeps
   readonly #state: PodState
   readonly #onNews: (observed: ObservedPod) => void
-  /** That of the actions in flight; undefined while there are none. */
+  /** The signal of the actions in flight; undefined while there are none. */
   #signal: AbortSignal | undefined
   #newsTimer: Timer | undefined
 
-  /** @param onNews what is seen of the pod in the middle of its actions; these go by what was seen before */
+  /**
+   * @param onNews called with an observation made while actions are in flight; the actions themselves keep to the
+   * earlier one
+   */
   constructor(deps: PodExecutorDeps, state: PodState, onNews: (observed: ObservedPod) => void) {
     this.#deps = deps
     this.#state = state
     this.#onNews = onNews
   }
 
-  /** Throws what a call threw, or what ended the pass. */
+  /** Throws what a call threw, or the reason for which the pass ended. */
   async run(
     actions: readonly PodAction[],
     signals: PassSignals,
@@ -69,7 +77,7 @@ export class PodExecutor {
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
-        // What a runtime may not tell of resources is on disk before it is shown.
+        // Resources that a runtime may not report are on disk before they are shown.
         if (outcome.kind === 'resized') await this.#state.memory.save('best-effort')
       }
     } finally {
@@ -119,7 +127,9 @@ export class PodExecutor {
     }
   }
 
-  /** Fetches what a container that keeps running needs for its next start; its outcome is of no interest once it was cancelled. */
+  /**
+   * Fetches the image that a running container needs for its next start. The outcome of a cancelled fetch is dropped.
+   */
   #fetchAhead(context: PodContext, spec: ContainerSpec): void {
     this.#state.aheadFetches.begin(spec.name, async (signal) => {
       const outcome = await fetchImagesAhead(context, spec, signal)
@@ -135,7 +145,7 @@ export class PodExecutor {
 
   async #look(): Promise<void> {
     this.#newsTimer = undefined
-    // Each pass has its own.
+    // Each pass has its own signal.
     const signal = this.#signal
     const { name: pod, uid } = this.#state.ref
     try {

@@ -21,18 +21,20 @@ export interface PodUpdate {
 
 type Warn = (reason: string, message: string) => void
 
-/** The host has room for the pod, or not. Gives whether that is news. */
+/** Takes the result of the pod's admission. Returns whether it changed. */
 export function takeAdmission(state: PodState, admission: Admission, warn: Warn): boolean {
   if (sameData(state.admission, admission)) return false
   state.admission = admission
-  // What is known already needs no write.
+  // Known classes need no write.
   const classes = admission.kind === 'admitted' ? admission.classes : undefined
   if (classes !== undefined && !sameData(classes, state.record.classes)) state.memory.change({ classes })
   if (admission.kind !== 'admitted') warn(admission.reason, admission.message)
   return true
 }
 
-/** Why the host has no room for what the pod asks for more; undefined where it has. Gives whether there is something to do. */
+/**
+ * Takes why the host has no room for a resize; undefined where it has room. Returns whether there is something to do.
+ */
 export function takeResizeVerdict(state: PodState, refusal: ResizeRefusal | undefined, warn: Warn): boolean {
   if (refusal === undefined) state.memory.change({ allocated: undefined })
   else if (sameData(state.resizeRefusal, refusal)) return false
@@ -41,7 +43,7 @@ export function takeResizeVerdict(state: PodState, refusal: ResizeRefusal | unde
   return true
 }
 
-/** Gives what the manifest changed: nothing, what containers don't depend on (labels, say), or the spec. */
+/** Takes a manifest. Returns what it changed: nothing, metadata that containers don't depend on, or the spec. */
 export function takeUpdate(
   state: PodState,
   { pod, manifest, place }: PodUpdate,
@@ -73,7 +75,9 @@ export function takeUpdate(
   return change
 }
 
-/** What the pod itself has from now on, whatever its new version asks for; undefined where that changes nothing. */
+/**
+ * The pod-level resources that stay allocated whatever the new version requests; undefined where it requests the same.
+ */
 function podLevelBefore({ record, pod: before }: PodState, after: Pod): PodRecord['podResources'] {
   if (record.podResources !== undefined) return record.podResources
   const applied = podLevelResources(podAsAllocated(before, record.allocated).spec)

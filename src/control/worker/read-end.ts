@@ -7,9 +7,9 @@ import { readContainerFacts } from '../../translate/identity/labels.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 
 /**
- * What a container said at its end: its termination message file, or, with FallbackToLogsOnError and
- * a failure, the end of its log; else the runtime's message
- * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` getTerminationMessage, Kubernetes 1.36).
+ * The termination message of a container: its termination message file, or, with FallbackToLogsOnError and a failure,
+ * the end of its log; else the runtime's message (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
+ * getTerminationMessage, Kubernetes 1.36).
  */
 async function readTerminationMessage(
   host: Pick<PodHost, 'volumes' | 'logs'>,
@@ -28,7 +28,7 @@ async function readTerminationMessage(
   return container.message === '' ? tail : `${container.message}: ${tail}`
 }
 
-/** The same, and the runtime's message alone where the host's files can't be read; never rejects. */
+/** As above, but falls back to the runtime's message where the host's files can't be read; never rejects. */
 export async function readEndMessage(
   { host, logger }: { readonly host: Pick<PodHost, 'volumes' | 'logs'>; readonly logger: Logger },
   ref: PodRef,
@@ -43,7 +43,9 @@ export async function readEndMessage(
   }
 }
 
-/** How often the kernel has killed in the pod's cgroup for memory, but for what lives; undefined where that can't be known. */
+/**
+ * How many OOM kills the pod's cgroup has counted, without those of live containers; undefined where that is unknown.
+ */
 export async function countOomKills(
   { host, logger }: { readonly host: Pick<PodHost, 'cgroups'>; readonly logger: Logger },
   pod: Pod,

@@ -7,8 +7,8 @@ import type { PodState } from './pod-state.ts'
 /**
  * Records that these containers are to be recreated (all except completed init containers, if none is named), at once
  * and without increasing their backoff, whatever the restart policy. Returns their names. Throws PoddError
- * RESTART_REFUSED for a pod that doesn't run, or a running container that would lack something if it was created now,
- * and RECORD_WRITE if the request can't be recorded: then nothing is restarted.
+ * RESTART_REFUSED for a pod that doesn't run, or a running container that could not be created now because a reference
+ * is missing, and RECORD_WRITE if the request can't be recorded: then nothing is restarted.
  */
 export async function requestRestart(
   state: PodState,

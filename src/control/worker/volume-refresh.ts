@@ -1,19 +1,19 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** Files of volumes that readers may still look at are tidied away after this. */
+/** Old files of volumes are removed after this, so that readers can finish. */
 const tidyAfterMs = 2000
-/** What failed is tried again after this, then after twice that, and so on; a full disk may have room again. */
+/** The first delay before a failed update is tried again; it doubles each time. A full disk may have room again. */
 const firstRetryMs = 10_000
 const longestRetryMs = 120_000
 
 /**
- * Keeps the files of one pod's volumes up to date: once marked, the next pass writes them again where they
- * differ, and a later one tidies up behind it.
+ * Keeps the files of one pod's volumes up to date: once marked, the next pass writes them again where they differ, and
+ * a later one removes the old files.
  */
 export class VolumeRefresh {
   readonly #clock: Clock
   readonly #wake: () => void
-  /** What podd that ran before left may be out of date. */
+  /** Files that an earlier podd wrote may be out of date. */
   #due: 'no' | 'refresh' | 'tidy' = 'refresh'
   #timer: Timer | undefined
   #retryMs = firstRetryMs

@@ -1,7 +1,7 @@
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 
-/** What the machine has. */
+/** The machine's capacity. */
 export interface HostCapacity {
   readonly cpus: number
   readonly memoryBytes: number

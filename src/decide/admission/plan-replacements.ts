@@ -8,43 +8,44 @@ import type { HostLimits } from './host-shares.ts'
 import { ReplacementSearch } from './search-replacements.ts'
 import type { Holder, Version } from './search-replacements.ts'
 
-/** How far a new version is with what it needs beside room: its images, and a host that would have it. */
+/** The preparation of a new version beside resources: its images and host checks. */
 export type Readiness =
   | { readonly kind: 'unprepared' | 'preparing' | 'ready' }
-  /** It can't start as things are, or couldn't when it was tried last. */
+  /** It can't start, or couldn't at the last attempt. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** A new version of a pod that runs. */
+/** A new version of a running pod. */
 export interface WaitingVersion {
   readonly key: PodKey
   /** With what its classes add. */
   readonly pod: Pod
-  /** Names of those of its claims that are for one pod alone. */
+  /** The names of its ReadWriteOncePod claims. */
   readonly exclusiveClaims: readonly string[]
   readonly readiness: Readiness
 }
 
 export interface ReplacementFacts {
-  /** All pods that hold something, those that are to be replaced among them. */
+  /** All pods that hold resources, including those to be replaced. */
   readonly pods: readonly Neighbour[]
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly versions: readonly WaitingVersion[]
   readonly limits: HostLimits
 }
 
 export interface ReplacementPlan {
-  /** Each is a group of pods to be ended together: what replaces them fits as soon as all of them are gone. */
+  /** Groups of pods to be terminated together: their replacements fit once all of a group are gone. */
   readonly release: readonly (readonly PodKey[])[]
-  /** Those of which nothing is missing but their preparation. */
+  /** Versions that only lack their preparation. */
   readonly prepare: readonly PodKey[]
   /** Why each of the others waits. */
   readonly waiting: ReadonlyMap<PodKey, string>
 }
 
 /**
- * Which pods may be ended for their new versions. A version alone may be enough, where what it asks for is free; those
- * that wait for what the others hold go together. No pod is ended before each version of its group is ready and fits.
- * Of versions that want the same, the first one that can have it gets it; one that can't be prepared delays no other.
+ * Which pods may be ended for their new versions. A single version suffices where what it requests is free; versions
+ * that wait for each other's resources are replaced together. No pod is terminated before each version of its group is
+ * ready and fits. Of versions that request the same, the first one that can get it does; one that can't be prepared
+ * delays no other.
  */
 export function planReplacements({ pods, versions, limits }: ReplacementFacts): ReplacementPlan {
   const holders = pods.map((pod) => ({ ...pod, shares: hostShares(pod.pod) }))
@@ -70,7 +71,7 @@ export function planReplacements({ pods, versions, limits }: ReplacementFacts): 
 
 type JudgedVersion = Version & WaitingVersion
 
-/** Groups out of these versions, each as small as can be; each one leaves what it takes to the ones before. */
+/** Forms groups of these versions, each as small as possible; earlier groups take precedence. */
 function selectGroups(
   search: ReplacementSearch,
   versions: readonly JudgedVersion[],
@@ -112,7 +113,7 @@ function judge(version: Asking, all: readonly Asking[], holders: readonly Holder
   }
 }
 
-/** Those that hold, or ask for, a port or a claim that the version asks for. */
+/** The pods that hold or request a port or claim of the version. */
 function findClashes<Other extends Holder>(
   version: Asking,
   others: readonly Other[],
@@ -131,7 +132,7 @@ function clashMessage({ shares, pod, exclusiveClaims }: Asking, other: Holder): 
   return exclusiveClaimProblem(pod, [other], (name) => exclusiveClaims.includes(name))?.message
 }
 
-/** Names what stands in a version's way, and which of those that would go with it can't start. */
+/** The message about what blocks a version, and which others of its group can't start. */
 function explainWait(
   search: ReplacementSearch,
   version: JudgedVersion,

@@ -58,7 +58,7 @@ function unrestrictedCapabilities(spec: PodSpec): readonly Violation[] {
 function volumes(spec: PodSpec): readonly Violation[] {
   return spec.volumes.flatMap((volume) => {
     const kind = Object.keys(volume).find((key) => key !== 'name')
-    // A hostPath is judged at the level baseline, where exceptions can allow it.
+    // A hostPath is checked at the level baseline, where exceptions can allow it.
     if (kind === undefined || kind === 'hostPath' || volumeKinds.has(kind)) return []
     return [
       {
@@ -89,7 +89,7 @@ function rootUsers(spec: PodSpec): readonly Violation[] {
   ]
 }
 
-/** Unconfined is judged at the level baseline: here it has to be said that it isn't. */
+/** Unconfined is checked at the level baseline: here a profile has to be set. */
 function seccomp(spec: PodSpec): readonly Violation[] {
   const pod = spec.securityContext?.seccompProfile
   return podContainers(spec)

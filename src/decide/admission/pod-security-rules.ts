@@ -94,7 +94,7 @@ function hostPaths(spec: PodSpec, { allowedHostPaths }: Exceptions): readonly Vi
   })
 }
 
-/** By whole parts of the path; one that climbs (`..`) is below nothing. */
+/** Compares whole parts of the path; a path with `..` is below nothing. */
 function isBelow(path: string, top: string): boolean {
   const parts = (text: string): readonly string[] =>
     text.split('/').filter((part) => part !== '' && part !== '.')
@@ -120,7 +120,7 @@ function isInRange(port: number, range: string): boolean {
   return port >= Number(first) && port <= Number(last)
 }
 
-/** A probe or hook with a host of its own makes podd ask other machines in its name. */
+/** A probe or hook with a host of its own makes podd send requests to other machines. */
 function hostProbes(spec: PodSpec): readonly Violation[] {
   return podContainers(spec).flatMap((container) => {
     const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container

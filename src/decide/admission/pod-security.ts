@@ -6,10 +6,10 @@ import { restrictedRules } from './pod-security-restricted.ts'
 import { podContainers, podSecurityRules } from './pod-security-rules.ts'
 
 /**
- * Why a source may not have this pod run, naming each rule that it breaks and the setting that would
- * allow it; undefined where it may. The rules are those of the Pod Security Standards
- * (`k8s.io/pod-security-admission/policy`, 1.36, latest).
- * @param settings where the policy stands in the config: `podSecurity.url`
+ * Why a source may not have this pod run, naming each rule that it breaks and the setting that would allow it;
+ * undefined where it may. The rules are those of the Pod Security Standards (`k8s.io/pod-security-admission/policy`,
+ * 1.36, latest).
+ * @param settings the path of the policy in the config: `podSecurity.url`
  */
 export function podSecurityProblem(
   spec: PodSpec,
@@ -58,7 +58,7 @@ function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): 
   })
 }
 
-/** Whether a path lies at or below another, taken by whole parts. */
+/** Whether a path is at or below another, compared by whole parts. */
 function isWithin(path: string, top: string): boolean {
   const above = top.endsWith('/') ? top.slice(0, -1) : top
   return path === above || path.startsWith(`${above}/`)

@@ -4,23 +4,23 @@ import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { Admission } from './admit-pod.ts'
 import { sysctlProblem } from './sysctls.ts'
 
-/** What a pod's settings are held against before anything of it is made. */
+/** The facts of the host and runtime against which a pod is checked before anything of it is created. */
 export interface PreflightFacts {
-  /** Undefined while the runtime hasn't been asked; `any` where no certain one is meant. */
+  /** Undefined while the runtime's features are unknown; `any` for no particular runtime. */
   readonly runtime: RuntimeFeatures | 'any' | undefined
-  /** Of the pod's RuntimeClass; empty for the default. */
+  /** The handler of the pod's RuntimeClass; empty for the default. */
   readonly runtimeHandler: string
   readonly allowedUnsafeSysctls: readonly string[]
-  /** AppArmor is on. */
+  /** Whether AppArmor is enabled. */
   readonly appArmor: boolean
 }
 
 type Refusal = Exclude<Admission, { readonly kind: 'admitted' }>
 
 /**
- * Why a pod can't have what it asks for on this host or with this runtime; undefined where it can. What
- * the kubelet refuses in its own admission is rejected with its reason. What another version of the
- * runtime could do is blocked: the pod starts when that runtime is there.
+ * Why a pod can't have what it requests on this host or with this runtime; undefined where it can. What the kubelet
+ * refuses in its own admission is rejected with the kubelet's reason. What another version of the runtime could do is
+ * blocked: the pod starts once that runtime is present.
  */
 export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | undefined {
   // `pkg/kubelet/lifecycle/predicate.go`, rejectPodAdmissionBasedOnOSField, 1.36.
@@ -98,7 +98,7 @@ function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
   return needs
 }
 
-/** containerd 2.1 takes the path and shows the whole image all the same. */
+/** containerd 2.1 accepts the path and mounts the whole image nevertheless. */
 function showsPartOfImage(spec: PodSpec): boolean {
   const images = new Set(spec.volumes.filter(({ image }) => image !== undefined).map(({ name }) => name))
   return allContainers(spec).some(({ volumeMounts }) =>

@@ -18,11 +18,11 @@ export interface PriorityClassFacts {
   readonly preemptionPolicy: string
 }
 
-/** The classes there are. */
+/** The known classes. */
 export interface ClassFacts {
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
   readonly priorityClasses: ReadonlyMap<string, PriorityClassFacts>
-  /** Undefined where the runtime doesn't tell which it has. */
+  /** Undefined where the runtime doesn't report its handlers. */
   readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
 }
 
@@ -52,9 +52,8 @@ export const systemPriorities: ReadonlyMap<string, { readonly value: number; rea
   ])
 
 /**
- * What the names of a pod's classes come to, as the API server's admission decides it
- * (`plugin/pkg/admission/runtimeclass` and `…/priority`, 1.36). Beside them a pod may give its priority
- * itself, as the manifests of static pods do.
+ * Resolves the classes that a pod names, as the API server's admission does (`plugin/pkg/admission/runtimeclass` and
+ * `…/priority`, 1.36). Without a class a pod may set its priority itself, as static pods' manifests do.
  */
 export function resolveClasses(
   spec: Pick<
@@ -135,7 +134,7 @@ function resolvePriority(
   return refusePreemption(preemptionPolicy, found.preemptionPolicy) ?? value
 }
 
-/** Of the system's classes, and of pods without any. */
+/** The policy of the system's classes, and of pods without a class. */
 const preempting = 'PreemptLowerPriority'
 
 /** Why a pod may not have this policy beside that of its class; undefined where it may. */

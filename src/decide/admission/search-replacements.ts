@@ -3,7 +3,7 @@ import type { Neighbour } from './admit-pod.ts'
 import { findRoomLack, totalShares, withoutShares } from './host-shares.ts'
 import type { HostLimits, HostShares, RoomLack } from './host-shares.ts'
 
-/** A pod that holds something. */
+/** A pod that holds resources. */
 export interface Holder extends Neighbour {
   readonly shares: HostShares
 }
@@ -12,23 +12,23 @@ export interface Holder extends Neighbour {
 export interface Version {
   readonly key: PodKey
   readonly shares: HostShares
-  /** Others that hold a port or a claim that it asks for; and how that is said. */
+  /** Other pods that hold a port or claim that it requests, with the message. */
   readonly heldBy: ReadonlyMap<Holder, string>
-  /** Other versions that ask for the same port or claim. */
+  /** Other versions that request the same port or claim. */
   readonly rivals: ReadonlyMap<PodKey, string>
 }
 
-/** How many sets of pods are looked at for resources that add up, for all versions together. */
+/** The most sets of pods that are tried for summed resources, for all versions together. */
 const maxTries = 60
 
 /**
- * Looks for versions that fit once all their pods are gone. What it finds is exact for ports and claims: who holds one
- * has to go. Of resources that add up it tries one set of pods after another, as many as `maxTries`.
+ * Searches for versions that fit once all their pods are gone. The result is exact for ports and claims, whose holder
+ * must be terminated. For summed resources it tries up to `maxTries` sets of pods.
  */
 export class ReplacementSearch {
   readonly #holders: readonly Holder[]
   readonly #limits: HostLimits
-  /** Pods that will have been told to end, and whose versions are kept what they ask for. */
+  /** Pods that will be terminated, for whose versions resources are reserved. */
   readonly #promised = new Map<string, Version>()
   #tries = 0
 
@@ -41,29 +41,29 @@ export class ReplacementSearch {
     return this.#promised.has(key)
   }
 
-  /** The pods of these will be told to end. */
+  /** Reserves for these versions, whose pods will be terminated. */
   promise(group: readonly Version[]): void {
     for (const version of group) this.#promised.set(version.key, version)
   }
 
-  /** Begins to count tries from 0. */
+  /** Resets the count of tries. */
   renew(): void {
     this.#tries = 0
   }
 
-  /** What keeps a version from taking its pod's place alone. */
+  /** What keeps a version from replacing its pod alone. */
   findObstacle(version: Version): string | undefined {
     const [held] = version.heldBy.values()
     return held ?? this.#rivalOf(version) ?? this.#findLack([version])?.message
   }
 
-  /** A group with `start` and what it waits for; undefined where there is none among `versions`. */
+  /** A group with `start` and the versions it depends on; undefined where `versions` has none. */
   findGroup<Each extends Version>(start: Each, versions: readonly Each[]): readonly Each[] | undefined {
     const byKey = new Map(versions.map((version) => [version.key, version]))
     return this.#extend({ byKey, tried: new Set() }, [start])
   }
 
-  /** Without those that the others don't need: they have time. */
+  /** Drops versions that the others don't need. */
   shrink<Each extends Version>(group: readonly Each[]): readonly Each[] {
     let small = group
     for (const version of group) {
@@ -100,7 +100,10 @@ export class ReplacementSearch {
     return undefined
   }
 
-  /** With all whose ports and claims the group asks for; undefined where one of those stays, or two want the same. */
+  /**
+   * Adds all holders of ports and claims that the group requests; undefined where a holder stays, or two versions
+   * request the same.
+   */
   #withHolders<Each extends Version>(
     begun: readonly Each[],
     byKey: ReadonlyMap<string, Each>,
@@ -121,12 +124,12 @@ export class ReplacementSearch {
       : members
   }
 
-  /** One that was promised what the version asks for. */
+  /** The pod for which the version's request is reserved. */
   #rivalOf({ rivals }: Version): string | undefined {
     return [...rivals].find(([key]) => this.#promised.has(key))?.[1]
   }
 
-  /** Those that free what is missing, the most first; none where all of them together don't free enough. */
+  /** The pods that free missing resources, the largest first; none where all of them together don't free enough. */
   #selectHelpers<Each extends Version>(
     { resource, missing }: RoomLack,
     group: readonly Each[],
@@ -145,7 +148,7 @@ export class ReplacementSearch {
     return total < missing ? [] : helpers.map(({ version }) => version)
   }
 
-  /** What the host lacks for the versions of a group, now that others are ending or when they are gone. */
+  /** What the host lacks for the versions of a group, while others terminate or once they are gone. */
   #findLack(group: readonly Version[]): RoomLack | undefined {
     const keys = new Set<string>(group.map(({ key }) => key))
     const others = this.#holders.filter(

@@ -1,7 +1,7 @@
 import { normalSysctl, sysctlNamespace } from '../../pod/values/sysctl-name.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 
-/** Safe: they act inside the pod alone and harm no neighbour (`pkg/kubelet/sysctl/safe_sysctls.go`, 1.36). */
+/** Safe: they act only inside the pod (`pkg/kubelet/sysctl/safe_sysctls.go`, 1.36). */
 export const safeSysctls: readonly string[] = [
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -18,8 +18,8 @@ export const safeSysctls: readonly string[] = [
 ]
 
 /**
- * Why a pod may not set a sysctl it names; undefined where it may all of them
- * (`pkg/kubelet/sysctl/allowlist.go`, 1.36: reason SysctlForbidden).
+ * Why a pod may not set one of its sysctls; undefined where it may set all (`pkg/kubelet/sysctl/allowlist.go`, 1.36:
+ * reason SysctlForbidden).
  * @param allowedUnsafe names, or starts of names with `*` at their end
  */
 export function sysctlProblem(

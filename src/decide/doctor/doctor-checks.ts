@@ -40,7 +40,7 @@ function checkHold({ source, sinceMs }: HostFacts['holds'][number]): DoctorFindi
   }
 }
 
-/** So long a crash is worth a warning. */
+/** For how long a crash is worth a warning. */
 const crashCountsMs = 7 * 86_400_000
 
 function checkCrash({ crash, clock }: HostFacts): readonly DoctorFinding[] {
@@ -179,7 +179,7 @@ function formatBytes(bytes: number): string {
   return mebibytes < 1024 ? `${Math.round(mebibytes)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`
 }
 
-/** podd is younger than this. */
+/** The clock can't be before this time, when podd was written. */
 const earliestWallMs = Date.UTC(2026, 0, 1)
 
 function checkClock({ clock, hasSystemd }: HostFacts): DoctorFinding {

@@ -25,7 +25,7 @@ function checkEmbedded(runtime: EmbeddedRuntimeFacts, facts: HostFacts): readonl
   ]
 }
 
-/** containerd says nothing of settings that it cannot read, but in its log. */
+/** containerd reports settings that it cannot read only in its log. */
 function checkRegistryHosts({
   directory,
   registries,
@@ -195,7 +195,7 @@ function checkExternal(runtime: ExternalRuntimeFacts, facts: HostFacts): readonl
   return [...checkConditions(runtime), checkRuntimeDriver(runtime, facts), checkSandboxImage(runtime)]
 }
 
-/** The conditions that CRI's Status must have; others are the runtime's own affair. */
+/** The conditions that CRI's Status must have; others belong to the runtime. */
 function checkConditions(runtime: ExternalRuntimeFacts): readonly DoctorFinding[] {
   const ready = runtime.conditions.find(({ type }) => type === 'RuntimeReady')
   const network = runtime.conditions.find(({ type }) => type === 'NetworkReady')

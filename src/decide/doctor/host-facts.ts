@@ -41,7 +41,7 @@ export interface InstalledProgram {
 export interface HostPrograms {
   readonly containerd: InstalledProgram | undefined
   readonly ctr: InstalledProgram | undefined
-  /** Those of the config, by the name or path that stands there. */
+  /** Those of the config, by name or path. */
   readonly ociRuntimes: readonly { readonly name: string; readonly program: InstalledProgram | undefined }[]
 }
 
@@ -56,7 +56,7 @@ export interface CgroupFacts {
   readonly version: 1 | 2
   /** Across all hierarchies. */
   readonly controllers: readonly string[]
-  /** Of version 2 beside version 1, where a tree of it is mounted too (the hybrid layout). */
+  /** The controllers of version 2 in the hybrid layout, where it is mounted beside version 1. */
   readonly hybridControllers: readonly string[]
   readonly driver: 'cgroupfs' | 'systemd'
 }
@@ -91,7 +91,7 @@ export interface CniDirectoryFacts {
 export interface RegistryHostsFacts {
   readonly directory: string
   readonly registries: number
-  /** Each with the file that it is in. */
+  /** Problems, each with its file. */
   readonly problems: readonly string[]
 }
 
@@ -102,7 +102,7 @@ export interface EmbeddedRuntimeFacts {
   readonly pid: number | undefined
   /** Undefined: only root may ask it, or podd where it doesn't run. */
   readonly answers: boolean | undefined
-  /** Why it doesn't run although podd does, in podd's words; undefined where it runs, or podd doesn't. */
+  /** Why it doesn't run although podd does, as podd reports it; undefined where it runs, or podd doesn't. */
   readonly failure:
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }
     | undefined
@@ -139,13 +139,13 @@ export interface ExternalRuntimeFacts {
 
 export type RuntimeFacts = EmbeddedRuntimeFacts | ExternalRuntimeFacts
 
-/** One thing that a host must have, or that is worth knowing about it. */
+/** One finding about the host. */
 export interface DoctorFinding {
   /** Short and stable. */
   readonly name: string
   readonly status: 'ok' | 'warning' | 'error' | 'skipped'
   /** What was found. */
   readonly message: string
-  /** How to mend it; one way a line. */
+  /** How to fix it; one way per line. */
   readonly hint?: string | undefined
 }

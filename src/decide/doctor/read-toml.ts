@@ -1,4 +1,4 @@
-/** What podd reads of TOML: tables of texts, numbers, truth values and lists; no dates, no inline tables. */
+/** The subset of TOML that podd reads: tables of texts, numbers, truth values and lists; no dates, no inline tables. */
 export type TomlData = string | number | boolean | readonly TomlData[]
 
 export interface TomlLine {
@@ -12,7 +12,7 @@ export interface TomlReading {
   /** Headings of tables, in their order. */
   readonly tables: readonly (readonly string[])[]
   readonly lines: readonly TomlLine[]
-  /** What could not be read first, with its line; undefined where all could. */
+  /** The first part that could not be read, with its line; undefined where all could. */
   readonly problem: string | undefined
 }
 
@@ -44,7 +44,7 @@ export function readToml(text: string): TomlReading {
   return { tables, lines, problem: `line ${reader.line} is not TOML that podd can read` }
 }
 
-/** Each character is looked at a few times at most. */
+/** Linear: each character is examined a few times at most. */
 class Reader {
   readonly #text: string
   #at = 0
@@ -67,7 +67,7 @@ class Reader {
     this.take(overLines ? /(?:[ \t\r\n]|#[^\n]*)*/uy : /[ \t]*/uy)
   }
 
-  /** What stands here and matches the sticky pattern. */
+  /** The text at this position that matches the sticky pattern. */
   take(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.#at
     const found = pattern.exec(this.#text)?.[0]
@@ -118,6 +118,7 @@ class Reader {
     try {
       return basic === undefined ? undefined : String(JSON.parse(basic))
     } catch {
+      // An escape that JSON doesn't have: the problem names this line as one that can't be read.
       return undefined
     }
   }

@@ -1,7 +1,7 @@
 import { readToml } from './read-toml.ts'
 import type { TomlData, TomlLine } from './read-toml.ts'
 
-/** What a `hosts.toml` says that can be wrong. */
+/** The parts of a `hosts.toml` that can be wrong. */
 export interface HostsFileReading {
   readonly problems: readonly string[]
   /** The files that it names, as it names them. */
@@ -37,8 +37,8 @@ const hostKeys = new Map<string, readonly [Check, string]>([
 ])
 
 /**
- * Checks a `hosts.toml` (containerd's docs/hosts.md). containerd 1.6 passes over a file that it cannot read, and over one
- * without a host, with a line in its log alone: the registry is then asked as if there were none.
+ * Checks a `hosts.toml` (containerd's docs/hosts.md). containerd 1.6 skips a file that it cannot read, and one without
+ * a host, with only a line in its log: it then uses the registry as if there were none.
  */
 export function readHostsFile(text: string): HostsFileReading {
   if (text.trim() === '') return { problems: [], files: [] }

@@ -7,7 +7,7 @@ export type DockerConfig = ReadonlyMap<string, RegistryCredential>
 
 export interface DockerConfigReading {
   readonly config: DockerConfig
-  /** What of it cannot be used; none names a value. */
+  /** Problems; none contains a value. */
   readonly problems: readonly string[]
 }
 
@@ -41,7 +41,7 @@ function parseJson(text: string): Json | undefined {
     const json: Json = JSON.parse(text)
     return json
   } catch {
-    // What the parser says may quote a credential.
+    // The parser's message may quote a credential.
     return undefined
   }
 }

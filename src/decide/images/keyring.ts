@@ -3,9 +3,9 @@ import { matchesLocation, parseLocation } from './match-registry.ts'
 import { credentialHash } from './registry-credential.ts'
 import type { RegistryCredential } from './registry-credential.ts'
 
-/** Which Secret a credential is from. */
+/** The Secret that a credential is from. */
 export interface SecretCoordinates {
-  /** The source that gives the Secret: it stands where Kubernetes has the UID. */
+  /** The source of the Secret, which takes the place of Kubernetes' UID. */
   readonly source: string
   readonly namespace: string
   readonly name: string
@@ -19,7 +19,7 @@ export interface PullCredential {
   readonly secret: SecretCoordinates | undefined
 }
 
-/** One docker config, and where it is from. */
+/** One docker config with its origin. */
 export interface KeyringPart {
   readonly config: DockerConfig
   readonly secret?: SecretCoordinates | undefined
@@ -28,8 +28,8 @@ export interface KeyringPart {
 const defaultRegistry = 'index.docker.io'
 
 /**
- * The credentials that fit an image, the most specific entry first, and in the order of the parts where entries are the
- * same. Those of the default registry are taken where nothing else fits (`pkg/credentialprovider/keyring.go`,
+ * The credentials that fit an image, the most specific entry first, and in the order of the parts where entries are
+ * equal. Credentials of the default registry apply where nothing else fits (`pkg/credentialprovider/keyring.go`,
  * BasicDockerKeyring, 1.36).
  * @param image the registry and the repository, without tag and digest
  */
@@ -54,13 +54,13 @@ export function lookUpCredentials(parts: readonly KeyringPart[], image: string):
   return isDefaultRegistry(image) ? (byKey.get(defaultRegistry) ?? []) : []
 }
 
-/** Each one once, where several places give the same. */
+/** Without duplicates. */
 export function withoutRepeats(credentials: readonly PullCredential[]): readonly PullCredential[] {
   const isSame = (a: PullCredential, b: PullCredential): boolean => a.hash === b.hash
   return credentials.filter((one, index) => credentials.findIndex((other) => isSame(one, other)) === index)
 }
 
-/** What an entry is found by: without its scheme, and without the version of the registry's API. */
+/** The key of an entry: without its scheme, and without the version of the registry's API. */
 function keyOf(location: string): string | undefined {
   const parsed = parseLocation(location.replace(/^https?:\/\//u, ''))
   if (parsed === undefined) return undefined

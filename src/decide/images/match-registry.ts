@@ -8,7 +8,7 @@ export interface RegistryLocation {
   readonly path: string
 }
 
-/** Undefined where it is none: no host, or a port that is no number. */
+/** Undefined for an invalid one: no host, or a port that is no number. */
 export function parseLocation(text: string): RegistryLocation | undefined {
   const end = text.search(/[/?#]/u)
   const [address, path] = end < 0 ? [text, ''] : [text.slice(0, end), text.slice(end)]
@@ -20,8 +20,8 @@ export function parseLocation(text: string): RegistryLocation | undefined {
 }
 
 /**
- * Whether what is asked for lies where the pattern says: the same port, as many labels, of which each matches, and
- * the pattern's path as a prefix (`pkg/credentialprovider/keyring.go`, URLsMatch, 1.36).
+ * Whether a location matches a pattern: the same port, as many labels, each of which matches, and the pattern's path as
+ * a prefix (`pkg/credentialprovider/keyring.go`, URLsMatch, 1.36).
  */
 export function matchesLocation(pattern: RegistryLocation, target: RegistryLocation): boolean {
   return (
@@ -32,7 +32,7 @@ export function matchesLocation(pattern: RegistryLocation, target: RegistryLocat
   )
 }
 
-/** As `matchesLocation`, of texts; what is no location matches nothing. */
+/** As `matchesLocation`, for texts; an invalid location matches nothing. */
 export function matchesLocationText(pattern: string, target: string): boolean {
   const [from, to] = [parseLocation(pattern), parseLocation(target)]
   return from !== undefined && to !== undefined && matchesLocation(from, to)

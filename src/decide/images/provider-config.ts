@@ -39,7 +39,7 @@ export interface CredentialProvider {
 
 export interface ProviderConfigReading {
   readonly providers: readonly CredentialProvider[]
-  /** Each a sentence with its field; where there is any, there are no providers. */
+  /** Problems, each with its field; where there are any, there are no providers. */
   readonly problems: readonly string[]
 }
 
@@ -64,7 +64,7 @@ export function readProviderConfig(document: Json): ProviderConfigReading {
   return { providers: found.flatMap(({ provider }) => provider ?? []), problems: [] }
 }
 
-/** What is wrong with names that are used more than once. */
+/** The problems of names that are used more than once. */
 export function repeatedNames(names: readonly string[]): readonly string[] {
   const repeated = names.filter((name, index) => names.indexOf(name) !== index)
   return [...new Set(repeated)].map((name) => `providers: ${JSON.stringify(name)} is there twice`)
@@ -91,7 +91,7 @@ function readProvider(
   return { provider: { name, matchImages, defaultCacheMs: cacheMs, args, env: variables }, problems }
 }
 
-/** Milliseconds, or what is wrong with it. */
+/** Milliseconds, or a problem. */
 export function readDuration(text: string): number | string {
   try {
     const durationMs = parseDuration(text)

@@ -9,7 +9,7 @@ export function formatProviderRequest(image: string): string {
   return JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: providerApiVersion, image })
 }
 
-/** What else a response serves for. */
+/** What a response may be cached for. */
 type CacheKeyType = 'Image' | 'Registry' | 'Global'
 
 export interface ProviderResponse {
@@ -20,7 +20,7 @@ export interface ProviderResponse {
 }
 
 /**
- * Reads what a plugin wrote; gives what is wrong with it otherwise, without quoting it
+ * Reads a plugin's output, or returns what is wrong with it, without quoting it
  * (`pkg/credentialprovider/plugin/plugin.go`, ExecPlugin and provide, 1.36).
  */
 export function readProviderResponse(text: string): ProviderResponse | string {
@@ -49,6 +49,7 @@ function parseJson(text: string): Json | undefined {
     const json: Json = JSON.parse(text)
     return json
   } catch {
+    // The caller reports the plugin's answer as none.
     return undefined
   }
 }

@@ -5,7 +5,7 @@ export interface RecordedSecret extends SecretCoordinates {
   readonly hash: string
 }
 
-/** Who may use an image of one name. */
+/** The pods that may use an image of one name. */
 export interface PullAccess {
   /** It was pulled without credentials, or with credentials of the node. */
   readonly allPods: boolean
@@ -13,25 +13,28 @@ export interface PullAccess {
   readonly secrets: readonly RecordedSecret[]
 }
 
-/** An image that podd has pulled, and with what, or that was imported. */
+/** An image that podd has pulled, with the credentials used, or that was imported. */
 export interface PulledRecord {
   /** The image's id. */
   readonly imageRef: string
   readonly updatedAtMs: number
-  /** By registry and repository; under a name that is not here, podd has not pulled it. */
+  /** By registry and repository; podd has not pulled it under other names. */
   readonly access: Readonly<Record<string, PullAccess>>
-  /** Registries and repositories under which it was imported: a pull of unknown end takes it from no pod. */
+  /** Registries and repositories under which it was imported: a pull with unknown outcome doesn't restrict it. */
   readonly imported?: readonly string[]
 }
 
-/** What a pull succeeded with; undefined where that is not known any more. */
+/** The credentials with which a pull succeeded; undefined where unknown. */
 export type UsedCredential = 'none' | RecordedSecret | undefined
 
-/** So many Secrets are added to a record where it is only read (`image_pull_manager.go`, writeRecordWhileMatchingLimit, 1.36). */
+/**
+ * The most Secrets that are added to a record without a pull (`image_pull_manager.go`, writeRecordWhileMatchingLimit,
+ * 1.36).
+ */
 export const addWhileReadingLimit = 100
 
 /**
- * The record after a pull, or after a Secret was found to fit; the same record where it says so already
+ * The record after a pull, or after a Secret was found to fit; the same record where nothing changes
  * (`pkg/kubelet/images/pullmanager/image_pull_manager.go`, pulledRecordMergeNewCreds, 1.36).
  */
 export function mergePulledRecord(
@@ -47,7 +50,10 @@ export function mergePulledRecord(
   return { ...record, updatedAtMs: nowMs, access: { ...record.access, [name]: access } }
 }
 
-/** The record after an import, which all pods may use, however the image was pulled before; the same record where it says so already. */
+/**
+ * The record after an import, which all pods may use, however the image was pulled before; the same record where
+ * nothing changes.
+ */
 export function mergeImported(
   before: PulledRecord | undefined,
   image: { readonly imageRef: string; readonly name: string },

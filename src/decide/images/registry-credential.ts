@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { AuthConfigInput } from '../../cri-types/cri-v1.ts'
 
-/** What a registry accepts; never logged, nor part of an error or an event. */
+/** A registry credential; never logged, nor part of an error or an event. */
 export interface RegistryCredential {
   readonly username: string
   readonly password: string
@@ -13,8 +13,8 @@ export interface RegistryCredential {
 }
 
 /**
- * Tells credentials apart without revealing them: hexadecimal SHA-256 of their JSON form, in which empty fields are
- * left out (`pkg/credentialprovider/keyring.go`, hashAuthConfig, 1.36). It is kept on disk: the form never changes.
+ * Identifies credentials without revealing them: hexadecimal SHA-256 of their JSON form, in which empty fields are left
+ * out (`pkg/credentialprovider/keyring.go`, hashAuthConfig, 1.36). It is kept on disk: the form never changes.
  */
 export function credentialHash(credential: RegistryCredential): string {
   const { username, password, email, identityToken, registryToken } = credential
@@ -30,7 +30,7 @@ export function credentialHash(credential: RegistryCredential): string {
     .digest('hex')
 }
 
-/** As CRI takes it. An identity token stands for itself: the user name beside it is a placeholder. */
+/** The CRI form. With an identity token the user name is only a placeholder. */
 export function toAuthConfig(credential: RegistryCredential): AuthConfigInput {
   const { username, password, identityToken, registryToken } = credential
   if (identityToken !== '' && password === '') return { identityToken }

@@ -10,11 +10,11 @@ export interface SettledPull {
   readonly image: string
   /** The id of the image that has this name; undefined where the pull has left none. */
   readonly imageRef: string | undefined
-  /** The pull has brought that image: it was not there before. */
+  /** The pull brought that image: it was not present before. */
   readonly isBrought: boolean
 }
 
-/** What pulls of unknown end have left, by the images that the runtime lists. */
+/** The results of pulls with unknown outcome, from the images that the runtime lists. */
 export function settlePulls(
   pulls: readonly UnknownPull[],
   images: readonly {

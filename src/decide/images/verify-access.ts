@@ -17,9 +17,9 @@ export interface VerificationRules {
   readonly allowlist: readonly string[]
 }
 
-/** What is known of an image that is on the machine. */
+/** The known history of an image on the machine. */
 export interface ImageHistory {
-  /** podd may have pulled it, and it is not known how. */
+  /** podd may have pulled it, with unknown credentials. */
   readonly maybePulled: boolean
   readonly record: PulledRecord | undefined
 }
@@ -31,10 +31,10 @@ export type AccessVerdict =
   | { readonly kind: 'must-pull' }
 
 /**
- * Whether a pod may use an image that is on the machine
- * (`pkg/kubelet/images/pullmanager/image_pull_manager.go`, MustAttemptImagePull, 1.36). Unlike there, an image that was
- * imported counts as preloaded although its like was pulled under another name.
- * @param credentials asked only where the answer depends on them
+ * Whether a pod may use an image that is on the machine (`pkg/kubelet/images/pullmanager/image_pull_manager.go`,
+ * MustAttemptImagePull, 1.36). Unlike there, an image that was imported counts as preloaded although its like was
+ * pulled under another name.
+ * @param credentials called only where the result depends on them
  */
 export function verifyImageAccess(
   rules: VerificationRules,
@@ -56,14 +56,14 @@ export function verifyImageAccess(
       const sameSecret = isSameSecret(known, secret)
       const sameHash = known.hash === hash
       if (sameSecret && sameHash) return { kind: 'allowed' }
-      // A Secret may be given other credentials, and the same credentials may be in another Secret.
+      // A Secret may get other credentials, and the same credentials may be in another Secret.
       if (sameSecret || sameHash) return { kind: 'allowed', remember: { ...secret, hash } }
     }
   }
   return { kind: 'must-pull' }
 }
 
-/** By what records name an image: registry and repository; undefined where it is no image's name. */
+/** The name of an image in records: registry and repository; undefined for an invalid name. */
 export function accessName(image: string): string | undefined {
   const parsed = parseImageName(image)
   return parsed === undefined ? undefined : `${parsed.registry}/${parsed.repository}`

@@ -3,7 +3,9 @@ import { starvedResource, thresholdAmount } from './judge-pressure.ts'
 import type { Observations, PressureCondition, Threshold } from './judge-pressure.ts'
 import type { ContainerConsumption, EvictionCandidate } from './rank-pods.ts'
 
-/** Why a pod is evicted, word for word as the kubelet says it (`pkg/kubelet/eviction/helpers.go`, evictionMessage, 1.36). */
+/**
+ * The message of an eviction, identical to the kubelet's (`pkg/kubelet/eviction/helpers.go`, evictionMessage, 1.36).
+ */
 export function evictionMessage(
   threshold: Threshold,
   observations: Observations,

@@ -1,19 +1,20 @@
-/** Of a core: a host that only waits and is probed stays below it. */
+/** The share of a core below which podd counts as quiet: a host that only waits and probes stays below it. */
 const busyShare = 0.05
-/** What a time of much work leaves to do comes in the first one. */
+/** The first quiet interval may still have follow-up work. */
 const looksToSettle = 2
 
 export interface CollectionFacts {
-  /** What podd's threads have computed since the last look, and how long ago that was. */
+  /** The CPU time of podd's threads since the last look, and its age. */
   readonly cpuMs: number
   readonly sinceMs: number
-  /** How many looks before this one found podd quiet, without a busy one between. */
+  /** How many consecutive looks before this one found podd quiet. */
   readonly quietLooks: number
 }
 
 /**
- * Whether all garbage is collected now: once after each time of much work, such as podd's own start or that of many pods, when
- * it is over. V8 by itself waits for more garbage, which an idle podd doesn't make, and keeps the room and the compiled code of the work.
+ * Whether V8's garbage is collected now: once after each busy period, such as podd's own start or that of many pods. V8
+ * itself waits for more garbage, which an idle podd doesn't produce, and keeps the memory and compiled code of the busy
+ * period.
  */
 export function judgeCollection({ cpuMs, sinceMs, quietLooks }: CollectionFacts): {
   readonly quietLooks: number

@@ -1,39 +1,42 @@
-/** What podd knows of its own work. Times are monotonic milliseconds. */
+/** The state of podd's own work. Times are monotonic milliseconds. */
 export interface HealthFacts {
   readonly nowMs: number
-  /** Since when an event waits for the sync loop; undefined where none does. */
+  /** When the oldest waiting event of the sync loop arrived; undefined without one. */
   readonly eventWaitsSinceMs?: number | undefined
-  /** How often the runtime is listed. */
+  /** The period of the runtime's lists. */
   readonly relistPeriodMs: number
-  /** When the runtime was listed last, or its list failed; before the first list, when the lists began; undefined before that. */
+  /**
+   * When the last list of the runtime ended or failed; before the first list, when the lists began; undefined before
+   * that.
+   */
   readonly listedAtMs?: number | undefined
-  /** The last time that podd was kept from its work, and for how many milliseconds. */
+  /** When podd was last blocked, and for how many milliseconds. */
   readonly blocked?: { readonly untilMs: number; readonly durationMs: number } | undefined
   /** The runtime can't be used. */
   readonly isRuntimeDown: boolean
 }
 
-/** The result of a check, in words that anybody who may ask for it may read. */
+/** The result of a check; its text is safe to show to any client. */
 export interface HealthCheck {
   readonly name: 'ping' | 'sync-loop' | 'relist' | 'event-loop' | 'runtime'
-  /** `live`: where it fails, a restart of podd may help. `ready`: podd cannot start or stop pods meanwhile. */
+  /** `live`: a restart of podd may help where it fails. `ready`: podd cannot start or stop pods while it fails. */
   readonly about: 'live' | 'ready'
   /** Why it fails; undefined where it doesn't. */
   readonly failure?: string
 }
 
-/** So long an event may wait: the kubelet's least (`SyncLoopHealthCheck`, `pkg/kubelet/kubelet.go`, 1.36). */
+/** How long an event may wait: the kubelet's least (`SyncLoopHealthCheck`, `pkg/kubelet/kubelet.go`, 1.36). */
 const longestWaitMs = 120_000
-/** So long two lists may take beyond their period: each asks twice, and a call has two minutes. */
+/** How much longer than their period two lists may take: each sends two calls, with a deadline of two minutes. */
 const longestListMs = 300_000
-/** What keeps podd from its work for less goes unnoticed, and may be due to a slow host. */
+/** Shorter blocks are ignored; they may be due to a slow host. */
 export const noticeableBlockMs = 15_000
-/** How long a check fails after podd was blocked: less than the self-check's period, so that one that passed fails one run. */
+/** How long a check fails after podd was blocked: less than the self-check's period, so that it fails once. */
 const blockCountsMs = 30_000
 
 /**
- * Whether podd works. The first checks say so of podd alone: a runtime that doesn't answer fails only the last one, since
- * a restart of podd would not bring it back, and lists that fail are lists.
+ * podd's health checks. All but the last concern podd alone: an unavailable runtime fails only the last one, since a
+ * restart of podd would not help, and failed lists count as lists.
  */
 export function judgeHealth(facts: HealthFacts): readonly HealthCheck[] {
   return [

@@ -1,19 +1,19 @@
 import { defaultEvictionHard, evictionSignals } from '../../config/eviction-options.ts'
 import type { EvictionSignal, ThresholdValue, Thresholds } from '../../config/eviction-options.ts'
 
-/** A signal and what has to stay available of it. */
+/** A signal and the amount of it that must stay available. */
 export interface Threshold {
   /** `hard memory.available`, `soft nodefs.available`: one of each at most. */
   readonly key: string
   readonly signal: EvictionSignal
   readonly value: ThresholdValue
-  /** How long it may be missed; 0 for a hard one. */
+  /** The grace period; 0 for a hard threshold. */
   readonly graceMs: number
-  /** How much more has to be available until it counts as relieved. */
+  /** How much more must be available until it counts as relieved. */
   readonly minReclaim: ThresholdValue | undefined
 }
 
-/** What there is of a signal, in its unit: bytes, inodes, processes. */
+/** The observation of a signal, in its unit: bytes, inodes, processes. */
 export interface Observation {
   readonly available: number
   readonly capacity: number
@@ -26,9 +26,9 @@ export type PressureCondition = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure
 /** The resource that pods are ranked by, and its name in messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids'
 
-/** What has to be remembered from one look to the next. Times are of the monotonic clock. */
+/** The state kept between two syncs. Times are of the monotonic clock. */
 export interface PressureState {
-  /** When each threshold that is missed now was missed first, by its key. */
+  /** When each threshold that is currently missed was first missed, by its key. */
   readonly missedSinceMs: ReadonlyMap<string, number>
   /** Thresholds that were missed for longer than their grace, and were not relieved since. */
   readonly unrelieved: ReadonlySet<string>
@@ -43,11 +43,11 @@ export const noPressure: PressureState = {
 
 export interface PressureVerdict {
   readonly state: PressureState
-  /** What the node is short of, or was within the transition period; in the order of the type. */
+  /** The conditions that are true now, or were within the transition period; in the order of the type. */
   readonly conditions: readonly PressureCondition[]
-  /** What it is short of now. */
+  /** The conditions that are true now. */
   readonly shortages: readonly PressureCondition[]
-  /** What something has to be done about now, the most urgent one first: memory before all others. */
+  /** The thresholds to act on now, most urgent first: memory before all others. */
   readonly starving: readonly Threshold[]
 }
 
@@ -89,9 +89,9 @@ export interface EvictionSettings {
 }
 
 /**
- * The thresholds that settings come to (`pkg/kubelet/eviction/helpers.go`, ParseThresholdConfig, 1.36). A hard one of
- * `memory.available` holds for the memory that the pods together may have, too; what is said of `containerfs` has no
- * effect, for containers are where the images are.
+ * The thresholds of the settings (`pkg/kubelet/eviction/helpers.go`, ParseThresholdConfig, 1.36). A hard one for
+ * `memory.available` also applies to the memory limit of all pods together; `containerfs` has no effect, since
+ * containers are on the images' file system.
  */
 export function listThresholds(settings: EvictionSettings): readonly Threshold[] {
   const hard: Thresholds = settings.mergeDefaultEvictionSettings
@@ -141,9 +141,9 @@ export function isMissed(
 }
 
 /**
- * What a look at the signals means (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36): a threshold counts
- * after its grace, and then until its minimum reclaim is there too; a condition lasts for a while after its cause. A
- * signal that could not be read changes nothing: what it was stays.
+ * Evaluates the signals (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36): a threshold counts after its
+ * grace period, and then until its minimum reclaim is available too; a condition outlasts its cause by the transition
+ * period. A signal that could not be read keeps its state.
  * @param nowMs of the monotonic clock
  */
 export function judgePressure(

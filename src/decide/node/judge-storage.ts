@@ -3,11 +3,11 @@ import { podLimits } from '../../pod/spec/pod-resources.ts'
 import { isCritical } from '../../pod/spec/priority.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 
-/** What a pod takes of the disk, in bytes. */
+/** A pod's disk usage, in bytes. */
 export interface StorageUse {
   /** Its logs, its emptyDirs on disk and what its containers have written to their layers. */
   readonly podBytes: number
-  /** Logs and layer of each container, by name. */
+  /** The usage of each container's logs and layer, by name. */
   readonly containers: ReadonlyMap<string, number>
 }
 
@@ -19,9 +19,9 @@ export function isStorageLimited(spec: PodSpec): boolean {
 }
 
 /**
- * Why a pod is evicted that takes more of the disk than its limits, or one of its containers'; undefined where it isn't
- * (`pkg/kubelet/eviction/eviction_manager.go`, podEphemeralStorageLimitEviction and containerEphemeralStorageLimitEviction,
- * 1.36).
+ * The eviction message of a pod that exceeds its own or a container's limit of disk usage; undefined where none does
+ * (`pkg/kubelet/eviction/eviction_manager.go`, podEphemeralStorageLimitEviction and
+ * containerEphemeralStorageLimitEviction, 1.36).
  */
 export function judgeStorage(spec: PodSpec, { podBytes, containers }: StorageUse): string | undefined {
   const total = podLimits(spec, 'with-overhead')[resource]

@@ -7,7 +7,7 @@ export interface ContainerGarbagePolicy {
   readonly maxPerContainer: number
   /** Exited containers that are kept of all pods. */
   readonly maxTotal: number
-  /** No container is removed before it was created that long ago. */
+  /** The minimum age of a container before it is removed. */
   readonly minimumAgeMs: number
 }
 
@@ -20,15 +20,18 @@ export const defaultContainerPolicy: ContainerGarbagePolicy = {
 
 export interface GarbagePod {
   readonly observed: ObservedPod
-  /** `terminated`: nothing of it runs or will run, only its status is kept. `removed`: no source has it. */
+  /** `terminated`: it will not run again, only its status is kept. `removed`: no source has it. */
   readonly fate: 'live' | 'terminated' | 'removed'
 }
 
 export interface ContainerGarbageFacts {
   readonly pods: readonly GarbagePod[]
-  /** Otherwise a pod may be missing only because its source has not been read: none counts as removed. */
+  /**
+   * Whether all sources were read. Otherwise a pod may be missing because its source was not read yet: none counts as
+   * removed.
+   */
   readonly allSourcesReady: boolean
-  /** Terminated pods keep nothing either: for a host that runs out of space. */
+  /** Whether terminated pods keep no containers either: for a host that runs out of space. */
   readonly evictNonDeletedPods: boolean
 }
 
@@ -37,7 +40,10 @@ export interface DeadThings {
   readonly sandboxes: readonly SandboxId[]
 }
 
-/** `removed`, `terminated`: the pod's fate. `container-limit`, `total-limit`: see the policy. `superseded`: a newer one took its place. */
+/**
+ * `removed`, `terminated`: the pod's fate. `container-limit`, `total-limit`: see the policy. `superseded`: a newer one
+ * replaced it.
+ */
 export type GarbageReason = 'removed' | 'terminated' | 'container-limit' | 'total-limit' | 'superseded'
 
 export interface ContainerGarbage {
@@ -66,7 +72,7 @@ export function planContainerGarbage(
   const units: Dead[][] = []
   for (const pod of facts.pods) {
     const { containers, uid } = pod.observed
-    // One that was created in the future dates from before the clock was set back.
+    // A creation time in the future dates from before the clock was set back.
     const isOld = ({ createdAtMs }: ObservedContainer): boolean =>
       createdAtMs > nowMs || nowMs - createdAtMs >= policy.minimumAgeMs
     const dead = containers.filter((each) => isDead(each) && isOld(each))
@@ -80,7 +86,7 @@ export function planContainerGarbage(
         reasons.set(container.id, 'superseded')
     const exited = dead
       .filter(({ state }) => state === 'exited')
-      // Until the runtime itself reports the exit, the record may not know how the newest one ended.
+      // Until the runtime itself reports the exit, the record may lack how the newest one ended.
       .filter((each) => each.provisional !== true || isSuperseded(each, containers))
       .map((container) => ({ uid, container }))
     units.push(...Map.groupBy(exited, ({ container }) => container.name).values())
@@ -114,8 +120,8 @@ export function planContainerGarbage(
 }
 
 /**
- * What of a pod that is not removed may go by its own limits, the total left aside: what its worker removes after each
- * restart.
+ * The containers and sandboxes of a pod beyond its own limits, regardless of the total: its worker removes them after
+ * each restart.
  */
 export function selectDeadContainers(
   observed: ObservedPod,

@@ -1,36 +1,36 @@
-/** What a file that should be an archive of images, or a list of them, holds. */
+/** The content of a file that should be an archive or a list of images. */
 export type ArchiveContent =
   | {
       readonly kind: 'archive'
       /** Complete names of its images. */
       readonly images: readonly string[]
-      /** Of an archive's indexes, which name all else that it holds by digest: equal for equal images. */
+      /** A hash of an archive's indexes, which name everything else by digest: equal for equal images. */
       readonly digest: string
-      /** It has its end mark, and so is complete. */
+      /** Whether it has its end mark, and so is complete. */
       readonly isMarked: boolean
     }
-  /** It ends too early: it may still be written. */
+  /** It is truncated: it may still be written. */
   | { readonly kind: 'incomplete'; readonly message: string }
-  /** It is something else, or damaged. */
+  /** It is another kind of file, or damaged. */
   | { readonly kind: 'bad'; readonly message: string }
 
 /** A file in the directory of image archives. */
 export interface ArchiveFile {
   readonly name: string
-  /** It lists images to pull; otherwise it is an archive of images. */
+  /** Whether it is a list of images to pull, rather than an archive. */
   readonly isList: boolean
   readonly sizeBytes: number
   readonly modifiedAtMs: number
   readonly fingerprint: string
   /** Why it can be neither. */
   readonly refusal?: string | undefined
-  /** It came by a rename, which makes it complete at once. */
+  /** Whether it was renamed into place, which makes it complete at once. */
   readonly isRenamed: boolean
-  /** Since its last change. */
+  /** Milliseconds since its last change. */
   readonly quietMs: number
-  /** Of the file as it is now; undefined before it was read. */
+  /** The content of the current file; undefined before it was read. */
   readonly content?: ArchiveContent | undefined
-  /** Why it could not be read or imported as it is now, and in how many milliseconds that is tried again; 0 or less: now. */
+  /** Why the current file could not be read or imported, and in how many milliseconds it is retried; 0 or less: now. */
   readonly failure?: { readonly message: string; readonly retryMs: number } | undefined
 }
 
@@ -40,7 +40,7 @@ export interface ImportedArchive {
   readonly modifiedAtMs: number
   readonly digest: string
   readonly images: readonly string[]
-  /** Those that users have pinned: they stay so when the file is gone. */
+  /** Images that users have pinned: they stay pinned when the file is gone. */
   readonly kept?: readonly string[]
 }
 
@@ -48,20 +48,20 @@ export interface ArchiveFacts {
   /** In the order of their names. */
   readonly files: readonly ArchiveFile[]
   readonly imported: ReadonlyMap<string, ImportedArchive>
-  /** The complete names of the runtime's images; undefined while that isn't known. */
+  /** The complete names of the runtime's images; undefined while unknown. */
   readonly present: ReadonlySet<string> | undefined
 }
 
 export type ArchiveStage =
   /** It may still be written. */
   | { readonly kind: 'settling'; readonly waitMs: number }
-  /** Complete, as far as that can be told without reading it. */
+  /** Probably complete; not read yet. */
   | { readonly kind: 'unread' }
-  /** It ends too early. It is read again once it changes. */
+  /** It is truncated. It is read again once it changes. */
   | { readonly kind: 'incomplete'; readonly message: string; readonly waitMs: number }
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string; readonly waitMs: number }
-  /** It was imported, and it isn't known yet whether its images are still there. */
+  /** It was imported, and it is not known yet whether its images are still present. */
   | { readonly kind: 'unchecked'; readonly images: readonly string[] }
   | { readonly kind: 'due'; readonly images: readonly string[]; readonly digest: string }
   /** `isTouched`: with another size or time than on record. */
@@ -69,10 +69,10 @@ export type ArchiveStage =
 
 /** How long a file that is written in place has to be quiet before it is read. */
 export const settleMs = 1000
-/** How long one that ends too early has to be quiet before that is called an error. */
+/** How long a truncated file has to be quiet before that is an error. */
 export const patienceMs = 10_000
 
-/** How far podd is with a file. */
+/** The state of a file. */
 export function stageOf(file: ArchiveFile, { imported, present }: Omit<ArchiveFacts, 'files'>): ArchiveStage {
   const record = imported.get(file.name)
   if (file.refusal !== undefined) return { kind: 'refused', message: file.refusal }
@@ -99,12 +99,12 @@ export function stageOf(file: ArchiveFile, { imported, present }: Omit<ArchiveFa
   return { kind: 'due', images: content.images, digest: content.digest }
 }
 
-/** What is to be done about the directory. */
+/** The work to be done for the directory. */
 export interface ArchivePlan {
   readonly stages: ReadonlyMap<string, ArchiveStage>
   /** Files to read, in this order. */
   readonly read: readonly string[]
-  /** Archives to import, in this order: those first that pods wait for. */
+  /** Archives to import, in this order: awaited ones first. */
   readonly imports: readonly string[]
   /** Lists whose images are to be pulled. */
   readonly lists: readonly string[]
@@ -112,7 +112,7 @@ export interface ArchivePlan {
   readonly forget: readonly string[]
   /** The images that no file holds any more: unpinned. */
   readonly unpin: readonly string[]
-  /** When to look again although nothing happens; undefined: no need. */
+  /** When to look again without an event; undefined: not needed. */
   readonly wakeMs: number | undefined
 }
 
@@ -160,7 +160,7 @@ export function selectReplaced(
   return dropped(unkept(imported.get(name)), new Set([...held, ...images]))
 }
 
-/** Those of the images of a file that are pinned, but not for a file that was imported before. */
+/** The images of a file that users have pinned, not earlier imports. */
 export function selectKept(
   images: readonly string[],
   pinned: ReadonlySet<string>,
@@ -175,8 +175,8 @@ export function selectKept(
 }
 
 /**
- * The archive whose import a missing image waits for; undefined where none brings it. Of one that was not read yet
- * it isn't known what it holds: an image may wait for that. Lists and archives that can't be imported hold nothing up.
+ * The archive whose import a missing image waits for; undefined where none has it. An archive that was not read yet may
+ * have it, so an image may wait for that. Lists, and archives that can't be imported, delay nothing.
  * @param image its complete name
  */
 export function findAwaitedArchive(
@@ -196,17 +196,17 @@ export function findAwaitedArchive(
 const firstRetryMs = 10_000
 const longestRetryMs = 600_000
 
-/** How long to wait before what has failed so often is tried again: another 10 s at first, ten minutes at last. */
+/** The delay before a retry after this many failures: 10 s longer each time, up to ten minutes. */
 export function archiveRetryMs(failures: number): number {
   return Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs)
 }
 
-/** Whether nothing is missing, as far as that is known. */
+/** Whether nothing is known to be missing. */
 function isThere({ images }: ImportedArchive, present: ReadonlySet<string> | undefined): boolean {
   return present === undefined || images.every((image) => present.has(image))
 }
 
-/** What a file holds, or held when it was last imported and may hold still. */
+/** The images of a file, or those of its last import, which it may still hold. */
 function imagesOf(stage: ArchiveStage | undefined, record: ImportedArchive | undefined): readonly string[] {
   return [...(record?.images ?? []), ...(stage !== undefined && 'images' in stage ? stage.images : [])]
 }

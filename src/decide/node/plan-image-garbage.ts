@@ -1,22 +1,22 @@
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 
-/** An image that the runtime has. Times are of the monotonic clock, so that a wall clock that jumps changes nothing. */
+/** An image of the runtime. Times are monotonic, so that jumps of the wall clock have no effect. */
 export interface ImageFacts {
   readonly id: string
   /** Its tags and digests. */
   readonly names: readonly string[]
-  /** As the runtime counts it: for containerd what was downloaded, and layers that it shares with others too. */
+  /** As the runtime counts it: for containerd the download size, including layers shared with other images. */
   readonly sizeBytes: number
   readonly pinned: boolean
-  /** When it was seen for the first time. */
+  /** When it was first seen. */
   readonly firstSeenMs: number
   /** When it was last seen in use; undefined where it never was. */
   readonly lastUsedMs: number | undefined
 }
 
-/** Somebody who needs an image. */
+/** A user of an image. */
 export interface ImageUse {
-  /** A name, as somebody wrote it, or an id. */
+  /** A name as written, or an id. */
   readonly image: string
   /** `container default/web main`, `pod default/web` … */
   readonly by: string
@@ -32,7 +32,7 @@ export interface ImageGarbageFacts {
   readonly images: readonly ImageFacts[]
   readonly uses: readonly ImageUse[]
   readonly disk: DiskSpace
-  /** What has to be available, where room is being made already; see `ImageGarbagePlan`. */
+  /** The bytes that must be available, where space is already being freed; see `ImageGarbagePlan`. */
   readonly goalBytes?: number | undefined
 }
 
@@ -41,7 +41,7 @@ export interface ImageGarbagePolicy {
   readonly highThresholdPercent: number
   readonly lowThresholdPercent: number
   readonly minimumAgeMs: number
-  /** 0: an image may be unused for as long as it likes. */
+  /** 0: no maximum age. */
   readonly maximumAgeMs: number
 }
 
@@ -52,35 +52,35 @@ export type ImageGarbageMode =
 
 export interface ImageRemoval {
   readonly image: ImageFacts
-  /** `age`: unused for longer than the maximum age. `space`: the disk is too full. `unused`: somebody asked for it. */
+  /** `age`: unused for longer than the maximum age. `space`: the disk is too full. `unused`: it was requested. */
   readonly reason: 'age' | 'space' | 'unused'
   readonly message: string
 }
 
 export interface ImageKept {
   readonly image: ImageFacts
-  /** `room`: it could go, and need not. */
+  /** `room`: it could be removed, but the disk has space. */
   readonly reason: 'in-use' | 'pinned' | 'young' | 'room'
   readonly message: string
 }
 
 export interface ImageGarbagePlan {
-  /** In the order in which they go. How much room each makes is a guess: it is looked at the disk after each. */
+  /** In the order of removal. The space that each frees is an estimate: the disk is checked after each. */
   readonly remove: readonly ImageRemoval[]
   readonly keep: readonly ImageKept[]
-  /** How many bytes have to be available; undefined where the disk is not too full. */
+  /** How many bytes must be available; undefined where the disk is not too full. */
   readonly goalBytes: number | undefined
 }
 
-/** How full a disk is, in whole percent, as the kubelet counts it: what is kept back for root counts as used. */
+/** How full a disk is, in whole percent, as the kubelet counts it: blocks reserved for root count as used. */
 export function usedPercent({ capacityBytes, availableBytes }: DiskSpace): number {
   return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
 }
 
 /**
- * Which images go, and why each of the others stays: least recently used first, those before all that were never used
- * (`pkg/kubelet/images/image_gc_manager.go`, GarbageCollect and DeleteUnusedImages, 1.36). Unlike the kubelet's, the
- * maximum age of an image that was never used counts from when it was first seen.
+ * Which images are removed, and why each of the others is kept: least recently used first, never used ones before all
+ * others (`pkg/kubelet/images/image_gc_manager.go`, GarbageCollect and DeleteUnusedImages, 1.36). Unlike the kubelet's,
+ * the maximum age of an image that was never used counts from when it was first seen.
  * @param nowMs of the monotonic clock
  */
 export function planImageGarbage(
@@ -117,7 +117,7 @@ export function planImageGarbage(
       take(image, 'age', `${unusedFor(image, nowMs)}, longer than ${formatAge(policy.maximumAgeMs)}`)
     else rest.push(image)
   }
-  // Only then, for what went by its age has made room.
+  // Checked afterwards, since removals by age have freed space.
   for (const image of rest) {
     const message = unusedFor(image, nowMs)
     if (mode.kind === 'unused') take(image, 'unused', message)
@@ -128,7 +128,7 @@ export function planImageGarbage(
   return { remove, keep, goalBytes }
 }
 
-/** The ids of the images that somebody needs. */
+/** The ids of the images in use. */
 export function selectUsedImages(
   images: readonly Pick<ImageFacts, 'id' | 'names'>[],
   uses: readonly ImageUse[],
@@ -137,7 +137,7 @@ export function selectUsedImages(
   return new Set(images.flatMap((image) => (findUser(image, users) === undefined ? [] : [image.id])))
 }
 
-/** Everybody who needs an image, each once, by the ids of the images. */
+/** The users of each image, without duplicates, by image id. */
 export function listImageUsers(
   images: readonly Pick<ImageFacts, 'id' | 'names'>[],
   uses: readonly ImageUse[],
@@ -156,7 +156,7 @@ export function listImageUsers(
   )
 }
 
-/** The image of this name, id, or beginning of an id (12 digits at least, as far as only one has it). */
+/** The image of this name, id, or unique id prefix (at least 12 digits). */
 export function findImageByName<T extends Pick<ImageFacts, 'id' | 'names'>>(
   images: readonly T[],
   wanted: string,
@@ -185,7 +185,7 @@ function computeGoal(disk: DiskSpace, policy: ImageGarbagePolicy): number | unde
   return Math.floor((disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100)
 }
 
-/** Who needs an image, by id and by complete name. */
+/** The users of images, by id and by complete name. */
 function indexUses(uses: readonly ImageUse[]): ReadonlyMap<string, string> {
   return new Map(
     uses.flatMap(({ image, by }) => [[image, by] as const, [normalizeImageName(image), by] as const]),
@@ -205,7 +205,7 @@ function findUser(
 
 function inOrderOfUse(one: ImageFacts, other: ImageFacts): number {
   const byUse = (one.lastUsedMs ?? -Infinity) - (other.lastUsedMs ?? -Infinity)
-  // Of two that were never used the difference is no number.
+  // For two images that were never used the difference is NaN.
   const order = Number.isNaN(byUse) || byUse === 0 ? one.firstSeenMs - other.firstSeenMs : byUse
   return order === 0 ? one.id.localeCompare(other.id, 'en') : order
 }

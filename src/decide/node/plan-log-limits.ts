@@ -1,9 +1,9 @@
 /** One file of a container's log. */
 export interface LogFileFacts {
   readonly path: string
-  /** Which instance of which container wrote it. */
+  /** The container and instance that wrote it. */
   readonly log: string
-  /** Sorts the files of one log by age: what stands after `N.log`, and `~` for the live file. */
+  /** Orders the files of one log by age: the suffix after `N.log`, and `~` for the live file. */
   readonly order: string
   readonly sizeBytes: number
   /** Wall milliseconds. */
@@ -19,7 +19,7 @@ export interface KeptLogs {
 }
 
 export interface LogSpaceFacts {
-  /** Of pods that are there. */
+  /** The logs of existing pods. */
   readonly files: readonly LogFileFacts[]
   readonly kept: readonly KeptLogs[]
 }
@@ -32,10 +32,10 @@ export interface LogSpaceLimits {
 }
 
 export interface LogSpacePlan {
-  /** Of removed pods, with all that is in them. */
+  /** Log directories of removed pods, with their content. */
   readonly directories: readonly string[]
   readonly files: readonly string[]
-  /** What all logs take once these are gone. */
+  /** The size of all logs once these are removed. */
   readonly leftBytes: number
 }
 
@@ -46,10 +46,10 @@ interface Removable {
 }
 
 /**
- * Which logs have to go: those of removed pods once they have been kept for long enough, then, while all that is left takes
- * more than the limit, the oldest of the files that rotation has put aside and of those of removed pods. Never the
- * newest file of a log whose pod is there: its container writes to it. A log loses its oldest file first,
- * whatever the clock did. A removal that lies in the future, on a host that starts with a wrong clock, is no old one.
+ * Which logs to remove: those of removed pods after their retention, then, while the rest exceeds the limit, the oldest
+ * of the rotated files and of the logs of removed pods. Never the newest file of an existing pod's log, to which its
+ * container writes. A log loses its oldest file first, whatever the clock did. A removal time in the future, on a host
+ * that boots with a wrong clock, doesn't count as old.
  * @param nowMs wall milliseconds
  */
 export function planLogLimits(facts: LogSpaceFacts, limits: LogSpaceLimits, nowMs: number): LogSpacePlan {

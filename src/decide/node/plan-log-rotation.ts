@@ -4,34 +4,36 @@ export interface LogFacts {
   readonly live: string
   /** Undefined where there is no live file: podd was killed between renaming it and having it reopened. */
   readonly liveSizeBytes: number | undefined
-  /** The other files of this log by name: `N.log.YYYYMMDD-HHMMSS`, with `.gz` once compressed, `.tmp` while it is being compressed. */
+  /**
+   * The other files of this log, by name: `N.log.YYYYMMDD-HHMMSS`, with `.gz` once compressed, `.tmp` while it is being
+   * compressed.
+   */
   readonly rotated: readonly string[]
 }
 
 /** The kubelet's `containerLogMaxSize` and `containerLogMaxFiles`. */
 export interface LogLimits {
   readonly maxSizeBytes: number
-  /** The live file counts; at least 2. */
+  /** Including the live file; at least 2. */
   readonly maxFiles: number
 }
 
 /** Names are of files in the log's directory. */
 export type LogAction =
   | { readonly kind: 'remove'; readonly name: string }
-  /** Makes `NAME.gz` of a file that is no longer written to. */
+  /** Compresses a file that is no longer written to, to `NAME.gz`. */
   | { readonly kind: 'compress'; readonly name: string }
-  /** Renames the live file, and has the runtime make another. */
+  /** Renames the live file, and has the runtime create another. */
   | { readonly kind: 'rotate'; readonly to: string }
-  /** Has the runtime make the live file that is missing. */
+  /** Has the runtime create the missing live file. */
   | { readonly kind: 'reopen' }
 
 const temporarySuffix = '.tmp'
 const compressedSuffix = '.gz'
 
 /**
- * What a log needs, in the order in which it has to be done: the rules of
- * `pkg/kubelet/logs/container_log_manager.go` (rotateLog, 1.36). A new file's name sorts after those that are there,
- * whatever the wall clock does.
+ * The steps that a log needs, in order, by the rules of `pkg/kubelet/logs/container_log_manager.go` (rotateLog, 1.36).
+ * A new file's name sorts after the existing ones, whatever the wall clock does.
  * @param nowMs wall milliseconds
  */
 export function planLogRotation(log: LogFacts, limits: LogLimits, nowMs: number): readonly LogAction[] {
@@ -41,7 +43,7 @@ export function planLogRotation(log: LogFacts, limits: LogLimits, nowMs: number)
   const isUnused = (name: string): boolean =>
     name.endsWith(temporarySuffix) || names.has(`${name}${compressedSuffix}`)
   const kept = log.rotated.filter((name) => !isUnused(name)).toSorted()
-  // One place is the new live file's, one that of the file that is about to be put aside.
+  // Leave room for the new live file and for the file that is about to be rotated.
   const excess = kept.slice(0, Math.max(0, kept.length - Math.max(0, limits.maxFiles - 2)))
   const remaining = kept.slice(excess.length)
   return [

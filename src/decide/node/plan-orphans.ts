@@ -1,4 +1,4 @@
-/** Each kind of thing that can be left on the host of a pod that no longer exists. */
+/** The kinds of orphans: remains on the host of pods that no longer exist. */
 export type OrphanKind =
   | 'shim'
   | 'task'
@@ -17,55 +17,57 @@ export type OrphanKind =
 
 export interface Orphan {
   readonly kind: OrphanKind
-  /** The runtime's id, a path, or a UID: unique within its kind. What has a name that is used again has its owner's or the kernel's id in it. */
+  /**
+   * The runtime's id, a path, or a UID: unique within its kind. For reused names it includes the owner's or the
+   * kernel's id.
+   */
   readonly id: string
   /** Why it belongs to no pod. */
   readonly message: string
-  /** Where that is known without effort. */
+  /** Where it is readily known. */
   readonly sizeBytes?: number
 }
 
-/** One look at everything: what is read once in it serves all collectors. */
+/** One round of collection, in which all collectors share what is read once. */
 export interface OrphanLook {
   readonly signal: AbortSignal
 }
 
-/** Finds and removes what one kind of orphan is. */
+/** Finds and removes one kind of orphan. */
 export interface OrphanCollector {
   readonly kind: OrphanKind
-  /** What belongs to no pod that is known, though it may to one in creation. Throws what its programs and files throw. */
+  /**
+   * Lists what belongs to no known pod; it may belong to one in creation. Throws the errors of its programs and files.
+   */
   list(look: OrphanLook): Promise<readonly Orphan[]>
-  /** Removes one. Gives false if it belongs to a pod by now, or is none of podd's to remove. Throws as `list`. */
+  /** Removes one. Returns false if it belongs to a pod by now, or isn't podd's to remove. Throws as `list`. */
   remove(orphan: Orphan): Promise<boolean>
 }
 
-/** When an orphan was found for the first time, by `orphanKey`, on the monotonic clock. */
+/** When each orphan was first found, by `orphanKey` (monotonic). */
 export type OrphanMemory = ReadonlyMap<string, number>
 
 export interface OrphanFacts {
   readonly found: readonly Orphan[]
   readonly firstSeen: OrphanMemory
-  /**
-   * When the oldest call was sent in which the runtime makes a sandbox, a container or its process, if one was in flight
-   * before the look began.
-   */
+  /** When the oldest call in flight was sent that creates a sandbox, a container or its process. */
   readonly makingSinceMs: number | undefined
   readonly nowMs: number
 }
 
 export interface OrphanPlan {
   readonly remove: readonly Orphan[]
-  /** Found too short a time ago, or perhaps of a pod in creation. */
+  /** Found too recently, or possibly of a pod in creation. */
   readonly wait: readonly { readonly orphan: Orphan; readonly untilMs: number }[]
   readonly firstSeen: OrphanMemory
 }
 
-/** What a killed podd had asked for is done or given up by then, and what containerd cancels late too. */
+/** By then the calls of a killed podd are completed or cancelled, including late cancellations by containerd. */
 const callMs = 30_000
 
 /**
- * How long a thing has to be without a pod. What a call makes is there before CRI lists its sandbox. A pod's own
- * directories are made after its record, and a shim after its container: nothing has to be waited for.
+ * How long an object must be without a pod. A call creates objects before CRI lists its sandbox. A pod's own
+ * directories are made after its record, and a shim after its container, so these need no wait.
  */
 const settleMs: Readonly<Record<OrphanKind, number>> = {
   shim: 0,
@@ -85,7 +87,10 @@ const settleMs: Readonly<Record<OrphanKind, number>> = {
   cgroup: callMs,
 }
 
-/** Removed is what has been found for long enough, unless a call that was sent before it was first found is still in flight. */
+/**
+ * Selects for removal what has been found for long enough, unless a call that was sent before it was first found is
+ * still in flight.
+ */
 export function planOrphans({ found, firstSeen, makingSinceMs, nowMs }: OrphanFacts): OrphanPlan {
   const next = new Map(
     found.map((orphan) => [orphanKey(orphan), firstSeen.get(orphanKey(orphan)) ?? nowMs] as const),

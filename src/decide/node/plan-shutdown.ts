@@ -1,20 +1,20 @@
 import { clusterCriticalPriority } from '../../pod/spec/priority.ts'
 import type { ShutdownPeriod } from '../../config/shutdown-options.ts'
 
-/** A pod that is to end before the host shuts down. */
+/** A pod to be terminated before the host shuts down. */
 export interface ShutdownPod {
   /** `namespace/name` */
   readonly key: string
   readonly priority: number
-  /** Its own grace, in seconds. */
+  /** Its own grace period, in seconds. */
   readonly graceSeconds: number
 }
 
-/** Pods that end together, and how long is waited for them. */
+/** Pods that terminate together, and how long podd waits for them. */
 export interface ShutdownGroup {
-  /** Each with its grace, in seconds. */
+  /** Each with its grace period, in seconds. */
   readonly pods: readonly { readonly key: string; readonly graceSeconds: number }[]
-  /** Then the next group begins, whether or not they have ended. */
+  /** After this the next group begins, whether or not they have ended. */
   readonly waitSeconds: number
 }
 
@@ -24,14 +24,14 @@ export interface ShutdownSettings {
   readonly shutdownGracePeriodByPodPriority: readonly ShutdownPeriod[]
 }
 
-/** Where nothing limits a group: what a host that is busy with ending pods may need beyond their grace. */
+/** Without a limit for a group: the time that a host busy with terminating pods may need beyond their grace periods. */
 const patienceSeconds = 30
 
 /**
- * In which order pods end, and how long each may take (`pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, killPods and
- * groupByPriority, 1.36): the lowest priority first, a pod within the range that its priority is in, the grace of its
- * range or its own, whichever is shorter. Without settings, for which the kubelet ends no pods: critical pods last, each
- * pod with its own grace.
+ * The order in which pods terminate, and how long each may take (`pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`,
+ * killPods and groupByPriority, 1.36): the lowest priority first; each pod belongs to the range of its priority, and
+ * gets the shorter of the range's grace period and its own. Without settings (where the kubelet ends no pods) critical
+ * pods come last, each with its own grace period.
  */
 export function planShutdown(
   pods: readonly ShutdownPod[],

@@ -1,4 +1,4 @@
-/** A blob that is being written to the content store; one that was left behind counts as one, too. */
+/** A blob that is being written to the content store, or was abandoned there. */
 export interface Ingest {
   /** `sha256:…` */
   readonly digest: string
@@ -17,7 +17,7 @@ export interface Blob {
 export interface Manifest {
   readonly digest: string
   readonly createdAtMs: number
-  /** It was unpacked before the pull began: the runtime lists it as an image. */
+  /** Whether it was unpacked before the pull began: the runtime lists it as an image. */
   readonly isPresent: boolean
   /** Its config, then its layers from the lowest up. */
   readonly blobs: readonly ManifestBlob[]
@@ -28,11 +28,11 @@ export interface ManifestBlob {
   readonly sizeBytes: number
 }
 
-/** What there is to be seen of one pull. */
+/** The observation of one pull. */
 export interface PullFacts {
   /** When it began, by the wall clock. */
   readonly beganAtMs: number
-  /** All of the content store, those of other pulls among them. */
+  /** All of the content store, including those of other pulls. */
   readonly ingests: readonly Ingest[]
   /** The digests of ingests that appeared or grew since the pull began; the blobs may have been stored since. */
   readonly moved: ReadonlySet<string>
@@ -46,19 +46,19 @@ export interface PullState {
   /** `resolving`: the manifest isn't known yet. `unpacking`: nothing is being downloaded. */
   readonly phase: 'resolving' | 'fetching' | 'unpacking'
   readonly doneBytes: number
-  /** Without the layers that are unpacked already; undefined before a layer has been seen. */
+  /** Without already unpacked layers; undefined before a layer was seen. */
   readonly totalBytes: number | undefined
-  /** What will still be written for certain, before anything is unpacked. */
+  /** The bytes that will certainly still be written before unpacking. */
   readonly missingBytes: number
-  /** Differs from that of another look at the same pull where the pull has progressed between them. */
+  /** Changes whenever the pull makes progress. */
   readonly marker: string
 }
 
 /**
- * How far a pull is. The content store doesn't say which image a blob belongs to: it is told by the manifests of the
- * image's repository that are new, or of which something is being written. Two tags of one repository that are pulled at
- * the same time are seen as one. A pull of which everything is stored already has nothing new: it is seen as unpacking,
- * and so is one that hangs while it resolves beside all that a pull of another tag has left, which never was unpacked.
+ * The progress of a pull. The content store doesn't record which image a blob belongs to: it follows from the manifests
+ * of the image's repository that are new, or of which something is being written. Two tags of one repository that are
+ * pulled at the same time count as one. A pull whose content is already stored has nothing new and counts as unpacking;
+ * so does one that hangs while resolving, where another tag's pull has left everything without unpacking it.
  */
 export function derivePullState(facts: PullFacts): PullState {
   const offsets = new Map(facts.ingests.map(({ digest, offsetBytes }) => [digest, offsetBytes]))
@@ -71,7 +71,7 @@ export function derivePullState(facts: PullFacts): PullState {
       ...facts.manifests.filter(({ isPresent, blobs }) => !isPresent && isFetched(blobs, stored, isOpen)),
     )
   if (own.length === 0) {
-    // Whatever moves may be of this pull: better to wait for too long than to give up one that goes on.
+    // Any activity may belong to this pull: waiting too long is better than cancelling an active one.
     const all = facts.ingests.map(({ digest, offsetBytes }) => `${digest}=${offsetBytes}`)
     const marker = [...all, ...stored].toSorted().join(' ')
     return { phase: 'resolving', doneBytes: 0, totalBytes: undefined, missingBytes: 0, marker }
@@ -92,7 +92,7 @@ export function derivePullState(facts: PullFacts): PullState {
     if (isMoving(digest) || (certain.has(digest) && isOpen(digest))) missingBytes += sizeBytes - offset
     marks.push(`${digest}=${offset}`)
   }
-  // What an earlier pull left half written says nothing where another manifest may be the one that unpacks.
+  // A partial blob of an earlier pull proves nothing where another manifest may be unpacking.
   const isFetching =
     [...parts.keys()].some((digest) => isMoving(digest)) ||
     own.every(({ blobs }) => blobs.some(({ digest }) => isOpen(digest)))
@@ -105,7 +105,7 @@ export function derivePullState(facts: PullFacts): PullState {
   }
 }
 
-/** The new manifests, and the older ones of which something moved that no new one has. */
+/** The new manifests, and older ones with active blobs that no new one has. */
 function ownManifests({ manifests, beganAtMs, moved }: PullFacts): Manifest[] {
   const isNew = ({ createdAtMs }: Manifest): boolean => createdAtMs >= beganAtMs
   const ofNew = new Set(manifests.filter(isNew).flatMap(({ blobs }) => blobs.map(({ digest }) => digest)))
@@ -116,8 +116,8 @@ function ownManifests({ manifests, beganAtMs, moved }: PullFacts): Manifest[] {
 }
 
 /**
- * Whether all that an image lacks has been downloaded and is still stored. Its lowest layers may be absent: those that
- * are unpacked already aren't downloaded.
+ * Whether all that an image lacks has been downloaded and is still stored. Its lowest layers may be absent: already
+ * unpacked ones aren't downloaded.
  */
 function isFetched(
   blobs: readonly ManifestBlob[],
@@ -132,9 +132,8 @@ function isFetched(
 }
 
 /**
- * The digests of what is or will be downloaded, as far as it is known. containerd downloads the layers in their order,
- * and leaves out the ones that are unpacked already (core/unpack/unpacker.go): a layer that is not seen while a later
- * one is won't come.
+ * The digests that are or will be downloaded, as far as known. containerd downloads layers in order and skips unpacked
+ * ones (core/unpack/unpacker.go): an absent layer before a present one will not be downloaded.
  */
 function neededOf(blobs: readonly ManifestBlob[], isSeen: (digest: string) => boolean): readonly string[] {
   const [config, ...layers] = blobs

@@ -9,23 +9,23 @@ export interface ContainerConsumption {
   readonly requests: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
 }
 
-/** A pod that may be evicted, and what it uses. Undefined where it could not be measured. */
+/** A pod that may be evicted, with its usage. Undefined where it could not be measured. */
 export interface EvictionCandidate {
   /** `namespace/name` */
   readonly key: string
   readonly name: string
   readonly priority: number
-  /** Its priority is that of `system-cluster-critical` at least: it is never evicted. */
+  /** Whether its priority is at least that of `system-cluster-critical`: it is never evicted. */
   readonly isCritical: boolean
   readonly used: Readonly<Partial<Record<StarvedResource, number>>>
   /** Of the whole pod; 0 where nothing is requested. */
   readonly requested: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
-  /** The pod asks for memory as a whole. */
+  /** Whether the pod requests memory at the pod level. */
   readonly podLevelMemory: boolean
   readonly containers: readonly ContainerConsumption[]
 }
 
-/** What a pod has to use of a resource for its end to be of any help. */
+/** The least usage of a resource for which an eviction helps. */
 const worthwhile: Readonly<Record<StarvedResource, number>> = {
   memory: 1,
   'ephemeral-storage': 1024 ** 2,
@@ -36,8 +36,8 @@ const worthwhile: Readonly<Record<StarvedResource, number>> = {
 /**
  * Pods in the order in which they are evicted: those over their requests first, then by priority, then by how far they
  * are over their requests (`pkg/kubelet/eviction/helpers.go`, rankMemoryPressure, rankDiskPressureFunc and
- * rankPIDPressure, 1.36). Critical pods are left out; so is, unlike in the kubelet, a pod that uses next to nothing of
- * what is short, for its end would free nothing.
+ * rankPIDPressure, 1.36). Critical pods are left out; so are, unlike in the kubelet, pods that use almost nothing of
+ * the resource, as their eviction would free nothing.
  */
 export function rankForEviction(
   candidates: readonly EvictionCandidate[],
@@ -53,7 +53,7 @@ export function rankForEviction(
       if (overOne !== overOther) return overOne ? -1 : 1
       if (one.priority !== other.priority) return one.priority - other.priority
       const [excessOne, excessOther] = [excess(one), excess(other)]
-      // Of two that could not be measured the difference is no number.
+      // For two pods that could not be measured the difference is NaN.
       if (excessOne !== excessOther) return excessOther - excessOne
       return one.key.localeCompare(other.key, 'en')
     })

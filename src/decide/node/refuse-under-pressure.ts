@@ -12,8 +12,8 @@ export interface NodeRefusal {
 
 /**
  * Why a pod isn't admitted while the node is short of something; undefined where nothing stands against it
- * (`pkg/kubelet/eviction/eviction_manager.go`, Admit, 1.36). Unlike in the kubelet a pod waits, and no longer than
- * something is short: no scheduler has to be kept away for a while.
+ * (`pkg/kubelet/eviction/eviction_manager.go`, Admit, 1.36). Unlike in the kubelet a pod waits rather than fails, and
+ * only while the shortage lasts, as there is no scheduler to keep away.
  */
 export function refuseUnderPressure(
   spec: Pod['spec'],

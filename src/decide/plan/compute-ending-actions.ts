@@ -8,9 +8,9 @@ export interface EndingPlan {
 }
 
 /**
- * What a pod that is ending needs next: everything stopped, and then, if it goes away, everything
- * removed. Nothing is ever started. A sandbox that died by itself holds its address and ports until
- * it is stopped, so sandboxes are stopped once in any case.
+ * The next actions of a terminating pod: everything is stopped, and then, if it is deleted, removed. Nothing is ever
+ * started. A sandbox that died by itself holds its address and ports until it is stopped, so sandboxes are stopped once
+ * in any case.
  */
 export function computeEndingActions(
   observed: ObservedPod,

@@ -18,12 +18,10 @@ import { computeSandboxChange } from './sandbox-change.ts'
 import { canReplace, planStart } from './start-plan.ts'
 
 /**
- * What a pod that shall run needs next: the whole of podd's judgement on a live pod, pure. Carried
- * out in order by control/actions/execute-actions.ts; computed again afterwards, it is empty once nothing is
- * left to do (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` computePodActions, Kubernetes 1.36).
- *
- * Unlike the kubelet, a pod that has finished stays finished when the runtime has forgotten its
- * containers: the record says how they ended.
+ * Computes the next actions of a pod that shall run. Pure. control/actions/execute-actions.ts carries them out in
+ * order; computed again afterwards, the plan is empty once nothing is left to do
+ * (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` computePodActions, Kubernetes 1.36). Unlike in the kubelet, a pod
+ * that has finished stays finished when the runtime has lost its containers: the record has how they ended.
  */
 export function computePodActions(given: PodFacts): PodPlan {
   if (hasFinished(given)) {
@@ -45,7 +43,7 @@ export function computePodActions(given: PodFacts): PodPlan {
     return plan.result()
   }
   planPostStarts(facts, plan)
-  // What is started waits for a postStart hook, as it does in the pass that begins one.
+  // Starts wait for a postStart hook, as in the pass that begins one.
   if (plan.actions.length > 0) return plan.result()
   const inits = computeInitSequence(facts, change.sandbox)
   if (inits.failed) {
@@ -63,7 +61,7 @@ export function computePodActions(given: PodFacts): PodPlan {
   return plan.result()
 }
 
-/** Hooks of an earlier podd's that the runtime still holds. */
+/** Hooks that an earlier podd started and the runtime still holds. */
 function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: Plan): void {
   const { initContainers, containers } = pod.spec
   for (const container of observed.containers) {
@@ -73,12 +71,12 @@ function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: P
   }
 }
 
-/** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
+/** A pod without a usable sandbox: the remains of the old one are removed, then it starts from the beginning. */
 function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
   const toStart = containersOfNewSandbox(facts, attempt)
   if (toStart.length === 0) {
     plan.stopWhatRuns('Completed')
-    // Nothing of it runs, nothing will, and it isn't through: the kubelet leaves such a pod Pending for ever.
+    // Nothing of it runs or will run, and it hasn't completed: the kubelet leaves such a pod Pending forever.
     plan.isLost = plan.actions.length === 0
     return undefined
   }
@@ -93,7 +91,7 @@ function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
   return undefined
 }
 
-/** The main containers for whose sake the pod gets a new sandbox; without any it gets none. */
+/** The main containers for which the pod gets a new sandbox; without any it gets none. */
 function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly ContainerSpec[] {
   const { spec } = facts.pod
   const everMade =
@@ -114,7 +112,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
   })
 }
 
-/** The kubelet looks at a pod once a second; a sandbox that dies at once isn't recreated more often here either. */
+/** The kubelet syncs a pod once a second; a sandbox that dies at once isn't recreated more often here either. */
 const sandboxRetryMs = 1000
 
 function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
@@ -161,7 +159,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
   return undefined
 }
 
-/** Other resources for running containers, in place or by a restart, as their `resizePolicy` wants it. */
+/** Other resources for running containers, in place or by a restart, by their `resizePolicy`. */
 function planResizes(facts: PodFacts, plan: Plan): void {
   const isStopped = (name: string): boolean =>
     plan.actions.some((action) => action.kind === 'stop-container' && action.container.name === name)
@@ -194,7 +192,7 @@ function planResizes(facts: PodFacts, plan: Plan): void {
   return undefined
 }
 
-/** A plan in the making. */
+/** A plan under construction. */
 class Plan {
   readonly actions: PodAction[] = []
   resize: ResizeState | undefined
@@ -214,9 +212,8 @@ class Plan {
     const { awaitedImage } = planned.kind === 'start' ? planned.action : planned
     if (awaitedImage !== undefined) this.#fetch(spec)
     if (planned.kind === 'start') {
-      // One that was made and not started: an earlier podd may have asked for its start a moment ago. The runtime
-      // refuses to remove what is starting, so that there are never two of a name. One that may have run stays until
-      // its successor bears the count.
+      // Created and not started, perhaps about to be: the runtime refuses to remove a container that is starting, so
+      // there are never two of a name. One that may have run stays until its successor has the count.
       const ids = this.#facts.observed.containers
         .filter((container) => container.name === spec.name && isUnrun(container))
         .map(({ id }) => id)
@@ -233,7 +230,7 @@ class Plan {
     this.wakeAt(hold.untilMs)
   }
 
-  /** For a running container that is to be recreated: it runs on while what the new one needs can't be had. Gives what that is. */
+  /** For a running container that is to be recreated: returns what the new one lacks, for which the old one stays. */
   prepareReplacement(spec: ContainerSpec): string | undefined {
     const missing = this.#facts.containerFacts[spec.name]?.missing
     if (missing === undefined) return this.#fetch(spec)
@@ -241,7 +238,7 @@ class Plan {
     return missing
   }
 
-  /** Has the image fetched that a container goes on without. Gives why it can't be had for now. */
+  /** Has the new image of a running container fetched. Returns why it is unavailable for now. */
   #fetch(spec: ContainerSpec): string | undefined {
     const hold =
       activeHold(this.#facts, nextImageHold(spec.name)) ?? activeHold(this.#facts, containerHold(spec.name))
@@ -255,7 +252,7 @@ class Plan {
     return undefined
   }
 
-  /** A container that is started in this plan may need the one before it. */
+  /** A container started in this plan may need the one before it. */
   #selectCondemned(): readonly ContainerId[] {
     const { condemned, observed } = this.#facts
     if (condemned === undefined || this.actions.length > 0) return []
@@ -282,7 +279,7 @@ class Plan {
     const ids = [...new Set([...dead.containers, ...this.#selectCondemned()])]
     if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
     if (dead.sandboxes.length > 0) this.actions.push({ kind: 'remove-sandboxes', ids: dead.sandboxes })
-    // What is to be stopped is stopped together, before anything starts, as the kubelet's SyncPod has it.
+    // All stops come together, before any start, as in the kubelet's SyncPod.
     const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
     const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
     const { resize, restartAll, isLost } = this

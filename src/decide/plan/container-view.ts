@@ -4,8 +4,8 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
 
 /**
- * What is known of the newest container of one name, from the runtime and the record: a container that was removed
- * from the runtime still counts as exited.
+ * The newest container of one name, from the runtime and the record: a container that was removed from the runtime
+ * still counts as exited.
  */
 export type ContainerView =
   | { readonly kind: 'none' }
@@ -34,7 +34,7 @@ export function endOf(container: ObservedContainer): EndedContainer {
   }
 }
 
-/** The newest container called `name`; with `sandboxId`, of that sandbox only (the record then has no say). */
+/** The newest container called `name`; with `sandboxId`, of that sandbox only (the record is then ignored). */
 export function viewContainer(facts: {
   readonly name: string
   readonly observed: ObservedPod
@@ -57,7 +57,7 @@ export function viewContainer(facts: {
   }
 }
 
-/** How the newest container of this name that has ended did so, though a newer one may live. */
+/** The end of the newest exited container of this name; a newer one may be alive. */
 export function newestEnd(
   name: string,
   observed: ObservedPod,
@@ -70,12 +70,15 @@ export function newestEnd(
   return endOf(exited)
 }
 
-/** Whether a container was made from another spec; what an unknown recipe hashed can't be compared and is left alone. */
+/**
+ * Whether a container was created from another spec. A hash of an unknown version can't be compared and counts as
+ * equal.
+ */
 export function isOutdated(container: ObservedContainer, specHash: string | undefined): boolean {
   return specHash !== undefined && isKnownHash(container.specHash) && container.specHash !== specHash
 }
 
-/** Whether it was made, and no process of it can have run. */
+/** Whether it was created and no process of it can have run. */
 export function isUnrun({ state, cancelled }: ObservedContainer): boolean {
   return state === 'created' && cancelled !== 'may-have-run'
 }

@@ -104,7 +104,7 @@ function reducePod({ apiVersion, kind, metadata, spec }: Pod): Pod {
   }
 }
 
-/** Deciders ask only whether there is a probe. */
+/** Deciders only check whether there is a probe. */
 const someProbe: Probe = {
   initialDelaySeconds: 0,
   timeoutSeconds: 1,

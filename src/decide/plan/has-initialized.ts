@@ -3,8 +3,8 @@ import { isBeingReset } from './restart-all.ts'
 import type { StatusFacts } from './status-facts.ts'
 
 /**
- * Whether a main container was made in the newest sandbox: only then were all init containers through there,
- * for they run again in every sandbox (`pkg/kubelet/kubelet_pods.go` podHasInitialized, Kubernetes 1.36).
+ * Whether a main container was made in the newest sandbox: only then have all init containers completed there, as they
+ * run again in every sandbox (`pkg/kubelet/kubelet_pods.go` podHasInitialized, Kubernetes 1.36).
  */
 export function hasInitialized({
   pod,
@@ -12,7 +12,7 @@ export function hasInitialized({
   record,
 }: Pick<StatusFacts, 'pod' | 'observed' | 'record'>): boolean {
   const [sandbox] = observed.sandboxes
-  // When all are restarted, the initialization is undone once all have been stopped.
+  // A restart of all containers undoes the initialization once all have stopped.
   const before = isBeingReset(observed, record.restartAll) ? [] : (record.restartAll ?? [])
   return pod.spec.containers.some(({ name }) =>
     sandbox === undefined

@@ -1,6 +1,6 @@
 import type { Waiting } from './pod-action.ts'
 
-/** A start that failed: not again before `untilMs`, and what is shown until then. */
+/** A failed start: it is not retried before `untilMs`, and `waiting` is shown until then. */
 export interface Hold {
   readonly untilMs: number
   readonly waiting: Waiting
@@ -9,8 +9,8 @@ export interface Hold {
 }
 
 /**
- * What a hold is on. `next-image`: the image that a running container's manifest was changed to; `previous-image`: the
- * one that the container had before.
+ * What a hold applies to. `next-image`: the image that a running container's manifest was changed to; `previous-image`:
+ * the one that the container had before.
  */
 export type HoldKey =
   | { readonly kind: 'sandbox' | 'resize' }
@@ -43,7 +43,7 @@ export function previousImageHold(container: string): HoldKey {
   return { kind: 'previous-image', container }
 }
 
-/** The hold under this key, which may have passed. */
+/** The hold under this key, which may have expired. */
 export function holdOf(holds: Holds, key: HoldKey): Hold | undefined {
   return 'container' in key ? holds.containers[key.container]?.[key.kind] : holds[key.kind]
 }
@@ -83,10 +83,10 @@ export function withoutReasons(
   return { ...others, containers: Object.fromEntries(left) }
 }
 
-/** No hold is set for longer (the cap of the image backoff); one that seems to be was set before the clock was set back. */
+/** The longest hold (the cap of the image backoff); a longer one dates from before the clock was set back. */
 const longestHoldMs = 300_000
 
-/** The hold under this key that has not passed. */
+/** The hold under this key that has not expired. */
 export function activeHold(
   { holds, nowMs }: { readonly holds: Holds; readonly nowMs: number },
   key: HoldKey,

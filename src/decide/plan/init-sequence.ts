@@ -14,7 +14,7 @@ type StopAction = Extract<PodAction, { kind: 'stop-container' }>
 export interface InitPlan {
   /** The main containers may run. */
   readonly initialized: boolean
-  /** An init container failed and nothing may run it again: the pod is over. */
+  /** An init container failed and will not run again: the pod is over. */
   readonly failed: boolean
   readonly toStart: readonly ContainerSpec[]
   readonly toStop: readonly StopAction[]
@@ -22,11 +22,11 @@ export interface InitPlan {
   readonly toFetch: readonly ContainerSpec[]
 }
 
-/** What an init container means for those after it. */
+/** The effect of an init container on later ones. */
 type Step = 'passed' | 'holds' | 'failed'
 
 /**
- * Which init containers are to run now in this sandbox, in their order; sidecars that fell are among them
+ * Which init containers are to run now in this sandbox, in their order; including sidecars that exited
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` computeInitContainerActions, Kubernetes 1.36).
  */
 export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): InitPlan {
@@ -43,7 +43,7 @@ export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): 
       viewContainer({ name, observed: facts.observed, history: undefined, sandboxId: sandbox.id }),
     )
   const { containers, initContainers } = facts.pod.spec
-  // Only when all init containers were through was any main container made in this sandbox.
+  // A main container is created in a sandbox only after all init containers have completed.
   const began = containers.some((spec) => view(spec).kind !== 'none')
   const newestMade = initContainers.findLastIndex((spec) => view(spec).kind !== 'none')
 
@@ -54,7 +54,7 @@ export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): 
     const judge = isRestartableInit(spec) ? judgeSidecar : judgeOnce
     const step = judge(facts, spec, { view: view(spec), toStart, toStop, toFetch })
     if (step === 'failed') return done(false, true)
-    // A sidecar that fell after its turn is restarted beside what came after it; it holds nothing up any more.
+    // A sidecar that exits after its turn is restarted beside later containers, and no longer delays them.
     if (!passedBefore && step === 'holds') return done(false)
   }
   return done(true)
@@ -129,7 +129,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
       return 'holds'
     }
   }
-  // From here on it has started: what is wrong with it now doesn't hold up those after it.
+  // From here on it has started: its later failures don't delay the following ones.
   if (renew()) return 'passed'
   if (spec.livenessProbe !== undefined && facts.probes[container.id]?.liveness === 'failure') {
     restart('liveness', `Init container ${spec.name} failed liveness probe`)

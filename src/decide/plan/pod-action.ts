@@ -4,10 +4,10 @@ import type { BackoffEntry } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ContainerResize, ResizeState } from './resize.ts'
 
-/** Why a single container is stopped; picks the event's wording and the grace. */
+/** Why a single container is stopped; determines the event's text and the grace period. */
 export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
 
-/** One thing to do for a pod; control/actions/execute-actions.ts maps each kind to what does it. */
+/** One thing to do for a pod; control/actions/execute-actions.ts maps each kind to its executor. */
 export type PodAction =
   /** Stop all containers (sidecars last) and the sandboxes: the pod has finished, or its sandbox must be recreated. */
   | { readonly kind: 'stop-pod'; readonly reason: string }
@@ -25,7 +25,7 @@ export type PodAction =
       readonly restartCount: number
       /** To be recorded before the start. */
       readonly backoff: BackoffEntry | undefined
-      /** The image that its manifest names and that isn't there yet: `spec` has the one that it had before. */
+      /** The image that its manifest names and that isn't present yet: `spec` has the previous one. */
       readonly awaitedImage?: string | undefined
     }
   /** An earlier podd started this container and did not see the end of its postStart hook. */
@@ -34,11 +34,14 @@ export type PodAction =
       readonly container: ObservedContainer
       readonly spec: ContainerSpec
     }
-  /** A running container's image is to be changed: begin to get the new one, and only when it is there stop the old. */
+  /**
+   * A running container's image is to be changed: fetch the new one, and stop the old container only once it is
+   * present.
+   */
   | { readonly kind: 'fetch-image'; readonly spec: ContainerSpec }
   /**
-   * Running containers get other resources, the pod's cgroup with them; with none, the cgroup alone is
-   * brought in line after containers were restarted for it.
+   * Running containers get other resources, the pod's cgroup with them; with none, only the cgroup is updated after
+   * containers were restarted for it.
    */
   | {
       readonly kind: 'resize-containers'
@@ -57,16 +60,16 @@ export interface Waiting {
 
 export interface PodPlan {
   readonly actions: readonly PodAction[]
-  /** When to look again although nothing happened; undefined: only when something happens. */
+  /** When to run again without an event; undefined: only after an event. */
   readonly wakeAtMs: number | undefined
   /** By container name: what it waits for. */
   readonly waiting: ReadonlyMap<string, Waiting>
-  /** By container name: what a container to be recreated would lack, so that the old one keeps running. */
+  /** By container name: the missing reference because of which the old container keeps running. */
   readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
-  /** Set where all containers are restarted: those from before, to be recorded before anything is done. */
+  /** Set where all containers are restarted: the earlier containers, to be recorded before any action. */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
-  /** Its sandbox is gone, nothing of it runs or will run again, and it isn't through: it has failed. */
+  /** Its sandbox is gone, nothing of it runs or will run again, and it hasn't completed: it has failed. */
   readonly isLost?: boolean
-  /** Where the pod's resize stands; undefined while all containers have what they shall have. */
+  /** The state of the pod's resize; undefined while all containers have their wanted resources. */
   readonly resize?: ResizeState | undefined
 }

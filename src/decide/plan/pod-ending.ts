@@ -5,15 +5,14 @@ import { endingDeadlineMs } from './termination-order.ts'
 /** A request to terminate a pod. */
 export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds' | 'until'>
 
-/** Whether nothing of the pod stays after this ending. */
+/** Whether nothing of the pod remains after this termination. */
 export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
   return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
 }
 
 /**
- * Whether a successor may start once the containers have ended, and need not wait for the network of
- * their sandbox to be taken down: nothing but host ports is held by the sandbox alone. Of an orphan it
- * isn't known what its sandbox holds.
+ * Whether a successor may start once the containers have ended, without waiting for the teardown of their sandbox's
+ * network: a sandbox by itself holds only host ports. What an orphan's sandbox holds is unknown.
  */
 export function freesNameWithContainers(
   ending: Pick<PodEnding, 'cause'>,

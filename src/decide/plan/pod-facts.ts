@@ -16,9 +16,9 @@ export type ProbeVerdicts = Readonly<
   Record<ContainerId, { readonly [Kind in ProbeKind]?: ProbeVerdict | undefined }>
 >
 
-/** What is known of one container name of a pod beside what was observed and recorded. */
+/** The facts about one container name of a pod beside its observation and record. */
 export interface ContainerFacts {
-  /** The hash that a container created now would bear; absent where no container of the name lives. */
+  /** The hash that a container created now would get; absent where no container of the name is alive. */
   readonly specHash?: string | undefined
   /** Whether the image of its spec is present, checked for its next start (see PodAction `fetch-image`). */
   readonly imageReady: boolean
@@ -42,24 +42,24 @@ export interface PodFacts {
   readonly probes: ProbeVerdicts
   /** A row for each container of the pod, by name. */
   readonly containerFacts: Readonly<Record<string, ContainerFacts>>
-  /** What failed a moment ago and isn't to be tried again yet. */
+  /** Starts that failed recently and aren't retried yet. */
   readonly holds: Holds
   /** Containers to be recreated because of a restart request. */
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
-  /** Containers from before a restart of all: they count as never made (see restart-all.ts). */
+  /** Containers from before a restart of all: they count as never created (see restart-all.ts). */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
   /** Containers whose postStart hook is to be run, or waited for (see PodRecord). */
   readonly postStartsDue?: readonly ContainerId[] | undefined
-  /** Why the host has no room for what running containers shall get. */
+  /** Why the host has no room for the resize of running containers. */
   readonly resizeRefusal?: ResizeRefusal | undefined
   /** The pod-level cpu and memory that the pod has; undefined where they never changed. */
   readonly podResources?: ResourceLists | undefined
   readonly nowMs: number
-  /** Another one after each boot of the host. */
+  /** Changes with each boot of the host. */
   readonly bootId: string
   readonly limits: BackoffLimits
   /** Undefined for the kubelet's defaults. */
   readonly containerPolicy?: ContainerGarbagePolicy | undefined
-  /** Containers that the node's garbage collection wants removed; what runs is left alone. */
+  /** Containers that the node's garbage collection wants removed; running ones are left alone. */
   readonly condemned?: readonly string[] | undefined
 }

@@ -38,14 +38,14 @@ function previousImage(view: ContainerView, history: ContainerHistory | undefine
   return view.container.state === 'created' ? history?.ended?.image : view.container.image
 }
 
-/** Whether it has done what it was there for; what it waited for then is forgotten. */
+/** Whether it has completed, so that it no longer waits for an image. */
 function hasCompleted({ pod }: Pick<PodFacts, 'pod'>, spec: ContainerSpec, view: ContainerView): boolean {
   if (view.kind !== 'ended' || view.end.exitCode !== 0) return false
   const runsOnce = pod.spec.initContainers.some(({ name }) => name === spec.name) && !isRestartableInit(spec)
   return runsOnce || !shouldRestart(pod.spec, spec, 0)
 }
 
-/** By container: the image that it goes on without from these actions on; undefined where it waits for none any more. */
+/** By container: the image that it will run without after these actions; undefined where it no longer waits for one. */
 export function selectAwaitedImages(
   actions: readonly PodAction[],
   { containers }: Pick<ObservedPod, 'containers'>,

@@ -1,14 +1,17 @@
 /**
- * What probes mean: which verdict stands for a container, and when it is next probed. Follows the
- * kubelet's prober (pkg/kubelet/prober/worker.go, Kubernetes 1.36) with two differences, both for
- * the container's good: a new container starts with a clean count of runs, and the next probe is due
- * at a computed moment (start + initial delay) instead of at whatever tick comes after it.
+ * Evaluates probes: the verdict on a container, and when it is next probed. Follows the kubelet's prober
+ * (pkg/kubelet/prober/worker.go, Kubernetes 1.36) with two differences in the container's favour: a new container
+ * starts with a clean count of runs, and the next probe is due at a computed moment (start + initial delay) instead of
+ * at the next tick.
  */
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { Probe } from '../../pod/schema/container-schema.ts'
 import type { ProbeKind, ProbeVerdict } from './pod-facts.ts'
 
-/** What one probe found; `errored` where the probing itself failed, which says nothing of the container. */
+/**
+ * The result of one probe; `errored` where the probe itself could not be carried out, which proves nothing about the
+ * container.
+ */
 export type ProbeFinding = 'success' | 'failure' | 'errored'
 
 export interface ProbeState {
@@ -16,25 +19,25 @@ export interface ProbeState {
   readonly containerId: ContainerId
   /** What is published. */
   readonly verdict: ProbeVerdict
-  /** The last finding, and how many times in a row it came. */
+  /** The last result, and how many times in a row it occurred. */
   readonly last: 'success' | 'failure' | undefined
   readonly run: number
-  /** Set by a liveness or startup failure: no more probes until there is a new container. */
+  /** Set by a liveness or startup failure: no further probes until there is a new container. */
   readonly onHold: boolean
 }
 
 type Thresholds = Pick<Probe, 'successThreshold' | 'failureThreshold'>
 
-/** What is published before the first probe has said anything. */
+/** The verdict published before the first result. */
 export function initialVerdict(kind: ProbeKind): ProbeVerdict {
   if (kind === 'liveness') return 'success'
   return kind === 'readiness' ? 'failure' : 'unknown'
 }
 
 /**
- * The state of a probe whose container podd sees for the first time. `adopted` is the verdict that was
- * published before podd itself was restarted, so that a restart of podd turns no pod unready
- * (as the kubelet since 1.35).
+ * The initial state of a probe for a container that podd sees for the first time. `adopted` is the verdict that was
+ * published before podd itself was restarted, so that a restart of podd turns no pod unready (as the kubelet since
+ * 1.35).
  */
 export function startProbeState(
   kind: ProbeKind,
@@ -45,7 +48,7 @@ export function startProbeState(
   return { containerId, verdict, last: undefined, run: 0, onHold: false }
 }
 
-/** Takes one finding in. The verdict changes only when the threshold of its kind is reached. */
+/** Applies one result. The verdict changes only when the threshold of its kind is reached. */
 export function applyFinding(
   kind: ProbeKind,
   thresholds: Thresholds,
@@ -60,7 +63,7 @@ export function applyFinding(
   return { ...state, verdict: finding, last: finding, run: onHold ? 0 : run, onHold }
 }
 
-/** A pod that is ending has its liveness and startup probes stopped, with a quiet verdict. */
+/** In a terminating pod liveness and startup probes stop, with a passing verdict. */
 export function applyEnding(kind: ProbeKind, state: ProbeState): ProbeState {
   return kind === 'readiness' ? state : { ...state, verdict: 'success' }
 }
@@ -68,7 +71,7 @@ export function applyEnding(kind: ProbeKind, state: ProbeState): ProbeState {
 export interface ProbeFacts {
   readonly kind: ProbeKind
   readonly state: ProbeState
-  /** The pod has been told to end. */
+  /** The pod is terminating. */
   readonly ending: boolean
   /** The container has no startup probe, or that has passed. */
   readonly startedUp: boolean
@@ -78,7 +81,7 @@ export interface ProbeFacts {
   readonly tickMs: number
 }
 
-/** When to probe next, in monotonic milliseconds; undefined when there is nothing to probe as things stand. */
+/** When to probe next, in monotonic milliseconds; undefined when nothing is to be probed. */
 export function nextProbeMs(facts: ProbeFacts): number | undefined {
   const { kind, state } = facts
   if (state.onHold) return undefined
@@ -91,9 +94,8 @@ export function nextProbeMs(facts: ProbeFacts): number | undefined {
 const tickGridMs = 100
 
 /**
- * The tick after one that was due at `dueMs`; ticks that passed while the probe ran are left out. It falls on a full tenth
- * of a second, and later rather than earlier: probes that are sent together cost half of what each costs that wakes an idle
- * host by itself.
+ * The tick after one that was due at `dueMs`; ticks that passed while the probe ran are skipped. It is rounded up to a
+ * tenth of a second: probes that are sent together cost half as much as ones that wake an idle host separately.
  */
 export function followingTickMs(dueMs: number, periodMs: number, nowMs: number): number {
   return Math.max(Math.ceil((dueMs + periodMs) / tickGridMs) * tickGridMs, nowMs)

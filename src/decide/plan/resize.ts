@@ -12,13 +12,10 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod, PodSpec } from '../../pod/schema/pod-schema.ts'
 import { viewContainer } from './container-view.ts'
 
-/** The pod itself, where containers go by their names; no container can be called so. */
+/** The key of the pod itself among container names; no container can have this name. */
 const podLevel = '/pod'
 
-/**
- * One running container that shall have other resources than it has. The pod's own limits count where the container
- * has none.
- */
+/** One running container whose resources are to be changed. The pod's own limits count where the container has none. */
 export interface ContainerResize {
   readonly container: ObservedContainer
   readonly spec: ContainerSpec
@@ -32,21 +29,21 @@ export interface ResizeRefusal {
   readonly message: string
 }
 
-/** Where a pod's resize stands; Kubernetes' conditions PodResizePending and PodResizeInProgress. */
+/** The state of a pod's resize: Kubernetes' conditions PodResizePending and PodResizeInProgress. */
 export type ResizeState =
   | (ResizeRefusal & { readonly kind: 'pending' })
-  /** It is being made; `error` says why it could not be, the last time. */
+  /** It is in progress; `error` is the reason of the last failure. */
   | { readonly kind: 'in-progress'; readonly error: string | undefined }
 
 type Facts = {
   readonly pod: Pod
   readonly observed: ObservedPod
   readonly history: PodRecord['containers']
-  /** The pod-level cpu and memory that its cgroup was given; undefined where they never changed. */
+  /** The pod-level cpu and memory applied to its cgroup; undefined where they never changed. */
   readonly podResources?: ResourceLists | undefined
 }
 
-/** What a container has: as it was made, or as it was resized since; undefined where nothing tells. */
+/** The applied resources of a container: from its creation, or from a later resize; undefined where unknown. */
 export function appliedResources(
   container: ObservedContainer,
   history: PodRecord['containers'],
@@ -79,17 +76,17 @@ function boundResources(container: ObservedContainer, facts: Facts): ResourceLis
   return { ...applied, limits: boundLimits(applied.limits, podLimits) }
 }
 
-/** The pod-level cpu and memory that it has. */
+/** The applied pod-level cpu and memory. */
 function appliedPodLevel({ pod, podResources }: Pick<Facts, 'pod' | 'podResources'>): ResourceLists {
   return podResources ?? podLevelResources(pod.spec)
 }
 
-/** The pod-level cpu and memory that it asks for. */
+/** The requested pod-level cpu and memory. */
 export function podLevelResources({ resources }: Pick<PodSpec, 'resources'>): ResourceLists {
   return resizableResources(resources ?? { limits: {}, requests: {} })
 }
 
-/** Whether the pod's own cpu or memory isn't what it asks for. */
+/** Whether the pod-level cpu or memory differs from the request. */
 export function changesPodLevel(facts: Pick<Facts, 'pod' | 'podResources'>): boolean {
   return changedResources(appliedPodLevel(facts), podLevelResources(facts.pod.spec)).length > 0
 }
@@ -103,7 +100,7 @@ export function changedResources(from: ResourceLists, to: ResourceLists): readon
   )
 }
 
-/** Whether the container wants to be restarted for this (`resizePolicy`). */
+/** Whether the container has to be restarted for this (`resizePolicy`). */
 export function needsRestart({ spec, from, to }: ContainerResize): boolean {
   const changed = changedResources(from, to)
   return spec.resizePolicy.some(
@@ -112,13 +109,15 @@ export function needsRestart({ spec, from, to }: ContainerResize): boolean {
   )
 }
 
-/** What containers were admitted with, by name, and the pod itself, where their manifest asks for something else. */
+/**
+ * The resources with which containers, by name, and the pod itself were admitted, where their manifest requests others.
+ */
 export type Allocations = NonNullable<PodRecord['allocated']>
 
 /**
- * What a pod and its containers go on with while it isn't known whether the host has room for what a new manifest asks
- * for; undefined where it asks for no more than before, so that no check is needed.
- * @param open what was held back of earlier manifests
+ * The resources that a pod and its containers keep while the host's room for a new manifest is unchecked; undefined
+ * where it requests no more than before, so that no check is needed.
+ * @param open resources held back from earlier manifests
  */
 export function computeHeldBack(
   before: PodSpec,
@@ -138,24 +137,24 @@ export function computeHeldBack(
   return Object.fromEntries(changes.map(({ name, from }) => [name, from]))
 }
 
-/** The pod as it was admitted: with what its containers have while its manifest asks for more. */
+/** The pod as it was admitted: with its containers' current resources while its manifest requests more. */
 export function podAsAllocated(pod: Pod, allocated: Allocations | undefined): Pod {
   return allocated === undefined ? pod : withResources(pod, new Map(Object.entries(allocated)))
 }
 
-/** Whether it asks for more of anything than before: only then does the host need room for it. */
+/** Whether it requests more of any resource than before: only then does the host need room for it. */
 function growsRequests({ from, to }: { readonly from: ResourceLists; readonly to: ResourceLists }): boolean {
   return resizableNames.some(
     (name) => compareQuantities(to.requests[name] ?? '0', from.requests[name] ?? '0') > 0,
   )
 }
 
-/** Those whose cpu and memory may change in place. */
+/** The containers whose cpu and memory may change in place. */
 function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
   return [...spec.initContainers.filter((container) => isResizableInit(container)), ...spec.containers]
 }
 
-/** Whether the memory limit goes down, or comes into being. */
+/** Whether the memory limit decreases, or is added. */
 export function lowersMemoryLimit({ from, to }: Pick<ContainerResize, 'from' | 'to'>): boolean {
   const [before, after] = [from.limits['memory'], to.limits['memory']]
   if (after === undefined) return false
@@ -173,14 +172,14 @@ export function withResizable(all: ResourceLists, from: ResourceLists): Resource
   return { limits: merge(all.limits, from.limits), requests: merge(all.requests, from.requests) }
 }
 
-/** The pod with the resources that it and its running containers have now. */
+/** The pod with the current resources of itself and its running containers. */
 export function podAsApplied(facts: Facts): Pod {
   const own = new Map(selectResizes(facts).map((resize) => [resize.spec.name, resize.from]))
   if (changesPodLevel(facts)) own.set(podLevel, appliedPodLevel(facts))
   return own.size === 0 ? facts.pod : withResources(facts.pod, own)
 }
 
-/** The pod with the resources that its running containers have, those of the resizes made in this pass included. */
+/** The pod with the current resources of its running containers, including resizes of this pass. */
 export function appliedPod(
   { pod, observed, record }: Pick<Facts, 'pod' | 'observed'> & { readonly record: PodRecord },
   done: readonly ContainerResize[] = [],
@@ -223,7 +222,10 @@ function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
   }
 }
 
-/** The spec with other cpu and memory for the pod itself; without `resources` where nothing is left of them: a pod that has none is another thing than one that asks for nothing. */
+/**
+ * The spec with other cpu and memory for the pod itself; without `resources` where nothing remains of them, since an
+ * absent field differs from an empty one.
+ */
 export function withPodResources({ resources, ...spec }: PodSpec, own: ResourceLists): PodSpec {
   const all = resources ?? { limits: {}, requests: {} }
   const changed = { ...all, ...withResizable(all, own) }

@@ -16,18 +16,18 @@ interface Facts {
 }
 
 export interface RestartAll {
-  /** All init and main containers that were there: from now on they count as never made. */
+  /** All init and main containers that existed: from now on they count as never created. */
   readonly ids: ReadonlySet<ContainerId>
-  /** Those of them that live still; nothing starts before they have ended. */
+  /** Those of them that are still alive; nothing starts before they have ended. */
   readonly toStop: readonly Extract<PodAction, { kind: 'stop-container' }>[]
 }
 
 /**
  * The restart of the whole pod in its sandbox, which a container triggers when its exit matches its rule
- * RestartAllContainers: all others are stopped, without grace period and preStop, and the pod starts again with its init
- * containers. Volumes, addresses, counts and ephemeral containers stay. Undefined if none was triggered or is in
- * progress (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are removed,
- * here they are only marked, so that their logs and ends can be looked at still).
+ * RestartAllContainers: all others are stopped, without grace period and preStop, and the pod starts again with its
+ * init containers. Volumes, addresses, counts and ephemeral containers stay. Undefined if none was triggered or is in
+ * progress (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are
+ * removed, here they are only marked, so that their logs and ends stay available).
  */
 export function computeRestartAll(facts: Facts): RestartAll | undefined {
   const { initContainers, containers } = facts.pod.spec
@@ -49,7 +49,7 @@ export function computeRestartAll(facts: Facts): RestartAll | undefined {
   return source === undefined && toStop.length === 0 ? undefined : { ids, toStop }
 }
 
-/** What a container counts as: one from before a restart of all as never made, unless it lives still. */
+/** A container from before a restart of all counts as never created, unless it is still alive. */
 export function currentView(
   restartAll: ReadonlySet<ContainerId> | undefined,
   view: ContainerView,
@@ -64,7 +64,7 @@ export function isReset(restartAll: ReadonlySet<ContainerId> | undefined, view: 
   return view.kind === 'ended' && restartAll.has(view.end.containerId)
 }
 
-/** Whether it ended as a rule of its own has it that restarts all. */
+/** Whether its exit matches its rule RestartAllContainers. */
 export function asksForRestartAll(spec: ContainerSpec, view: ContainerView): boolean {
   return (
     view.kind === 'ended' &&
@@ -73,7 +73,7 @@ export function asksForRestartAll(spec: ContainerSpec, view: ContainerView): boo
   )
 }
 
-/** Whether all containers are to be restarted, and some of those from before live still. */
+/** Whether all containers are to be restarted and some earlier ones are still alive. */
 export function isBeingReset(
   { containers }: ObservedPod,
   restartAll: readonly ContainerId[] | undefined,
@@ -82,7 +82,7 @@ export function isBeingReset(
   return containers.some(({ id, state }) => isAlive(state) && restartAll.includes(id))
 }
 
-/** Whether any container of the pod may ask for a restart of all. */
+/** Whether any container of the pod may trigger a restart of all. */
 export function mayRestartAll({ spec }: Pick<Pod, 'spec'>): boolean {
   return [...spec.initContainers, ...spec.containers].some(({ restartPolicyRules }) =>
     restartPolicyRules.some(({ action }) => action === 'RestartAllContainers'),

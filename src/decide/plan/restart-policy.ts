@@ -10,7 +10,7 @@ export function isRestartableInit(container: RestartSpec): boolean {
   return container.restartPolicy === 'Always'
 }
 
-/** The rule of the container's own that an exit code falls under, if there is one. */
+/** The container's own rule that matches an exit code, if there is one. */
 export function matchRestartRule(
   container: RestartSpec,
   exitCode: number,
@@ -39,8 +39,8 @@ export function shouldRestart(
 }
 
 /**
- * Whether a container that is stopped while it runs (a failed probe, an unknown state) is to run
- * again: there is no exit code yet that a rule could be asked about.
+ * Whether a container that is stopped while it runs (a failed probe, an unknown state) is to run again: there is no
+ * exit code yet for its rules.
  */
 export function restartsAfterStop(
   spec: Pick<PodSpec, 'restartPolicy'>,
@@ -60,7 +60,7 @@ export function backoffLimits(maxRestartPeriodMs = 300_000): BackoffLimits {
   return { initialMs: Math.min(10_000, maxRestartPeriodMs), maxMs: maxRestartPeriodMs }
 }
 
-/** What earns a delay: with another image or other resources the container starts with a clean sheet. */
+/** The key of a backoff: with another image or other resources it starts over. */
 export function backoffKey(container: Pick<ContainerSpec, 'image' | 'resources'>): string {
   return `${container.image} ${canonicalJson(container.resources)}`
 }
@@ -71,16 +71,17 @@ export type RestartTiming =
   /** Not before `untilMs`; `delayMs` is what the message names. */
   | { readonly kind: 'wait'; readonly untilMs: number; readonly delayMs: number }
 
-/** A container that ran this long starts with a clean sheet, whatever the cap (`pkg/kubelet/kubelet.go`, HasExpiredFunc). */
+/**
+ * A container that ran this long starts without backoff, whatever the cap (`pkg/kubelet/kubelet.go`, HasExpiredFunc).
+ */
 export const backoffResetMs = 600_000
 
 /**
- * When a container that ended at `finishedAtMs` may run again: at once the first time, then after
- * 10 s doubling to the cap, counted from its end (or from `countedFromMs`); all is forgotten when it
- * ran for ten minutes (`client-go/util/flowcontrol/backoff.go` and kuberuntime's doBackOff, Kubernetes 1.36).
- * An exit in the future was recorded before the clock was set back: how long ago it was is unknown, so the
- * container does not wait. Nor does it wait for an exit before the host was booted: the boot ended the container,
- * and a kubelet loses its backoff then too.
+ * When a container that ended at `finishedAtMs` may run again: at once the first time, then after 10 s doubling to the
+ * cap, counted from its end (or from `countedFromMs`); the backoff is reset when it ran for ten minutes
+ * (`client-go/util/flowcontrol/backoff.go` and kuberuntime's doBackOff, Kubernetes 1.36). An exit in the future was
+ * recorded before the clock was set back: how long ago it was is unknown, so the container does not wait. Nor does it
+ * wait for an exit before the host was booted: the boot ended the container, and a kubelet loses its backoff then too.
  */
 export function computeRestartTiming(facts: {
   readonly key: string

@@ -7,7 +7,7 @@ import { viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
 import { isRestartableInit } from './restart-policy.ts'
 
-/** What a request to restart containers is judged by. */
+/** The facts about a request to restart containers. */
 interface RestartFacts {
   readonly pod: Pod
   readonly observed: ObservedPod
@@ -20,7 +20,7 @@ function viewedId(view: ContainerView): ContainerId | undefined {
   return view.kind === 'live' ? view.container.id : view.end.containerId
 }
 
-/** Whether this very container (and no successor of it) is to make way for a new one because somebody asked for it. */
+/** Whether exactly this container (and no successor) is to be recreated because of a request. */
 export function isRestartRequested(
   facts: { readonly restartRequested?: ReadonlySet<ContainerId> | undefined },
   view: ContainerView,
@@ -31,14 +31,14 @@ export function isRestartRequested(
 
 export interface RestartChoice {
   readonly names: readonly string[]
-  /** Of those of them that were ever made. */
+  /** Only of containers that were ever created. */
   readonly ids: readonly ContainerId[]
 }
 
 /**
- * The containers that a restart is about: those named, or all main containers and sidecars, and the init container
- * that has failed and waits. Gives the name that can't be restarted where there is one: the pod has none such, or it
- * is an init container that is through or at work, for those run once.
+ * The containers that a restart is about: those named, or all main containers and sidecars, and the init container that
+ * has failed and waits. Returns the first name that can't be restarted, if any: an unknown one, or an init container
+ * that has completed or is running, as those run once.
  */
 export function selectRestarts(
   facts: RestartFacts,
@@ -59,7 +59,7 @@ export function selectRestarts(
   }
 }
 
-/** Those of the requests that are still to be done: the container that was meant has no successor yet. */
+/** The pending requests: those whose container has no successor yet. */
 export function selectOpenRestarts(
   facts: RestartFacts,
   requested: readonly ContainerId[],

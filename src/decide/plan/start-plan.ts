@@ -18,7 +18,7 @@ export type StartPlan =
       readonly kind: 'wait'
       readonly untilMs: number
       readonly waiting: Waiting
-      /** What it will start with the image that it had; the one of its manifest is to be got meanwhile. */
+      /** It starts with its previous image; the one of its manifest is fetched meanwhile. */
       readonly awaitedImage?: string | undefined
     }
 
@@ -36,10 +36,10 @@ function formatGoSeconds(ms: number): string {
 }
 
 /**
- * The running containers that may be recreated now, by name: of another spec, on request, or for a resize. What a new
- * one would lack matters for these alone.
+ * The running containers that may be recreated now, by name: of another spec, on request, or for a resize. Missing
+ * references of a new container matter only for these.
  *
- * @param specHashOf the hash that a container of this name created now would bear
+ * @param specHashOf the hash that a container of this name created now would get
  */
 export function selectRecreations(
   facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'podResources' | 'restartRequested'>,
@@ -54,19 +54,19 @@ export function selectRecreations(
   return new Set([...changed.map(({ name }) => name), ...resizes.map(({ spec }) => spec.name)])
 }
 
-/** Whether a container has all it needs to be recreated, so that the one that runs may be stopped. */
+/** Whether a container has everything it needs to be recreated, so that the running one may be stopped. */
 export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
   const known = facts.containerFacts[spec.name]
   return known !== undefined && known.missing === undefined && known.imageReady
 }
 
-/** Whether what runs is stopped for a container that its manifest wants instead. */
+/** Whether the running container is stopped in favour of the one in the changed manifest. */
 function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): boolean {
   if (view.kind !== 'live' || view.container.state !== 'running') return false
   return isOutdated(view.container, facts.containerFacts[spec.name]?.specHash) && canReplace(facts, spec)
 }
 
-/** Plans the start of a container that shall run and doesn't: now, or when its backoff is over. */
+/** Plans the start of a container that shall run: now, or when its backoff is over. */
 export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAction['role']): StartPlan {
   const { observed, nowMs, limits } = facts
   const history = facts.history[wanted.name]
@@ -87,11 +87,11 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   })
   if (view.kind === 'none' || (view.kind === 'live' && view.container.state === 'created'))
     return start(history?.backoff)
-  // Who asks for a restart, or for another container, is not made to wait, and the container is not charged for it.
+  // A requested restart, or one for a changed spec, neither waits nor counts for the backoff.
   if (isRestartRequested(facts, view) || isRenewed(facts, spec, view)) return start(history?.backoff)
-  // Nor is one that is taken along by the restart of all, which another one asked for.
+  // The same holds for a restart of all that another container triggered.
   if (isReset(facts.restartAll, view) && !asksForRestartAll(spec, view)) return start(history?.backoff)
-  // One that is stopped for its successor's sake ends now; the delay counts from the end before it.
+  // A container stopped for its successor ends now; the delay counts from the end before.
   const countedFromMs =
     view.kind === 'ended' ? view.end.finishedAtMs : newestEnd(spec.name, observed, history)?.finishedAtMs
   if (countedFromMs === undefined) return start(history?.backoff)

@@ -9,10 +9,10 @@ const minimumStopSeconds = 2
 const longestStopSeconds = 2 ** 32
 
 /**
- * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before
- * has ended. Sidecars go last, one by one, in reverse order, so that the main containers have them to
- * the end (`pkg/kubelet/kuberuntime/kuberuntime_termination_order.go`, Kubernetes 1.36).
- * Without a pod (an orphan) there is one wave.
+ * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before has ended.
+ * Sidecars go last, one by one, in reverse order, so that they outlive the main containers
+ * (`pkg/kubelet/kuberuntime/kuberuntime_termination_order.go`, Kubernetes 1.36). Without a pod (an orphan) there is one
+ * wave.
  */
 export function computeTerminationWaves(
   observed: ObservedPod,
@@ -27,12 +27,12 @@ export function computeTerminationWaves(
   return [first, ...last].filter((wave) => wave.length > 0)
 }
 
-/** Whole seconds for StopContainer where so much is left of the grace. */
+/** The timeout of StopContainer in whole seconds, for the remaining grace period. */
 export function stopTimeout(leftMs: number): number {
   return Math.min(longestStopSeconds, Math.max(minimumStopSeconds, Math.ceil(leftMs / 1000)))
 }
 
-/** The deadline of an ending: a clock that jumped back doesn't prolong it beyond its grace from now. */
+/** The deadline of a termination: a clock that jumped back doesn't extend it beyond the grace period from now. */
 export function endingDeadlineMs(
   ending: { readonly requestedAtMs: number; readonly graceSeconds: number },
   nowMs: number,

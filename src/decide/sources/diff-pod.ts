@@ -6,16 +6,16 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { withPodResources, withResizable } from '../plan/resize.ts'
 
-/** What a new manifest means for the pod that the old one made. */
+/** The effect of a new manifest on the existing pod. */
 export type PodDiff = 'same' | 'in-place' | 'replace'
 
 /**
- * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image,
- * its cpu and memory and those of the pod, labels, annotations, tolerations and activeDeadlineSeconds change in place, and
- * ephemeral containers be added
- * (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and ValidatePodEphemeralContainersUpdate, Kubernetes
- * 1.36); anything else makes a new pod, an ephemeral container that is changed or taken away too.
- * imagePullPolicy goes with the image: its default follows the tag, and it acts only when a container starts.
+ * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image, its cpu and memory
+ * and those of the pod, labels, annotations, tolerations and activeDeadlineSeconds change in place, and ephemeral
+ * containers be added (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and
+ * ValidatePodEphemeralContainersUpdate, Kubernetes 1.36); anything else, including a changed or removed ephemeral
+ * container, makes a new pod. imagePullPolicy may change with the image: its default follows the tag, and it acts only
+ * when a container starts.
  */
 export function diffPod(before: Pod, after: Pod): PodDiff {
   if (sameData(before, after)) return 'same'
@@ -37,8 +37,8 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
 }
 
 /**
- * Whether a manifest makes a new pod. As with static pods of the kubelet, any change of the spec does where the pod is
- * past changing in place: it was refused, has ended or is being ended.
+ * Whether a manifest makes a new pod. As with static pods of the kubelet, any change of the spec does where the pod can
+ * no longer change in place: it was rejected, has ended or is terminating.
  */
 export function makesNewPod(before: Pod, after: Pod, isPastChange: boolean): boolean {
   return (isPastChange && !sameData(before.spec, after.spec)) || diffPod(before, after) === 'replace'
@@ -57,7 +57,7 @@ function frozenContainer(container: ContainerSpec, mayResize: boolean): object {
 
 /**
  * Whether cpu and memory may change as they do, of containers and of the pod: the QoS class stays, and nothing that was
- * set is taken away.
+ * set is removed.
  */
 function isResize(before: Pod, after: Pod): boolean {
   if (computeQosClass(before.spec) !== computeQosClass(after.spec)) return false
@@ -68,7 +68,7 @@ function isResize(before: Pod, after: Pod): boolean {
   return all(before).every(({ name, resources }) => keepsAll(resources, successors.get(name)))
 }
 
-/** Whether each limit and each request of cpu and memory has a successor. */
+/** Whether each limit and request of cpu and memory is still set. */
 function keepsAll(before: ResourceLists, after: ResourceLists | undefined): boolean {
   return (['limits', 'requests'] as const).every((list) =>
     resizableNames.every(

@@ -4,18 +4,18 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { resizableNames } from '../../pod/spec/pod-resources.ts'
 import { diffPod, makesNewPod } from './diff-pod.ts'
 
-/** What a set of manifests means for one pod. */
+/** The effect of a set of manifests on one pod. */
 export interface PodChange {
   /**
-   * `create`: it starts. `update`: it stays, and what changes is changed in place. `replace`: a new pod takes its place.
-   * `end`: it ends. `unchanged`: nothing happens.
+   * `create`: it starts. `update`: it changes in place. `replace`: a new pod replaces it. `end`: it ends. `unchanged`:
+   * nothing happens.
    */
   readonly verdict: 'create' | 'update' | 'replace' | 'end' | 'unchanged'
   /** What happens in place, or which fields need a new pod; a clause each. */
   readonly details: readonly string[]
 }
 
-/** A pod as it is now. */
+/** The current state of a pod. */
 export interface AppliedPod {
   readonly pod: Pod
   /** It was rejected, has finished, or is terminating: see makesNewPod. */
@@ -77,10 +77,10 @@ function resizes(what: string, before: Resourced, after: Resourced): readonly st
   })
 }
 
-/** At most so many fields are named. */
+/** The most fields that are named. */
 const mostFields = 8
 
-/** The fields that differ and can't change in place; all that differ where it is their combination that can't. */
+/** The fields that differ and can't change in place; all differing fields where only their combination can't. */
 function replacingFields(before: Pod, after: Pod): readonly string[] {
   const differing = [...differences(before.spec, after.spec, 'spec')]
   const frozen = differing.filter((path) => !mayChange(path))

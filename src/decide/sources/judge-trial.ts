@@ -1,14 +1,14 @@
 import type { SourceName } from '../../pod/objects/document.ts'
 
-/** So many crashes since the last trial period without one are no accident. */
+/** This many crashes since the last trial period without one count as repeated. */
 const mostCrashes = 3
 
 /** The set of a source that podd ran for the whole trial period. */
 export interface WorkedSet {
   readonly location: string
-  /** Of what the source gave, before it was decoded. */
+  /** The fingerprint of the source's raw content. */
   readonly fingerprint: string
-  /** Of the documents. */
+  /** The signature of the documents. */
   readonly digest: string
 }
 
@@ -16,34 +16,34 @@ export interface WorkedSet {
 export interface HeldSet {
   readonly location: string
   readonly fingerprint: string
-  /** The version that crashed: another one may not. */
+  /** The podd version that crashed: another one may not. */
   readonly podd: string
 }
 
-/** What podd knows at its start of how earlier starts ended (`<root-dir>/trial.json`). */
+/** The record of how earlier starts ended (`<root-dir>/trial.json`). */
 export interface TrialRecord {
   readonly bootId: string
-  /** A podd that ends by itself sets it to false. */
+  /** Set to false by a podd that ends properly. */
   readonly running: boolean
-  /** Crashes of podd's own since the last trial period without one. */
+  /** podd's crashes since the last trial period without one. */
   readonly crashes: number
-  /** The crash reports that were there at that start, by their time in wall milliseconds. */
+  /** The crash reports that existed at that start, by their time in wall milliseconds. */
   readonly reports: readonly number[]
   readonly worked: Readonly<Partial<Record<SourceName, WorkedSet>>>
   readonly held: Readonly<Partial<Record<SourceName, HeldSet>>>
 }
 
-/** A source as it is at the start. */
+/** The state of a source at the start. */
 export interface SourceAtStart {
   readonly name: SourceName
   readonly location: string
-  /** Undefined where it can't be read now, or was not asked for. */
+  /** Undefined where it can't be read, or was not needed. */
   readonly fingerprint: string | undefined
 }
 
 /**
- * How often podd has crashed in a row. A crash leaves a report; an end without one (killed, out of the host's memory) is
- * no fault of what podd runs, and neither counts nor ends the row. A reboot and an end that podd chose end it.
+ * How often podd has crashed in a row. A crash leaves a report; an end without one (killed, out of the host's memory)
+ * isn't caused by a source, and neither counts nor resets the count. A reboot and a proper end reset it.
  */
 export function countCrashes(
   before: TrialRecord | undefined,
@@ -70,7 +70,7 @@ export function selectHeld(
   const held = now.sources.flatMap(({ name, location, fingerprint }) => {
     const earlier = before.held[name]
     const isSame = earlier?.location === location && earlier.podd === now.podd
-    // One that can't be read now has not changed as far as anyone knows.
+    // A source that can't be read counts as unchanged.
     if (isSame && (fingerprint === undefined || fingerprint === earlier.fingerprint))
       return [[name, earlier] as const]
     const worked = before.worked[name]

@@ -12,10 +12,10 @@ import type { SourcedDocument } from './settle-rivals.ts'
 /** An object's document and the source that gave it. */
 export type SourcedObject = SourcedDocument<ObjectDocument>
 
-/** What the configuration says about objects. */
+/** The configuration about objects. */
 export interface ObjectRules {
   readonly policies: ObjectPolicies
-  /** RuntimeClasses of the configuration, by name: no document changes what they say. */
+  /** RuntimeClasses of the configuration, by name: documents can't override them. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
 }
 
@@ -26,9 +26,9 @@ interface Refusal {
 }
 
 /**
- * The objects that count, before those of one name are told apart. RuntimeClasses and the default PriorityClass hold
- * for all pods: they come from the configuration, then from the manifest directory, and from another source only where
- * its policy allows it.
+ * The objects that are allowed, before conflicts of names are resolved. RuntimeClasses and the default PriorityClass
+ * apply to all pods: they come from the configuration, then from the manifest directory, and from another source only
+ * where its policy allows it.
  * @param given in the order of the sources
  */
 export function selectAllowedObjects(
@@ -47,20 +47,20 @@ export function selectAllowedObjects(
 }
 
 /**
- * What two documents of one name compete for: each source has ConfigMaps and Secrets of its own; a claim is a directory
- * of the host's, and a class holds for all pods.
+ * The identity for which documents compete: each source has ConfigMaps and Secrets of its own; a claim is a directory
+ * of the host, and a class applies to all pods.
  */
 export function objectIdentity({ source, document }: SourcedObject): string {
   const key = keyOfObject(document.object)
   return objectKinds[document.object.kind].isPerSource ? `${source} ${key}` : key
 }
 
-/** Whether the order of the sources decides between two of one name, and not who was there first. */
+/** Whether the order of the sources decides between two of one name, rather than which came first. */
 export function isRankedBySource({ document: { object } }: SourcedObject): boolean {
   return !isNamespaced(object.kind)
 }
 
-/** The objects that the pods of a source see, those of its own first. */
+/** The objects that the pods of a source see, its own first. */
 export function selectVisibleObjects(
   held: readonly SourcedObject[],
   source: SourceName,
@@ -83,7 +83,7 @@ function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPoli
   return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(held.source))
 }
 
-/** What to add to the word that an object isn't there, where `source` may not read the one that is. */
+/** The addition to a message about a missing object where `source` may not read an existing one. */
 export function explainHidden(source: SourceName, owner: SourceName): string {
   return `${sourceWords(owner)} gives one, which the pods of ${sourceWords(source)} may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`
 }

@@ -9,7 +9,7 @@ export interface NewPod {
   readonly source: SourceName
   /** Wall time in milliseconds. */
   readonly nowMs: number
-  /** When its sandbox was made: of one that runs already, whose record was lost. */
+  /** When its sandbox was created, for a running pod whose record was lost. */
   readonly createdAtMs: number | undefined
 }
 
@@ -32,7 +32,10 @@ export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewP
   }
 }
 
-/** Previously admitted pods keep their resources, ahead of pods that wait for them, whatever the clock said when they were added. */
+/**
+ * Previously admitted pods keep their resources, ahead of pods that wait for them, whatever the clock's value when they
+ * were added.
+ */
 export function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
   const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
   return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)

@@ -1,31 +1,31 @@
-/** How a URL is asked, by what came of asking it. */
+/** The state of the requests to a URL. */
 export interface Pace {
-  /** Until the first answer its turn within the period isn't chosen yet. */
+  /** Until the first response its phase within the period isn't chosen. */
   readonly isFirst: boolean
-  /** After the next failure. */
+  /** The delay after the next failure. */
   readonly retryMs: number
-  /** The server holds answers back until there is something new. */
+  /** The server delays responses until there is something new. */
   readonly waits: boolean
   /** How long it may, in seconds. */
   readonly holdSeconds: number
-  /** The last request that might be held back has failed: the next one tells whether for that reason. */
+  /** The last delayable request failed; the next one shows whether the delay was the reason. */
   readonly isSuspect: boolean
-  /** How many times in a row requests failed that were held back, and only those. */
+  /** How many delayed requests failed in a row. */
   readonly breaks: number
-  /** For so many requests no answer is to be held back, because what lies between breaks such requests off. */
+  /** For this many requests no delay is allowed, because a proxy in between cuts delayed requests off. */
   readonly plainRequests: number
 }
 
-/** What came of one request. */
+/** The result of one request. */
 export interface RequestOutcome {
-  /** The server answered, with what could be taken. */
+  /** The server gave a usable response. */
   readonly isTaken: boolean
-  /** It gave something else than before. */
+  /** The content changed. */
   readonly isChanged: boolean
-  /** It says that it holds answers back. */
+  /** It declares that it delays responses. */
   readonly waits: boolean
   readonly tookMs: number
-  /** The server asks not to be asked before. */
+  /** When the server wants the next request at the earliest. */
   readonly retryAfterMs?: number | undefined
 }
 
@@ -36,17 +36,17 @@ export interface NextRequest {
 }
 
 const firstRetryMs = 1_000
-/** What a server is asked for of which it isn't known whether it holds answers back: less than it has to answer. */
+/** The delay requested from a server whose support is unknown: less than the response deadline. */
 const trialHoldSeconds = 5
-/** Proxies break off what is silent for longer, as a rule. */
+/** Proxies usually cut off connections that are silent for longer. */
 const longestHoldSeconds = 60
-/** Over how long hosts come back whose requests a server broke off. */
+/** The time over which hosts return whose requests a server cut off. */
 const longestSpreadMs = 5_000
 const mostBreaks = 3
 const plainRequestsAfterBreaks = 30
 /** From the start of one request to the start of the next, whatever the server answers. */
 const leastGapMs = 100
-/** An unchanged answer that comes sooner was not held back. */
+/** An unchanged response that arrives sooner was not delayed. */
 const heldMs = 1_000
 
 export const firstPace: Pace = {
@@ -60,8 +60,8 @@ export const firstPace: Pace = {
 }
 
 /**
- * How long the server may hold the next answer back; undefined: not at all. Not each time as long as possible: a change
- * answers all hosts at once, and they would go on asking together.
+ * How long the server may delay the next response; undefined: not at all. The time varies, as a change answers all
+ * hosts at once, and they would stay synchronized.
  * @param random from 0 (included) to 1 (excluded)
  */
 export function holdSecondsOf(
@@ -73,9 +73,9 @@ export function holdSecondsOf(
 }
 
 /**
- * When a URL is asked next, and how. Where the server holds answers back, at once; else after the period, give or take a
- * tenth, and at first at a random time within it, so that hosts that start together don't go on asking together. After a
- * failure sooner, at first.
+ * When and how the next request is sent. At once where the server delays responses; else after the period ± 10 %, and
+ * at first at a random time within it, so that hosts that start together don't stay synchronized. The first retries
+ * after a failure come sooner.
  * @param random from 0 (included) to 1 (excluded)
  */
 export function paceRequest(
@@ -112,7 +112,7 @@ function afterPlain(pace: Pace): Pace {
 }
 
 function afterFailure(pace: Pace, periodMs: number, random: number): NextRequest {
-  // A server that ends breaks off the requests of all hosts at once, and they would come back together.
+  // A server that stops cuts off the requests of all hosts at once, and they would return together.
   const spreadMs = pace.waits ? Math.min(periodMs, longestSpreadMs) * random : 0
   const waitMs = Math.max(Math.min(pace.retryMs, periodMs) * (0.75 + 0.5 * random), spreadMs)
   const isSuspect = pace.plainRequests === 0

@@ -2,14 +2,17 @@ import { isDeepStrictEqual } from 'node:util'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 
-/** What a held source would change if it were followed: `Pod default/web`, `ConfigMap default/settings`, … in order. */
+/**
+ * The changes that a held source would make if it were followed: `Pod default/web`, `ConfigMap default/settings`, … in
+ * order.
+ */
 export interface PendingChanges {
   readonly added: readonly string[]
   readonly changed: readonly string[]
   readonly removed: readonly string[]
 }
 
-/** From the documents that are held to those that the source gives now. Only manifests count, not where they stand. */
+/** From the documents that are held to those that the source gives now. Only manifests count, not their places. */
 export function diffDocuments(
   held: readonly SourceDocument[],
   given: readonly SourceDocument[],

@@ -10,8 +10,8 @@ export interface SourcedDocument<Document> {
 }
 
 /**
- * Who holds a name, a pod's (PodKey) or another object's (ObjectKey); without a path, any document of that source's.
- * @param asking the source of the document that would have it: what it holds itself comes first
+ * The holder of a name, a pod's (PodKey) or another object's (ObjectKey); without a path, any document of that source.
+ * @param asking the source of the competing document: its own holder comes first
  */
 export type Incumbent = (
   key: PodKey | ObjectKey,
@@ -19,9 +19,9 @@ export type Incumbent = (
 ) => { readonly source: SourceName; readonly path?: string | undefined } | undefined
 
 export interface RivalRules<Document> {
-  /** What two documents can't both have. */
+  /** The identity that two documents can't share. */
   readonly identity: (given: SourcedDocument<Document>) => string
-  /** The order of the sources decides, and not who was there first. */
+  /** Whether the order of the sources decides, rather than which came first. */
   readonly isRankedBySource?: (given: SourcedDocument<Document>) => boolean
   readonly incumbent: Incumbent
 }

@@ -16,7 +16,7 @@ import { appliedResources, withResizable } from '../plan/resize.ts'
 import { isBeingReset, isReset } from '../plan/restart-all.ts'
 import { isRestartableInit } from '../plan/restart-policy.ts'
 
-/** A pull that is tried again is shown beside why the last one failed. */
+/** A retried pull is shown with the reason of the last failure. */
 const imageReasons: ReadonlySet<string> = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -62,7 +62,7 @@ function mountStatus(
   return { name, mountPath, readOnly, recursiveReadOnly: isRecursive ? 'Enabled' : 'Disabled' }
 }
 
-/** The end before what `state` shows; the record may not have it yet where a successor has just been made. */
+/** The end before the current `state`; the record may lack it where a successor has just been created. */
 function lastEndOf(
   view: ContainerView,
   history: ContainerHistory | undefined,
@@ -75,14 +75,16 @@ function lastEndOf(
   return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
 }
 
-/** For an init container whose remains and whose record are gone. */
+/** For an init container without a container or a record. */
 const unseenPass: ContainerStateTerminated = {
   exitCode: 0,
   reason: 'Completed',
   message: 'the container was removed; it succeeded, since later containers of the pod have run',
 }
 
-/** For a container that was never made in a pod that has failed (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36). */
+/**
+ * For a container that was never created in a failed pod (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36).
+ */
 const neverMade: ContainerStateTerminated = {
   exitCode: 137,
   reason: 'ContainerStatusUnknown',
@@ -91,7 +93,10 @@ const neverMade: ContainerStateTerminated = {
 
 type Role = 'init' | 'main' | 'ephemeral'
 
-/** Where an init container or a main one ran after it, or nothing before it did, or, for a main one, all before it are done. */
+/**
+ * Whether the container may have run: a later one ran, no earlier one did, or, for a main container, all earlier ones
+ * are done.
+ */
 function isNeverMade(
   facts: StatusFacts,
   spec: ContainerSpec,
@@ -116,7 +121,7 @@ function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): bool
   return ran && (init.startupProbe === undefined || history?.startedUp !== undefined)
 }
 
-/** An init container that runs once and has left no trace, while what comes after it shows that it succeeded. */
+/** An init container that left no trace, while later containers prove that it succeeded. */
 function hasPassedUnseen(
   facts: StatusFacts,
   spec: ContainerSpec,
@@ -136,7 +141,7 @@ function deriveState(
     return { running: startedAtMs === undefined ? {} : { startedAt: formatTime(startedAtMs) } }
   }
   const waiting = facts.waiting.get(spec.name)
-  // What ended waits for nothing any more where the pod ends, or has failed.
+  // In a terminating or failed pod an exited container no longer waits.
   const isLast = view.kind === 'ended' && (facts.record.ending ?? facts.record.failed) !== undefined
   const pulling = facts.pulling?.get(spec.name)
   if (waiting !== undefined && pulling !== undefined && imageReasons.has(waiting.reason))
@@ -153,7 +158,7 @@ function deriveState(
   }
   if (hasPassedUnseen(facts, spec, seen)) return { terminated: unseenPass }
   if (isNeverMade(facts, spec, seen)) return { terminated: neverMade }
-  // The kubelet's words for a container that hasn't been made yet: any of a pod that has init containers.
+  // The kubelet's reason for a container that wasn't created yet: any of a pod with init containers.
   const initializes = facts.pod.spec.initContainers.length > 0
   const reason = initializes ? 'PodInitializing' : 'ContainerCreating'
   return { waiting: { reason, ...(pulling !== undefined && { message: pulling }) } }
@@ -201,7 +206,7 @@ function hasSucceeded({ record }: StatusFacts, view: ContainerView): boolean {
   return view.kind === 'ended' && view.end.exitCode === 0 && !isReset(new Set(record.restartAll), view)
 }
 
-/** What a running container has; for one that doesn't run, what it will get. */
+/** The resources of a running container; for one that doesn't run, those it will get. */
 function statusResources(
   facts: StatusFacts,
   spec: ContainerSpec,
@@ -211,12 +216,12 @@ function statusResources(
   const applied = runs ? appliedResources(view.container, facts.record.containers) : undefined
   const { requests, limits: bound } =
     applied === undefined ? spec.resources : withResizable(spec.resources, applied)
-  // Those of the pod that bind the container are the pod's.
+  // Limits that the pod imposes on the container belong to the pod.
   const limits = Object.fromEntries(
     Object.entries(bound).filter(([name]) => spec.resources.limits[name] !== undefined),
   )
   const some = (list: Readonly<Record<string, string>>): boolean => Object.keys(list).length > 0
-  // Of one that was made a kubelet tells that it has none (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, 1.36).
+  // For a created container a kubelet reports that it has none (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, 1.36).
   const wasMade = view.kind === 'live' || view.kind === 'ended'
   if (!wasMade && !some(requests) && !some(limits)) return {}
   return {

@@ -68,7 +68,7 @@ function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
   if (view.kind === 'ended') return runsAgain(facts, container, view) ? 'restarting' : 'ended'
   const { state } = view.container
   if (state !== 'created') return state === 'running' ? 'running' : 'unknown'
-  // One that is being recreated has run before: the pod doesn't fall back to Pending for it.
+  // A container that is being recreated has run: the pod doesn't return to Pending.
   const { name } = container
   const ranBefore = newestEnd(name, facts.observed, facts.record.containers[name]) !== undefined
   return ranBefore ? 'restarting' : 'waiting'

@@ -15,9 +15,9 @@ import type { PodPhase, PodStatus } from '../../pod/state/status.ts'
 import { podAsAllocated, podAsApplied } from '../plan/resize.ts'
 
 /**
- * The resources of the pod as a whole: what it was admitted with, and what it has. While it runs, a limit is there
- * where its cgroup has one; before and after, all that its spec comes to (`pkg/kubelet/kubelet_pods.go`
- * convertToAPIPodLevelResourcesStatus, 1.36; exact, where the kubelet reads rounded values back from the cgroup).
+ * The pod-level resources: allocated and actual. While it runs, a limit is shown where its cgroup has one; before and
+ * after, all that its spec implies (`pkg/kubelet/kubelet_pods.go` convertToAPIPodLevelResourcesStatus, 1.36; exact,
+ * where the kubelet reads rounded values back from the cgroup).
  */
 export function derivePodResources({
   pod,

@@ -21,12 +21,12 @@ import type { StatusFacts } from '../plan/status-facts.ts'
 
 export interface DerivedStatus {
   readonly status: PodStatus
-  /** What the next status depends on and the record doesn't have yet: transition times, the pod's own addresses. */
+  /** The change of the record on which the next status depends: transition times, the pod's own addresses. */
   readonly recordChange: Partial<Pick<PodRecord, 'conditions' | 'podIps'>> | undefined
 }
 
 /**
- * A pod's status from its record and what the runtime says: never stored as a truth of its own
+ * Derives a pod's status from its record and what was observed; it is never stored by itself
  * (`pkg/kubelet/kubelet_pods.go` generateAPIPodStatus, `status/generate.go`, Kubernetes 1.36).
  */
 export function deriveStatus(given: StatusFacts): DerivedStatus {
@@ -82,7 +82,10 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
   return { status, recordChange: Object.keys(recordChange).length === 0 ? undefined : recordChange }
 }
 
-/** A pod that was refused before anything of it was made has no containers to tell of (`pkg/kubelet/kubelet.go` rejectPod, 1.36). */
+/**
+ * A pod that was rejected before anything of it was created has no container statuses (`pkg/kubelet/kubelet.go`
+ * rejectPod, 1.36).
+ */
 function wasNeverAdmitted({ record, observed }: StatusFacts): boolean {
   if (!wasRejected(record)) return false
   if (observed.containers.length > 0) return false
@@ -107,7 +110,7 @@ function knownIps({ pod, observed, record }: StatusFacts): PodRecord['podIps'] {
   return sameData(record.podIps ?? [], fresh) ? record.podIps : fresh
 }
 
-/** What runs and whose postStart isn't done counts as made and not started yet. */
+/** A running container whose postStart hook isn't done counts as created and not started yet. */
 function withoutPostStarts(facts: StatusFacts): StatusFacts {
   const { observed, postStarts } = facts
   if (postStarts === undefined || postStarts.size === 0) return facts
@@ -128,7 +131,7 @@ function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<Pod
 
 type Condition = Omit<PodCondition, 'lastTransitionTime' | 'observedGeneration'>
 
-/** Kubernetes has them only while there is something to tell (`pkg/kubelet/status`, 1.36). */
+/** Kubernetes has these conditions only while they apply (`pkg/kubelet/status`, 1.36). */
 function resizeConditions(resize: ResizeState | undefined): readonly Condition[] {
   if (resize === undefined) return []
   if (resize.kind === 'pending')
@@ -137,7 +140,10 @@ function resizeConditions(resize: ResizeState | undefined): readonly Condition[]
   return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
 }
 
-/** Of pods that were evicted for a pressure or the shutdown of the node (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). */
+/**
+ * For pods that were evicted because of pressure or the shutdown of the node
+ * (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36).
+ */
 function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
   const evicted = [ending, failed].find((each) => each?.until !== undefined)
   if (evicted === undefined) return []
@@ -145,7 +151,9 @@ function disruptionConditions({ ending, failed }: PodRecord): readonly Condition
   return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]
 }
 
-/** Of pods that have a rule RestartAllContainers only (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36). */
+/**
+ * Only for pods with a rule RestartAllContainers (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36).
+ */
 function restartAllConditions(facts: StatusFacts, phase: PodPhase): readonly Condition[] {
   if (!mayRestartAll(facts.pod)) return []
   const type = 'AllContainersRestarting'

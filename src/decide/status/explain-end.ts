@@ -1,16 +1,19 @@
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 
-/** The runtime's words for a container that ended while it did not look (containerd 1.6 to 2.1: unknownExitCode, unknownExitReason). */
+/**
+ * The runtime's exit code and reason for a container that ended while it did not run (containerd 1.6 to 2.1:
+ * unknownExitCode, unknownExitReason).
+ */
 const unseen = { exitCode: 255, reason: 'Unknown' }
 
 /**
- * What is told of a container's end beside its exit code: what it wrote itself, or else why nothing is known, where the
- * pod's last sandbox was made in an earlier boot of the host, which ended all that ran.
+ * The message of a container's end: its own termination message, or else that the host was rebooted, where the pod's
+ * last sandbox dates from an earlier boot.
  */
 export function explainEnd(facts: {
   readonly container: Pick<ObservedContainer, 'exitCode' | 'reason'>
   readonly message: string
-  /** In which boot the pod's last sandbox was made; undefined where its record doesn't tell. */
+  /** The boot in which the pod's last sandbox was created; undefined where its record lacks it. */
   readonly sandboxBootId: string | undefined
   readonly bootId: string
 }): string {

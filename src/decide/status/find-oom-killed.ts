@@ -1,18 +1,18 @@
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 
-/** The runtime's word for an end by the kernel's out-of-memory killer. */
+/** The runtime's reason for a kill by the kernel's OOM killer. */
 export const oomKilled = 'OOMKilled'
-/** Of a process that SIGKILL has ended. */
+/** The exit code of a process that SIGKILL has ended. */
 const killedExitCode = 137
 
 /**
- * The one of the containers that have just ended which the kernel has killed for its memory although the runtime doesn't
- * say so: that watches the container's cgroup, which is gone a moment after the container. The pod's own stays, and tells
- * whether there were kills since a container of it last ended. Undefined where more than one could be meant.
+ * The container among those that have just ended which was OOM-killed although the runtime doesn't report it: the
+ * runtime watches the container's cgroup, which is removed right after the container. The pod's cgroup stays, and shows
+ * whether there were kills since a container of the pod last ended. Undefined where several containers qualify.
  *
- * @param before how many kills there were then; undefined where they were not counted
- * @param now how many there are; undefined where that can't be known
+ * @param before the number of kills then; undefined where they were not counted
+ * @param now the current number; undefined where unknown
  */
 export function findOomKilled(
   ended: readonly Pick<ObservedContainer, 'id' | 'exitCode' | 'reason'>[],
@@ -20,7 +20,7 @@ export function findOomKilled(
   now: number | undefined,
 ): ContainerId | undefined {
   if (before === undefined || now === undefined || now === before) return undefined
-  // A cgroup that was recreated counts from nothing.
+  // A recreated cgroup counts from 0.
   if (now === 0 || ended.some(({ reason }) => reason === oomKilled)) return undefined
   const [killed, ...more] = ended.filter(({ exitCode }) => exitCode === killedExitCode)
   return more.length === 0 ? killed?.id : undefined

@@ -13,7 +13,7 @@ import { strategicMerge } from './strategic-merge.ts'
 
 /** A field that another manager has given another value. */
 export interface ApplyConflict {
-  /** `"ann"`, or `"ann" using v1` of one that updates and does not apply. */
+  /** `"ann"`, or `"ann" using v1` for a manager that updates and does not apply. */
   readonly manager: string
   /** `.data.a` */
   readonly field: string
@@ -36,9 +36,9 @@ interface Owner {
 }
 
 /**
- * What a server-side apply makes of an object: the manifest merged into it, less what the same manager has applied
- * before and leaves out now (`structured-merge-diff/v6/merge/update.go`, Updater.Apply). What was written before the
- * first apply has no owner.
+ * The result of a server-side apply: the manifest merged into the object, without fields that the same manager applied
+ * before and now omits (`structured-merge-diff/v6/merge/update.go`, Updater.Apply). Fields written before the first
+ * apply have no owner.
  */
 export function applyManifest(
   current: JsonObject,
@@ -92,8 +92,8 @@ export function applyManifest(
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /**
- * Where the client's own apply has left its note of what it applied, that follows kubectl's apply on the server's side,
- * so that the next one of the client compares with it (`apimachinery/pkg/util/managedfields/internal/lastappliedupdater.go`, 1.36).
+ * Updates the annotation of client-side apply after a server-side apply by kubectl, so that a later client-side apply
+ * compares with it (`apimachinery/pkg/util/managedfields/internal/lastappliedupdater.go`, 1.36).
  */
 function withLastApplied(metadata: JsonObject, applied: JsonObject): JsonObject {
   const { annotations } = metadata

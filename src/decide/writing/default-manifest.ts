@@ -3,9 +3,9 @@ import { isJsonObject } from '../../base/json.ts'
 import { imagePullPolicyOf } from '../../pod/defaults/default-pod.ts'
 
 /**
- * A manifest with the defaults that an API server fills in, so that what is read back is what one gives
- * (`pkg/apis/core/v1/defaults.go`, 1.36; the service account is the admission plugin's). Applied twice it changes nothing
- * more. What is not of the expected type stays as it is: validation comes after.
+ * A manifest with the defaults that an API server fills in, so that it is read back as from an API server
+ * (`pkg/apis/core/v1/defaults.go`, 1.36; the service account is the admission plugin's). Applied twice it changes
+ * nothing more. Values of unexpected types stay as they are: validation comes after.
  */
 export function defaultManifest(manifest: JsonObject): JsonObject {
   switch (manifest['kind']) {
@@ -34,7 +34,7 @@ function joinStringData({ stringData, ...secret }: JsonObject): JsonObject {
   return { ...secret, data: { ...data, ...Object.fromEntries(encoded) } }
 }
 
-/** With what is filled in of a pod, and not of a template (SetDefaults_Pod; admission by account). */
+/** With the defaults of a pod that a template doesn't get (SetDefaults_Pod; admission by account). */
 function withAdmitted(spec: JsonObject): JsonObject {
   const account = given(spec['serviceAccountName']) ?? given(spec['serviceAccount']) ?? 'default'
   return withDefaults(

@@ -2,10 +2,12 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { PatchError } from './patch-error.ts'
 
-/** As many operations as an API server takes (`pkg/endpoints/handlers/patch.go`, maxJSONPatchOperations, 1.36). */
+/** The most operations that an API server accepts (`pkg/endpoints/handlers/patch.go`, maxJSONPatchOperations, 1.36). */
 const mostOperations = 10_000
 
-/** What all copies of a patch may take together (`apiserver/pkg/server/config.go`, JSONPatchMaxCopyBytes, 1.36). */
+/**
+ * The most bytes that all copies of a patch may take (`apiserver/pkg/server/config.go`, JSONPatchMaxCopyBytes, 1.36).
+ */
 const mostCopiedBytes = 3 * 1024 * 1024
 
 /**

@@ -9,13 +9,13 @@ import { Issues } from '../../pod/validation/issues.ts'
 import type { FieldProblem } from '../../pod/schema/field-path.ts'
 import { finalizersOf } from './finalizers.ts'
 
-/** What of an object a request may change. */
+/** The part of an object that a request may change. */
 export type UpdateScope = 'object' | 'status' | 'resize' | 'ephemeralcontainers'
 
 /**
- * What keeps an object from being changed as it is wanted; both with the API server's defaults
- * (`pkg/apis/core/validation`: ValidateObjectMetaUpdate, ValidatePodUpdate, ValidatePodResize,
- * ValidatePodEphemeralContainersUpdate, ValidateConfigMapUpdate, ValidateSecretUpdate, 1.36).
+ * Why an object may not be changed this way; both with the API server's defaults (`pkg/apis/core/validation`:
+ * ValidateObjectMetaUpdate, ValidatePodUpdate, ValidatePodResize, ValidatePodEphemeralContainersUpdate,
+ * ValidateConfigMapUpdate, ValidateSecretUpdate, 1.36).
  */
 export function judgeUpdate(
   before: JsonObject,
@@ -35,7 +35,7 @@ export function judgeUpdate(
   return issues.problems
 }
 
-/** Who deletes an object counts on those that it has (ValidateNoNewFinalizers). */
+/** No finalizers may be added to a deleted object (ValidateNoNewFinalizers). */
 function judgeFinalizers(before: JsonObject, after: JsonObject, issues: Issues): void {
   if (objectAt(before, 'metadata')['deletionTimestamp'] === undefined) return
   const known = finalizersOf(before)
@@ -74,7 +74,7 @@ function judgePod(before: JsonObject, after: JsonObject, scope: UpdateScope, iss
     issues.forbidden(['spec'], `pod updates may not change fields other than ${podFields}`)
 }
 
-/** What would need another cgroup (ValidatePodResize). What is no pod at all is refused elsewhere. */
+/** Changes that need another cgroup (ValidatePodResize). Invalid pods are refused elsewhere. */
 function judgeClass(before: JsonObject, after: JsonObject, issues: Issues): void {
   const [old, fresh] = [classOf(before), classOf(after)]
   if (old === undefined || fresh === undefined || old === fresh) return
@@ -86,7 +86,7 @@ function classOf(manifest: JsonObject): QosClass | undefined {
   return conforms(podSchema, filled) ? computeQosClass(defaultPod(filled).spec) : undefined
 }
 
-/** A request or limit may change and may not go (validateContainerResize). */
+/** A request or limit may change but not be removed (validateContainerResize). */
 function judgeRemoval(before: JsonObject, after: JsonObject, list: string, issues: Issues): void {
   for (const [index, old] of itemsOf(before, list).entries())
     for (const kind of ['requests', 'limits'] as const) {
@@ -108,7 +108,7 @@ function judgeDeadline(before: Json | undefined, after: Json | undefined, issues
   else if (after > before) issues.invalid(path, after, 'must be less than or equal to previous value')
 }
 
-/** Ephemeral containers may be added; neither changed nor removed. */
+/** Ephemeral containers may be added, but not changed or removed. */
 function judgeEphemeral(before: JsonObject, after: JsonObject, issues: Issues): void {
   const path = ['spec', 'ephemeralContainers']
   const fresh = itemsOf(after, 'ephemeralContainers')
@@ -129,7 +129,7 @@ function judgeEphemeral(before: JsonObject, after: JsonObject, issues: Issues): 
     issues.forbidden(['spec'], 'pod updates may not change fields other than `spec.ephemeralContainers`')
 }
 
-/** An immutable object stays as it is; so does the type of a Secret. */
+/** An immutable object can't change, nor can the type of a Secret. */
 function judgeData(before: JsonObject, after: JsonObject, issues: Issues): void {
   if (after['kind'] === 'Secret' && !sameData(before['type'], after['type']))
     issues.invalid(['type'], after['type'] ?? '', 'field is immutable')
@@ -154,7 +154,7 @@ function judgeField(before: JsonObject, after: JsonObject, field: string, issues
     issues.invalid([field], after[field] ?? null, 'field is immutable')
 }
 
-/** What an update of a pod leaves as it is. */
+/** The fields that an update of a pod must not change. */
 function frozen(spec: JsonObject): JsonObject {
   const { activeDeadlineSeconds: _deadline, tolerations: _tolerations, ...rest } = spec
   const grace = rest['terminationGracePeriodSeconds']

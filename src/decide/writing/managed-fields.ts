@@ -6,8 +6,8 @@ import { mergeKeyOf } from './strategic-merge.ts'
 export type ManagedPath = readonly string[]
 
 /**
- * The fields that a manifest sets (`structured-merge-diff/v6/fieldpath`, serialize.go): lists that are merged by a key by
- * their items, all others as a whole.
+ * The set of fields in a manifest (`structured-merge-diff/v6/fieldpath`, serialize.go): lists that are merged by a key
+ * by their items, all others as a whole.
  */
 export function fieldsOf(manifest: JsonObject): JsonObject {
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = manifest
@@ -21,7 +21,7 @@ export function fieldsOf(manifest: JsonObject): JsonObject {
 function fieldsOfObject(object: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(object).flatMap(([key, value]) => {
-      // What holds nothing sets nothing, but for what is a choice: `emptyDir: {}`.
+      // An empty object sets nothing, except where it is a choice: `emptyDir: {}`.
       if (key === 'metadata' && isJsonObject(value) && Object.keys(value).length === 0) return []
       return [[`f:${key}`, fieldsOfValue(key, value)]]
     }),
@@ -68,14 +68,14 @@ export function hasPath(fields: JsonObject, [step, ...rest]: ManagedPath): boole
   return isJsonObject(below) && hasPath(below, rest)
 }
 
-/** What stands at a path; undefined where nothing does. */
+/** The value at a path; undefined without one. */
 export function valueAt(value: Json | undefined, [step, ...rest]: ManagedPath): Json | undefined {
   if (step === undefined || step === '.') return value
   if (step.startsWith('f:')) return isJsonObject(value) ? valueAt(value[step.slice(2)], rest) : undefined
   return valueAt(Array.isArray(value) ? value.find((item: Json) => isItem(item, step)) : undefined, rest)
 }
 
-/** A value without what stands at a path. */
+/** A value without the field at a path. */
 export function withoutPath(value: Json, [step, ...rest]: ManagedPath): Json {
   if (step === undefined) return value
   if (step.startsWith('k:')) {
@@ -94,7 +94,7 @@ export function withoutPath(value: Json, [step, ...rest]: ManagedPath): Json {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key))
 }
 
-/** `.spec.containers[name="main"].image`, as conflicts are told. */
+/** `.spec.containers[name="main"].image`, the form in messages about conflicts. */
 export function formatManagedPath(path: ManagedPath): string {
   return path
     .map((step) => {
@@ -110,13 +110,13 @@ function isItem(item: Json, step: string): boolean {
   return isJsonObject(item) && Object.entries(keyOf(step)).every(([key, id]) => sameData(item[key], id))
 }
 
-/** Of a step that a client sent back, too. */
+/** Also for a step that a client sent back. */
 function keyOf(step: string): JsonObject {
   try {
     const key: Json = JSON.parse(step.slice(2))
     return isJsonObject(key) ? key : {}
   } catch {
-    // A key that nothing has.
+    // A key that doesn't occur.
     return { '': '' }
   }
 }

@@ -1,7 +1,10 @@
 import type { Json } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 
-/** Two lists of tolerations in one, without those that another of them covers (`pkg/util/tolerations`, MergeTolerations, 1.36). */
+/**
+ * Merges two lists of tolerations, without those that another one covers (`pkg/util/tolerations`, MergeTolerations,
+ * 1.36).
+ */
 export function mergeTolerations(first: Json | undefined, second: Json | undefined): readonly Json[] {
   const all = [...listOf(first), ...listOf(second)]
   return all.filter((one, at) => {

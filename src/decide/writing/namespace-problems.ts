@@ -18,7 +18,7 @@ const namespaceSchema = object('Namespace', {
   status: ignored(map(any), byServer),
 })
 
-/** What is wrong with a namespace that is written (`pkg/apis/core/validation`, ValidateNamespace, 1.36). */
+/** The problems of a written namespace (`pkg/apis/core/validation`, ValidateNamespace, 1.36). */
 export function namespaceProblems(manifest: JsonObject): readonly FieldProblem[] {
   const metadata = withoutTemplate(manifest['metadata'])
   const { problems } = checkValue(namespaceSchema, { ...manifest, metadata }, { fieldValidation: 'Strict' })
@@ -27,7 +27,7 @@ export function namespaceProblems(manifest: JsonObject): readonly FieldProblem[]
   if (typeof name === 'string') issues.name(['metadata', 'name'], name, dnsLabel)
   const { labels, annotations } = isJsonObject(metadata) ? metadata : {}
   const texts = { labels: textsOf(labels), annotations: textsOf(annotations) }
-  // The name has a stricter rule, and has been told.
+  // The name has a stricter rule, and was already reported.
   validateMetadata({ name: 'checked', namespace: 'default', ...texts }, ['metadata'], issues)
   validateClusterMetadata('Namespace', metadata, ['metadata'], issues)
   return [...problems, ...issues.problems]

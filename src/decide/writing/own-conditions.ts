@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 
-/** The conditions that podd finds of a pod: no client sets them. */
+/** The conditions of a pod that podd itself sets: clients can't. */
 const ownConditions: readonly (Json | undefined)[] = [
   'PodReadyToStartContainers',
   'PodScheduled',

@@ -8,11 +8,11 @@ import { validateLabels } from '../../pod/validation/validate-selectors.ts'
 import { compareQuantities, isWholeQuantity, parseQuantity } from '../../pod/values/quantity.ts'
 import { metadataOf } from './prepare-object.ts'
 
-/** What clients have written of a node, beside what the host tells. */
+/** The part of the Node that clients have written. */
 export interface OwnNode {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
-  /** Extended resources: how many the node has of each. */
+  /** The amounts of extended resources. */
   readonly capacity: Readonly<Record<string, string>>
 }
 
@@ -22,8 +22,8 @@ export function ownNodeOf(manifest: JsonObject | undefined): OwnNode {
 }
 
 /**
- * What is kept of a node after a write. Of its status the extended resources count, as capacity: what can be allocated of
- * each is all of it, and the rest is what podd finds (`pkg/kubelet/nodestatus/setters.go`, MachineInfo, 1.36).
+ * The part of a Node that is kept after a write. Of its status only the capacity of extended resources is kept: all of
+ * it is allocatable, and podd derives the rest (`pkg/kubelet/nodestatus/setters.go`, MachineInfo, 1.36).
  */
 export function updateNode(
   before: JsonObject | undefined,
@@ -31,7 +31,7 @@ export function updateNode(
   wanted: JsonObject,
   scope: 'object' | 'status',
 ): {
-  /** Undefined where there is nothing to keep. */
+  /** Undefined where nothing has to be kept. */
   readonly manifest: JsonObject | undefined
   readonly problems: readonly FieldProblem[]
 } {

@@ -2,14 +2,14 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { defaultManifest } from './default-manifest.ts'
 
-/** What podd shows in annotations of its own, and keeps from no client. */
+/** podd's own annotations, which are not kept from clients. */
 const ownAnnotations: readonly string[] = ['podd.dev/source', 'podd.dev/path']
 
 export function isOwnAnnotation(key: string): boolean {
   return ownAnnotations.includes(key)
 }
 
-/** What the server alone says of an object's metadata (`apiserver/pkg/registry/rest`: create.go, update.go, 1.36). */
+/** Metadata that only the server sets (`apiserver/pkg/registry/rest`: create.go, update.go, 1.36). */
 const serverFields = [
   'uid',
   'creationTimestamp',
@@ -29,7 +29,7 @@ export interface NewObject {
   readonly creationTimestamp: string
 }
 
-/** An object as it is kept that was not there before: named, with its defaults, without its status. */
+/** The kept form of a new object: named, with its defaults, without its status. */
 export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
   const { uid, creationTimestamp, kind, apiVersion, name, namespace } = fresh
   const { status: _status, ...manifest } = given
@@ -44,7 +44,7 @@ export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
   return defaultManifest({ ...withoutNulls(manifest), apiVersion, kind, metadata })
 }
 
-/** An object as it is kept after an update: what is the server's to say stays as it is. */
+/** The kept form of an updated object: fields that belong to the server stay. */
 export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject {
   const { status: _status, ...manifest } = given
   const kept = metadataOf(before)
@@ -63,7 +63,9 @@ export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject
   return withPolicyOf(before, withGeneration(before, defaultManifest(next)))
 }
 
-/** A changed template is another generation (`pkg/registry/core/podtemplate/strategy.go`, PrepareForUpdate, 1.36). */
+/**
+ * A changed template increments the generation (`pkg/registry/core/podtemplate/strategy.go`, PrepareForUpdate, 1.36).
+ */
 function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
   const { generation } = metadataOf(before)
   if (after['kind'] !== 'PodTemplate' || typeof generation !== 'number') return after
@@ -71,7 +73,7 @@ function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
   return { ...after, metadata: { ...metadataOf(after), generation: generation + 1 } }
 }
 
-/** What admission said of a pod's preemption stays where an update leaves it out (`plugin/pkg/admission/priority`, 1.36). */
+/** The preemption policy set by admission stays where an update omits it (`plugin/pkg/admission/priority`, 1.36). */
 function withPolicyOf({ spec: before }: JsonObject, after: JsonObject): JsonObject {
   const { spec } = after
   const kept = isJsonObject(before) ? before['preemptionPolicy'] : undefined
@@ -97,7 +99,10 @@ function withoutServerFields(metadata: JsonObject): JsonObject {
   }
 }
 
-/** Null stands for nothing in a manifest, however deep. In a map of strings it would be an empty one, which no client sends. */
+/**
+ * Removes nulls at any depth: in a manifest they mean an absent field. In a map of strings they would mean an empty
+ * one, which no client sends.
+ */
 function withoutNulls(object: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(object).flatMap(([key, value]) => (value === null ? [] : [[key, cleaned(value)]])),
@@ -109,7 +114,7 @@ function cleaned(value: Json): Json {
   return isJsonObject(value) ? withoutNulls(value) : value
 }
 
-/** What a generated name ends with: neither vowels nor what looks like them (`apimachinery/pkg/util/rand`, 1.36). */
+/** The characters of a generated suffix: neither vowels nor similar ones (`apimachinery/pkg/util/rand`, 1.36). */
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
 const suffixLength = 5
 /** The longest name, less the suffix (`apiserver/pkg/storage/names`, 1.36). */

@@ -6,8 +6,8 @@ import { Issues } from '../../pod/validation/issues.ts'
 import { qualifiedName } from '../../pod/validation/name-rules.ts'
 
 /**
- * A manifest as the sync loop takes it: readiness gates hold back no container, and only a pod that was written over the
- * API has somebody who could set their conditions.
+ * The manifest for the sync loop, without readiness gates: they delay no container, and only for pods written over the
+ * API can a client set their conditions.
  */
 export function withoutReadinessGates(manifest: JsonObject): JsonObject {
   const { spec } = manifest
@@ -16,7 +16,7 @@ export function withoutReadinessGates(manifest: JsonObject): JsonObject {
   return { ...manifest, spec: rest }
 }
 
-/** What is wrong with a pod's gates (`pkg/apis/core/validation`, validateReadinessGates, 1.36). */
+/** The problems of a pod's readiness gates (`pkg/apis/core/validation`, validateReadinessGates, 1.36). */
 export function readinessGateProblems({ spec }: JsonObject): readonly FieldProblem[] {
   const issues = new Issues()
   const gates = isJsonObject(spec) ? spec['readinessGates'] : undefined
@@ -30,7 +30,10 @@ export function readinessGateProblems({ spec }: JsonObject): readonly FieldProbl
   return issues.problems
 }
 
-/** A status whose pod is ready once its gates are, too (`pkg/kubelet/status/generate.go`, GeneratePodReadyCondition, 1.36). */
+/**
+ * The status with the Ready condition that takes the gates into account (`pkg/kubelet/status/generate.go`,
+ * GeneratePodReadyCondition, 1.36).
+ */
 export function gateReadiness(status: PodStatus, spec: JsonObject): PodStatus {
   const gates = spec['readinessGates']
   if (!Array.isArray(gates) || gates.length === 0) return status

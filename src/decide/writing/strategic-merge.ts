@@ -3,8 +3,8 @@ import { isJsonObject, sameData } from '../../base/json.ts'
 import { PatchError } from './patch-error.ts'
 
 /**
- * What tells the items of a list apart, by the list's field: `patchMergeKey` of the API's types
- * (`k8s.io/api/core/v1/types.go`, 1.36). Other lists are replaced as a whole.
+ * The merge keys of lists, by field: `patchMergeKey` of the API's types (`k8s.io/api/core/v1/types.go`, 1.36). Other
+ * lists are replaced as a whole.
  */
 const mergeKeys: Readonly<Record<string, string>> = {
   containers: 'name',
@@ -42,7 +42,7 @@ export function strategicMerge(current: Json | undefined, patch: Json): Json {
   return mergeObjects(isJsonObject(current) ? current : {}, patch) ?? {}
 }
 
-/** Undefined where the patch says that the object goes. */
+/** Undefined where the patch deletes the object. */
 function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | undefined {
   const directive = patch['$patch']
   if (directive === 'delete') return undefined
@@ -78,7 +78,7 @@ function mergeValue(key: string, current: Json | undefined, value: Json): Json |
   return [...known, ...items.filter((item) => !known.some((other) => sameData(other, item)))]
 }
 
-/** The field by which items of a list of this name are told apart; undefined where the list is replaced as a whole. */
+/** The merge key of a list of this name; undefined where the list is replaced as a whole. */
 export function mergeKeyOf(key: string, items: readonly Json[]): string | undefined {
   const mergeKey = Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
   const isListOfObjects = items.every((item) => isJsonObject(item))
@@ -115,7 +115,7 @@ function removeValues(merged: Map<string, Json>, key: string, values: Json): voi
   )
 }
 
-/** Items that the patch lists stand in its order; each of the others stays behind the item that it stood behind. */
+/** Items of the patch are in its order; each other item stays behind the one it followed. */
 function applyOrder(merged: Map<string, Json>, key: string, order: Json): void {
   const current = merged.get(key)
   if (!Array.isArray(current) || !Array.isArray(order)) return

@@ -4,16 +4,16 @@ import { fieldsOf, pathsOf, setOf, valueAt } from './managed-fields.ts'
 import { metadataOf } from './prepare-object.ts'
 
 export interface Updater {
-  /** Who writes: the request's `fieldManager`, or what its User-Agent begins with. */
+  /** The field manager: the request's `fieldManager`, or the beginning of its User-Agent. */
   readonly manager: string
   /** RFC 3339. */
   readonly time: string
 }
 
 /**
- * An object after a write that is no apply, with the managers of its fields: who changes a field owns it from then on
- * (`structured-merge-diff/v6/merge/update.go`, Updater.Update). Only objects that were applied have managers here: of
- * others Kubernetes remembers every writer, too.
+ * An object after a write other than apply, with the managers of its fields: a writer owns the fields it changes
+ * (`structured-merge-diff/v6/merge/update.go`, Updater.Update). Only applied objects have managers here; Kubernetes
+ * records every writer of other objects too.
  */
 export function trackUpdate(before: JsonObject, after: JsonObject, { manager, time }: Updater): JsonObject {
   const given = metadataOf(after)['managedFields'] ?? metadataOf(before)['managedFields']

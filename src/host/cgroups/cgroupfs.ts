@@ -31,7 +31,7 @@ export interface CgroupOptions {
 const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
 const bestEffortShares = 2
 const removalTimeoutMs = 5000
-/** What podd sets by itself; in version 1 the runtime makes its directories in the other hierarchies. */
+/** The controllers that podd sets; in version 1 the runtime creates its directories in the other hierarchies. */
 const ownControllers = ['cpu', 'memory', 'pids', 'hugetlb']
 
 /** The cgroupfs driver: podd makes directories and writes files. */
@@ -131,7 +131,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
     }
   }
 
-  /** Version 2: what a cgroup has depends on the levels above, each of which may have been refused something. */
+  /** Version 2: the controllers of a cgroup depend on the levels above, each of which may lack some. */
   #hierarchyOf(controller: string, path: string): CgroupHierarchy | undefined {
     const { version, hierarchies } = this.#options.system
     if (version === 1) return hierarchies.find(({ controllers }) => controllers.includes(controller))
@@ -156,7 +156,7 @@ function countHierarchically(directory: string, { controllers }: CgroupHierarchy
   }
 }
 
-/** Ends and removes a pod's cgroup wherever one of its QoS classes could have put it. */
+/** Kills and removes a pod's cgroup in all places of its possible QoS classes. */
 export function removePodDirectories(
   uid: PodUid,
   driver: CgroupDriver,
@@ -185,7 +185,7 @@ export function listPodDirectories(
   return [...found.values()]
 }
 
-/** Removes the levels above the pods, from the bottom up, as far as they are empty; gives what is left. */
+/** Removes the empty levels above the pods, from the bottom up; returns the remaining ones. */
 export function removeQosLevels(driver: CgroupDriver, { system, root }: CgroupOptions): readonly string[] {
   const names = [
     qosCgroupName(root, 'BestEffort'),

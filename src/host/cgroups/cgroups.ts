@@ -10,7 +10,7 @@ export class CgroupError extends PoddError {
   }
 }
 
-/** Which pod's cgroup is meant. */
+/** Identifies a pod's cgroup. */
 export interface PodCgroup {
   readonly uid: PodUid
   readonly qosClass: QosClass
@@ -18,7 +18,7 @@ export interface PodCgroup {
 
 /** The CPU shares of the levels above the pods. */
 export interface QosShares {
-  /** Of all pods together, against the rest of the host. */
+  /** Of all pods together, relative to the rest of the host. */
   readonly kubepods: number
   /** From burstableShares (translate/resources/resources.ts). */
   readonly burstable: number
@@ -30,26 +30,25 @@ export interface QosShares {
  * All methods but the readers throw CgroupError.
  */
 export interface PodCgroups {
-  /** Makes the levels above the pods, or brings their shares up to date. */
+  /** Creates the levels above the pods, or updates their shares. */
   ensureQosTree(shares: QosShares): Promise<void>
-  /** Makes a pod's cgroup, or sets the one there is to these resources. */
+  /** Creates a pod's cgroup, or updates its resources. */
   ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void>
   /**
-   * Ends every process that is left in the pod's cgroup and removes it from all hierarchies. Gives the paths
-   * that would not go; none where it was gone already.
+   * Kills every process left in the pod's cgroup and removes it from all hierarchies. Returns the paths that could not
+   * be removed.
    */
   removePod(uid: PodUid): Promise<readonly string[]>
   /**
-   * The pods that have a cgroup in any hierarchy. A kubelet or another podd with the same cgroup root has its
-   * pods here too.
+   * The pods with a cgroup in any hierarchy, including those of a kubelet or another podd with the same cgroup root.
    */
   listPods(): readonly PodCgroup[]
-  /** Processes killed in the pod's cgroup for their memory, but for those of what lives: see countOomKills (oom-kills.ts). */
+  /** The OOM kills in the pod's cgroup, without those of live containers: see countOomKills (oom-kills.ts). */
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
   /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined
-  /** Removes the levels above the pods, as far as they are empty; gives what is left. */
+  /** Removes the empty levels above the pods; returns the remaining ones. */
   removeQosTree(): Promise<readonly string[]>
-  /** What CRI's `cgroup_parent` has to say for the pod. */
+  /** The value of CRI's `cgroup_parent` for the pod. */
   parentOf(pod: PodCgroup): string
 }

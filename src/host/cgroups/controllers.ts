@@ -5,9 +5,8 @@ import { CgroupError } from './cgroups.ts'
 const enabledFile = 'cgroup.subtree_control'
 
 /**
- * Version 2: enables the controllers of this cgroup for those below, but for controllers that the kernel
- * refuses. What is set for such a controller is skipped, and the runtime fails for a container that
- * needs it.
+ * Version 2: enables the controllers of this cgroup for those below, except ones that the kernel refuses. Settings of
+ * such a controller are skipped, and the runtime fails for a container that needs it.
  */
 export function delegateControllers(directory: string): void {
   const enabled = readCgroup(directory, enabledFile)
@@ -23,7 +22,7 @@ export function delegateControllers(directory: string): void {
         'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
       )
     }
-    // Only what it refused before. Where none was ever given, more is wrong than one controller.
+    // Skip only what it refused before. Where none was ever enabled, the problem is not a single controller.
     if (enabled.length === 0) throw error
   }
 }

@@ -8,7 +8,7 @@ import { CgroupError } from './cgroups.ts'
  * than a turn through the thread pool takes.
  */
 
-/** Makes one directory; whether it is new. Its parent must be there. */
+/** Creates one directory; returns whether it is new. Its parent must exist. */
 export function makeCgroup(path: string): boolean {
   try {
     mkdirSync(path, { mode: 0o755 })
@@ -27,26 +27,26 @@ export function writeCgroup(path: string, file: string, value: string): void {
   }
 }
 
-/** The words of a control file; none where it isn't there. */
+/** The words of a control file; none where it doesn't exist. */
 export function readCgroup(path: string, file: string): readonly string[] {
   try {
     return readFileSync(`${path}/${file}`, 'utf8')
       .split(/\s+/)
       .filter((word) => word !== '')
   } catch {
-    // The cgroup went meanwhile, or its kernel lacks the file.
+    // The cgroup was removed meanwhile, or the kernel lacks the file.
     return []
   }
 }
 
-/** The names of the cgroups right below; none where the cgroup itself isn't there. */
+/** The names of the child cgroups; none where the cgroup doesn't exist. */
 export function childCgroups(path: string): readonly string[] {
   try {
     return readdirSync(path, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name)
   } catch {
-    // The cgroup went meanwhile.
+    // The cgroup was removed meanwhile.
     return []
   }
 }
@@ -56,7 +56,7 @@ export function cgroupTree(path: string): readonly string[] {
   return [...childCgroups(path).flatMap((name) => cgroupTree(`${path}/${name}`)), path]
 }
 
-/** Removes one empty cgroup; whether it is gone now. */
+/** Removes one empty cgroup; returns whether it is gone. */
 export function removeCgroup(path: string): boolean {
   try {
     rmdirSync(path)
@@ -69,8 +69,8 @@ export function removeCgroup(path: string): boolean {
 const removalPollMs = 10
 
 /**
- * Kills what runs in these cgroups and below, and removes them from the bottom up. A killed process leaves
- * its cgroup a moment later, so this goes on for up to `timeoutMs`. Gives what would not go.
+ * Kills what runs in these cgroups and below, and removes them from the bottom up. A killed process leaves its cgroup a
+ * moment later, so this goes on for up to `timeoutMs`. Returns the remaining ones.
  */
 export async function removeCgroupTrees(
   paths: readonly string[],
@@ -96,7 +96,7 @@ function killProcesses(path: string): void {
   for (const directory of cgroupTree(path)) {
     for (const word of readCgroup(directory, 'cgroup.procs')) {
       const pid = Number(word)
-      // 0 stands for a process of another pid namespace, and would mean podd's own process group.
+      // 0 is a process of another pid namespace; as an argument of kill it would mean podd's own process group.
       if (pid <= 1 || pid === process.pid) continue
       try {
         process.kill(pid, 'SIGKILL')

@@ -4,7 +4,7 @@ import { childCgroups, cgroupTree, readCgroup } from './files.ts'
 import type { CgroupSystem } from './layout.ts'
 
 /**
- * Whether processes of these containers live in a pod's cgroup. Undefined where the pod has none.
+ * Whether the pod's cgroup has processes of these containers. Undefined without a cgroup.
  *
  * @param path of the pod's cgroup, below the mount points
  * @param ids of containers; the names of their cgroups have these in them
@@ -25,7 +25,10 @@ export function hasProcesses(
   )
 }
 
-/** Whether any process lives in a cgroup or below it, in any hierarchy. Throws the system's error where that can't be read. */
+/**
+ * Whether a cgroup or its descendants have any process, in any hierarchy. Throws the system's error where that can't be
+ * read.
+ */
 export function isInhabited({ hierarchies }: CgroupSystem, path: string): boolean {
   return hierarchies.some((hierarchy) => hasAny(`${hierarchy.path}${path}`))
 }
@@ -37,9 +40,9 @@ function hasAny(directory: string): boolean {
       (entry) => entry.isDirectory() && hasAny(`${directory}/${entry.name}`),
     )
   } catch (error) {
-    // It isn't there, or went meanwhile.
+    // It doesn't exist, or was removed meanwhile.
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENODEV') return false
-    // A threaded cgroup: podd makes none.
+    // A threaded cgroup: podd creates none.
     if (errorCode(error) === 'EOPNOTSUPP') return true
     throw error
   }

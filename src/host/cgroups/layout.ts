@@ -1,13 +1,13 @@
 import type { QosClass } from '../../pod/spec/qos.ts'
 import type { MountEntry } from '../mounts.ts'
 
-/** Who makes cgroups: podd and the runtime themselves, or systemd when asked. */
+/** Who creates cgroups: podd and the runtime themselves, or systemd on request. */
 export type CgroupDriver = 'cgroupfs' | 'systemd'
 
 /** One mounted tree of cgroups. Version 2 has one; version 1 one for each group of controllers. */
 export interface CgroupHierarchy {
   readonly path: string
-  /** `cpu`, `memory`, `name=systemd`, …; of version 2 nothing is said. */
+  /** `cpu`, `memory`, `name=systemd`, …; empty for version 2. */
   readonly controllers: readonly string[]
 }
 
@@ -44,9 +44,9 @@ export function detectCgroups(
 }
 
 /**
- * The cgroup driver where neither the user nor the runtime names one: systemd where it is PID 1 and cgroups are
- * version 2, as it must be the only writer of its tree there; cgroupfs everywhere else. It must not change while pods
- * live: their cgroups would be looked for in another place.
+ * The cgroup driver where neither the user nor the runtime names one: systemd where it is PID 1 and cgroups are version
+ * 2, as it must be the only writer of its tree there; cgroupfs everywhere else. It must not change while pods exist:
+ * their cgroups would be in another place.
  */
 export function chooseCgroupDriver(facts: {
   readonly configured: CgroupDriver | 'auto'
@@ -69,7 +69,7 @@ const qosDirectories: Readonly<Record<QosClass, readonly string[]>> = {
   BestEffort: ['besteffort'],
 }
 
-/** The names that a cgroup root (`/a/b`) is made of; none for `/`. */
+/** The components of a cgroup root (`/a/b`); none for `/`. */
 export function cgroupRootParts(root: string): CgroupName {
   return root.split('/').filter((part) => part !== '')
 }
@@ -84,7 +84,7 @@ export function podCgroupName(root: string, qosClass: QosClass, uid: string): Cg
 }
 
 /**
- * Where a cgroup lies in its hierarchy, and what CRI's `cgroup_parent` says: plain directories, or systemd's
+ * The path of a cgroup in its hierarchy, and the value of CRI's `cgroup_parent`: plain directories, or systemd's
  * slices, each within the one before (`cm/cgroup_manager_linux.go`, ToSystemd, 1.36).
  */
 export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {

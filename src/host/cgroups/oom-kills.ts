@@ -2,12 +2,12 @@ import { childCgroups, readCgroup } from './files.ts'
 import type { CgroupSystem } from './layout.ts'
 
 /**
- * How many processes the kernel has killed for their memory in this cgroup and below (`oom_kill` of `memory.events`),
- * but for those of containers that live. What it counted of a cgroup that is gone counts on in those above; one that
- * isn't there has counted nothing. Undefined in cgroup version 1, which doesn't.
+ * The number of OOM kills in this cgroup and below (`oom_kill` of `memory.events`), without those in cgroups of live
+ * containers. Kills in removed cgroups stay counted in the ones above; a missing cgroup counts as 0. Undefined in
+ * cgroup version 1, which doesn't count.
  *
  * @param path of the cgroup, below the mount point
- * @param liveIds containers and sandboxes that live; the names of their cgroups have these in them
+ * @param liveIds live containers and sandboxes; the names of their cgroups contain these ids
  */
 export function countOomKills(
   { version, hierarchies }: CgroupSystem,

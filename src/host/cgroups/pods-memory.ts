@@ -2,7 +2,7 @@ import { readCgroup } from './files.ts'
 import { cgroupPath, cgroupRootParts } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'
 
-/** Where the pods' cgroups are. */
+/** The root of the pods' cgroups. */
 export interface PodsCgroup {
   readonly system: CgroupSystem
   readonly root: string
@@ -10,8 +10,8 @@ export interface PodsCgroup {
 }
 
 /**
- * The memory that all pods together may have, in bytes: of `kubepods` and of the levels above it the one with the least
- * left below its limit. What can be dropped without a loss counts as available (`inactive_file`), as for the kubelet's
+ * The memory that all pods together may have, in bytes: of `kubepods` and the levels above it, the one with the least
+ * memory left. Reclaimable memory counts as available (`inactive_file`), as for the kubelet's
  * `allocatableMemory.available`. Undefined where none of them has a limit.
  */
 export function readPodsMemory({
@@ -31,7 +31,7 @@ export function readPodsMemory({
     .toSorted((one, other) => one.available - other.available)[0]
 }
 
-/** Version 1 has no word for none, but a number beyond any memory. */
+/** Version 1 represents no limit by a number beyond any memory. */
 const unlimitedBytes = 2 ** 60
 
 function readLevel(path: string, version: 1 | 2) {

@@ -9,8 +9,8 @@ export interface CgroupSetting {
 }
 
 /**
- * What makes a pod's cgroup be what its resources say, in an order that the kernel accepts. Limits that the
- * pod hasn't are written only to a cgroup that was there before, to lift what it may have had.
+ * The writes that apply a pod's resources to its cgroup, in an order that the kernel accepts. Absent limits are written
+ * only to an existing cgroup, to lift earlier ones.
  */
 export function podCgroupSettings(
   resources: PodCgroupResources,

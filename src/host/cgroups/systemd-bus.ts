@@ -19,9 +19,9 @@ export class SystemdError extends CgroupError {
 /** Calls a method of systemd's manager (org.freedesktop.systemd1.Manager). Throws CgroupError. */
 export type CallSystemd = (member: string, ...args: readonly BusArgument[]) => Promise<void>
 
-/** systemd's own socket for root, which is there without a D-Bus daemon too. */
+/** systemd's own socket for root, which exists without a D-Bus daemon too. */
 const managerSocket = '/run/systemd/private'
-/** At the boot of a slow board systemd has much else to do. */
+/** Long, because systemd is busy during the boot of a slow board. */
 const callTimeoutMs = 60_000
 
 /**
@@ -66,9 +66,9 @@ function exchange(message: Buffer, clock: Clock, socketPath: string): Promise<Bu
 }
 
 /**
- * Logs in as the user that podd is (the socket tells systemd who it really is), then calls. BEGIN goes with
- * the login, as systemctl sends it: a call that reached systemd in one piece with a later BEGIN would lie in
- * its buffer until something else came.
+ * Logs in as the user that podd is (systemd verifies it by the socket), then calls. BEGIN goes with the login, as
+ * systemctl sends it: a call that reached systemd in one piece with a later BEGIN would lie in its buffer until
+ * something else came.
  */
 function readReply(socket: Socket, message: Buffer, onReply: (reply: BusReply) => void): void {
   const user = Buffer.from(String(process.getuid?.() ?? 0)).toString('hex')

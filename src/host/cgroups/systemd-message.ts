@@ -15,7 +15,7 @@ export type BusArgument =
   | { readonly type: 'b'; readonly value: boolean }
   /** Properties of the unit. */
   | { readonly type: 'a(sv)'; readonly value: readonly UnitProperty[] }
-  /** Further units; podd never has any. */
+  /** Auxiliary units; podd never passes any. */
   | { readonly type: 'a(sa(sv))' }
 
 export interface BusCall {
@@ -162,19 +162,19 @@ export function encodeBusCall(call: BusCall, serial: number): Buffer {
 
 /** A received message. */
 export interface BusReply {
-  /** The call that it answers; undefined for signals and other things that podd never asked for. */
+  /** The call that it answers; undefined for signals and other unsolicited messages. */
   readonly serial: number | undefined
   /** `org.freedesktop.systemd1.UnitExists` and the like, where the call failed. */
   readonly errorName: string | undefined
   /** The first argument, where it is a text: an error's message. */
   readonly text: string
-  /** How many of the bytes were this message. */
+  /** The length of this message in bytes. */
   readonly bytes: number
 }
 
 const errorReply = 3
 
-/** Reads the first message of what came in so far; undefined while it isn't complete. */
+/** Decodes the first message of the received bytes; undefined while it is incomplete. */
 export function decodeBusReply(data: Buffer): BusReply | undefined {
   if (data.length < 16) return undefined
   const little = data[0] === 0x6c

@@ -126,7 +126,7 @@ export class SystemdPodCgroups implements PodCgroups {
     }
   }
 
-  /** systemd answers when it has queued the work; the directory follows within a millisecond or two, with its settings. */
+  /** systemd answers once the job is queued; the directory and its settings follow within a millisecond or two. */
   async #untilThere(name: CgroupName): Promise<void> {
     const { clock, system } = this.#options
     const path = cgroupPath(name, 'systemd')
@@ -139,7 +139,7 @@ export class SystemdPodCgroups implements PodCgroups {
     }
   }
 
-  /** What was asked of systemd is only queued: a slow host takes its time, and a root that isn't empty would be left. */
+  /** Waits for queued jobs of systemd: on a slow host the root would otherwise not be empty yet. */
   async #untilLevelsGone(): Promise<void> {
     const { clock } = this.#options
     const deadline = clock.monotonicMs() + levelsGoneMs
@@ -183,7 +183,7 @@ export class SystemdPodCgroups implements PodCgroups {
     return [
       this.#sharesProperty(cpuShares),
       { name: 'CPUQuotaPerSecUSec', type: 't', value: quotaPerSecondUs(cpuQuotaUs, cpuPeriodUs) },
-      // Known from systemd 242 on: older ones are asked only for what they can't do by themselves.
+      // Supported from systemd 242 on: older ones get it only where they can't do without.
       ...(cpuQuotaUs === undefined || cpuPeriodUs === systemdPeriodUs
         ? []
         : [{ name: 'CPUQuotaPeriodUSec', type: 't', value: BigInt(cpuPeriodUs) } as const]),
@@ -205,7 +205,7 @@ export class SystemdPodCgroups implements PodCgroups {
   }
 }
 
-/** Over which systemd spreads a quota unless told otherwise. */
+/** systemd's default period of a quota. */
 const systemdPeriodUs = 100_000
 
 /** Rounded up to what systemd takes, 1 % of a CPU, as runc does. */

@@ -13,7 +13,7 @@ import type { HostProbe } from '../host-probe.ts'
 import { readKernelFeatures } from './kernel-features.ts'
 import { parseMountInfo } from '../mounts.ts'
 
-/** What the facts depend on besides the host. */
+/** The settings on which the facts depend. */
 export interface GatherOptions {
   readonly clock: Clock
   readonly isRoot: boolean
@@ -25,7 +25,7 @@ export interface GatherOptions {
   readonly cgroupDriver: CgroupDriver | 'auto'
   /** Names or absolute paths. */
   readonly ociRuntimes: readonly string[]
-  /** The runtime's own driver, where it tells. */
+  /** The runtime's own driver, where it reports it. */
   readonly runtimeDriver: CgroupDriver | undefined
 }
 

@@ -7,7 +7,7 @@ import { detectCgroups } from '../cgroups/layout.ts'
 import type { CgroupSystem } from '../cgroups/layout.ts'
 import { parseMountInfo } from '../mounts.ts'
 
-/** What podd has to know of the machine; it doesn't change while podd runs. */
+/** The facts about the machine, which don't change while podd runs. */
 export interface HostInfo {
   /** In lower case, as Kubernetes names nodes. */
   readonly hostname: string
@@ -16,18 +16,18 @@ export interface HostInfo {
   readonly swapBytes: number
   /** Of a page of memory. */
   readonly pageBytes: number
-  /** Another one after each boot. */
+  /** Changes with each boot. */
   readonly bootId: string
   readonly kernel: string
   /** systemd is PID 1. */
   readonly systemd: boolean
   /** Undefined: no cgroups are mounted. */
   readonly cgroups: CgroupSystem | undefined
-  /** The kernel counts swap for cgroups. */
+  /** Whether cgroups can account for swap. */
   readonly swapController: boolean
-  /** Memory that the kernel has set aside as huge pages, in bytes, by their size as Kubernetes has it: `2Mi`. */
+  /** The bytes of reserved huge pages, by page size in Kubernetes' notation: `2Mi`. */
   readonly hugePagesBytes: ReadonlyMap<string, number>
-  /** Those that cgroups can limit, in their words: `2MB`, `1GB`. */
+  /** The huge page sizes that cgroups can limit, in cgroup notation: `2MB`, `1GB`. */
   readonly hugePageSizes: readonly string[]
   /** The lowest oom_score_adj that podd's children can have. */
   readonly minOomScoreAdj: number
@@ -43,7 +43,7 @@ export function readHostname(): string {
 /** @param root what stands for `/`; for tests */
 export function readHostInfo(root = ''): HostInfo {
   const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
-  // Cloned, for a part of a text keeps all of it in memory: 140 kB on a host with hundreds of mounts.
+  // Cloned, since a substring keeps the whole text in memory: 140 kB on a host with hundreds of mounts.
   const cgroups = structuredClone(detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`))))
   return {
     hostname: readHostname(),
@@ -64,7 +64,7 @@ export function readHostInfo(root = ''): HostInfo {
   }
 }
 
-/** AT_PAGESZ of the auxiliary vector, pairs of numbers as wide as a pointer (getauxval(3)); 4096 where it isn't told. */
+/** AT_PAGESZ of the auxiliary vector, pairs of numbers as wide as a pointer (getauxval(3)); 4096 where it is absent. */
 function readPageBytes(root: string): number {
   const pageSizeKey = 6n
   try {
@@ -132,7 +132,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // A kernel without it, or what went meanwhile.
+    // The kernel lacks it, or it was removed meanwhile.
     return ''
   }
 }

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import type { HostStats } from '../../pod/state/node-stats.ts'
 import { readProcessAmount } from './node-signals.ts'
 
-/** What the kernel counts in, of a second: USER_HZ, which is 100 on every architecture. */
+/** The kernel's unit of CPU time: USER_HZ, which is 100 on every architecture. */
 const ticksPerSecond = 100
 
 /**
- * The host's use of CPU, memory and processes. The working set is what the kubelet counts: all that is used, but for the
+ * The host's use of CPU, memory and processes. The working set is what the kubelet counts: used memory without the
  * inactive page cache (`pkg/kubelet/cadvisor`, 1.36). Throws the system's error where /proc can't be read.
  */
 export async function readHostStats(procDir = '/proc'): Promise<Omit<HostStats, 'rootFs' | 'imageFs'>> {

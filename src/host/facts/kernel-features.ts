@@ -6,13 +6,13 @@ interface FeatureSource {
   readonly name: string
   readonly purpose: string
   readonly option: string
-  /** The module that brings it, where it may be one. */
+  /** The module that provides it, if it can be one. */
   readonly module?: string
-  /** A path that is there when the kernel has it. */
+  /** A path that exists when the kernel has it. */
   readonly evidence?: string
 }
 
-/** What pods need of the kernel. */
+/** The kernel features that pods need. */
 const featureSources: readonly FeatureSource[] = [
   {
     name: 'overlayfs',
@@ -62,8 +62,8 @@ const featureSources: readonly FeatureSource[] = [
 ]
 
 /**
- * What the kernel has: by evidence in /sys and /proc, else by its build config and the modules installed for
- * it. A module that is built but not installed (a kernel updated under the running one) counts as absent.
+ * The features of the kernel: by evidence in /sys and /proc, else by its build config and the modules installed for it.
+ * A module that is built but not installed (a kernel updated under the running one) counts as absent.
  */
 export function readKernelFeatures(probe: HostProbe, release: string): readonly KernelFeature[] {
   const config = readKernelConfig(probe, release)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 
-/** What a Node's `nodeInfo` says of the machine itself; empty where this host doesn't tell. */
+/** The machine's part of a Node's `nodeInfo`; empty where unknown. */
 export interface MachineInfo {
   readonly machineId: string
   readonly systemUuid: string

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 
-/** What there is of something, and what there could be: bytes, inodes or processes. */
+/** The available amount and the capacity: bytes, inodes or processes. */
 export interface Amount {
   readonly available: number
   readonly capacity: number
@@ -9,7 +9,7 @@ export interface Amount {
 
 /**
  * The host's memory, in bytes: what the kernel itself says can be had without swapping (`MemAvailable`). The kubelet
- * counts all of the page cache in active use as unavailable, which evicts pods that nothing is short of
+ * counts all of the page cache in active use as unavailable, which evicts pods without a real shortage
  * (`pkg/kubelet/eviction`, kubernetes/kubernetes#43916). Undefined where the kernel doesn't say.
  */
 export function readMemoryAmount(path = '/proc/meminfo'): Amount | undefined {
@@ -22,10 +22,10 @@ export function readMemoryAmount(path = '/proc/meminfo'): Amount | undefined {
   return available === undefined || capacity === undefined ? undefined : { available, capacity }
 }
 
-/** The file system that a path lies on: its bytes for who isn't root, and its inodes where it counts them. */
+/** A path's file system: its bytes available without root, and its inodes where it counts them. */
 export interface FileSystemAmounts {
   readonly bytes: Amount
-  /** Undefined for file systems that make inodes as they need them. */
+  /** Undefined for file systems that allocate inodes dynamically. */
   readonly inodes: Amount | undefined
 }
 

@@ -24,8 +24,8 @@ interface Dialer {
 }
 
 /**
- * Connects to loopback ports inside network namespaces, where this process can't go: a small process there makes the
- * connection and hands its descriptor over, so that the bytes pass through podd alone. It lives for some seconds.
+ * Connects to loopback ports inside network namespaces, which this process can't enter: a small process there connects
+ * and passes the descriptor back, so that the bytes pass only through podd. It lives for some seconds.
  */
 export class NetnsDialers {
   readonly #clock: Clock
@@ -38,7 +38,7 @@ export class NetnsDialers {
 
   /**
    * Connects to `port` on 127.0.0.1, else on ::1, in the namespace at `path` (`/proc/<pid>/ns/net`). Both directions
-   * end apart from each other. Throws PoddError PORT_REFUSED where no process listens, PORT_FORWARD_FAILED otherwise.
+   * end independently. Throws PoddError PORT_REFUSED where no process listens, PORT_FORWARD_FAILED otherwise.
    */
   async dial(path: string, port: number): Promise<Socket> {
     const dialer = this.#dialers.get(path) ?? this.#start(path)
@@ -51,7 +51,7 @@ export class NetnsDialers {
       return await new Promise<Socket>((resolve, reject) => {
         dialer.waiting.set(id, { resolve, reject })
         dialer.child.send({ id, port }, (error) => {
-          // A process that ends at this moment reports why by itself.
+          // A process that ends at this moment reports the reason itself.
           if (error !== null && this.#dialers.get(path) !== dialer) reject(failed(errorMessage(error)))
         })
       })
@@ -63,7 +63,7 @@ export class NetnsDialers {
     }
   }
 
-  /** Ends all processes; connections that were made go on. */
+  /** Ends all processes; established connections continue. */
   close(): void {
     for (const [path, dialer] of this.#dialers) this.#stop(path, dialer)
   }
@@ -100,7 +100,7 @@ export class NetnsDialers {
       const { id, code } = readAnswer(message)
       const waiting = dialer.waiting.get(id)
       if (handle instanceof Socket) {
-        // Each direction ends by itself, as on any TCP connection.
+        // Each direction ends independently, as on any TCP connection.
         handle.allowHalfOpen = true
         if (waiting === undefined) handle.destroy()
         else waiting.resolve(handle)
@@ -125,7 +125,7 @@ function refused(): PoddError {
   return new PoddError('PORT_REFUSED', 'connection refused: nothing in the pod listens on the port')
 }
 
-/** The process's file stands beside this module: as source while developing, as its own bundle once built. */
+/** The process's file is beside this module: as source during development, as its own bundle once built. */
 function workerPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   return fileURLToPath(new URL(`./netns-dial-worker.${extension}`, import.meta.url))

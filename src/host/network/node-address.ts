@@ -5,8 +5,8 @@ import type { NetworkInterfaceInfo } from 'node:os'
 type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>
 
 /**
- * The host's own address, as pods and `podd get pods -o wide` show it: that of the default route's interface,
- * or else any that isn't the loopback; 127.0.0.1 on a host without a network. It may change: read it again.
+ * The host's own address, as pods and `podd get pods -o wide` show it: that of the default route's interface, or else
+ * any other than loopback; 127.0.0.1 on a host without a network. It may change: read it again.
  */
 export function readNodeAddress(routesPath = '/proc/net/route'): string {
   return selectNodeAddress(networkInterfaces(), readDefaultInterface(routesPath))

@@ -1,17 +1,17 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 /**
- * The addresses of each family and the routes of IPv4, of the network namespace that the reader is in. That an interface has
- * lost its carrier changes none of them.
+ * The addresses of each family and the routes of IPv4, of the reader's network namespace. A lost carrier changes none
+ * of them.
  */
 const files = ['/proc/net/fib_trie', '/proc/net/route', '/proc/net/if_inet6']
 /** Some 400 interfaces. A router's table of a million routes is not compared. */
 const mostBytes = 32 * 1024
 
 /**
- * Remembers what was computed of the host's interfaces for as long as the kernel shows the same addresses and routes: asking
- * for all interfaces takes 1.5 ms of CPU with fifty pods, a look at these files a tenth of it. What `compute` throws is thrown, and nothing
- * remembered. `isFresh` computes in any case.
+ * Caches a value computed from the host's interfaces for as long as the kernel shows the same addresses and routes:
+ * listing all interfaces takes 1.5 ms of CPU with fifty pods, reading these files a tenth of it. Errors of `compute`
+ * are thrown and not cached. `isFresh` computes in any case.
  */
 export function untilAddressesChange<T>(
   compute: () => T,
@@ -19,7 +19,7 @@ export function untilAddressesChange<T>(
 ): (options?: { readonly isFresh: boolean }) => T {
   let known: { readonly text: string; readonly value: T } | undefined
   return ({ isFresh } = { isFresh: false }) => {
-    // Before the computing: what changes meanwhile is found the next time.
+    // Read before computing, so that a change meanwhile is found the next time.
     const text = readFiles()
     if (!isFresh && known !== undefined && known.text === text) return known.value
     known = undefined
@@ -29,7 +29,7 @@ export function untilAddressesChange<T>(
   }
 }
 
-/** Reads them as one text; undefined where that is more than is worth comparing. */
+/** Reads them as one text; undefined where that is too large to be worth comparing. */
 function addressFiles(): () => string | undefined {
   const buffer = Buffer.allocUnsafeSlow(mostBytes)
   return () => {
@@ -45,6 +45,7 @@ function appendFile(file: string, buffer: Buffer, start: number): number {
   try {
     fd = openSync(file, 'r')
   } catch {
+    // A file that is missing stays so: what the others list still shows each change.
     return start
   }
   try {

@@ -28,13 +28,13 @@ export interface CredentialProvidersOptions {
   readonly run?: (command: BoundedCommand, clock: Clock) => Promise<BoundedOutput>
 }
 
-/** What the plugins gave for an image, in the order of the config; `failures` are sentences without secrets. */
+/** The plugins' credentials for an image, in the order of the config; `failures` are messages without secrets. */
 export interface ProvidedCredentials {
   readonly configs: readonly DockerConfig[]
   readonly failures: readonly string[]
 }
 
-/** A provider, what it answered, and what is in flight, by image. */
+/** A provider with its cached responses and calls in flight, by image. */
 interface Running {
   readonly provider: CredentialProvider
   readonly cache: ProviderCache
@@ -42,8 +42,8 @@ interface Running {
 }
 
 /**
- * The node's credential provider plugins (`pkg/credentialprovider/plugin`, 1.36). Their config is read again before each
- * use; one that turned bad is reported, and the last good one stays in use.
+ * The node's credential provider plugins (`pkg/credentialprovider/plugin`, 1.36). Their config is read again before
+ * each use; an invalid one is reported, and the last good one stays in use.
  */
 export class CredentialProviders {
   readonly #options: CredentialProvidersOptions
@@ -69,7 +69,7 @@ export class CredentialProviders {
     }
   }
 
-  /** Takes over the config as it is now. What is wrong with it is logged once. */
+  /** Reloads the config. Its problems are logged once. */
   async refresh(): Promise<void> {
     const { configPath, clock } = this.#options
     try {
@@ -106,7 +106,7 @@ export class CredentialProviders {
       return await asked
     } catch (error) {
       const stderr = error instanceof BoundedCommandError ? error.stderr : ''
-      // What it wrote to its standard error is for the log alone.
+      // Its standard error goes only to the log.
       const reason = [errorMessage(error), stderr].filter((text) => text !== '').join(': ')
       this.#options.logger.error({ path: provider.name, image, reason }, 'a credential provider failed')
       return `credential provider ${provider.name}: ${errorMessage(error)}`
@@ -138,7 +138,7 @@ function start(provider: CredentialProvider): Running {
   return { provider, cache: new ProviderCache(), inFlight: new Map() }
 }
 
-/** One that is as it was keeps what it has answered. */
+/** An unchanged provider keeps its cached responses. */
 function keep(before: readonly Running[], provider: CredentialProvider): Running | undefined {
   return before.find((running) => JSON.stringify(running.provider) === JSON.stringify(provider))
 }

@@ -40,7 +40,7 @@ export function nodeDockerConfigPaths({
 
 /**
  * Credentials that all pods of the node may use. The files are read at each call, so that a change counts at once; the
- * first one that can be read is the one.
+ * first one that can be read is used.
  */
 export class NodeDockerConfig {
   readonly #options: NodeDockerConfigOptions
@@ -51,7 +51,7 @@ export class NodeDockerConfig {
     this.#options = options
   }
 
-  /** Empty where there is none. What is wrong with a file is logged once. */
+  /** Empty where there is none. Problems of a file are logged once. */
   async read(): Promise<DockerConfig> {
     for (const [path, form] of nodeDockerConfigPaths(this.#options)) {
       const text = await this.#readText(path)

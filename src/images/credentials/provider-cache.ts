@@ -9,11 +9,11 @@ interface Cached {
 /** No registry and no image has this name. */
 const globalKey = '<global>'
 
-/** So many answers are kept; the ones that expire first make room. */
+/** The most responses that are cached; those that expire first are dropped first. */
 const maxEntries = 1000
 
 /**
- * What a plugin answered, for as long as its answers say: for an image, a registry, or all images
+ * Caches a plugin's responses for as long as they say: for an image, a registry, or all images
  * (`pkg/credentialprovider/plugin/plugin.go`, 1.36). Times are on one clock of the caller's.
  */
 export class ProviderCache {

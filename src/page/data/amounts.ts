@@ -16,7 +16,7 @@ const suffixes: Readonly<Record<string, number>> = {
   Ti: 1024 ** 4,
 }
 
-/** The number that a quantity of the node stands for; undefined for what is none. */
+/** The value of a quantity; undefined for text that isn't one. */
 export function readAmount(quantity: string | undefined): number | undefined {
   const { digits = '', suffix = '' } =
     /^(?<digits>\d+(?:\.\d+)?)(?<suffix>[A-Za-z]{0,2})$/u.exec(quantity ?? '')?.groups ?? {}

@@ -1,4 +1,4 @@
-/** An answer that is no success. */
+/** An answer with an error status. */
 export class Refusal extends Error {
   readonly status: number
 
@@ -11,9 +11,9 @@ export class Refusal extends Error {
 const storageKey = 'podd-token'
 const patienceMs = 15_000
 
-/** podd's API, asked with a token, or with what the browser has of its own. */
+/** A client of podd's API, with a bearer token, or with the browser's client certificate. */
 export class ApiClient {
-  /** Kept as long as the tab is there. */
+  /** Kept until the tab is closed. */
   get token(): string | undefined {
     return sessionStorage.getItem(storageKey) ?? undefined
   }
@@ -28,7 +28,7 @@ export class ApiClient {
     return this.#json<T>(path, { signal: AbortSignal.timeout(patienceMs) })
   }
 
-  /** Who podd takes this client for. Rejects as `get`. */
+  /** The user that podd identifies this client as. Rejects as `get`. */
   async whoAmI(): Promise<string> {
     const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
     const { status } = await this.#json<{
@@ -60,6 +60,7 @@ export class ApiClient {
     if (this.token !== undefined) headers.set('authorization', `Bearer ${this.token}`)
     const response = await fetch(path, { ...init, headers, cache: 'no-store' })
     if (response.ok) return response
+    // A proxy in between answers without a Status: the code alone is shown.
     const status: unknown = await response.json().catch(() => undefined)
     const told =
       typeof status === 'object' && status !== null && 'message' in status ? String(status.message) : ''

@@ -6,7 +6,7 @@ export interface ChartFacts {
   /** The moments at the left and the right edge. */
   readonly fromMs: number
   readonly untilMs: number
-  /** What reaches the top; the figures' own maximum where that is undefined. */
+  /** The figure at the top edge; undefined: the largest one. */
   readonly top: number | undefined
 }
 

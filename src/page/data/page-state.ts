@@ -4,7 +4,7 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import type { SourceObject } from '../../api/sources.ts'
 import type { UsageHistoryReply } from '../../api/usage-history.ts'
 
-/** All that the page shows; what podd has not told yet, or may not tell, is undefined. */
+/** Everything that the page shows; data that has not arrived yet, or that the user may not read, is undefined. */
 export interface PageState {
   readonly pods: readonly PodObject[]
   readonly events: readonly EventObject[]
@@ -12,7 +12,7 @@ export interface PageState {
   readonly status: DaemonStatus | undefined
   readonly sources: readonly SourceObject[] | undefined
   readonly usage: UsageHistoryReply | undefined
-  /** What podd refused to tell, in its words. */
+  /** The message of a request that podd refused. */
   readonly refusals: readonly string[]
 }
 

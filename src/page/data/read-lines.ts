@@ -1,4 +1,4 @@
-/** A line that never ends is no line of podd's. */
+/** The longest line; podd sends shorter ones. */
 const mostCharacters = 16 * 1024 * 1024
 
 /** The lines of a stream of UTF-8, in the batches in which they came. Rejects with the stream's error. */
@@ -19,6 +19,7 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
     }
     if (rest !== '') yield [rest]
   } finally {
+    // A stream that failed has thrown already, and needs no cancelling.
     reader.cancel().catch(() => {})
   }
 }

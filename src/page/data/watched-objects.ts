@@ -9,15 +9,15 @@ export interface WatchLine<T> {
 const endOfList = 'k8s.io/initial-events-end'
 
 /**
- * The objects that a watch tells of. One that is begun again lists them again; those of before are shown until its list
- * is whole.
+ * The objects of a watch. A watch that is restarted lists them again; the earlier ones are shown until its list is
+ * complete.
  */
 export class WatchedObjects<T extends ResourceObject> {
   #shown: ReadonlyMap<string, T> = new Map()
   #objects = new Map<string, T>()
   #isListed = false
 
-  /** What comes next is a list. */
+  /** The next lines are the initial list. */
   begin(): void {
     this.#objects = new Map()
     this.#isListed = false

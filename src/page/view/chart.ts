@@ -20,14 +20,14 @@ export interface ChartOptions {
   readonly usage: UsageHistoryReply
   readonly series: UsageSeries
   readonly measure: Measure
-  /** What there is of it at most; left out, the chart's top is its own maximum. */
+  /** The capacity; left out, the chart's top is the largest figure. */
   readonly capacity?: number | undefined
 }
 
 const width = 240
 const height = 60
 
-/** What was used over the last hour, with its figures as text. */
+/** A chart of the usage over the last hour, with its figures as text. */
 export function chart(options: ChartOptions): HTMLElement {
   const { measure, capacity, usage } = options
   const { title, format } = measures[measure]

@@ -45,7 +45,7 @@ function toNodes(children: readonly Child[]): readonly (Node | string)[] {
   )
 }
 
-/** Has an element show other children, and touches none that look as before: what has the focus keeps it. */
+/** Replaces an element's children, but keeps equal ones, so that the focus stays. */
 export function update(parent: Element, children: readonly Node[]): void {
   for (const [at, child] of children.entries()) {
     const current = parent.childNodes[at]
@@ -55,7 +55,7 @@ export function update(parent: Element, children: readonly Node[]): void {
   while (parent.childNodes.length > children.length) parent.lastChild?.remove()
 }
 
-/** Of two elements of a kind, what is within them is compared too. */
+/** Compares the contents of two elements of one kind too. */
 function replace(current: ChildNode, next: Node): void {
   if (!(current instanceof Element) || !(next instanceof Element) || current.tagName !== next.tagName) {
     current.replaceWith(next)

@@ -5,7 +5,7 @@ import { podLink } from './pod-link.ts'
 import { table } from './table.ts'
 import type { Cell } from './table.ts'
 
-/** What happened; about a pod that is there, with a link to it. */
+/** The events; those of existing pods link to them. */
 export function eventTable(
   events: readonly EventObject[],
   nowMs: number,

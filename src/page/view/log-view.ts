@@ -6,12 +6,12 @@ import { section } from './section.ts'
 
 const mostLines = 1000
 
-/** Colours and other orders to a terminal. */
+/** Escape sequences for terminals, such as colours. */
 const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
 
 export interface LogContainer {
   readonly name: string
-  /** Another one after each restart. */
+  /** Changes with each restart. */
   readonly instance: string
 }
 
@@ -21,7 +21,7 @@ export interface LogTarget {
   readonly containers: readonly LogContainer[]
 }
 
-/** The newest lines of a container's log, and what comes. */
+/** The newest lines of a container's log, followed. */
 export class LogView {
   readonly node: HTMLElement
   readonly #client: ApiClient
@@ -50,7 +50,7 @@ export class LogView {
     )
   }
 
-  /** The log of another pod is followed from now on; of the same pod, the log goes on. */
+  /** Follows the log of another pod; that of the same pod continues. */
   show(target: LogTarget): void {
     const before = this.#target
     this.#target = target

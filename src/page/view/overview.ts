@@ -17,7 +17,7 @@ import type { Cell } from './table.ts'
 
 const mostEvents = 50
 
-/** The host, its pods, what happened, and where manifests come from. */
+/** The host, its pods, events and sources. */
 export function overview(state: PageState, nowMs: number): readonly Node[] {
   const problems = listProblems(state)
   const { pods, events, sources } = state
@@ -121,7 +121,7 @@ function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
   return table('Pods', columns, rows)
 }
 
-/** How a pod's status is coloured, beside its words. */
+/** The colour of a pod's status, beside its text. */
 export function statusClass({ status }: PodObject, word: string): string {
   if (word === 'Completed' || word === 'Succeeded') return 'faint'
   const isReady = status.conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')

@@ -3,9 +3,9 @@ import { isJsonObject } from '../../base/json.ts'
 import type { FieldProblem } from '../schema/field-path.ts'
 
 /**
- * A checked manifest with the values that the API server keeps in place of those that were given: a negative
- * terminationGracePeriodSeconds is read as 1 (`pkg/apis/core/v1/conversion.go` Convert_v1_Pod_To_core_Pod; the warning
- * is that of `pkg/api/pod/warnings.go`, 1.36). Converted twice it changes nothing more.
+ * Converts values of a checked manifest to those that the API server keeps: a negative terminationGracePeriodSeconds is
+ * read as 1 (`pkg/apis/core/v1/conversion.go` Convert_v1_Pod_To_core_Pod; the warning is that of
+ * `pkg/api/pod/warnings.go`, 1.36). Idempotent.
  */
 export function convertManifest(manifest: JsonObject): {
   readonly manifest: JsonObject

@@ -25,33 +25,32 @@ export const maxSourceBytes = 10 * 1024 * 1024
 
 /** How many problems of one text are reported; the rest is counted. */
 const maxProblems = 100
-/** Of one problem; the values that it quotes may be as large as the text. */
+/** The longest message of a problem; quoted values may be as large as the text. */
 const maxMessageCharacters = 2000
 
 export interface DecodeOptions {
-  /** What to call the file or URL in problems. */
+  /** The file or URL, as problems name it. */
   readonly path: string
-  /** `Strict` where nothing is said. */
+  /** By default `Strict`. */
   readonly fieldValidation?: FieldValidation
-  /** What `${NAME}` stands for; left out, it stands for itself. */
+  /** The values substituted for `${NAME}`; left out, nothing is substituted. */
   readonly values?: HostValues
 }
 
 export interface DecodeResult {
-  /** The good ones, in the order of the text. Two of them may be the same object. */
+  /** The good documents, in the order of the text. Two of them may describe the same object. */
   readonly documents: readonly SourceDocument[]
   readonly problems: readonly Problem[]
-  /** Keys (`documentKey`) of bad documents: what the text gave under these keys before stays. */
+  /** Keys (`documentKey`) of bad documents: the earlier documents of these keys are kept. */
   readonly heldObjects: readonly string[]
   /**
-   * A bad document has no readable name, so that it may be any of those that the text gave before; or the text is cut off in
-   * its last one.
+   * Whether a bad document has no readable name, so that it may be any of the earlier ones, or the text is truncated.
    */
   readonly holdsAll: boolean
 }
 
 /**
- * YAML or JSON, any number of documents, to typed Pods and the objects they refer to. Never throws for what the text says:
+ * YAML or JSON, any number of documents, to typed Pods and the objects they refer to. Never throws because of the text:
  * each bad document becomes a problem with its place, and affects no other.
  */
 export async function decodeDocuments(
@@ -62,13 +61,13 @@ export async function decodeDocuments(
   if (size > maxSourceBytes) return unreadable(options, `larger than ${maxSourceBytes / 2 ** 20} MiB`)
   const text = toText(input)
   if (text === undefined) return unreadable(options, ...describeBytes(input))
-  // What a full disk or a power cut leaves of a file. The kubelet calls it an error too.
+  // A full disk or a power cut may leave an empty file. It is an error in the kubelet too.
   if (text.trim() === '')
     return unreadable(options, 'empty: what it gave before stays; delete the file to end that')
   const json = readJsonDocument(text)
   if (json !== undefined) {
     const result = decodeAll([json], options)
-    // Only the YAML reader can say where a problem stands, and it takes no text of any size.
+    // Only the YAML reader can locate a problem, and it takes texts of bounded size only.
     if (result.problems.length === 0) return result
     const [read] = await readYamlDocuments(text)
     return read?.kind === 'read' ? decodeAll([read], options) : result
@@ -78,7 +77,7 @@ export async function decodeDocuments(
   return isCutOff ? { ...result, holdsAll: true } : result
 }
 
-/** A result for what can't be read as a whole. */
+/** The result for a text that can't be read at all. */
 export function unreadable(options: DecodeOptions, message: string, position?: Position): DecodeResult {
   const problem: Problem = { severity: 'error', place: { path: options.path, ...position }, message }
   return { documents: [], problems: [problem], heldObjects: [], holdsAll: true }
@@ -90,7 +89,7 @@ function decodeAll(raw: Iterable<RawDocument>, options: DecodeOptions): DecodeRe
   return decoder.result()
 }
 
-/** What is known of where a document's fields stand. */
+/** The known positions of a document's fields. */
 type Written = Pick<Extract<RawDocument, { kind: 'read' }>, 'locate' | 'textOf'>
 
 class Decoder {
@@ -99,7 +98,7 @@ class Decoder {
   readonly #problems: Problem[] = []
   readonly #heldObjects = new Set<string>()
   #holdsAll = false
-  /** The newest document lacks something, and is of a kind that podd takes. */
+  /** Whether the newest document is incomplete and of a kind that podd takes. */
   #endsLacking = false
 
   constructor(options: DecodeOptions) {
@@ -111,7 +110,7 @@ class Decoder {
       documents: this.#documents,
       problems: this.#boundedProblems(),
       heldObjects: [...this.#heldObjects],
-      // A text whose last document lacks something may be cut off there: what it gave behind that may be cut off, too.
+      // A text whose last document is incomplete may be truncated there: earlier documents after it may be cut off too.
       holdsAll: this.#holdsAll || this.#endsLacking,
     }
   }
@@ -150,12 +149,12 @@ class Decoder {
       const ready = isList ? value : this.#substitute(value, at, written)
       if (ready !== undefined) this.#takeKind(ready, at, written)
     } catch (error) {
-      // A fault of podd itself must not cost more than this document.
+      // A defect of podd must affect only this document.
       this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
     }
   }
 
-  /** Undefined where it can't be taken. */
+  /** Undefined where it can't be decoded. */
   #substitute(value: JsonObject, at: FieldPath, written: Written): JsonObject | undefined {
     const { values } = this.#options
     if (values === undefined) return value
@@ -233,7 +232,7 @@ class Decoder {
     } else this.#hold(key === undefined ? undefined : [key])
   }
 
-  /** Reports what can't be taken as a document; `holds` where it may be one gone wrong, of whatever kind. */
+  /** Reports something that is no valid document; `holds` where it may be a broken one of any kind. */
   #refuse(
     problem: FieldProblem,
     at: FieldPath,
@@ -247,7 +246,7 @@ class Decoder {
     this.#hold(named === undefined ? undefined : keysNamed(named))
   }
 
-  /** What a bad document gave before stays; undefined: it may be anything. */
+  /** Keeps the earlier form of a bad document; undefined: it may be any document. */
   #hold(keys: readonly string[] | undefined): void {
     if (keys === undefined) this.#holdsAll = true
     else for (const key of keys) this.#heldObjects.add(key)
@@ -256,7 +255,7 @@ class Decoder {
   #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
     if (problem.severity === 'error' && lackReasons.has(problem.reason)) this.#endsLacking = true
-    // The rest is only counted.
+    // Further problems are only counted.
     if (this.#problems.length >= maxProblems) {
       const { severity } = problem
       this.#problems.push({ severity, place: { path: this.#options.path }, message: '' })
@@ -274,7 +273,7 @@ class Decoder {
   }
 }
 
-/** Of what is left of a document that is cut off at the end of a line. */
+/** The problem of a document that is truncated at the end of a line. */
 const lackReasons: ReadonlySet<string | undefined> = new Set(['FieldValueRequired', 'FieldValueNotFound'])
 
 function isListKind(kind: Json | undefined): kind is 'List' | 'PodList' {
@@ -285,13 +284,13 @@ function shorten(text: string): string {
   return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }
 
-/** The words of an error may quote what a Secret holds. */
+/** The text of an error may quote a Secret's values. */
 function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'message' | 'hint'> {
   const what = holdsSecrets(value) ? '' : `: ${errorMessage(error)}`
   return { message: `podd cannot check this document${what}`, hint: 'this is a fault of podd: report it' }
 }
 
-/** The value as it is written, which the number may not show: `1.20` is 1.2. */
+/** The value as written, which may differ from the number: `1.20` is 1.2. */
 function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
   return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
 }

@@ -9,7 +9,7 @@ import { objectKinds, validateObject } from '../kinds/object-kinds.ts'
 import type { LocalObject, ObjectKind } from '../kinds/object-kinds.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
 
-/** A manifest that became an object, with warnings, or the reasons why it didn't. */
+/** The result of decoding: an object with warnings, or the errors. */
 export interface DecodedObject {
   readonly accepted: { readonly object: LocalObject; readonly manifest: JsonObject } | undefined
   readonly problems: readonly FieldProblem[]
@@ -37,7 +37,7 @@ export function decodeObject(
   return { accepted: { object, manifest: value }, problems }
 }
 
-/** A name's template, which a dump carries beside the name. */
+/** The template of a name, which a dump has beside the name. */
 export function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
   const { metadata } = given
   if (!isJsonObject(metadata) || typeof metadata['name'] !== 'string' || metadata['name'] === '')
@@ -55,7 +55,7 @@ function isDump({ metadata }: JsonObject): boolean {
   return ['uid', 'resourceVersion', 'managedFields'].some((key) => (metadata[key] ?? '') !== '')
 }
 
-/** Problems quote the value that they are about, which must not be a Secret's. */
+/** Removes quoted values from problems about Secrets. */
 function redact(problem: FieldProblem): FieldProblem {
   const [top] = problem.path
   const isMeta = top === 'apiVersion' || top === 'kind' || top === 'metadata'

@@ -12,13 +12,15 @@ import type { Pod } from '../schema/pod-schema.ts'
 import { podSchema } from '../schema/pod-schema.ts'
 import { validatePod } from '../validation/validate-pod.ts'
 
-/** A manifest that became a Pod, with warnings, or the reasons why it didn't. */
+/** The result of decoding: a Pod with warnings, or the errors. */
 export interface DecodedPod {
   readonly accepted: { readonly pod: Pod; readonly manifest: JsonObject } | undefined
   readonly problems: readonly FieldProblem[]
 }
 
-/** One Pod's manifest, of kind Pod, checked, validated and defaulted. Paths in problems count from the manifest. */
+/**
+ * One Pod's manifest, of kind Pod, checked, validated and defaulted. Paths in problems are relative to the manifest.
+ */
 export function decodePod(given: JsonObject, fieldValidation: FieldValidation): DecodedPod {
   const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
   const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation })

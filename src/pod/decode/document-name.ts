@@ -9,7 +9,7 @@ interface Named {
   readonly name: string
 }
 
-/** `namespace/name`, where the document tells. */
+/** `namespace/name`, where the document has them. */
 export function objectOf(value: JsonObject): string | undefined {
   const named = nameOf(value)
   return named === undefined ? undefined : podKey(named)

@@ -5,21 +5,20 @@ import type { FieldPath } from '../schema/field-path.ts'
 const tokenMountPath = '/var/run/secrets/kubernetes.io/serviceaccount'
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const
 
-/** A Pod's manifest without what a cluster put into it. */
+/** A Pod's manifest without fields that a cluster injected. */
 export interface WithoutClusterFields {
   readonly manifest: JsonObject
-  /** What was taken out, for a warning. */
+  /** The removed fields, for a warning. */
   readonly dropped: readonly string[]
   /** Whether it is a dump of a live pod, so that its ignored fields may be a cluster's and not a user's. */
   readonly isDump: boolean
-  /** Where a field of `manifest` stands in the manifest as it was given. */
+  /** Maps the path of a field of `manifest` to its path in the original manifest. */
   readonly originalPath: (path: FieldPath) => FieldPath
 }
 
 /**
- * Takes out the service account's token volume with its mounts, which a cluster injects into every
- * pod, and the name's template where there is a name. (What else a dump carries is `ignored` in the
- * schema.)
+ * Takes out the service account's token volume with its mounts, which a cluster injects into every pod, and the name's
+ * template where there is a name. (The schema ignores a dump's other fields.)
  */
 export function dropClusterFields(manifest: JsonObject): WithoutClusterFields {
   const lists = new ListCutter()
@@ -98,7 +97,7 @@ function listOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Cuts items out of lists and remembers where the others stood. */
+/** Removes items from lists and remembers the others' indexes. */
 class ListCutter {
   readonly #kept = new Map<string, readonly number[]>()
 

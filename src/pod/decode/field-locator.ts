@@ -2,11 +2,11 @@ import type { Alias, Document } from 'yaml'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 
-/** Where a field stands in the text of a document. */
+/** The position of a field in the text of a document. */
 export interface Found {
-  /** Of the field's key where it has one, else of the deepest field on its path. */
+  /** The position of the field's key where it exists, else of the deepest field on its path. */
   readonly offset: number
-  /** Its value; undefined where there is no such field. */
+  /** The position of its value; undefined without such a field. */
   readonly node: unknown
 }
 
@@ -17,7 +17,7 @@ interface Entry {
 
 /**
  * Finds fields of a document by their paths. Each mapping is indexed once, when a field of it is first looked for, so
- * that many fields of a large one can be found.
+ * that finding many fields of a large one is fast.
  */
 export class FieldLocator {
   readonly #yaml: YamlLibrary
@@ -25,7 +25,7 @@ export class FieldLocator {
   readonly #targetOf: (alias: Alias) => unknown
   readonly #entries = new Map<unknown, ReadonlyMap<unknown, Entry>>()
 
-  /** @param targetOf what an alias stands for; asking the library means a walk through the document each time */
+  /** @param targetOf resolves an alias; the library would walk through the document each time */
   constructor(yaml: YamlLibrary, document: Document, targetOf: (alias: Alias) => unknown) {
     this.#yaml = yaml
     this.#document = document

@@ -11,12 +11,12 @@ import { validateClusterMetadata, validateMetadata } from '../validation/validat
 import { decodePod } from './decode-pod.ts'
 import { dropTemplate } from './decode-object.ts'
 
-/** What is wrong with an object of a kind that the API keeps for its clients. */
+/** The problems of an object of a kind that the API keeps for its clients. */
 export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldProblem[] {
   const { schema, validate } = keptKinds[kind]
   const { manifest } = dropTemplate(given)
   const { template = null, ...rest } = manifest
-  // A template has its problems from the pod that it describes.
+  // A template has the problems of the pod that it describes.
   const own = kind === 'PodTemplate' ? rest : manifest
   const { problems } = checkValue(schema, own, { fieldValidation: 'Strict' })
   const issues = new Issues()

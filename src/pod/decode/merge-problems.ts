@@ -1,9 +1,9 @@
 import type { FaultReason, FieldPath, FieldProblem } from '../schema/field-path.ts'
 
 /**
- * What checking found, and of what validation found what isn't a mere consequence of it: where a field can't be read,
- * validation sees what stands in its place.
- * @param meant what unknown fields were probably meant for
+ * Merges the schema's problems with those of validation, without the ones that only follow from the former: where a
+ * field can't be read, validation sees a replacement.
+ * @param meant the fields that unknown ones were probably meant for
  */
 export function mergeProblems(
   checked: readonly FieldProblem[],
@@ -13,7 +13,7 @@ export function mergeProblems(
   const errors = checked.filter(({ severity }) => severity === 'error')
   if (errors.length === 0) return [...checked, ...validated]
   const named = checked.map((problem) => asApiNames(problem))
-  // What podd refuses can be read, and more may be wrong with it.
+  // A field that podd refuses can be read, and may have further problems.
   const unread = errors.filter(({ reason }) => reason !== 'RefusedHere')
   const faulty = new Set([...unread.map(({ path }) => path), ...meant].map((path) => key(path)))
   const parentsOf = (problems: readonly FieldProblem[]): ReadonlySet<string> =>
@@ -40,20 +40,20 @@ export function mergeProblems(
     ...named.filter((problem) => wholes.size === 0 || !isUnseen(problem)),
     ...validated.filter((problem) => !isConsequence(problem)),
   ]
-  // It has a name's template, which is complained of.
+  // The template of the name has the problem.
   return errors.some(({ path }) => key(path) === key(generateName))
     ? all.filter((problem) => !isMissingName(problem))
     : all
 }
 
-/** Whose values the API server complains of without the index of their item. */
+/** Fields that the API server reports without the index of their item. */
 const unindexed: ReadonlySet<string | number | undefined> = new Set(['mountPropagation', 'recursiveReadOnly'])
 const aboutValues: ReadonlySet<FaultReason | undefined> = new Set([
   'FieldValueRequired',
   'FieldValueNotSupported',
 ])
 
-/** With the field as validation in the API server names it. */
+/** The problem with the field's name in the API server's validation. */
 function asApiNames(problem: FieldProblem): FieldProblem {
   const { path } = problem
   if (!aboutValues.has(problem.reason)) return problem

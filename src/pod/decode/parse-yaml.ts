@@ -21,7 +21,7 @@ export function parseYaml(yaml: YamlLibrary, text: string): Document {
   return document ?? yaml.parseDocument(text, options)
 }
 
-/** Without recursion: the text may nest without end. */
+/** Without recursion: the nesting of the text is unbounded. */
 function unescapeApostrophes(root: CST.Token): void {
   const waiting: (CST.Token | null | undefined)[] = [root]
   while (waiting.length > 0) {

@@ -1,8 +1,8 @@
 /**
- * What an unquoted YAML scalar means. Kubernetes reads YAML 1.1 as go-yaml v2 does (through
- * sigs.k8s.io/yaml), and so does podd: `yes`, `on` and `y` are booleans, `0644` and `0o644` are
- * octal, `1_000` is a thousand; `12:30` is a string and so is a date. A number is a JavaScript
- * number, as everything becomes JSON. Source: sigs.k8s.io/yaml, goyaml.v2/resolve.go.
+ * Resolves an unquoted YAML scalar. Kubernetes reads YAML 1.1 as go-yaml v2 does (through sigs.k8s.io/yaml), and so
+ * does podd: `yes`, `on` and `y` are booleans, `0644` and `0o644` are octal, `1_000` is a thousand; `12:30` is a string
+ * and so is a date. A number is a JavaScript number, as everything becomes JSON. Source: sigs.k8s.io/yaml,
+ * goyaml.v2/resolve.go.
  */
 export type Plain = null | boolean | number | string
 
@@ -18,7 +18,7 @@ const words = new Map<string, Plain>([
 
 const floatPattern = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/
 const integerPattern = /^([-+]?)(?:(0[xX])([\da-fA-F]+)|(0[bB])([01]+)|(0[oO]?)([0-7]+)|(0|[1-9]\d*))$/
-/** `.nan` and `.inf`, which JSON has no word for. */
+/** `.nan` and `.inf`, which JSON can't represent. */
 const unspeakable = /^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$/
 
 export function isUnspeakable(source: string): boolean {

@@ -6,8 +6,8 @@ import type { Pod } from '../schema/pod-schema.ts'
 import { podSchema } from '../schema/pod-schema.ts'
 
 /**
- * The typed, defaulted Pod of a manifest that was checked when it was accepted: one that was just
- * decoded, or that stands in a pod's record. Fields this version doesn't know are left out.
+ * The typed, defaulted Pod of a manifest that was checked when it was accepted: one that was just decoded, or that is
+ * in a pod's record. Fields this version doesn't know are left out.
  *
  * @throws PoddError MANIFEST_UNREADABLE where it isn't such a manifest.
  */

@@ -21,16 +21,16 @@ export type RawDocument =
   | {
       readonly kind: 'read'
       readonly value: Json
-      /** Where the field at `path` stands; the nearest thing above it where there is no such field. */
+      /** The position of the field at `path`; of the nearest ancestor where it doesn't exist. */
       readonly locate: (path: FieldPath) => Position | undefined
-      /** The scalar at `path` as it is written; undefined where there is none, or nothing is known of it. */
+      /** The scalar at `path` as written; undefined where there is none, or its text is unknown. */
       readonly textOf: (path: FieldPath) => string | undefined
     }
   | { readonly kind: 'broken'; readonly message: string; readonly position: Position }
 
 /**
- * Reads JSON when the text is that and no key stands twice in an object; undefined where YAML must be
- * tried. It is many times faster than the YAML library but can't say where a field stands.
+ * Reads a JSON text without duplicate keys; undefined where it has to be read as YAML. It is many times faster than the
+ * YAML library but can't locate fields.
  */
 export function readJsonDocument(text: string): RawDocument | undefined {
   if (!/^\s*\{/.test(text)) return undefined
@@ -39,7 +39,7 @@ export function readJsonDocument(text: string): RawDocument | undefined {
     if (countKeys(value) !== countKeyTokens(text)) return undefined
     return { kind: 'read', value, locate: () => undefined, textOf: () => undefined }
   } catch {
-    // Not JSON, or nested so deeply that the stack ends; the YAML reader says which, and where.
+    // Not JSON, or nested too deeply for the stack; the YAML reader reports which, and where.
     return undefined
   }
 }
@@ -73,8 +73,8 @@ function isEscaped(text: string, index: number): boolean {
 }
 
 /**
- * Splits a text at its `---` lines and reads each document on its own, so that none spoils another. Each is read when it
- * is asked for, so that the trees of all of them needn't be in memory together.
+ * Splits a text at its `---` lines and reads each document on its own, so that a broken one doesn't affect others. Each
+ * is read on demand, so that only one tree is in memory at a time.
  */
 export async function readYamlDocuments(text: string): Promise<Iterable<RawDocument>> {
   return readEach(await import('yaml'), text)
@@ -121,11 +121,11 @@ function readOne(
     if (error instanceof YamlValueError) {
       return { kind: 'broken', message: error.message, position: positionOf(error.offset) }
     }
-    // The parser recurses, so text that nests without end exhausts the stack.
+    // The parser recurses, so deeply nested text exhausts the stack.
     if (error instanceof RangeError) {
       return { kind: 'broken', message: 'nested too deeply', position: positionOf(0) }
     }
-    // A fault of the library, whose words may quote the text.
+    // A defect of the library, whose message may quote the text.
     const what = error instanceof Error ? error.name : typeof error
     return { kind: 'broken', message: `the YAML reader failed (${what})`, position: positionOf(0) }
   }
@@ -135,14 +135,14 @@ function textOf(yaml: YamlLibrary, node: unknown): string | undefined {
   return yaml.isScalar(node) && typeof node.value === 'string' ? node.value : undefined
 }
 
-/** At column 0 `---` and `...` always end a document, whatever stands around them. */
+/** At column 0 `---` and `...` always end a document, in any context. */
 function splitDocuments(text: string): readonly Slice[] {
   const slices: Slice[] = []
   let start = 0
   for (const marker of text.matchAll(/^(?:---(?=\s|$)|\.\.\.(?=\s|$)).*$/gm)) {
     slices.push({ start, end: marker.index })
     const isStart = marker[0].startsWith('---')
-    // What follows `---` on its line belongs to the document.
+    // The rest of a `---` line belongs to the document.
     start = marker.index + (isStart ? 3 : marker[0].length)
   }
   slices.push({ start, end: text.length })
@@ -152,7 +152,7 @@ function splitDocuments(text: string): readonly Slice[] {
   })
 }
 
-/** False for what is blank, comments or directives alone. Each character is looked at once. */
+/** False for a text of only blanks, comments and directives. Linear. */
 function hasContent(text: string): boolean {
   let isLineStart = true
   for (const character of text) {

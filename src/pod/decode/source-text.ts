@@ -7,12 +7,12 @@ export function toText(input: string | Uint8Array): string | undefined {
     if (text.includes('\0')) return undefined
     return text.startsWith('\uFEFF') ? text.slice(1) : text
   } catch {
-    // Not UTF-8: that is what is asked.
+    // It is not UTF-8.
     return undefined
   }
 }
 
-/** Why bytes are no text that podd reads, and where the first of those stands that isn't. */
+/** Why bytes are no readable text, with the position of the first invalid one. */
 export function describeBytes(input: string | Uint8Array): readonly [message: string, position?: Position] {
   const bytes = Buffer.from(input)
   const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
@@ -29,7 +29,7 @@ export function describeBytes(input: string | Uint8Array): readonly [message: st
   return [isNul ? 'not a text: there is a NUL byte in it' : 'not a text in UTF-8', position]
 }
 
-/** No program that writes lines ends in the middle of one; JSON may have no line end behind its last bracket. */
+/** Whether a text ends within a line, which suggests truncation. JSON may lack a line end after its last bracket. */
 export function endsInsideLine(text: string): boolean {
   const content = text.trimEnd()
   return !text.slice(content.length).includes('\n') && !content.endsWith('}') && !content.endsWith(']')

@@ -3,21 +3,22 @@ import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
 import { nearestName } from '../values/nearest-name.ts'
 
-/** What `${NAME}` stands for on this host. */
+/** The values of `${NAME}` on this host. */
 export type HostValues = Readonly<Record<string, string>>
 
-/** So much may all values of one document add to it. */
+/** The most bytes that all values may add to one document. */
 const mostAddedCharacters = 1024 * 1024
 
 export interface Substituted {
-  /** Where a name is unknown the text stays as it was. */
+  /** Where a name is unknown the text stays unchanged. */
   readonly value: JsonObject
   readonly problems: readonly FieldProblem[]
 }
 
 /**
- * Puts a host's values in place of `${NAME}` in all strings of a document but for its `apiVersion` and `kind`; `$${` stands
- * for `${` itself. Keys stay as they are, and a value is never read again: no value changes what a document is made of.
+ * Substitutes a host's values for `${NAME}` in all strings of a document except its `apiVersion` and `kind`; `$${` is
+ * an escaped `${`. Keys stay unchanged, and values are not expanded again, so that no value changes a document's
+ * structure.
  */
 export function substituteValues({ apiVersion, kind, ...rest }: JsonObject, values: HostValues): Substituted {
   const substitution = new Substitution(values)

@@ -9,13 +9,13 @@ export interface TextFault {
   readonly offset: number
 }
 
-/** What go-yaml reads (`readerc.go`, go.yaml.in/yaml/v2). */
+/** The characters that go-yaml accepts (`readerc.go`, go.yaml.in/yaml/v2). */
 const unreadable = /[^\t\n\r\u0020-\u007E\u0085\u00A0-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u
 
 const directive = /^%(\S*)[ \t]*(\S*)/gmu
 
 /**
- * What go-yaml refuses in a text and the YAML library doesn't: raw control characters, and directives other than
+ * Faults that go-yaml refuses in a text and the YAML library accepts: raw control characters, and directives other than
  * `%YAML 1.1` and `%TAG`.
  */
 export function findTextFault(text: string): TextFault | undefined {
@@ -28,7 +28,7 @@ export function findTextFault(text: string): TextFault | undefined {
   return text.startsWith('%') || text.includes('\n%') ? findDirective(text) : undefined
 }
 
-/** Directives stand before all that a document says. */
+/** Directives come before a document's content. */
 function findDirective(text: string): TextFault | undefined {
   const body = /^[^%#\s]/mu.exec(text)?.index ?? text.length
   for (const { 1: name, 2: value, index } of text.matchAll(directive)) {
@@ -64,7 +64,7 @@ function skipBlanks(text: string, from: number): number {
   return at
 }
 
-/** Behind the brace that closes the one at `start`. */
+/** The offset after the brace that closes the one at `start`. */
 function endOfObject(text: string, start: number, limit: number): number | undefined {
   let depth = 0
   for (let at = start; at < limit; at += 1) {
@@ -81,7 +81,7 @@ function endOfObject(text: string, start: number, limit: number): number | undef
   return undefined
 }
 
-/** The quote that closes the one at `start`; negative where none does. */
+/** The offset of the quote that closes the one at `start`; negative without one. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === '\\') at += 1
@@ -95,7 +95,7 @@ function isJson(text: string): boolean {
     JSON.parse(text)
     return true
   } catch {
-    // Not JSON: that is what is asked.
+    // It is not JSON.
     return false
   }
 }

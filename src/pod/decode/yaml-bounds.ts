@@ -9,10 +9,10 @@ export const maxYamlBytes = 3 * 1024 * 1024
 /** Keys and values of one YAML document: its tree takes about 1 KiB of memory for each. */
 export const maxYamlScalars = 100_000
 
-/** Each takes two bytes at least, with what stands between it and the next. */
+/** Each takes at least two bytes, including its separator. */
 const leastBytesOfMany = 2 * maxYamlScalars
 
-/** Why a document is too large to be read; undefined where it isn't. It takes memory for one token at a time. */
+/** Why a document is too large to be read; undefined where it isn't. Holds one token in memory at a time. */
 export function findOversize(yaml: YamlLibrary, text: string): string | undefined {
   const bytes = Buffer.byteLength(text)
   if (bytes > maxYamlBytes)

@@ -10,7 +10,7 @@ export type YamlLibrary = typeof yaml
 
 /** Deeper nesting than any manifest has; beyond it a document is refused. */
 const maxDepth = 100
-/** How many values aliases may add to a document, so that a few lines can't grow into gigabytes. */
+/** The most values that aliases may add to a document, so that a few lines can't expand to gigabytes. */
 const maxAliasedValues = 100_000
 
 /** A document that is YAML but can't become JSON; `offset` counts from the document's start. */
@@ -42,14 +42,14 @@ const knownTags = new Set([
   ...['str', 'map', 'seq', 'timestamp'].map((name) => `${coreTag}${name}`),
 ])
 
-/** What a document says. */
+/** The JSON of a document. */
 export interface YamlValue {
   readonly value: Json
-  /** The node that an alias stands for. */
+  /** The node that an alias refers to. */
   readonly targetOf: (alias: Alias) => unknown
 }
 
-/** What a document says as JSON, read by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
+/** Converts a document to JSON by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
 export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
   const reader = new YamlReader(yaml)
   const value = reader.read(document.contents, 0)
@@ -155,7 +155,7 @@ function readScalar(node: Scalar): Json {
   return scalarTags.has(node.tag) ? resolvePlain(text) : text
 }
 
-/** Base64 as go-yaml reads it: with its padding. */
+/** Base64 as go-yaml decodes it: padding is required. */
 function readBinary(text: string, offset: number): string {
   const packed = text.replaceAll(/\s/g, '')
   if (packed.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(packed)) {
@@ -172,7 +172,7 @@ function isQuoted(key: object): boolean {
   return 'type' in key && key.type !== 'PLAIN'
 }
 
-/** What `<<` brings in: a mapping, or a list of them of which the first wins. */
+/** The mappings merged by `<<`: one, or a list in which the first wins. */
 function mergeEntries(value: Json, offset: number): readonly Entry[] {
   const maps = Array.isArray(value) ? value : [value]
   return maps.flatMap((map) => {

@@ -11,11 +11,11 @@ import type { Pod, PodSpec } from '../schema/pod-schema.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 
 /**
- * The defaults of the API that depend on other fields, which the schema therefore can't say. Applied
- * twice it changes nothing more. Source: pkg/apis/core/v1/defaults.go, 1.36.
+ * The API's defaults that depend on other fields, which the schema can't express. Idempotent. Source:
+ * pkg/apis/core/v1/defaults.go, 1.36.
  */
 export function defaultPod(pod: Pod): Pod {
-  // `hostUsers: true` is the same as saying nothing.
+  // `hostUsers: true` is the default.
   const { hostUsers, ...spec } = pod.spec
   const containers = spec.containers.map((container) => defaultContainer(container, spec))
   const initContainers = spec.initContainers.map((container) => defaultContainer(container, spec))
@@ -36,7 +36,7 @@ export function defaultPod(pod: Pod): Pod {
   }
 }
 
-/** A volume that names no source is an emptyDir. */
+/** A volume without a source is an emptyDir. */
 function defaultVolume(volume: VolumeSpec): VolumeSpec {
   const hasSource = Object.keys(volume).some((key) => key !== 'name')
   return hasSource ? volume : { ...volume, emptyDir: { medium: '' } }
@@ -62,7 +62,7 @@ function defaultContainer<C extends ContainerSpec>(container: C, spec: PodSpec):
   }
 }
 
-/** Each capability gets its one name here, by which it is validated, admitted, compared and given to the runtime. */
+/** Normalizes capability names, which are then validated, admitted, compared and passed to the runtime. */
 function normalCapabilities(context: SecurityContext): SecurityContext {
   const { capabilities } = context
   if (capabilities === undefined) return context
@@ -70,7 +70,9 @@ function normalCapabilities(context: SecurityContext): SecurityContext {
   return { ...context, capabilities: { add: normal(capabilities.add), drop: normal(capabilities.drop) } }
 }
 
-/** Always for `:latest`, said or meant; IfNotPresent for any other tag, and (other than in Kubernetes) for any digest. */
+/**
+ * Always for `:latest`, explicit or implied; IfNotPresent for any other tag, and (unlike in Kubernetes) for any digest.
+ */
 export function imagePullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
   const name = parseImageName(image)
   if (name === undefined || name.digest !== undefined) return 'IfNotPresent'
@@ -82,12 +84,12 @@ function absolutePath(path: string): string {
   return path === '' || path.startsWith('/') ? path : `/${path}`
 }
 
-/** What is limited and not requested is requested up to its limit. */
+/** A resource with a limit and no request is requested up to its limit. */
 function defaultRequests(resources: ResourceRequirements): ResourceRequirements {
   return { ...resources, requests: { ...resources.limits, ...resources.requests } }
 }
 
-/** What the whole pod requests: what its containers do, or else up to its limit. */
+/** The pod-level requests: the sum of its containers', or else the limit. */
 function defaultPodRequests(
   resources: ResourceRequirements,
   containers: Pick<PodSpec, 'containers' | 'initContainers'>,
@@ -101,7 +103,7 @@ function defaultPodRequests(
   }
 }
 
-/** A zero means the default, as the fields are numbers without a null in Kubernetes. */
+/** Zero means the default, as Kubernetes' fields are plain numbers. */
 function defaultProbe(probe: Probe): Probe {
   return {
     ...probe,

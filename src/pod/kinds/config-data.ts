@@ -7,13 +7,13 @@ const maxDataBytes = 1024 * 1024
 
 type Values = Readonly<Record<string, string>>
 
-/** What a ConfigMap or Secret holds, by how it is written. */
+/** The data of a ConfigMap or Secret, by notation. */
 export interface ConfigData {
   readonly base64: Values
   readonly text: Values
 }
 
-/** Key to content; what is written as text comes before what is written in base64. */
+/** Key to content; text takes precedence over base64. */
 export function dataOf({ base64, text }: ConfigData): ReadonlyMap<string, Buffer> {
   return new Map([
     ...Object.entries(base64).map(([key, value]) => [key, Buffer.from(value, 'base64')] as const),
@@ -34,7 +34,7 @@ export function validateBase64(values: Values, path: FieldPath, issues: Issues):
   }
 }
 
-/** As Go's decoder reads it: with its padding; line breaks may stand in it. */
+/** As Go's decoder reads it: padding is required; line breaks are allowed. */
 function isBase64(value: string): boolean {
   const packed = value.replaceAll(/[\r\n]/g, '')
   return packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed)

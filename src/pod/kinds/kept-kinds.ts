@@ -4,10 +4,10 @@ import type { Issues } from '../validation/issues.ts'
 import { leaseSchema, validateLease } from './lease.ts'
 import { podTemplateSchema } from './pod-template.ts'
 
-/** All that podd knows of a kind that it keeps for clients. */
+/** The entry of a kind that podd keeps for clients. */
 interface KeptKindEntry {
   readonly schema: ObjectType<Fields>
-  /** What Kubernetes' validation refuses beside what the schema says; metadata is validated already. */
+  /** Kubernetes' validation beyond the schema; metadata is validated already. */
   readonly validate: (manifest: JsonObject, issues: Issues) => void
 }
 

@@ -39,8 +39,8 @@ export function isObjectKind(kind: unknown): kind is ObjectKind {
 }
 
 /**
- * What Kubernetes' validation refuses in an object that pods refer to. No complaint about a Secret says what a value
- * of it is. Fields of no effect stand in `manifest` alone.
+ * Validates an object that pods refer to, as Kubernetes does. Problems never contain a Secret's values. Fields without
+ * effect are only in `manifest`.
  */
 export function validateObject(object: LocalObject, manifest: JsonObject = {}): readonly FieldProblem[] {
   const issues = new Issues()

@@ -29,7 +29,7 @@ export const secretKind = objectKind({
   validate: validateSecret,
 })
 
-/** What each type of Secret has to hold; all or one of the keys. */
+/** The keys that each type of Secret requires: all or one of them. */
 const secretKeys = new Map<string, { readonly keys: readonly string[]; readonly any?: boolean }>([
   ['kubernetes.io/dockercfg', { keys: ['.dockercfg'] }],
   ['kubernetes.io/dockerconfigjson', { keys: ['.dockerconfigjson'] }],
@@ -67,7 +67,7 @@ function isJsonMap(value: Buffer): boolean {
   try {
     return isJsonObject(JSON.parse(value.toString('utf8')))
   } catch {
-    // Not JSON: that is what is asked.
+    // It is not JSON.
     return false
   }
 }

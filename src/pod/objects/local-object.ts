@@ -11,19 +11,19 @@ export type { LocalObject, ObjectKind, ObjectOf } from '../kinds/object-kinds.ts
 /** `Kind/namespace/name`, or `Kind/name` for kinds without namespaces. No pod's key looks like it: kinds begin with a capital. */
 export type ObjectKey = string
 
-/** What others may ask of the objects that pods refer to. */
+/** Reads the objects that pods refer to. */
 export interface ObjectReader {
-  /** @param namespace of no matter for kinds that belong to none */
+  /** @param namespace ignored for kinds without namespaces */
   get<Kind extends ObjectKind>(kind: Kind, namespace: string, name: string): ObjectOf<Kind> | undefined
-  /** In the order of their keys. */
+  /** All objects of a kind, ordered by key. */
   list<Kind extends ObjectKind>(kind: Kind): readonly ObjectOf<Kind>[]
-  /** Which source gives it. */
+  /** The source that gives it. */
   sourceOf(key: ObjectKey): SourceName | undefined
-  /** What to say beside that an object isn't there, where there is more to say. */
+  /** The addition to a message about a missing object, if any. */
   explainMissing(key: ObjectKey): string | undefined
 }
 
-/** @param namespace left out of the key for kinds that belong to none */
+/** @param namespace left out of the key for kinds without namespaces */
 export function objectKey(kind: ObjectKind, namespace: string, name: string): ObjectKey {
   return isNamespaced(kind) ? `${kind}/${namespace}/${name}` : `${kind}/${name}`
 }
@@ -38,7 +38,7 @@ export function isNamespaced(kind: ObjectKind): boolean {
   return objectKinds[kind].scope === 'Namespaced'
 }
 
-/** Whether no value of such a manifest may stand in a message. */
+/** Whether the values of such a manifest are kept out of messages. */
 export function holdsSecrets(manifest: JsonObject): boolean {
   const kind = manifest['kind']
   return isObjectKind(kind) && objectKinds[kind].isSecret

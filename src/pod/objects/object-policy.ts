@@ -4,13 +4,13 @@ import type { SourceKind } from '../values/source-name.ts'
 export interface ObjectPolicy {
   /** The kinds of other sources whose ConfigMaps, Secrets and claims the pods of one may read. */
   readonly readsObjectsOf: readonly SourceKind[]
-  /** What it says of all pods counts: its RuntimeClasses, and its PriorityClasses for the pods of other sources. */
+  /** Whether its cluster-wide objects count: RuntimeClasses, and PriorityClasses for the pods of other sources. */
   readonly givesClusterObjects: boolean
 }
 
 export type ObjectPolicies = Readonly<Record<SourceKind, ObjectPolicy>>
 
-/** What the sources may do where the configuration says nothing. */
+/** The default policies. */
 export const defaultObjectPolicies: ObjectPolicies = {
   file: { readsObjectsOf: [], givesClusterObjects: true },
   http: { readsObjectsOf: [], givesClusterObjects: false },

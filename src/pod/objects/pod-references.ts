@@ -12,7 +12,7 @@ export interface ConfigReference {
   readonly optional: boolean
 }
 
-/** Whose Secrets a pull may use. */
+/** The pod whose pull secrets are used. */
 export interface PullSecrets {
   readonly source: SourceName
   readonly namespace: string
@@ -26,13 +26,13 @@ export function pullSecretsOf(pod: Pod, source: SourceName): PullSecrets | undef
   return names.length === 0 ? undefined : { source, namespace: pod.metadata.namespace, names }
 }
 
-/** The Secrets that a pod names for its image pulls; a pull does without those that are missing. */
+/** The Secrets that a pod names for its image pulls; missing ones are skipped. */
 export function pullSecretReferences({ spec, metadata }: Pod): readonly ObjectKey[] {
   const names = spec.imagePullSecrets.map(({ name }) => name).filter((name) => name !== '')
   return names.map((name) => objectKey('Secret', metadata.namespace, name))
 }
 
-/** All objects that a pod refers to, those included that it can do without. */
+/** All objects that a pod refers to, including optional ones. */
 export function podReferences(pod: Pod): ReadonlySet<ObjectKey> {
   const { spec, metadata } = pod
   const { runtimeClassName, priorityClassName } = spec
@@ -52,7 +52,7 @@ export function podReferences(pod: Pod): ReadonlySet<ObjectKey> {
   ])
 }
 
-/** The ConfigMaps and Secrets that a container consumes: by its environment, or in a volume that it mounts. */
+/** The ConfigMaps and Secrets that a container consumes: in its environment or a mounted volume. */
 export function containerReferences(container: ContainerSpec, { spec }: Pod): readonly ConfigReference[] {
   const mounted = new Set(container.volumeMounts.map(({ name }) => name))
   const volumes = spec.volumes.filter(({ name }) => mounted.has(name))

@@ -10,22 +10,22 @@ import { emptyOf, zeroOf } from './zero-value.ts'
 /** `Warn` takes unknown fields with a warning, except in a securityContext. */
 export type FieldValidation = 'Strict' | 'Warn'
 
-/** How many unknown names get a suggestion: to find one is the most expensive step. */
+/** How many unknown names get a suggestion: finding one is the most expensive step. */
 const maxGuesses = 100
 
-/** What checking a value against its schema found. */
+/** The result of checking a value against its schema. */
 export interface CheckResult {
-  /** The value without ignored fields, nulls and what asks for nothing; undefined when there are errors. */
+  /** The value without ignored fields, nulls and harmless values of refused fields; undefined when there are errors. */
   readonly value: Json | undefined
   /**
-   * What validation looks at: `value` with its ignored fields. Where there are errors, what can't be read is left out,
-   * or has its zero value where it must be there, so that all else is validated at once.
+   * The input of validation: `value` with its ignored fields. Where there are errors, unreadable fields are left out,
+   * or have their zero value where required, so that everything else is validated at once.
    */
   readonly whole: Json
   readonly problems: readonly FieldProblem[]
-  /** Fields that an unknown name was probably meant for, which stand in `whole` with their zero value. */
+  /** Fields that an unknown name was probably meant for; `whole` has them with their zero value. */
   readonly meant: readonly FieldPath[]
-  /** Fields that were dropped because they have no effect here. */
+  /** Fields that were dropped as they have no effect. */
   readonly ignored: readonly { readonly path: FieldPath; readonly reason: string }[]
 }
 
@@ -75,7 +75,7 @@ class Check {
     }
   }
 
-  /** Null is the zero value in a list or a map, as Go's decoder has it; so stands what can't be used in its place. */
+  /** In a list or a map null is the zero value, as in Go's decoder; the zero value also replaces an unusable item. */
   #item(type: AnyType, value: Json, path: FieldPath): Json {
     const given = value === null && type.kind !== 'any' ? emptyOf(type) : value
     return this.value(type, given, path) ?? zeroOf(type)
@@ -108,14 +108,16 @@ class Check {
     return Object.fromEntries(kept)
   }
 
-  /** An object that isn't there lacks what it must have. */
+  /** Reports the required fields of an absent object. */
   #missing(type: AnyType, path: FieldPath): Json {
     if (type.kind === 'object') return this.#object(type, {}, path)
     this.#error(path, 'FieldValueRequired', 'Required value')
     return zeroOf(type)
   }
 
-  /** Its value, also of one that is refused, so that what is wrong inside is known at once; undefined for none. */
+  /**
+   * The value of a field, also of a refused one, so that problems inside it are reported at once; undefined for none.
+   */
   #field(field: Field, value: Json, path: FieldPath): Json | undefined {
     const { support } = field
     switch (support.kind) {
@@ -129,7 +131,7 @@ class Check {
         const { reason } = support
         const message = reason.startsWith('not supported') ? reason : `not supported: ${reason}`
         this.#error(path, 'RefusedHere', message)
-        // What Kubernetes couldn't read either.
+        // Kubernetes couldn't read it either.
         const inner = new Check(this.#fieldValidation)
         const checked = inner.value(field.type, value, path)
         this.problems.push(...inner.problems.filter((problem) => isUnreadable(problem)))
@@ -138,7 +140,7 @@ class Check {
     }
   }
 
-  /** Gives the name that was probably meant, so that this field isn't reported as missing as well. */
+  /** Returns the name that was probably meant, so that this field isn't also reported as missing. */
   #unknown(key: string, known: readonly string[], owner: JsonObject, path: FieldPath): string | undefined {
     const nearest = this.problems.length < maxGuesses ? nearestName(key, known) : undefined
     const parent = path.length === 0 ? 'the document' : formatFieldPath(path)
@@ -218,7 +220,7 @@ class Check {
   }
 }
 
-/** Kubernetes takes null, and an empty word where only certain words are allowed, for nothing at all. */
+/** Kubernetes treats null, and an empty string for an enumeration, as absent. */
 function isAbsent({ type, support }: Field, value: Json): boolean {
   if (value === null) return true
   if (value === '' && type.kind === 'string') {
@@ -234,7 +236,7 @@ function isUnreadable({ reason }: FieldProblem): boolean {
   return reason === 'FieldValueTypeInvalid' || reason === 'UnknownField'
 }
 
-/** As Go's `time.RFC3339` has it. */
+/** The format of Go's `time.RFC3339`. */
 function isDateTime(text: string): boolean {
   const isShaped = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
   return isShaped && !Number.isNaN(Date.parse(text.replace(',', '.')))

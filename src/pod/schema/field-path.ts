@@ -1,7 +1,7 @@
-/** Where a field stands in its document: keys and list indexes from the top. */
+/** The path of a field in its document: keys and list indexes from the top. */
 export type FieldPath = readonly (string | number)[]
 
-/** The maps of the API: what stands below them is a key, and not a field. */
+/** The maps of the API: their children are keys, not fields. */
 const maps: ReadonlySet<string | number | undefined> = new Set([
   'annotations',
   'binaryData',
@@ -15,7 +15,7 @@ const maps: ReadonlySet<string | number | undefined> = new Set([
   'stringData',
 ])
 
-/** As Kubernetes writes it: `spec.containers[0].image`; keys of maps stand in brackets. */
+/** As Kubernetes writes it: `spec.containers[0].image`; keys of maps are in brackets. */
 export function formatFieldPath(path: FieldPath): string {
   return path
     .map((step, index) => {
@@ -28,9 +28,9 @@ export function formatFieldPath(path: FieldPath): string {
 }
 
 /**
- * What kind of fault an error is: the `reason` that the API server gives a cause of its Status
- * (k8s.io/apimachinery/pkg/util/validation/field, ErrorType), and two that it has no word for: a name that the schema
- * doesn't have, and what Kubernetes takes and podd doesn't.
+ * The type of an error: the `reason` of a cause in the API server's Status
+ * (k8s.io/apimachinery/pkg/util/validation/field, ErrorType), and two of podd's own: an unknown field, and a value that
+ * Kubernetes accepts and podd doesn't.
  */
 export type FaultReason =
   | 'FieldValueDuplicate'
@@ -45,18 +45,18 @@ export type FaultReason =
   | 'RefusedHere'
   | 'UnknownField'
 
-/** Something wrong with one field, before it is known where in a file that is. */
+/** A problem of one field, before its position in a file is known. */
 export interface FieldProblem {
   readonly severity: 'error' | 'warning'
   readonly path: FieldPath
-  /** Where it stands in the text, where that is more than `path` says. */
+  /** Its position in the text, where `path` is not precise enough. */
   readonly near?: FieldPath | undefined
   /** Of an error about a field. */
   readonly reason?: FaultReason | undefined
   readonly message: string
-  /** It is about all of the field: the API server looks at no value below it. */
+  /** Whether it concerns the whole field: the API server reports nothing below it. */
   readonly isWhole?: true
   readonly hint?: string | undefined
-  /** The hint may be followed by the value as it is written, in quotes. */
+  /** Whether the hint may be followed by the value as written, in quotes. */
   readonly wantsQuotes?: true
 }

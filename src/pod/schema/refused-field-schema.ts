@@ -1,6 +1,6 @@
 import { defaulted, object, optional, requiredOrZero, string } from './types.ts'
 
-/** Items of the lists that podd refuses, whose types are checked all the same. */
+/** Items of lists that podd refuses; their types are checked nevertheless. */
 export const readinessGateSchema = object('PodReadinessGate', { conditionType: requiredOrZero(string) })
 
 export const schedulingGateSchema = object('PodSchedulingGate', { name: requiredOrZero(string) })

@@ -16,8 +16,8 @@ import {
 import type { Field, Fields, ObjectType } from './types.ts'
 
 /**
- * The volumes that podd has none of. Their types are checked as the API server does, so that a document that is wrong
- * says so whatever else podd refuses in it.
+ * The kinds of volumes that podd doesn't support. Their types are checked as in the API server, so that all errors of a
+ * document are reported, whatever podd refuses in it.
  */
 const network = 'network volumes are not supported; mount it on the host and use a hostPath'
 const gone = 'removed from Kubernetes'
@@ -30,7 +30,7 @@ const readOnly = optional(bool)
 const fsType = optional(string)
 const common = { readOnly, fsType } as const
 
-/** `needed` and `words` are strings; the API server reads what is needed and not there as its zero value. */
+/** `needed` and `words` are strings; the API server reads an absent required field as its zero value. */
 function source(
   name: string,
   needed: readonly string[],

@@ -1,8 +1,8 @@
 import { defaulted, int32, int64, list, map, object, optional, requiredOrZero, string } from './types.ts'
 
 /**
- * What only a scheduler reads: of no effect here, and checked as the API server does. What must be there is read as Go's
- * zero value, which validation complains of in the API server's words.
+ * Fields that only a scheduler reads: without effect here, and checked as in the API server. An absent required field
+ * is read as Go's zero value, which validation reports in the API server's words.
  */
 const labelSelectorRequirementSchema = object('LabelSelectorRequirement', {
   key: requiredOrZero(string),

@@ -12,7 +12,7 @@ export interface PodClasses {
   readonly priority?: number | undefined
 }
 
-/** The pod as an API server would have it: with what its classes add. */
+/** The pod with what its classes add, as in an API server. */
 export function withClasses(pod: Pod, classes: PodClasses | undefined): Pod {
   const { overhead, priority } = classes ?? {}
   if (overhead === undefined && priority === undefined) return pod

@@ -32,8 +32,8 @@ export function isSidecar(
 }
 
 /**
- * Whether an init container's cpu and memory may change while it is there: a container that runs once can't be restarted for
- * it (`pkg/apis/core/validation` ValidatePodResize, 1.36).
+ * Whether an init container's cpu and memory may be resized: a container that runs once can't be restarted for it
+ * (`pkg/apis/core/validation` ValidatePodResize, 1.36).
  */
 export function isResizableInit({ restartPolicy, resizePolicy }: ContainerSpec): boolean {
   return restartPolicy === 'Always' || resizePolicy.every((policy) => policy.restartPolicy === 'NotRequired')
@@ -71,14 +71,14 @@ export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[
   )
 }
 
-/** A container's requests, a limit standing in for a request that isn't given. */
+/** A container's requests, with limits in place of absent requests. */
 export function containerRequests({ resources }: Pick<ContainerSpec, 'resources'>): ResourceList {
   return { ...resources.limits, ...resources.requests }
 }
 
 /**
- * What the whole pod asks for: its main containers and sidecars together, or its neediest init container
- * with the sidecars started before it, whichever is more; what the pod level says comes first
+ * The requests of the whole pod: the sum of its main containers and sidecars, or its largest init container with the
+ * sidecars started before it, whichever is more; pod-level requests take precedence
  * (`k8s.io/component-helpers/resource/helpers.go`, PodRequests, 1.36).
  */
 export function podRequests(
@@ -93,7 +93,7 @@ export function podRequests(
   return overhead === 'with-overhead' ? add(total, spec.overhead ?? {}) : total
 }
 
-/** As podRequests, of the limits; overhead counts only where there is a limit to be added to. */
+/** As podRequests, for limits; overhead is only added to an existing limit. */
 export function podLimits(spec: ResourcedSpec, overhead: 'with-overhead' | 'without-overhead'): ResourceList {
   const total = { ...aggregate(spec, ({ resources }) => resources.limits), ...spec.resources?.limits }
   if (overhead === 'without-overhead') return total
@@ -112,7 +112,7 @@ function aggregate(spec: ResourcedSpec, of: (container: ResourcedContainer) => R
       addTo(running, own)
       addTo(sidecars, own)
     }
-    // Of resources that the container doesn't name, what the sidecars take has been counted with them.
+    // For resources that the container doesn't name, the sidecars' share is already counted.
     for (const [name, amount] of Object.entries(own)) {
       const beside = sidecars.get(name)
       const isCounted = container.restartPolicy === 'Always' || beside === undefined

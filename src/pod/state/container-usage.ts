@@ -1,6 +1,6 @@
 import type { PodUid } from '../values/ids.ts'
 
-/** What a container used, at a moment and over the time before it. */
+/** The usage of a container at a moment, and over the time before it. */
 export interface ContainerUsage {
   readonly uid: PodUid
   readonly container: string
@@ -9,9 +9,9 @@ export interface ContainerUsage {
   /** Over how long the CPU usage was measured. */
   readonly windowMs: number
   readonly cpuNanoCores: number
-  /** The working set: what can't be taken from it without swapping or killing. */
+  /** The working set: memory that can't be reclaimed without swapping or killing. */
   readonly memoryBytes: number
 }
 
-/** What the host used as a whole, at a moment and over the time before it. */
+/** The host's usage at a moment, and over the time before it. */
 export type NodeUsage = Omit<ContainerUsage, 'uid' | 'container'>

@@ -1,6 +1,6 @@
 import type { PodUid } from '../values/ids.ts'
 
-/** What a container has used since it was started, and holds now; left out where the runtime doesn't say. */
+/** The cumulative and current usage of a container; fields that the runtime doesn't report are absent. */
 export interface ContainerStats {
   readonly name: string
   readonly id: string
@@ -32,11 +32,11 @@ export interface PodStats {
   readonly uid: PodUid
   /** Those that run. */
   readonly containers: readonly ContainerStats[]
-  /** Of its cgroup where the runtime tells it, else of its containers together. */
+  /** From its cgroup where the runtime reports it, else the sum of its containers. */
   readonly cpuNanoSeconds: number | undefined
   readonly memory: MemoryStats
   readonly swapBytes: number | undefined
-  /** Empty for a pod on the host's network, and where the runtime doesn't say. */
+  /** Empty for a pod on the host's network, and where the runtime doesn't report it. */
   readonly interfaces: readonly InterfaceStats[]
   readonly processes: number | undefined
 }
@@ -50,7 +50,7 @@ export interface FileSystemStats {
   readonly inodesFree: number | undefined
 }
 
-/** What the host as a whole has used since it booted, and holds now. */
+/** The cumulative and current usage of the host. */
 export interface HostStats {
   readonly cpuNanoSeconds: number
   readonly cpus: number
@@ -58,15 +58,15 @@ export interface HostStats {
   readonly bootedAtMs: number
   readonly memoryCapacityBytes: number
   readonly memoryAvailableBytes: number
-  /** The kubelet's measure: what is used, without the inactive page cache. */
+  /** The kubelet's measure: used memory without the inactive page cache. */
   readonly memoryWorkingSetBytes: number
   readonly memoryUsageBytes: number
   readonly swapUsedBytes: number
   readonly processes: number | undefined
   readonly mostProcesses: number | undefined
-  /** Of podd's state. */
+  /** The file system of podd's state. */
   readonly rootFs: FileSystemStats | undefined
-  /** Of the images; undefined where the runtime doesn't say where they are. */
+  /** The file system of the images; undefined where the runtime doesn't report it. */
   readonly imageFs: FileSystemStats | undefined
 }
 

@@ -2,7 +2,7 @@ import type { ContainerId, PodUid, SandboxId } from '../values/ids.ts'
 import type { ResourceList, ResourceLists } from '../spec/pod-resources.ts'
 import type { LinuxContainerUser } from './status.ts'
 
-/** What the runtime says of one container. Times are wall milliseconds; undefined where it hasn't happened. */
+/** One container as the runtime reports it. Times are wall milliseconds; undefined where it hasn't happened. */
 export interface ObservedContainer {
   readonly id: ContainerId
   readonly sandboxId: SandboxId
@@ -21,22 +21,22 @@ export interface ObservedContainer {
    * started; else one may have been.
    */
   readonly cancelled?: 'unrun' | 'may-have-run'
-  /** The runtime's word for how it ended: `Completed`, `Error`, `OOMKilled`, … */
+  /** The runtime's reason for its exit: `Completed`, `Error`, `OOMKilled`, … */
   readonly reason: string
   readonly message: string
-  /** As the manifest named it. */
+  /** The image's name in the manifest. */
   readonly image: string
-  /** What the name resolved to. */
+  /** The id of the image that the name resolved to. */
   readonly imageId: string
-  /** podd's hash of the spec it was made from, read back from its annotations; see hash.ts. */
+  /** podd's hash of the spec it was created from, read back from its annotations; see hash.ts. */
   readonly specHash: string
-  /** The cpu and memory it was made with, read back from its annotations; undefined where they don't tell. */
+  /** The cpu and memory it was created with, read back from its annotations; undefined where they lack it. */
   readonly resources?: ResourceLists | undefined
   /** The user of its first process; undefined where the runtime doesn't report it. */
   readonly user?: LinuxContainerUser | undefined
-  /** What it gets first when it is stopped; undefined where the runtime doesn't report it. */
+  /** Its stop signal; undefined where the runtime doesn't report it. */
   readonly stopSignal?: string | undefined
-  /** The pod's own limits of cpu and memory at that time; undefined where there were none. */
+  /** The pod-level limits of cpu and memory at its creation; undefined where there were none. */
   readonly podLimits?: ResourceList | undefined
   readonly annotations: Readonly<Record<string, string>>
 }

@@ -1,6 +1,6 @@
 import type { PodRef } from '../values/ids.ts'
 
-/** Something that happened to a pod, in Kubernetes' words. */
+/** An event of a pod, as Kubernetes has it. */
 export interface PodEvent {
   readonly pod: PodRef
   /** The container it is about, if it is about one. */
@@ -11,7 +11,7 @@ export interface PodEvent {
   readonly message: string
 }
 
-/** Something that happened to the host as a whole, in Kubernetes' words. */
+/** An event of the node, as Kubernetes has it. */
 export interface NodeEvent {
   readonly type: 'Normal' | 'Warning'
   /** `FreeDiskSpaceFailed`, `ImageGCFailed`, … */
@@ -24,7 +24,7 @@ export interface NodeEventRecorder {
   recordNode(event: NodeEvent): void
 }
 
-/** Takes events; never throws, never waits. Repeats of one event are counted, not listed. */
+/** Records events; never throws or blocks. Repeats of one event are counted, not listed. */
 export interface EventRecorder {
   record(event: PodEvent): void
 }

@@ -4,16 +4,16 @@ export interface HandlerFeatures {
   readonly recursiveReadOnlyMounts: boolean
 }
 
-/** What the container runtime can do, as it says itself; see translate/read-runtime-features.ts. */
+/** The features that the container runtime reports; see translate/read-runtime-features.ts. */
 export interface RuntimeFeatures {
-  /** `containerd 1.6.20`: for the words that tell what is lacking. */
+  /** `containerd 1.6.20`, for messages about missing features. */
   readonly runtime: string
-  /** By name; the handler of pods that name none is the empty one. Undefined where the runtime doesn't tell. */
+  /** By name; the empty name is the handler of pods without one. Undefined where the runtime doesn't report them. */
   readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
   readonly supplementalGroupsPolicy: boolean
   readonly imageVolumes: boolean
-  /** It mounts a part of an image. */
+  /** It supports sub-paths of image volumes. */
   readonly imageSubPaths: boolean
-  /** A container may say which signal ends it. */
+  /** It supports stop signals of containers. */
   readonly stopSignals: boolean
 }

@@ -11,7 +11,7 @@ export interface PodCondition {
   readonly lastTransitionTime?: string
   readonly reason?: string
   readonly message?: string
-  /** The generation of the pod that it was found for. */
+  /** The generation of the pod to which it refers. */
   readonly observedGeneration?: number
 }
 
@@ -62,9 +62,9 @@ export interface ContainerStatus {
   readonly allocatedResources?: Readonly<Record<string, string>>
   readonly resources?: StatusResources
   readonly volumeMounts?: readonly VolumeMountStatus[]
-  /** Absent where the runtime doesn't tell: containerd does from 2.0 on. */
+  /** Absent where the runtime doesn't report it: containerd does from 2.0 on. */
   readonly user?: { readonly linux: LinuxContainerUser }
-  /** Absent where the runtime doesn't tell: containerd does from 2.3 on. */
+  /** Absent where the runtime doesn't report it: containerd does from 2.3 on. */
   readonly stopSignal?: string
 }
 
@@ -74,7 +74,7 @@ export interface StatusResources {
 }
 
 export interface PodStatus {
-  /** The generation of the pod that this status was found for. */
+  /** The generation of the pod to which this status refers. */
   readonly observedGeneration?: number
   readonly phase: PodPhase
   readonly conditions: readonly PodCondition[]
@@ -86,9 +86,9 @@ export interface PodStatus {
   readonly podIPs?: readonly { readonly ip: string }[]
   readonly startTime?: string
   readonly qosClass: QosClass
-  /** What the pod as a whole was admitted with. */
+  /** The allocated pod-level resources. */
   readonly allocatedResources?: Readonly<Record<string, string>>
-  /** What the pod as a whole has. */
+  /** The actual pod-level resources. */
   readonly resources?: StatusResources
   readonly initContainerStatuses?: readonly ContainerStatus[]
   readonly containerStatuses?: readonly ContainerStatus[]

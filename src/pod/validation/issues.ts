@@ -5,7 +5,7 @@ import type { AnyType, Infer } from '../schema/types.ts'
 
 type NameRule = (value: string) => readonly string[]
 
-/** Collects what is wrong, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
+/** Collects problems, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
 export class Issues {
   readonly problems: FieldProblem[] = []
 
@@ -30,7 +30,7 @@ export class Issues {
     this.#add(path, 'FieldValueForbidden', `Forbidden: ${detail}`, near)
   }
 
-  /** One of several of which there may be one; nothing below it is looked at. */
+  /** One too many of several alternatives; nothing below it is checked. */
   oneTooMany(path: FieldPath, what: string, near?: FieldPath): void {
     const message = `Forbidden: may not specify more than 1 ${what}`
     const reason = 'FieldValueForbidden'
@@ -51,7 +51,7 @@ export class Issues {
     this.#add(path, 'FieldValueTooLong', `Too long: may not be more than ${maxBytes} bytes`, near)
   }
 
-  /** What podd can't do although Kubernetes can. */
+  /** Something that Kubernetes supports and podd doesn't. */
   refused(path: FieldPath, reason: string): void {
     this.#add(path, 'RefusedHere', reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
   }
@@ -66,12 +66,12 @@ export class Issues {
     this.problems.push({ severity: 'warning', path, message })
   }
 
-  /** Each complaint that a rule for a kind of name has of `value`. */
+  /** Adds each problem that a rule for names finds in `value`. */
   name(path: FieldPath, value: string, rule: NameRule, near?: FieldPath): void {
     for (const detail of rule(value)) this.invalid(path, value, detail, near)
   }
 
-  /** Complaints of the map at `path` that are about its entry `key`, by which a reader finds it. */
+  /** Problems of the map at `path` about its entry `key`, which locates them for the reader. */
   entry(path: FieldPath, key: string, value: string, rule: NameRule): void {
     this.name(path, value, rule, [...path, key])
   }

@@ -2,7 +2,7 @@ import { cleanPath } from '../values/clean-path.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { Issues } from './issues.ts'
 
-/** No step of the path leads back up. */
+/** The path has no `..`. */
 export function noBacksteps(value: string, path: FieldPath, issues: Issues, near?: FieldPath): void {
   if (value.split('/').includes('..')) issues.invalid(path, value, "must not contain '..'", near)
 }
@@ -13,7 +13,7 @@ export function localPath(value: string, path: FieldPath, issues: Issues, near?:
   noBacksteps(value, path, issues, near)
 }
 
-/** Where a file of a volume stands. Source: pkg/apis/core/validation (validateLocalNonReservedPath), 1.36. */
+/** The path of a file in a volume. Source: pkg/apis/core/validation (validateLocalNonReservedPath), 1.36. */
 export function filePathInVolume(value: string, path: FieldPath, issues: Issues, near?: FieldPath): void {
   if (value === '') {
     issues.required(path, undefined, near)

@@ -4,12 +4,12 @@ export type SecurityLevel = 'privileged' | 'baseline' | 'restricted'
 export interface SecurityPolicy {
   /** One of the Pod Security Standards. */
   readonly level: SecurityLevel
-  /** Directories of the host that pods may mount all the same, with all that is in them. */
+  /** Directories of the host that pods may mount nevertheless, with their content. */
   readonly allowedHostPaths: readonly string[]
-  /** Capabilities that containers may add all the same; `*` for any. */
+  /** Capabilities that containers may add nevertheless; `*` for any. */
   readonly allowedCapabilities: readonly string[]
-  /** Ports of the host that pods may open all the same: `8080`, `8000-8099`, `*`. */
+  /** Ports of the host that pods may open nevertheless: `8080`, `8000-8099`, `*`. */
   readonly allowedHostPorts: readonly string[]
-  /** Where images may come from, at any level: `registry.example/team`. None listed: from anywhere. */
+  /** The allowed registries of images, at any level: `registry.example/team`. Empty: all. */
   readonly allowedRegistries: readonly string[]
 }

@@ -22,10 +22,9 @@ const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
 
 /**
- * What Kubernetes' validation refuses in a defaulted Pod, in its words and with its paths. (Types,
- * names and allowed words of fields were checked before, against the schema.) Fields of no effect stand in `manifest`
- * alone. `checked`: what the schema found.
- * Source: pkg/apis/core/validation/validation.go, 1.36.
+ * Validates a defaulted Pod as Kubernetes does, with its messages and paths. (The schema check has already covered
+ * types, names and enumerations.) Fields without effect are only in `manifest`. `checked`: the schema's result. Source:
+ * pkg/apis/core/validation/validation.go, 1.36.
  */
 export function validatePod(
   pod: Pod,
@@ -62,7 +61,7 @@ export function validatePod(
   return issues.problems
 }
 
-/** The indexes of the volumes that the API server complains of as podd has done. */
+/** The indexes of volumes whose problems are already reported. */
 function faultyVolumes(checked: readonly FieldProblem[]): ReadonlySet<string | number | undefined> {
   const errors = checked.filter(({ severity, reason }) => severity === 'error' && reason !== 'RefusedHere')
   const ofVolumes = errors.filter(({ path }) => path[0] === 'spec' && path[1] === 'volumes')
@@ -113,11 +112,11 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
 function validateOs(name: string, path: FieldPath, issues: Issues): void {
   const near = [...path, 'name']
   if (name === '') issues.required([...path, 'name'])
-  // A pod of another system than the host's is rejected when it is admitted.
+  // A pod for another operating system is rejected at admission.
   else if (name !== 'linux' && name !== 'windows') issues.unsupported(path, name, ['linux'], near)
 }
 
-/** No sysctl of a namespace that is the host's. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */
+/** No sysctl of a namespace shared with the host. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */
 function validateHostSysctls(spec: PodSpec, path: FieldPath, issues: Issues): void {
   const shared = { Net: spec.hostNetwork, IPC: spec.hostIPC }
   for (const [index, { name }] of (spec.securityContext?.sysctls ?? []).entries()) {
@@ -129,7 +128,7 @@ function validateHostSysctls(spec: PodSpec, path: FieldPath, issues: Issues): vo
   }
 }
 
-/** No two containers share a name, whichever lists they stand in. */
+/** Names of containers are unique across all lists. */
 function validateNames(spec: PodSpec, path: FieldPath, issues: Issues): void {
   // In this order, so that the complaint falls on the init container as it does in Kubernetes.
   const all = (['containers', 'initContainers', 'ephemeralContainers'] as const).flatMap((list) =>
@@ -168,8 +167,8 @@ function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Iss
 }
 
 /**
- * No two main containers ask for the same port of the host, nor does an init container twice. A sidecar may ask for
- * the port of another container. Source: pkg/apis/core/validation (checkHostPortConflicts), 1.36.
+ * Host ports are unique among main containers, and within an init container. A sidecar may use the port of another
+ * container. Source: pkg/apis/core/validation (checkHostPortConflicts), 1.36.
  */
 function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void {
   for (const list of ['containers', 'initContainers'] as const) {

@@ -17,8 +17,8 @@ import { fieldOf } from './issues.ts'
 import { dnsLabel, dnsSubdomain, qualifiedName } from './name-rules.ts'
 
 /**
- * What the API server finds wrong inside fields of a pod that podd refuses. `volumes` are those that it takes.
- * Source: pkg/apis/core/validation (ValidatePodSpec and what it calls), 1.36.
+ * The API server's validation of fields that podd refuses. `volumes` are the valid ones. Source:
+ * pkg/apis/core/validation (ValidatePodSpec and what it calls), 1.36.
  */
 export function validateRefusedFields(
   spec: JsonObject,

@@ -20,8 +20,8 @@ interface Rule {
 }
 
 /**
- * What the API server looks for in volumes that podd has none of.
- * Source: pkg/apis/core/validation (validateVolumeSource and what it calls), 1.36.
+ * The API server's validation of volumes that podd doesn't support. Source: pkg/apis/core/validation
+ * (validateVolumeSource and what it calls), 1.36.
  */
 const rules: Readonly<Record<RefusedVolume, Rule>> = {
   gitRepo: {
@@ -99,7 +99,7 @@ export function isRefusedVolume(source: string): source is RefusedVolume {
   return Object.hasOwn(rules, source)
 }
 
-/** `path` is the volume's; what is merely not supported is said elsewhere. */
+/** `path` is the volume's; the lack of support is reported elsewhere. */
 export function validateRefusedVolume(
   kind: RefusedVolume,
   given: Json | undefined,

@@ -84,7 +84,7 @@ function validateToken(token: JsonObject, volume: FieldPath, source: FieldPath, 
   if (typeof path === 'string') filePathInVolume(path, [...volume, 'path'], issues, near)
 }
 
-/** No two sources put a file in the same place, or one where the other needs a directory. */
+/** No two sources write the same file, or a file where the other needs a directory. */
 function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
   const places = new FilePlaces()
   const written = new Set<string>()
@@ -113,11 +113,11 @@ interface PlaceNode {
   readonly below: Map<string, PlaceNode>
 }
 
-/** Where files stand, as a tree, so that each step of a path is looked at once. */
+/** A tree of file paths, in which each step of a path is examined once. */
 class FilePlaces {
   readonly #top = new Map<string, PlaceNode>()
 
-  /** Puts a file in its place; gives the file that stands in its way, if one does. */
+  /** Adds a file; returns the conflicting file, if any. */
   take(place: string): string | undefined {
     const names = place.split('/')
     let level = this.#top

@@ -10,15 +10,15 @@ import { validateVolumeFiles } from './validate-volume-files.ts'
 import { dnsLabel } from './name-rules.ts'
 
 interface AsGiven {
-  /** The volumes as they were written, with the sources that podd has none of. */
+  /** The volumes as written, with sources that podd doesn't support. */
   readonly given?: readonly Json[]
-  /** Indexes of those that something is wrong with, as was found before. */
+  /** Indexes of volumes that are already known to be invalid. */
   readonly faulty?: ReadonlySet<string | number | undefined>
 }
 
 /**
- * Gives the volumes that nothing is wrong with: a mount of any other one has no volume, as the API server sees it.
- * Source: pkg/apis/core/validation (ValidateVolumes, validateVolumeSource), 1.36.
+ * Returns the valid volumes: for the API server a mount of any other one has no volume. Source:
+ * pkg/apis/core/validation (ValidateVolumes, validateVolumeSource), 1.36.
  */
 export function validateVolumes(
   volumes: readonly VolumeSpec[],

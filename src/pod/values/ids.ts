@@ -1,14 +1,14 @@
-/** A string that the compiler keeps apart from other strings. */
+/** A branded string, which the compiler distinguishes from other strings. */
 type Brand<Name extends string> = string & { readonly __brand?: Name }
 
 /** The UID podd gave a pod when it first accepted it. */
 export type PodUid = Brand<'PodUid'>
 export type ContainerId = Brand<'ContainerId'>
 export type SandboxId = Brand<'SandboxId'>
-/** `namespace/name`: what a pod is, whatever its UID. */
+/** `namespace/name`: identifies a pod across UIDs. */
 export type PodKey = Brand<'PodKey'>
 
-/** Which pod is meant. */
+/** A reference to one pod. */
 export interface PodRef {
   readonly namespace: string
   readonly name: string

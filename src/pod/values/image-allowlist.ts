@@ -1,7 +1,7 @@
 import { parseImageName } from './image-name.ts'
 
 /**
- * What is wrong with an entry of a list of images (`must …`): an image without tag and digest, or a path that ends in a
+ * The problem of an entry in an image allowlist (`must …`): an image without tag and digest, or a path that ends in a
  * slash and a star (`pkg/kubelet/images/pullmanager/image_pull_policies.go`, getAllowlistImagePattern, 1.36).
  */
 export function imagePatternProblem(pattern: string): string | undefined {
@@ -14,7 +14,7 @@ export function imagePatternProblem(pattern: string): string | undefined {
   return trimTagAndDigest(pattern) === pattern ? undefined : 'must have neither tag nor digest'
 }
 
-/** Whether an image is one of a list, compared as both are written. */
+/** Whether an image is in the list, compared literally. */
 export function isImageListed(image: string, patterns: readonly string[]): boolean {
   const name = trimTagAndDigest(image) ?? image
   return patterns.some((pattern) =>
@@ -22,7 +22,7 @@ export function isImageListed(image: string, patterns: readonly string[]): boole
   )
 }
 
-/** The name as it is written, without tag and digest; undefined where it names no image. */
+/** The name as written, without tag and digest; undefined for an invalid one. */
 export function trimTagAndDigest(image: string): string | undefined {
   const parsed = parseImageName(image)
   if (parsed === undefined) return undefined

@@ -38,7 +38,7 @@ export function parseImageName(text: string): ImageName | undefined {
   return { registry, repository, tag, digest, normalized }
 }
 
-/** The complete form of a reference, for comparing two of them; what can't be read is left as it is. */
+/** The complete form of a reference, for comparisons; an invalid one is returned unchanged. */
 export function normalizeImageName(text: string): string {
   return parseImageName(text)?.normalized ?? text
 }

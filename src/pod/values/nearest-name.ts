@@ -1,6 +1,6 @@
 /**
- * The known name that was probably meant, or undefined where none is near. Upper and lower case count
- * as the same, and a swap of two letters as one mistake.
+ * The known name that was probably meant, or undefined where none is similar. Case is ignored, and a transposition
+ * counts as one error.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(name.length / 3))

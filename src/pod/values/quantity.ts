@@ -1,16 +1,16 @@
 /**
- * Kubernetes quantities (`500m`, `128Mi`, `1e3`), exactly: kept in billionths, which is the finest
- * the API knows. Source: k8s.io/apimachinery/pkg/api/resource/quantity.go (1.36).
+ * Kubernetes quantities (`500m`, `128Mi`, `1e3`), exact: in billionths, the API's finest unit. Source:
+ * k8s.io/apimachinery/pkg/api/resource/quantity.go (1.36).
  */
 export interface Quantity {
   /** The value times 10^9. */
   readonly nanos: bigint
-  /** The family of suffixes it was written with, and is written back in. */
+  /** The format of suffixes in which it was written. */
   readonly format: 'BinarySI' | 'DecimalSI' | 'DecimalExponent'
 }
 
 const nano = 1_000_000_000n
-/** What a larger value is cut to, as Kubernetes does. */
+/** The largest value; larger ones are clamped, as in Kubernetes. */
 const maxNanos = (2n ** 63n - 1n) * nano
 
 const decimalSuffixes = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'] as const

@@ -1,4 +1,7 @@
-/** What a source is: a manifest directory (or a single manifest), a URL, or the objects that podd's API was given. The policies of `podSecurity` go by it. */
+/**
+ * The kinds of sources: a manifest directory (or a single manifest), a URL, and the objects written over podd's API.
+ * `podSecurity` has a policy for each.
+ */
 export type SourceKind = 'file' | 'http' | 'api'
 
 /**
@@ -13,7 +16,7 @@ export function kindOfSource(source: SourceName): SourceKind {
   return sourceKinds.find((kind) => source === kind || source.startsWith(`${kind}:`)) ?? 'http'
 }
 
-/** Undefined for what is no source's name. */
+/** Undefined for an invalid name. */
 export function parseSourceName(text: string): SourceName | undefined {
   return isSourceName(text) ? text : undefined
 }
@@ -24,7 +27,7 @@ function isSourceName(text: string): text is SourceName {
   )
 }
 
-/** How the configuration calls the sources of a kind: `podSecurity.<name>`. */
+/** The configuration's name for the sources of a kind: `podSecurity.<name>`. */
 export const configNames: Readonly<Record<SourceKind, string>> = {
   file: 'file',
   http: 'url',

@@ -1,9 +1,12 @@
 import { booleanParam } from '../requests/query.ts'
 /** What a request wants, in the words of Kubernetes' authorizers. */
 export interface Attributes {
-  /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; of a path that is no resource's, the method in lower case. */
+  /**
+   * `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for a path that is not a
+   * resource's, the method in lower case.
+   */
   readonly verb: string
-  /** Undefined of a path that is no resource's. */
+  /** Undefined for a path that is not a resource's. */
   readonly resource: ResourceAttributes | undefined
   readonly path: string
 }
@@ -13,7 +16,7 @@ export interface ResourceAttributes {
   readonly group: string
   readonly version: string
   readonly resource: string
-  /** Empty where the object itself is meant. */
+  /** Empty for the object itself. */
   readonly subresource: string
   /** Empty: all, or the resource has none. */
   readonly namespace: string
@@ -30,7 +33,7 @@ const namedVerbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 }
 
-/** Paths below a namespace that are of the namespace itself. */
+/** Subresources of a namespace, as opposed to resources in it. */
 const namespaceSubresources: readonly string[] = ['status', 'finalize']
 
 /**
@@ -57,7 +60,7 @@ function readResource(segments: readonly string[]): ResourceAttributes | undefin
   return undefined
 }
 
-/** What of podd's own paths shows or changes Kubernetes' objects. */
+/** podd's own paths that show or change Kubernetes' objects. */
 function isPoddResource(segment: string): boolean {
   return segment === 'namespaces' || segment === 'secrets'
 }

@@ -7,9 +7,9 @@ import { refuseAccess } from './refuse-access.ts'
 const serviceAccount = /^system:serviceaccount:(?<namespace>[^:]+):[^:]+$/u
 
 /**
- * As whom a request is to be judged: whoever may impersonate others, which are administrators, names them in headers
- * (`apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, 1.36). Extra fields and the UID mean nothing here.
- * @throws ApiError Forbidden for who may not, BadRequest for groups without a user
+ * The identity that a request is authorized as: administrators may impersonate others, whom headers name
+ * (`apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, 1.36). Extra fields and the UID have no effect.
+ * @throws ApiError Forbidden for clients that may not, BadRequest for groups without a user
  */
 export function impersonate(identity: Identity, headers: IncomingHttpHeaders): Identity {
   const name = textOf(headers['impersonate-user'])
@@ -30,13 +30,13 @@ function refuse(identity: Identity, resource: 'users' | 'groups', name: string):
   refuseAccess(identity, { verb: 'impersonate', resource: wanted, path: '' })
 }
 
-/** Groups that go with a name where none are named. */
+/** The groups of a user for whom none are named. */
 function ownGroups(name: string): readonly string[] {
   const namespace = serviceAccount.exec(name)?.groups?.['namespace']
   return namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
 }
 
-/** A header that comes several times is joined by Node. */
+/** Node joins a header that occurs several times. */
 function groupsOf(text: string): readonly string[] {
   return text
     .split(',')

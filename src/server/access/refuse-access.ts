@@ -5,9 +5,9 @@ import type { Attributes } from './attributes.ts'
 import { mayDo } from './roles.ts'
 
 /**
- * Lets pass what somebody may do.
- * @throws ApiError Unauthorized for who is not known, Forbidden for who is, in an API server's words
- *   (`apiserver/pkg/endpoints/handlers/responsewriters/errors.go`, 1.36)
+ * Authorizes a request: returns where the client may make it.
+ * @throws ApiError Unauthorized for unknown clients, Forbidden for known ones, in an API server's words
+ * (`apiserver/pkg/endpoints/handlers/responsewriters/errors.go`, 1.36)
  */
 export function refuseAccess(identity: Identity, attributes: Attributes): void {
   if (mayDo(identity, attributes)) return

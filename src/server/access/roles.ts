@@ -2,7 +2,7 @@ import type { Identity } from '../requests/identity.ts'
 import { isAnonymous, mayDoAll } from '../requests/identity.ts'
 import type { Attributes, ResourceAttributes } from './attributes.ts'
 
-/** What somebody may do: everything, the work with pods and what they refer to, or to look at all but Secrets. */
+/** A role: everything; work with pods and what they refer to; or reading everything but Secrets. */
 const roles = ['admin', 'edit', 'view'] as const
 
 export type Role = (typeof roles)[number]
@@ -11,7 +11,7 @@ export function parseRole(text: string): Role | undefined {
   return roles.find((role) => role === text)
 }
 
-/** The group that gives a role to who is in it. */
+/** The group whose members have a role. */
 export function groupOfRole(role: Role): string {
   return role === 'admin' ? 'system:masters' : `podd:${role}`
 }
@@ -43,7 +43,7 @@ const anonymousRules: Rules = {
   nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/ui', '/ui/*', '/version'] }],
 }
 
-/** Discovery, and who one is oneself. */
+/** Discovery and self-reviews. */
 const authenticatedRules: Rules = {
   resourceRules: [
     {
@@ -72,7 +72,7 @@ const authenticatedRules: Rules = {
   ],
 }
 
-/** No Secrets, and nothing that tells what is in one. */
+/** No Secrets, and nothing that reveals their content. */
 const viewRules: Rules = {
   resourceRules: [
     {
@@ -122,7 +122,7 @@ const viewRules: Rules = {
   ],
 }
 
-/** Who may make a pod may make a privileged one, which is as good as root on the host. */
+/** A client that may create pods may create a privileged one, which is equivalent to root on the host. */
 const editRules: Rules = {
   resourceRules: [
     { verbs: read, apiGroups: ['', 'podd.dev'], resources: ['secrets'] },
@@ -163,7 +163,7 @@ const adminRules: Rules = {
   nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
 }
 
-/** All rules that hold for somebody. */
+/** All rules that apply to an identity. */
 export function rulesOf(identity: Identity): Rules {
   if (mayDoAll(identity)) return adminRules
   if (isAnonymous(identity)) return anonymousRules
@@ -180,7 +180,7 @@ export function rulesOf(identity: Identity): Rules {
   }
 }
 
-/** Whether somebody may do what a request wants. */
+/** Whether an identity may make a request. */
 export function mayDo(identity: Identity, { verb, resource, path }: Attributes): boolean {
   const { resourceRules, nonResourceRules } = rulesOf(identity)
   if (resource !== undefined) return resourceRules.some((rule) => coversResource(rule, verb, resource))

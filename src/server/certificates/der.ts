@@ -1,4 +1,4 @@
-/** DER (ITU-T X.690), as far as certificates need it. Each function gives one complete element. */
+/** DER (ITU-T X.690), as far as certificates need it. Each function returns one complete element. */
 
 export function sequence(...items: readonly Buffer[]): Buffer {
   return element(0x30, Buffer.concat(items))
@@ -8,12 +8,12 @@ export function set(...items: readonly Buffer[]): Buffer {
   return element(0x31, Buffer.concat(items))
 }
 
-/** `[number]`, around what it stands for. */
+/** An explicit tag: `[number]` around the element. */
 export function explicit(number: number, content: Buffer): Buffer {
   return element(0xa0 + number, content)
 }
 
-/** `[number]`, instead of the tag of a primitive type. */
+/** An implicit tag: `[number]` in place of a primitive type's tag. */
 export function implicit(number: number, content: Buffer): Buffer {
   return element(0x80 + number, content)
 }
@@ -34,7 +34,7 @@ export function octetString(content: Buffer): Buffer {
   return element(0x04, content)
 }
 
-/** @param unusedBits how many of the last byte's bits say nothing */
+/** @param unusedBits the number of unused bits in the last byte */
 export function bitString(content: Buffer, unusedBits = 0): Buffer {
   return element(0x03, Buffer.concat([Buffer.from([unusedBits]), content]))
 }
@@ -49,7 +49,7 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Buffer.from([first * 40 + second, ...rest.flatMap((part) => base128(part))]))
 }
 
-/** Whole seconds; UTCTime up to 2049 and GeneralizedTime from then on, as RFC 5280 (4.1.2.5) wants it. */
+/** Whole seconds; UTCTime up to 2049 and GeneralizedTime from then on, as RFC 5280 (4.1.2.5) requires. */
 export function time(wallMs: number): Buffer {
   const digits = new Date(wallMs).toISOString().slice(0, 19).replaceAll(/[-:T]/gu, '')
   const isShort = Number(digits.slice(0, 4)) < 2050

@@ -13,27 +13,27 @@ const certificateHead = '-----BEGIN CERTIFICATE-----'
 const certificateTail = '-----END CERTIFICATE-----'
 const dayMs = 24 * 60 * 60 * 1000
 const authorityDays = 3650
-/** From then on what is issued is signed by the next authority; the old one is trusted until its end. */
+/** The remaining lifetime at which the next authority takes over signing; the old one is trusted until it expires. */
 const authorityRenewDays = 2 * 365
 const serverDays = 365
 const serverRenewDays = 60
-/** Clocks differ. */
+/** Certificates are valid from this long before now, because clocks differ. */
 const slackMs = 5 * 60 * 1000
 
 export interface AuthorityOptions {
-  /** podd's root directory; what is issued for podd itself lies in `tls` in it. */
+  /** podd's root directory; podd's own certificates are in `tls` below it. */
   readonly rootDir: string
   /** Host names and addresses under which the listener is reached. */
   readonly names: readonly string[]
-  /** Called for a file that can't be read: it is put aside, and its content is made again. */
+  /** Called for a file that can't be read: it is put aside and replaced. */
   readonly report?: StateReport | undefined
   readonly clock: Clock
 }
 
 /**
- * The certificate authority of one host: made at first use, in files that only their owner reads, and followed by
- * another long before it ends. Servers are certified by the oldest one, which all clients know, clients by the newest.
- * All calls throw the system's errors as they are.
+ * The certificate authority of one host: made at first use, in files that only their owner reads, and succeeded by
+ * another long before it expires. The oldest one signs servers' certificates, as all clients know it; the newest one
+ * signs clients'. All calls throw the system's errors as they are.
  */
 export class OwnAuthority {
   readonly #options: AuthorityOptions
@@ -55,7 +55,7 @@ export class OwnAuthority {
       .join('')
   }
 
-  /** What the server shows, now. It is another one once `mustRenew` says so. */
+  /** The server's current certificate; call it again once `mustRenew` returns true. */
   server(): KeyPair {
     const now = this.#options.clock.wallMs()
     const known = this.#server ?? this.#read('server')
@@ -74,18 +74,18 @@ export class OwnAuthority {
     try {
       this.#write('server', made)
     } catch {
-      // The disk is full: clients trust it by its authority, and the next start makes another.
+      // The disk is full: clients trust the certificate by its authority, and the next start makes another one.
     }
     return this.#take(made)
   }
 
-  /** Whether the server is to show another certificate than the one that `server` gave. */
+  /** Whether the server needs another certificate than the one that `server` returned. */
   get mustRenew(): boolean {
     const now = this.#options.clock.wallMs()
     return now >= this.#renewAtMs || now < this.#validFromMs
   }
 
-  /** A certificate for a client; it can't be revoked before its end. */
+  /** A certificate for a client; it can't be revoked before it expires. */
   issueClient(
     subject: { readonly commonName: string; readonly organizations: readonly string[] },
     days: number,
@@ -103,7 +103,7 @@ export class OwnAuthority {
     return server
   }
 
-  /** It is signed by an authority that is still trusted, has all names and lasts. */
+  /** Whether it is signed by an authority that is still trusted, has all names and remains valid for long enough. */
   #fits({ certificate }: KeyPair): boolean {
     const parsed = new X509Certificate(certificate)
     const isOurs = this.#load().some((authority) =>
@@ -118,7 +118,7 @@ export class OwnAuthority {
     return isOurs && lasts && hasBegun && names
   }
 
-  /** The oldest first; those that have ended are left out. */
+  /** The authorities, oldest first, without expired ones. */
   #load(): readonly KeyPair[] {
     const now = this.#options.clock.wallMs()
     const all = this.#authorities ?? [this.#read('ca-old'), this.#read('ca')].flatMap((pair) => pair ?? [])
@@ -164,7 +164,7 @@ export class OwnAuthority {
   }
 }
 
-/** Key and certificate are one file, so that no crash leaves two that don't belong together. Else gives why it is no pair. */
+/** Key and certificate are one file, so that no crash leaves two that don't match. Returns why a file isn't a pair. */
 function parsePair(text: string): KeyPair | string {
   const at = text.indexOf(certificateHead)
   const end = text.lastIndexOf(certificateTail) + certificateTail.length

@@ -7,7 +7,7 @@ interface Group {
   readonly resources: readonly ApiResource[]
 }
 
-/** In the order in which clients look for a word: the core group is the first. */
+/** The groups in the order in which clients look for a resource's name: the core group is first. */
 export function groupsOf(resources: readonly ApiResource[]): readonly Group[] {
   const groups = Map.groupBy(resources, ({ group, version }) => `${group}/${version}`)
   return [...groups.values()].flatMap((own) => {
@@ -21,7 +21,7 @@ export function coreVersions(): object {
   return { kind: 'APIVersions', versions: ['v1'] }
 }
 
-/** GET /apis, for the same. */
+/** GET /apis, for the same clients. */
 export function groupList(groups: readonly Group[]): object {
   return {
     kind: 'APIGroupList',

@@ -14,7 +14,7 @@ import {
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-/** What there is, in the form that a client asks for: all at once, or group by group. */
+/** Discovery in the form that a client accepts: aggregated, or group by group. */
 export function discoveryRoutes(resources: readonly ApiResource[]): readonly Route[] {
   const groups = groupsOf(resources)
   const root = (isCore: boolean, legacy: () => object) => (call: Call) =>
@@ -58,10 +58,10 @@ export function discoveryRoutes(resources: readonly ApiResource[]): readonly Rou
   ]
 }
 
-/** Loaded when a client asks: it needs the schemas of all kinds. */
+/** Loaded with the first request, as it needs the schemas of all kinds. */
 const openApi = () => import('./openapi-document.ts')
 
-/** One that is asked for by what is in it never changes. */
+/** A document requested by its content hash never changes. */
 function serveDocument(body: string, query: URLSearchParams): ApiResponse {
   const response = { status: 200, contentType: 'application/json', body }
   return query.has('hash') ? { ...response, headers: { 'cache-control': 'public, immutable' } } : response
@@ -83,7 +83,7 @@ function wantsAggregated({ request }: Call): boolean {
   })
 }
 
-/** Clients keep what has not changed. */
+/** Clients cache unchanged documents. */
 function respond({ request }: Call, document: object, contentType = 'application/json'): ApiResponse {
   const response = { ...jsonResponse(document), contentType }
   const etag = `"${createHash('sha256').update(response.body).digest('hex').slice(0, 32)}"`

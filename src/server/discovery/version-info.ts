@@ -1,6 +1,6 @@
 import { kubernetesVersion, poddVersion } from '../../api/version.ts'
 
-/** GET /version: the Kubernetes whose API podd speaks, for clients that go by it, and podd itself. */
+/** GET /version: the Kubernetes version whose API podd serves, which clients check, and podd's own. */
 export function versionInfo(): object {
   const [major = '', minor = ''] = kubernetesVersion.split('.')
   return {

@@ -84,8 +84,8 @@ const interfaceMetrics: readonly InterfaceMetric[] = [
 ]
 
 /**
- * `/metrics/cadvisor`, as far as CRI tells it (KEP-2371; the kubelet's with `PodAndContainerStatsFromCRI`): the metrics that
- * dashboards use, under cAdvisor's names and labels.
+ * `/metrics/cadvisor`, as far as CRI reports it (KEP-2371; the kubelet's with `PodAndContainerStatsFromCRI`): the
+ * metrics that dashboards use, under cAdvisor's names and labels.
  */
 export function cadvisorMetrics(pods: readonly PodObject[], stats: NodeStats): readonly MetricFamily[] {
   const pairs = pairPods(pods, stats)

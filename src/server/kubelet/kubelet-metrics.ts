@@ -26,7 +26,7 @@ const operationNames: Readonly<Record<string, string>> = {
   ImageFsInfo: 'image_fs_info',
 }
 
-/** `/metrics`: the kubelet's, as far as podd has them, and podd's own. */
+/** `/metrics`: those of the kubelet's metrics that podd has, and podd's own. */
 export function kubeletMetrics({
   status,
   pods,
@@ -124,7 +124,7 @@ export function kubeletMetrics({
   ]
 }
 
-/** What alerts need that a kubelet doesn't tell. */
+/** Metrics for alerts that a kubelet doesn't have. */
 function poddMetrics({ runtime, sources, problems, pressure, jobs }: DaemonStatus): readonly MetricFamily[] {
   return [
     {

@@ -5,7 +5,10 @@ import type { ApiReaders } from '../requests/readers.ts'
 import type { Route } from '../requests/route.ts'
 import type { MetricFamily } from './metric-family.ts'
 
-/** What the kubelet serves on its own port, at the same paths, and below the node's `proxy`, as the API server passes it on. */
+/**
+ * The kubelet's endpoints, at the paths of its own port, and below the node's `proxy`, where the API server forwards
+ * them.
+ */
 export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
   return ownRoutes(readers).flatMap((route) => [
     route,

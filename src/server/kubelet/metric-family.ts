@@ -1,4 +1,4 @@
-/** A metric with all its series, as Prometheus reads it. */
+/** A metric with all its series. */
 export interface MetricFamily {
   readonly name: string
   readonly help: string
@@ -16,7 +16,7 @@ export function single(value: number): readonly Series[] {
   return [{ labels: {}, value }]
 }
 
-/** What isn't known is left out. */
+/** Series with unknown values are left out. */
 export function seriesOf(
   entries: readonly {
     readonly labels: Readonly<Record<string, string>>

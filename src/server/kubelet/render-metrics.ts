@@ -4,7 +4,7 @@ import type { MetricFamily } from './metric-family.ts'
 export async function renderMetrics(
   families: readonly MetricFamily[],
 ): Promise<{ readonly contentType: string; readonly body: string }> {
-  // Loaded when somebody asks for metrics first.
+  // Loaded with the first request for metrics.
   const { Counter, Gauge, Registry } = await import('prom-client')
   const registry = new Registry()
   for (const { name, help, type, series } of families) {

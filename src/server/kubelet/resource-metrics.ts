@@ -3,7 +3,7 @@ import type { NodeStats, PodStats } from '../../pod/state/node-stats.ts'
 import type { MetricFamily } from './metric-family.ts'
 import { secondsOf, seriesOf, single } from './metric-family.ts'
 
-/** Pods with what they use; those of which nothing runs are left out. */
+/** Pods with their usage; those without running containers are left out. */
 export function pairPods(
   pods: readonly PodObject[],
   { pods: stats }: NodeStats,
@@ -15,7 +15,7 @@ export function pairPods(
   })
 }
 
-/** When a container that runs was started, in wall milliseconds. */
+/** When a running container was started, in wall milliseconds. */
 export function startedAtMs({ status }: PodObject, id: string): number | undefined {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status
   const all = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]

@@ -14,7 +14,7 @@ export interface SummaryFacts {
   readonly nodeName: string
   readonly stats: NodeStats
   readonly pods: readonly PodObject[]
-  /** CPU over a moment, by container. */
+  /** The current CPU usage, by container. */
   readonly usage: readonly ContainerUsage[]
 }
 

@@ -1,9 +1,9 @@
 import { ApiError } from '../requests/api-error.ts'
 
-/** What the bodies of all requests of one listener may hold in memory at a time. */
+/** The most bytes that the bodies of all requests of one listener may hold in memory at a time. */
 const mostBytes = 64 * 1024 * 1024
 
-/** Counts what is held of the bodies of requests. */
+/** Counts the bytes of request bodies in memory. */
 export class BodyBudget {
   #heldBytes = 0
 

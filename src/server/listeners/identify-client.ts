@@ -4,12 +4,12 @@ import { ApiError } from '../requests/api-error.ts'
 import { anonymous, authenticatedGroup } from '../requests/identity.ts'
 import type { Identity } from '../requests/identity.ts'
 
-/** Whose token it is; undefined where it is none. */
+/** The identity of a token; undefined for an unknown one. */
 export type TokenReader = (token: string) => Identity | undefined
 
 /**
- * Who asks over TLS: the subject of a client certificate that podd's authority has signed (CN is the user, each O a
- * group), or whose bearer token it is, or an unknown client (`apiserver/pkg/authentication/request`, 1.36).
+ * Identifies a client over TLS: by a client certificate that podd's authority has signed (CN is the user, each O a
+ * group), by a bearer token, or as anonymous (`apiserver/pkg/authentication/request`, 1.36).
  * @throws ApiError Unauthorized for a certificate or token that is not valid
  */
 export function identifyClient(
@@ -43,7 +43,7 @@ function tokenOffered({ upgrade, ...headers }: IncomingHttpHeaders): string | un
   return found === undefined ? undefined : Buffer.from(found, 'base64url').toString()
 }
 
-/** As Node gives it: a name that stands several times is a list. */
+/** As Node has it: a header that occurs several times is a list. */
 interface Subject {
   readonly CN?: string | readonly string[]
   readonly O?: string | readonly string[]

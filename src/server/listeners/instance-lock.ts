@@ -5,14 +5,14 @@ import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { listProcesses } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 
-/** Of util-linux or busybox. */
+/** The program of util-linux or busybox. */
 const flockProgram = 'flock'
 
 /**
- * Holds the lock of a directory until the process ends or the returned function is called: two podds never work on
- * one directory, whatever their sockets are. The lock is a flock(2) on `<directory>/lock`, so that no crash
- * leaves it behind. It is taken by the `flock` program on a descriptor that this process keeps open; where there is
- * no such program, there is no lock. Throws PoddError ALREADY_RUNNING or LOCK_FAILED.
+ * Holds the lock of a directory until the process ends or the returned function is called: two podds never use one
+ * directory, whatever their sockets are. The lock is a flock(2) on `<directory>/lock`, so that no crash leaves it
+ * behind. It is taken by the `flock` program on a descriptor that this process keeps open; where there is no such
+ * program, there is no lock. Throws PoddError ALREADY_RUNNING or LOCK_FAILED.
  */
 export function holdInstanceLock(directory: string): () => void {
   const path = lockPath(directory)
@@ -55,7 +55,7 @@ function lockPath(directory: string): string {
   return `${directory}/lock`
 }
 
-/** Looks with a shared lock for a moment, so that those who look don't see each other. */
+/** Tests with a shared lock for a moment, so that concurrent tests don't see each other. */
 function isHeld(directory: string): boolean {
   const path = lockPath(directory)
   let descriptor: number
@@ -72,7 +72,7 @@ function isHeld(directory: string): boolean {
   }
 }
 
-/** Whether another one's lock is in the way of this one. */
+/** Whether another process's lock conflicts with this one. */
 function isRefused(descriptor: number, kind: '--exclusive' | '--shared'): boolean {
   const { status } = spawnSync(flockProgram, [kind, '--nonblock', '3'], {
     stdio: ['ignore', 'ignore', 'ignore', descriptor],
@@ -84,7 +84,7 @@ function selectHolder(path: string, procDirectory: string): HostProcess | undefi
   const file = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (file === undefined) return undefined
   const holders = listProcesses(procDirectory).filter(({ pid }) => hasLocked(`${procDirectory}/${pid}`, file))
-  // A program that it is about to start has the same descriptors for a moment.
+  // A forked child that is about to execute a program has the same descriptors for a moment.
   return holders.find(({ parentPid }) => !holders.some(({ pid }) => pid === parentPid))
 }
 
@@ -93,14 +93,14 @@ function hasLocked(processDirectory: string, file: BigIntStats): boolean {
   return listDescriptors(processDirectory).some((descriptor) => {
     const link = `${processDirectory}/fd/${descriptor}`
     try {
-      // What is open elsewhere is not looked at: a dead network share would block.
+      // Files opened elsewhere are not examined: a dead network share would block.
       if (!readlinkSync(link).endsWith('/lock')) return false
       const { dev, ino } = statSync(link, { bigint: true })
       if (dev !== file.dev || ino !== file.ino) return false
       const info = readFileSync(`${processDirectory}/fdinfo/${descriptor}`, 'utf8')
       return /^lock:.*\bFLOCK\b.*\bWRITE\b/mu.test(info)
     } catch {
-      // Closed meanwhile.
+      // It was closed meanwhile.
       return false
     }
   })
@@ -110,7 +110,7 @@ function listDescriptors(processDirectory: string): readonly string[] {
   try {
     return readdirSync(`${processDirectory}/fd`)
   } catch {
-    // Ended meanwhile.
+    // It has ended meanwhile.
     return []
   }
 }

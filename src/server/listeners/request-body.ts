@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../requests/api-error.ts'
 import type { BodyBudget } from './body-budget.ts'
 
-/** As much as an API server takes (`apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). */
+/** The same limit as an API server's (`apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). */
 const mostBodyBytes = 3 * 1024 * 1024
 
-/** What a client sends along with a request: nothing of it is taken from the connection before somebody asks. */
+/** The body of a request. Nothing is read from the connection before the handler asks for it. */
 export class RequestBody {
   readonly #request: IncomingMessage
   readonly #budget: BodyBudget
@@ -17,14 +17,14 @@ export class RequestBody {
     this.#budget = budget
   }
 
-  /** Throws ApiError RequestEntityTooLarge where it is said to be too large. */
+  /** Throws ApiError RequestEntityTooLarge where its Content-Length is too large. */
   refuseLarge(): void {
     if (Number(this.#request.headers['content-length'] ?? 0) > mostBodyBytes) throw tooLarge()
   }
 
   /**
-   * All of it; to be called once. Rejects with ApiError RequestEntityTooLarge, TooManyRequests, or with the connection's
-   * error.
+   * Reads the whole body; call it once. Rejects with ApiError RequestEntityTooLarge, TooManyRequests, or with the
+   * connection's error.
    */
   async read(): Promise<Buffer> {
     this.#isTaken = true
@@ -41,13 +41,16 @@ export class RequestBody {
     return Buffer.concat(chunks)
   }
 
-  /** It is in use no more. */
+  /** Releases the body's memory budget. */
   release(): void {
     this.#budget.give(this.#heldBytes)
     this.#heldBytes = 0
   }
 
-  /** Reads and drops what was not asked for, so that the client gets to read the answer; too much cuts it off. */
+  /**
+   * Reads and drops an unread body, so that the client gets to read the response. Cuts off a client that sends too
+   * much.
+   */
   drop(): void {
     if (this.#isTaken || this.#request.destroyed) return
     let droppedBytes = 0

@@ -1,11 +1,11 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from '../requests/api-error.ts'
 
-/** What one client may send at once, and from then on in a second. kubectl itself keeps below 300 and 50. */
+/** How many requests one client may send at once, and per second afterwards. kubectl itself keeps below 300 and 50. */
 const burst = 1000
 const perSecond = 200
 
-/** More clients than these at one time are forgotten, the one that asked longest ago first. */
+/** The most clients that are tracked at a time; the least recently active is dropped first. */
 const mostClients = 1000
 
 interface Bucket {
@@ -22,7 +22,7 @@ export class RequestLimits {
     this.#clock = clock
   }
 
-  /** Takes a request of a client. Throws ApiError TooManyRequests. */
+  /** Counts a request of a client. Throws ApiError TooManyRequests. */
   take(client: string): void {
     const now = this.#clock.monotonicMs()
     const bucket = this.#buckets.get(client) ?? { tokens: burst, atMs: now }

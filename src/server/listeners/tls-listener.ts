@@ -39,7 +39,7 @@ export interface TlsListener {
 }
 
 const mostConnections = 1000
-/** Of the head of a request: whoever connects may make podd keep as much before it is known. */
+/** The largest head of a request, in bytes: any client may make podd keep this much before it is identified. */
 const mostHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
 
@@ -55,7 +55,7 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   gate.maxConnections = mostConnections
   let listener: HttpListener | undefined
   const open = (first: Socket): void => {
-    // Nothing of it has been read: no event of a socket comes before the next turn of the event loop.
+    // Nothing of it has been read: a socket emits no event before the next turn of the event loop.
     try {
       listener = createTlsListener(options)
     } catch (error) {
@@ -66,7 +66,7 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
     }
     const { server } = listener
     server.once('listening', () => server.emit('connection', first))
-    // It takes the socket that listens over from the gate.
+    // It takes over the listening socket from the gate.
     server.listen(gate)
   }
   gate.once('connection', open)
@@ -105,7 +105,7 @@ function createTlsListener({
     const { certificate, key } = authority.server()
     return { cert: certificate, key, ca: authority.trusted() }
   }
-  /** Who guesses tokens is counted like any stranger. */
+  /** A client that guesses tokens counts as unknown. */
   const identify = (socket: TLSSocket, request: IncomingMessage, onUnknown: () => void): Identity => {
     try {
       return identifyClient(socket, request, readToken)
@@ -130,14 +130,14 @@ function createTlsListener({
       }
       return identity
     },
-    // Whoever comes without a certificate may have a token, or ask what everybody may.
+    // A client without a certificate may have a token, or make requests that are open to all.
     tls: { ...context(), requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2', handshakeMs },
     clock,
     logger,
   })
   const { server } = listener
   server.maxConnections = mostConnections
-  // Before the handshake of a connection begins: no timer has to wait for the end of a certificate.
+  // Checked before each handshake, so that no timer is needed for the certificate's end.
   server.prependListener('connection', (socket: Socket) => {
     if (!unknown.admit(socket)) socket.destroy()
     if (!authority.mustRenew) return

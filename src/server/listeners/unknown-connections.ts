@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** How many connections one address may have whose client is not known yet. */
+/** The most connections of one address whose client is not identified yet. */
 const mostOfAddress = 256
 
 type Ends = Pick<Socket, 'remoteAddress' | 'remotePort'>
@@ -9,7 +9,7 @@ type Ends = Pick<Socket, 'remoteAddress' | 'remotePort'>
 export class UnknownConnections {
   readonly #ports = new Map<string, Set<number>>()
 
-  /** False where the address has as many as it may. */
+  /** Counts a connection. Returns false where the address has reached its limit. */
   admit(socket: Ends & { once(event: 'close', listener: () => void): unknown }): boolean {
     const { remoteAddress: address = '', remotePort: port = 0 } = socket
     const ports = this.#ports.get(address) ?? new Set()
@@ -19,7 +19,7 @@ export class UnknownConnections {
     return true
   }
 
-  /** The client of a connection is known from now on. */
+  /** Releases a connection whose client was identified. */
   know({ remoteAddress, remotePort }: Ends): void {
     if (remoteAddress !== undefined && remotePort !== undefined) this.#remove(remoteAddress, remotePort)
   }

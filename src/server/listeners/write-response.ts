@@ -5,14 +5,14 @@ import { PoddError } from '../../base/errors.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import { statusResponse } from '../requests/status-response.ts'
 
-/** A client that leaves its answer unread for so long is cut off; logs, and what runs over an upgraded connection, may wait for ever. */
+/** After this a client that leaves its response unread is cut off; logs and upgraded connections may wait forever. */
 const unreadMs = 60_000
 
 /**
- * Sends an answer as the client reads it: the next piece is taken only when there is room for it. What the signal ends
- * is cut off: a client must not take it for the end of what there is. Resolves once all of it is handed to the
- * connection, or that is gone. Gives the error that belongs into the log: a defect, or one that could not be told, because
- * the answer had begun.
+ * Sends a response as the client reads it: the next piece is taken only when there is room for it. When the signal is
+ * aborted the connection is cut, so that the client doesn't mistake it for the end of the response. Resolves once
+ * everything is handed to the connection, or the connection is gone. Returns the error to log: a defect, or one that
+ * came after the response had begun.
  */
 export async function writeResponse(
   response: ServerResponse,
@@ -81,7 +81,7 @@ async function writePieces(
   response.end()
 }
 
-/** With a clock, for no longer than a client may leave its answer unread. */
+/** With a clock, waits no longer than a client may leave its response unread. */
 async function drained(
   response: ServerResponse,
   signal: AbortSignal,
@@ -95,7 +95,7 @@ async function drained(
   }
 }
 
-/** An answer that is complete waits in memory until its client takes it. */
+/** A complete response waits in memory until its client reads it. */
 function cutWhereUnread(response: ServerResponse, clock: Clock): void {
   if (response.writableFinished || response.destroyed) return
   const timer = clock.startTimer(unreadMs, () => response.destroy())

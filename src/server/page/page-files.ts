@@ -14,7 +14,7 @@ const files: Readonly<Record<string, readonly [name: string, contentType: string
   'icon.svg': ['icon.svg', 'image/svg+xml'],
 }
 
-/** Nothing but the page's own files and the API that they came from; no other site may frame it. */
+/** The content security policy: only the page's own files and its API, and no framing by other sites. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -36,7 +36,7 @@ const headers: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
 }
 
-/** Where the page is told who it is that the browser shows itself as, so that it asks for no token. */
+/** Replaced in the page by the identity of a browser with a client certificate, so that the page asks for no token. */
 const userPlace = '<meta name="podd-user" content="" />'
 
 /** A file of the page, read as it is asked for: podd keeps none of them. Throws ApiError NotFound. */

@@ -2,7 +2,9 @@ import { jsonResponse } from '../requests/api-request.ts'
 import type { PageReader } from '../requests/readers.ts'
 import type { Route } from '../requests/route.ts'
 
-/** The status page and what it alone shows; the rest it asks of the API, as other clients do. */
+/**
+ * The routes of the status page and of the data that only it shows; it gets the rest from the API, as other clients do.
+ */
 export function pageRoutes(page: PageReader): readonly Route[] {
   const route = (pattern: string): Route => ({
     method: 'GET',

@@ -11,8 +11,8 @@ const streams: Readonly<Record<string, 'stdout' | 'stderr' | undefined>> = {
 }
 
 /**
- * The PodLogOptions of a query, with PodLogsQuerySplitStreams. Throws ApiError BadRequest for a value that can't be read
- * and Invalid for values that may not be, or not together (`pkg/apis/core/validation/validation.go`
+ * The PodLogOptions of a query, with PodLogsQuerySplitStreams. Throws ApiError BadRequest for a value that can't be
+ * read and Invalid for forbidden values and combinations (`pkg/apis/core/validation/validation.go`
  * ValidatePodLogOptions, 1.36).
  * @param wallMs now, for `sinceSeconds`
  */

@@ -4,7 +4,7 @@ import { ApiError, notFound } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import type { Call } from '../requests/route.ts'
 
-/** What the host uses, as `kubectl top nodes` asks for it. Throws ApiError NotFound for a name that isn't the host's. */
+/** The host's usage, for `kubectl top nodes`. Throws ApiError NotFound for a name that isn't the host's. */
 export async function readNodeMetrics(
   { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
   { names: [name], signal }: Pick<Call, 'names' | 'signal'>,

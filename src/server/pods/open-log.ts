@@ -13,8 +13,8 @@ export interface LogCall {
 }
 
 /**
- * The log that a request asks for, of a pod that is there or, where its logs are kept, of one that was removed. Throws
- * ApiError, or PoddError LOG_WATCH; errors of the file system come while the chunks are taken.
+ * Opens the requested log, of an existing pod or, where its logs are kept, of a removed one. Throws ApiError, or
+ * PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read.
  */
 export async function openLog(
   { resources }: Pick<ApiReaders, 'resources'>,
@@ -27,7 +27,7 @@ export async function openLog(
     .list()
     .some(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
   const removed = isGone ? await logs.readRemoved({ namespace, name }, request) : undefined
-  // While its successor is still being made ready, it is the old pod that has something to tell.
+  // While its successor is being prepared, the old pod has the logs.
   const body = removed ?? (await logs.read(findRunningPod(reader, namespace, name), request, signal))
   return { body, follow: request.follow }
 }

@@ -7,7 +7,9 @@ import { objectNotFound } from '../requests/not-found.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import type { Call } from '../requests/route.ts'
 
-/** Of all pods, of a namespace's, or of the one pod that is named. Throws ApiError NotFound where that has no figures. */
+/**
+ * The metrics of all pods, of those of a namespace, or of one pod. Throws ApiError NotFound where that one has none.
+ */
 export async function readPodMetrics(
   { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
   { names: [namespace, name], signal }: Pick<Call, 'names' | 'signal'>,
@@ -27,7 +29,7 @@ export async function readPodMetrics(
   return found
 }
 
-/** What the containers of these pods use; pods none of whose containers run are left out, as metrics-server does. */
+/** The usage of the containers of these pods; pods without running containers are left out, as in metrics-server. */
 function listPodMetrics(pods: readonly PodObject[], usage: readonly ContainerUsage[]): PodMetricsList {
   const items = pods.flatMap((pod): PodMetrics[] => {
     const own = usage.filter(({ uid }) => uid === pod.metadata.uid)

@@ -3,10 +3,7 @@ import { ApiError } from '../requests/api-error.ts'
 import { objectNotFound } from '../requests/not-found.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
-/**
- * The pod that a name stands for when something is done with what runs: while its successor is being made ready, that
- * is the old one. Throws ApiError.
- */
+/** Finds the running pod of a name: while its successor is being prepared, that is the old one. Throws ApiError. */
 export function findRunningPod(
   pods: Pick<ResourceReader<PodObject>, 'list'>,
   namespace: string,
@@ -20,10 +17,10 @@ export function findRunningPod(
   return found
 }
 
-/** What a container waits for that was made, and runs where its postStart hook isn't done. */
+/** The waiting reason of a created container, which runs while its postStart hook isn't done. */
 const isStarting = new Set(['ContainerCreating', 'PodInitializing'])
 
-/** The runtime's id of a container that runs, as far as its status tells. Throws ApiError that says why it doesn't. */
+/** The runtime's id of a running container, by its status. Throws ApiError with the reason where it doesn't run. */
 export function findRunningContainer(pod: PodObject, container: string): string {
   const { status } = pod
   const statuses = [
@@ -46,7 +43,7 @@ export function findRunningContainer(pod: PodObject, container: string): string 
   throw notRunning(pod, container, reason)
 }
 
-/** What is said of a container that doesn't run, with the reason that its status gives. */
+/** The error for a container that doesn't run, with the reason from its status. */
 export function notRunning({ metadata }: PodObject, container: string, reason?: string): ApiError {
   const why = reason === undefined ? '' : `: ${reason}`
   return new ApiError(400, `container ${container} of pod ${metadata.name} is not running${why}`)

@@ -8,13 +8,13 @@ export interface ProxiedTo {
   readonly scheme: 'http' | 'https'
   readonly host: string
   readonly port: number
-  /** Path and query there, with the slash at its beginning. */
+  /** The path and query at the server, with a leading slash. */
   readonly path: string
-  /** Beneath which the paths of the server are, without a slash at its end. */
+  /** The prefix of the server's paths at the proxy, without a trailing slash. */
   readonly base: string
 }
 
-/** Of one connection (RFC 9110, 7.6.1), and what tells who asks: the pod has no business with either. */
+/** Headers that are not forwarded: those of one connection (RFC 9110, 7.6.1), and the client's credentials. */
 const ownHeaders = new Set([
   'authorization',
   'connection',
@@ -36,7 +36,7 @@ function isPassedOn(name: string, { connection = '' }: IncomingHttpHeaders): boo
 }
 
 /**
- * Sends a request on and its answer back, as it comes (`apimachinery/pkg/util/proxy`, UpgradeAwareHandler, 1.36): a pod's
+ * Forwards a request, and streams the response back (`apimachinery/pkg/util/proxy`, UpgradeAwareHandler, 1.36): a pod's
  * certificate is not checked, and links in pages stay as they are. Throws ApiError where the server can't be reached.
  */
 export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<ApiResponse> {

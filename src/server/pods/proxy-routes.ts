@@ -5,7 +5,7 @@ import { readTarget } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
-/** HTTP servers in pods, below the path of the pod. */
+/** The routes of HTTP servers in pods, below the pod's path. */
 export function proxyRoutes({ resources }: Pick<ApiReaders, 'resources'>): readonly Route[] {
   const handle = async (call: Call): Promise<ApiResponse> => {
     const { request, names } = call

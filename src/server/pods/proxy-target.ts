@@ -3,7 +3,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
 
-/** What the name in the path of a proxied request says: `[SCHEME:]NAME[:PORT]`. */
+/** The parts of the name in the path of a proxied request: `[SCHEME:]NAME[:PORT]`. */
 export interface ProxyName {
   readonly scheme: 'http' | 'https'
   readonly name: string
@@ -29,9 +29,9 @@ function readPort(port: string, text: string): number | undefined {
 }
 
 /**
- * Where a pod is reached: at its address, at the first port that its containers name, else at the scheme's
- * (`pkg/registry/core/pod/strategy.go`, ResourceLocation, 1.36). Throws ApiError for a pod that has no address or runs no
- * more, whose address another may have.
+ * The address of a pod's server: the pod's address, with the first port of its containers by default, else the scheme's
+ * (`pkg/registry/core/pod/strategy.go`, ResourceLocation, 1.36). Throws ApiError for a pod without an address, or one
+ * that no longer runs, whose address another pod may have.
  */
 export function proxyAddress(
   { metadata, spec, status }: PodObject,

@@ -11,8 +11,8 @@ export interface RemovedLog {
 }
 
 /**
- * Finds a kept log of a pod that was removed; undefined where none of its logs is kept. What is left of the pod is its
- * directory: its containers are those that have logged. Throws ApiError.
+ * Finds a kept log of a pod that was removed; undefined where none of its logs is kept. Only the pod's directory
+ * remains: its containers are those that have logged. Throws ApiError.
  */
 export async function findRemovedLog(
   podLogsDir: string,

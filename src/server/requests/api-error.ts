@@ -56,7 +56,7 @@ export function toStatusObject(error: unknown): StatusObject {
   return { ...base, details: { causes: [cause], ...details } }
 }
 
-/** A passing state, not a defect: the runtime is unavailable, or not listed yet. */
+/** Errors of a temporary state: the runtime is unavailable, or not listed yet. */
 const passing: readonly (string | undefined)[] = ['RUNTIME_UNAVAILABLE', 'IMAGES_NOT_KNOWN']
 
 function httpCodeOf(error: unknown): HttpCode {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Identity } from './identity.ts'
 
-/** A request as a listener hands it over, whatever it came by. */
+/** A request as a listener hands it over, independent of the transport. */
 export interface ApiRequest {
   readonly method: string
   /** Path and query. */
@@ -10,8 +10,8 @@ export interface ApiRequest {
   readonly headers: IncomingHttpHeaders
   readonly identity: Identity
   /**
-   * What the client sent along, whole; may be asked for once. Rejects with ApiError RequestEntityTooLarge, or with the
-   * connection's error. What is not asked for is dropped.
+   * Reads the whole body; may be called once. Rejects with ApiError RequestEntityTooLarge, or with the connection's
+   * error. An unread body is dropped.
    */
   readBody(): Promise<Buffer>
   /** Aborted when the client has gone away, or the server closes. */
@@ -24,19 +24,19 @@ export interface ApiResponse {
   /** Beside the type and the length. */
   readonly headers?: Readonly<Record<string, string | string[]>>
   /**
-   * Complete, or in pieces, of which the next one is taken when the client has room for it. What fails before the first
-   * piece can still be told with a Status; after it, the connection is cut.
+   * Complete, or in pieces, of which the next one is taken when the client has room for it. An error before the first
+   * piece is answered with a Status; after it, the connection is cut.
    */
   readonly body: string | Iterable<Uint8Array> | AsyncIterable<Uint8Array>
-  /** The first piece may be a long time coming: the head is sent before it. */
+  /** The head is sent at once, as the first piece may take long. */
   readonly headFirst?: boolean
-  /** The client may leave pieces unread for ever. */
+  /** The client may leave pieces unread forever. */
   readonly mayWait?: boolean
-  /** Aborted when the client is to be cut off, whatever it has still to take. */
+  /** Aborted to cut off the client, whatever is still unsent. */
   readonly cutOff?: AbortSignal
 }
 
-/** A connection that is to speak another protocol from now on. */
+/** A connection that is upgraded to another protocol. */
 export interface OpenedStream {
   /** Of the answer `101 Switching Protocols`; undefined where the stream answers by itself. */
   readonly headers: Readonly<Record<string, string>> | undefined
@@ -46,13 +46,11 @@ export interface OpenedStream {
 
 /** The API without sockets. */
 export interface ApiHandler {
-  /** Never rejects: what goes wrong is answered with a Status. */
+  /** Never rejects: errors are answered with a Status. */
   handle(request: ApiRequest): Promise<ApiResponse>
-  /** Whether `open` serves what the request asks to be upgraded to; any other wish may be passed over. */
+  /** Whether `open` serves what the request asks to be upgraded to; other upgrades may be ignored. */
   upgrades(headers: IncomingHttpHeaders): boolean
-  /**
-   * Does what the request asks for, up to the moment from which on the connection belongs to the stream. Never rejects.
-   */
+  /** Carries out the request, until the connection belongs to the stream. Never rejects. */
   open(request: ApiRequest, connection: Duplex): Promise<ApiResponse | OpenedStream>
 }
 

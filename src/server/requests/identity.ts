@@ -1,4 +1,4 @@
-/** Who asks, as the listener that took the connection knows it. */
+/** The identity of a client, as the listener determined it. */
 export interface Identity {
   readonly name: string
   readonly groups: readonly string[]
@@ -6,16 +6,16 @@ export interface Identity {
 
 const masters = 'system:masters'
 
-/** Whoever may open the unix socket, which is of mode 0600. */
+/** A client on the unix socket, which has mode 0600. */
 export const root: Identity = { name: 'root', groups: [masters] }
 
-/** Who brought neither a certificate nor a token. */
+/** A client with neither a certificate nor a token. */
 export const anonymous: Identity = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
 
-/** In the groups of all who are known. */
+/** The group of all identified clients. */
 export const authenticatedGroup = 'system:authenticated'
 
-/** Whether this one may do everything. */
+/** Whether this identity may do everything. */
 export function mayDoAll({ groups }: Identity): boolean {
   return groups.includes(masters)
 }

@@ -9,7 +9,9 @@ export interface OptionFault {
   readonly message: string
 }
 
-/** As an API server refuses the options of a request (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
+/**
+ * The error by which an API server rejects the options of a request (`apimachinery/pkg/api/errors`, NewInvalid, 1.36).
+ */
 export function invalidOptions(
   { kind, group, name = '' }: { readonly kind: string; readonly group?: string; readonly name?: string },
   faults: readonly OptionFault[],

@@ -3,7 +3,7 @@ import { nearestName } from '../../pod/values/nearest-name.ts'
 import { notFound } from './api-error.ts'
 import type { ApiError } from './api-error.ts'
 
-/** Says also in which namespace there is one of that name, or which one may have been meant. */
+/** The error for a missing object, with a hint at the same name in another namespace, or at a similar name. */
 export function objectNotFound(
   resource: string,
   all: readonly ResourceObject[],

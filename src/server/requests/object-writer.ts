@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts'
 
-/** What tells an object of the API from all others. */
+/** The identity of an object of the API. */
 export interface ObjectName {
   readonly kind: string
   /** Empty where the kind belongs to none. */
@@ -11,15 +11,15 @@ export interface ObjectName {
 /** An object that was written over the API, as it is kept. */
 export interface WrittenObject extends ObjectName {
   readonly uid: string
-  /** With the API's defaults and the server's metadata; without what is derived. */
+  /** With the API's defaults and the server's metadata, without derived fields. */
   readonly manifest: JsonObject
 }
 
-/** Keeps what is written over the API, and puts it into force. */
+/** Keeps objects that are written over the API, and puts them into effect. */
 export interface ObjectWriter {
   /** The name of the node that all pods run on. */
   readonly nodeName: string
-  /** Runs work that reads and writes, with no other such work in between. */
+  /** Runs a transaction: no other one runs in between. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
   get(object: ObjectName): WrittenObject | undefined
   list(): readonly WrittenObject[]
@@ -29,7 +29,7 @@ export interface ObjectWriter {
    */
   put(manifest: JsonObject): Promise<void>
   /**
-   * Resolves when the object is off the disk and shown no more. Within `exclusively`.
+   * Resolves when the object is removed from the disk and no longer shown. Within `exclusively`.
    * @throws PoddError OBJECT_NOT_KEPT
    */
   remove(object: ObjectName): Promise<void>

@@ -8,13 +8,13 @@ export interface RunningCommand {
   readonly stdout: Readable
   /** Undefined for a terminal, where it is one with stdout. */
   readonly stderr: Readable | undefined
-  /** Its exit code, once its output was taken. */
+  /** Resolves with its exit code, once its output was read. */
   readonly ended: Promise<number>
-  /** Resolves when the command has taken it, or will never take anything any more. */
+  /** Resolves when the command has read it, or can no longer read anything. */
   write(chunk: Uint8Array): Promise<void>
   closeStdin(): Promise<void>
   resize(size: TerminalSize): Promise<void>
-  /** Whoever ran it has gone. */
+  /** Ends the command: its client is gone. */
   hangUp(): Promise<void>
 }
 
@@ -29,18 +29,18 @@ export interface CommandRequest extends AttachRequest {
   readonly command: readonly string[]
 }
 
-/** What the API server needs to reach into pods. All methods reject with a PoddError that says what to do. */
+/** The API's access to running pods. All methods reject with a PoddError that has a hint. */
 export interface PodReach {
-  /** Rejects with RUNTIME_NOT_FOUND where the container doesn't run any more. */
+  /** Rejects with RUNTIME_NOT_FOUND where the container no longer runs. */
   startCommand(request: CommandRequest): Promise<RunningCommand>
-  /** Joins a running container's own streams; it goes on when whoever attached has gone. */
+  /** Joins a running container's own streams; the container keeps running when the client disconnects. */
   attach(request: AttachRequest): Promise<RunningCommand>
   /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
   dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>
-  /** Restarts running and ended containers, or all of a pod's; gives their names. */
+  /** Restarts these containers, or all of a pod; returns their names. */
   restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]>
-  /** Of all containers that run; takes as long as a first measurement does. */
+  /** The usage of all running containers; a first measurement takes a second. */
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
-  /** Of the host; takes as long as a first measurement does. */
+  /** The host's usage; a first measurement takes a second. */
   nodeUsage(signal: AbortSignal): Promise<NodeUsage>
 }

@@ -1,7 +1,7 @@
 import { ApiError } from './api-error.ts'
 
 /**
- * Everything but `false`, in any case, and `0` means yes, the bare name too: Python's clients send `True`
+ * Everything but `false`, in any case, and `0` is true, also the bare name: Python's clients send `True`
  * (`apimachinery/pkg/runtime/conversion.go` Convert_Slice_string_To_bool, 1.36).
  */
 export function booleanParam(query: URLSearchParams, name: string): boolean {
@@ -26,7 +26,7 @@ export function integerParam(query: URLSearchParams, name: string): number | und
   return Number(value)
 }
 
-/** With its zone: without one it would be a time of this host's. */
+/** With a zone: without one it would be in this host's. */
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/u
 
 /** Wall milliseconds of an RFC 3339 time. */

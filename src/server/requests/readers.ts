@@ -14,37 +14,43 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObjectWriter } from './object-writer.ts'
 import type { PodReach } from './pod-reach.ts'
 
-/** Stops what was begun; calling it twice is harmless. */
+/** Ends a subscription; a second call does nothing. */
 export type Unsubscribe = () => void
 
-/** The objects of one kind as they are now, from memory, and their newest changes. */
+/** The current objects of one kind, from memory, and their newest changes. */
 export interface ResourceReader<T extends ResourceObject> {
-  /** The one that a list made now shows. */
+  /** The revision of a list made now. */
   readonly revision: number
-  /** A pod that replaces another of its name stands after it. */
+  /** A pod's replacement comes after the pod itself. */
   list(): readonly T[]
-  /** As `list` gave them at a revision; undefined where that is forgotten, or yet to come. */
+  /** The list at a revision; undefined where that is forgotten or in the future. */
   listAt(revision: number): readonly T[] | undefined
   /** In order; undefined where some of them are forgotten. */
   changesAfter(revision: number): readonly ResourceChange<T>[] | undefined
-  /** Calls `listener` for each change from now on, in order; all listeners get the same object. The listener never throws and never waits. */
+  /**
+   * Calls `listener` for each change from now on, in order; all listeners get the same object. The listener must
+   * neither throw nor block.
+   */
   subscribe(listener: (change: ResourceChange<T>) => void): Unsubscribe
 }
 
 export interface ShownKind<T extends ResourceObject> {
   readonly reader: ResourceReader<T>
-  /** Resolves when the objects can be listed, after some seconds at the latest: a podd that has just been started isn't one without pods. */
+  /**
+   * Resolves when the objects can be listed, after some seconds at the latest: a podd that has just started must not
+   * look like one without pods.
+   */
   readonly whenListed: () => Promise<void>
 }
 
-/** What came of a pod's probes; answers at once, from memory. */
+/** The results of a pod's probes; answers at once, from memory. */
 export interface ProbeReader {
   listProbes(uid: PodUid): readonly ProbeReportObject[]
 }
 
 export interface StatusReader {
   daemonStatus(): DaemonStatus
-  /** What runs, and where manifests go. */
+  /** The daemon's status, and where manifests go. */
   applied(): AppliedReply
 }
 
@@ -52,19 +58,22 @@ export interface StatusReader {
 export interface SourceControl {
   /** In their order. */
   list(): readonly SourceObject[]
-  /** Applies no change of a source until it is resumed. Gives whether it wasn't held. Throws the system's error where that can't be kept. */
+  /**
+   * Holds a source: applies none of its changes until it is resumed. Returns whether it wasn't held before. Throws the
+   * system's error where that can't be recorded.
+   */
   hold(name: string): Promise<boolean>
-  /** Gives whether it was held. Throws the system's error where that can't be recorded. */
+  /** Resumes a source. Returns whether it was held. Throws the system's error where that can't be recorded. */
   resume(name: string): Promise<boolean>
 }
 
-/** The runtime's images. All methods reject with a PoddError that says what to do. */
+/** The runtime's images. All methods reject with a PoddError that has a hint. */
 export interface ImageStore {
-  /** `users`: with who uses each. */
+  /** `users`: with the users of each image. */
   listImages(options: { readonly users: boolean }, signal: AbortSignal): Promise<readonly ImageEntry[]>
-  /** What is made of the files in the directory of image archives. */
+  /** The state of each file in the directory of image archives. */
   listArchives(): readonly ArchiveReport[]
-  /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
+  /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; returns the names of its images. */
   importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
   /** Removes all unused images; `young`: also those younger than the minimum age. */
   collect(
@@ -81,7 +90,7 @@ export interface ImageStore {
   exportImages(images: readonly string[], signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Removes an image with all its names. Throws PoddError IMAGE_NOT_FOUND, IMAGE_IN_USE or IMAGE_PINNED. */
   removeImage(image: string, force: boolean, signal: AbortSignal): Promise<RemovedImage>
-  /** Keeps image garbage collection away from an image, or no longer does. Throws PoddError IMAGE_NOT_FOUND. */
+  /** Pins an image, which excludes it from garbage collection, or unpins it. Throws PoddError IMAGE_NOT_FOUND. */
   pinImage(image: string, pinned: boolean): Promise<void>
 }
 
@@ -97,21 +106,21 @@ export interface Drainer {
   undo(): Promise<void>
 }
 
-/** What podd finds when it checks itself; answers at once, from memory. */
+/** The results of podd's health checks; answers at once, from memory. */
 export interface HealthReader {
   checks(): readonly HealthCheck[]
 }
 
-/** What only the kubelet's own paths show. */
+/** The data that only the kubelet's own paths show. */
 export interface KubeletReader {
   readonly nodeName: string
-  /** What of podd's settings a KubeletConfiguration has. */
+  /** podd's settings as a KubeletConfiguration. */
   readonly config: Readonly<Record<string, unknown>>
   /** Rejects with a CriError, or the system's error. */
   measure(signal: AbortSignal): Promise<NodeStats>
   /** Of podd itself. */
   process(): ProcessFacts
-  /** How containers have ended since podd started. */
+  /** How many containers have terminated since podd started, by outcome. */
   terminations(): readonly TerminationCount[]
 }
 
@@ -134,11 +143,11 @@ export interface ProcessFacts {
 export interface PageReader {
   /** Where its files are. */
   readonly directory: string
-  /** What was used over the last hour; answers at once, from memory. */
+  /** The usage over the last hour; answers at once, from memory. */
   usage(): UsageHistoryReply
 }
 
-/** All that the API needs to know. */
+/** All that the API reads and calls. */
 export interface ApiReaders {
   readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
   readonly status: StatusReader
@@ -150,8 +159,8 @@ export interface ApiReaders {
   readonly sources: SourceControl
   readonly drain: Drainer
   readonly reach: PodReach
-  /** Left out, there is no page. */
+  /** Left out, there is no status page. */
   readonly page?: PageReader | undefined
-  /** Left out, nothing can be written. */
+  /** Left out, the API is read-only. */
   readonly writer?: ObjectWriter
 }

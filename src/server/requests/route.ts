@@ -2,11 +2,11 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiRequest, ApiResponse } from './api-request.ts'
 
-/** A request at the route that takes it. */
+/** A request with its route's parameters. */
 export interface Call {
   readonly request: ApiRequest
   readonly query: URLSearchParams
-  /** What the pattern's `*` stood for. */
+  /** The segments that matched the pattern's `*`. */
   readonly names: readonly string[]
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -16,12 +16,12 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Segments; `*` stands for any one, and `**` at the end for any number of them. */
   readonly pattern: string
-  /** It is answered once pods can be listed. */
+  /** The request waits until pods can be listed. */
   readonly needsPods?: true
   handle(call: Call): ApiResponse | Promise<ApiResponse>
 }
 
-/** The route of a path, and what its pattern's `*` stand for. Throws ApiError where there is none. */
+/** The route of a path, and the segments that match its pattern's `*`. Throws ApiError where there is none. */
 export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   routes: readonly R[],
   method: string,
@@ -39,14 +39,14 @@ export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   throw new ApiError(405, 'the server does not allow this method on the requested resource', undefined, {})
 }
 
-/** Where a request goes. Throws ApiError for what is no path. */
+/** Parses the URL of a request. Throws ApiError for a malformed one. */
 export function readTarget(target: string): URL {
   const url = URL.parse(target, 'http://podd')
   if (url === null) throw new ApiError(400, 'the path of the request is not well-formed')
   return url
 }
 
-/** The segments of a path, the empty one before its first slash too. Throws ApiError for what is none. */
+/** The segments of a path, including the empty one before its first slash. Throws ApiError for a malformed path. */
 export function decodePath(pathname: string): readonly string[] {
   try {
     return pathname.split('/').map((segment) => decodeURIComponent(segment))

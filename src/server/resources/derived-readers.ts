@@ -20,8 +20,8 @@ export function withNodeLease(readers: ApiReaders, clock: Pick<Clock, 'wallMs'>)
 }
 
 /**
- * The node's lease, made of the node and owned by it (`pkg/kubelet/util/nodelease.go` SetNodeOwnerFunc, 1.36): whoever
- * lists it has an answer of this moment, who watches it hears of each change of the node.
+ * The node's lease, made of the node and owned by it (`pkg/kubelet/util/nodelease.go` SetNodeOwnerFunc, 1.36): a list
+ * has it renewed at that moment, and a watch gets each change of the node.
  */
 function nodeLeaseReader(
   nodes: ResourceReader<ResourceObject>,
@@ -75,7 +75,7 @@ function joinReaders<T extends ResourceObject>(
   }
 }
 
-/** A kind without objects, on the counter of revisions of others. */
+/** A kind without objects, on another kind's counter of revisions. */
 export function emptyReader(others: ResourceReader<ResourceObject>): ResourceReader<ResourceObject> {
   return {
     get revision() {

@@ -30,7 +30,7 @@ export class EventEncoder {
     return encodeLine({ type: 'BOOKMARK', object: this.#form.bookmark(bookmark) })
   }
 
-  /** Only the first table of a watch says which columns there are. */
+  /** Only the first table of a watch has the column definitions. */
   #isFurtherTable(shown: unknown): shown is { readonly columnDefinitions: unknown } {
     if (typeof shown !== 'object' || shown === null || !('columnDefinitions' in shown)) return false
     const isFurther = this.#hasColumns

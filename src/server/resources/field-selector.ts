@@ -7,7 +7,7 @@ export type FieldSelector = (object: ResourceObject) => boolean
 
 /**
  * Parses `field=value, field==value, field!=value`, all of which must hold; `\` escapes `,`, `=` and itself in a value
- * (`k8s.io/apimachinery/pkg/fields/selector.go`, 1.36). Which fields there are, the kind says.
+ * (`k8s.io/apimachinery/pkg/fields/selector.go`, 1.36). The kind defines the fields.
  * @throws ApiError BadRequest
  */
 export function parseFieldSelector(text: string, kind: RoutedKind): FieldSelector {

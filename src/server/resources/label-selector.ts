@@ -94,7 +94,7 @@ function isInteger(text: string): boolean {
   return /^-?\d{1,19}$/u.test(text)
 }
 
-/** Of `=` and its like; nothing stands for an empty value. */
+/** The value after `=` and similar operators; nothing means an empty value. */
 function parseValue(tokens: Tokens): string {
   const token = tokens.peek()
   if (token.kind === 'end' || (token.kind === 'symbol' && token.text === ',')) return ''
@@ -102,7 +102,7 @@ function parseValue(tokens: Tokens): string {
   return tokens.next().text
 }
 
-/** Of `in` and `notin`: `(x,y)`, where a place without a word is an empty value. */
+/** The values of `in` and `notin`: `(x,y)`, where an empty place is an empty value. */
 function parseValues(tokens: Tokens): readonly string[] {
   const open = tokens.next()
   if (open.text !== '(') throw unmet(`found '${open.text}' expected: '('`)
@@ -150,7 +150,7 @@ function unexpected(token: Token, expected: string): ApiError {
   return unmet(`found '${token.text}', expected: ${expected}`)
 }
 
-/** Wrong within one requirement. */
+/** The error of one requirement. */
 function unmet(what: string): ApiError {
   return invalid(`unable to parse requirement: ${what}`)
 }

@@ -8,29 +8,29 @@ import { booleanParam, integerParam } from '../requests/query.ts'
 import { parseFieldSelector } from './field-selector.ts'
 import { parseLabelSelector } from './label-selector.ts'
 
-/** What of a kind is asked for, and as of when: meta/v1 ListOptions. */
+/** Which objects of a kind are requested, and at which revision: meta/v1 ListOptions. */
 export interface ListOptions {
   readonly accepts: (object: ResourceObject) => boolean
-  /** Some objects may not be accepted for what they are, not for their namespace. */
+  /** Whether a selector, beside the namespace, may exclude objects. */
   readonly hasSelector: boolean
-  /** At most so many; undefined for all. */
+  /** The limit; undefined for all. */
   readonly limit: number | undefined
-  /** Where the list before this one stopped. */
+  /** Where the previous chunk ended. */
   readonly continue: Continuation | undefined
-  /** Undefined: any, and for a watch what is there first. */
+  /** Undefined: any; a watch then begins with the existing objects. */
   readonly revision: number | undefined
   readonly match: 'Exact' | 'NotOlderThan' | undefined
 }
 
 export interface WatchOptions extends ListOptions {
   readonly bookmarks: boolean
-  /** Undefined: as the revision says. */
+  /** Undefined: implied by the revision. */
   readonly sendInitialEvents: boolean | undefined
-  /** Undefined: for ever. */
+  /** Undefined: forever. */
   readonly timeoutSeconds: number | undefined
 }
 
-/** A place in a list as it was at a revision. */
+/** A position in the list at a revision. */
 export interface Continuation {
   readonly revision: number
   readonly offset: number
@@ -106,7 +106,7 @@ export function readWatchOptions(
   }
 }
 
-/** What `continue` of the next request says. */
+/** The `continue` token of the next request. */
 export function encodeContinuation({ revision, offset }: Continuation): string {
   return Buffer.from(JSON.stringify({ v: 1, revision, offset })).toString('base64url')
 }
@@ -159,12 +159,12 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The caller says what it is about.
+    // The caller reports the error.
     return undefined
   }
 }
 
-/** What is wrong of lists and watches alike (`pkg/apis/meta/internalversion/validation/validation.go`, 1.36). */
+/** The checks that lists and watches share (`pkg/apis/meta/internalversion/validation/validation.go`, 1.36). */
 function matchProblems(query: URLSearchParams): OptionFault[] {
   const match = query.get('resourceVersionMatch') ?? ''
   const problems: OptionFault[] = []

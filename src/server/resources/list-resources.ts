@@ -7,12 +7,12 @@ import { encodeContinuation } from './list-options.ts'
 import type { ListOptions } from './list-options.ts'
 import type { Representation } from './representation.ts'
 
-/** A list is sent in pieces of about this size. */
+/** The approximate size of the pieces in which a list is sent, in characters. */
 const pieceBytes = 16 * 1024
 
 /**
- * The list that was asked for, or a part of it of `limit` objects. All parts are of one revision. Throws ApiError Expired
- * where what was at a revision is forgotten, Timeout for a revision that is yet to come.
+ * The requested list, or a chunk of `limit` objects. All chunks are of one revision. Throws ApiError Expired for a
+ * forgotten revision, Timeout for a future one.
  */
 export function listResources(
   kind: RoutedKind,
@@ -69,7 +69,7 @@ function tooLarge(wanted: number, revision: number): ApiError {
   )
 }
 
-/** Made as the client reads them: never all of a list stands in memory as text. */
+/** Encoded as the client reads: a list is never in memory as a whole text. */
 function* listPieces(
   kind: RoutedKind,
   metadata: object,

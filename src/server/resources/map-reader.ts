@@ -1,7 +1,7 @@
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
-/** The same objects in another form. One change stays one object for all who hear of it, so that they share its line. */
+/** The same objects in another form. A change stays one object for all its listeners, so that they share its line. */
 export function mapReader<T extends ResourceObject>(
   reader: ResourceReader<ResourceObject>,
   convert: (object: ResourceObject) => T,

@@ -3,10 +3,10 @@ import { isJsonObject } from '../../base/json.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 import { mapReader } from './map-reader.ts'
 
-/** A client of the API keeps the whole manifest here, values and all. */
+/** The annotation in which kubectl keeps the whole manifest, including the values. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Shows Secrets with their keys, and of each value how long it is (`<7 bytes>`). */
+/** Shows Secrets with their keys, and the length of each value (`<7 bytes>`). */
 export function redactSecrets(reader: ResourceReader<ResourceObject>): ResourceReader<ResourceObject> {
   return mapReader(reader, redact)
 }

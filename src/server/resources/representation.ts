@@ -2,26 +2,26 @@ import { tableOf } from '../../api/tables/api-tables.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { ApiError } from '../requests/api-error.ts'
 
-/** What a bookmark holds: no object, but a revision in one of the kind. */
+/** The content of a bookmark: an object of the kind with nothing but a revision. */
 export interface Bookmark {
   readonly kind: string
   readonly apiVersion: string
   readonly metadata: { readonly resourceVersion: string }
 }
 
-/** How an object is shown beside others in a list, or alone. */
+/** How objects are encoded, in a list or alone. */
 export interface Representation {
-  /** Whole objects as podd keeps them: all watchers share their lines. */
+  /** Whether objects are encoded unchanged, so that all watchers share their lines. */
   readonly isPlain: boolean
-  /** What surrounds the objects of a list of a kind; `field` holds them. */
+  /** The list object of a kind; `field` holds the objects. */
   listHead(
     kind: { readonly apiVersion: string; readonly kind: string; readonly listKind: string },
     metadata: object,
   ): { readonly head: object; readonly field: 'items' | 'rows' }
   listItem(object: ResourceObject): unknown
-  /** By itself: an answer, or the object of a watch's event. */
+  /** A single object: a response, or the object of a watch event. */
   single(object: ResourceObject): unknown
-  /** Tells a watcher how far it is. */
+  /** A bookmark with this revision. */
   bookmark(bookmark: Bookmark): unknown
 }
 
@@ -39,7 +39,7 @@ const plain: Representation = {
 }
 
 /**
- * The form that a client asks for: the first that it accepts and podd has, always as JSON
+ * The representation that a client accepts: the first that podd has, always as JSON
  * (`apiserver/pkg/endpoints/handlers/negotiation`, 1.36). Throws ApiError NotAcceptable or BadRequest.
  */
 export function chooseRepresentation(

@@ -28,7 +28,10 @@ interface Served {
   readonly lines: WatchLines
 }
 
-/** Lists, watches and single objects of every kind that is served, and podd's own form of Secrets, without their values. */
+/**
+ * The routes for lists, watches and single objects of every served kind, and for podd's own form of Secrets, without
+ * values.
+ */
 export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
   const { events, nodes } = readers.resources
   const regarding = {
@@ -64,7 +67,7 @@ function routesOf(served: Served): readonly Route[] {
     return jsonResponse(form.single(findObject(served, call.names)))
   }
   const object = kind.namespaced ? `${root}/namespaces/*/${resource}/*` : `${root}/${resource}/*`
-  // What is read of these is the object itself.
+  // Reading one of these subresources returns the object itself.
   const views = subresources.filter(
     ({ verbs, kind }) => kind === undefined && verbs.includes('get') && verbs.includes('patch'),
   )
@@ -104,7 +107,7 @@ async function answerList(served: Served, call: Call): Promise<ApiResponse> {
   }
 }
 
-/** Of two objects under one name, of which one replaces the other, the new one. Throws ApiError NotFound. */
+/** The object of a name; of a pod and its replacement, the replacement. Throws ApiError NotFound. */
 function findObject({ kind, reader }: Served, names: readonly string[]): ResourceObject {
   const [namespace = '', name = ''] = kind.namespaced ? names : ['', ...names]
   const all = reader.list()

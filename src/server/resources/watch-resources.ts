@@ -11,14 +11,14 @@ import { encodeLine } from './watch-lines.ts'
 import type { WatchLines } from './watch-lines.ts'
 
 /**
- * A watcher for which so many bytes of changes wait is cut off; it may go on where it stopped. Many changes can come at
- * once, before any client has had the time to read: with `muchBytes` it gets `muchForMs`.
+ * A watcher with this many unread bytes is cut off; it may resume where it stopped. Many changes can come at once,
+ * before any client had time to read: with more than `muchBytes` it has `muchForMs`.
  */
 const mostWaitingBytes = 8 * 1024 * 1024
 const muchBytes = 1024 * 1024
 const muchForMs = 1000
 
-/** How often a bookmark tells a watcher who asked for it how far it is (as an API server's watch cache does). */
+/** The interval of bookmarks, for watchers that request them (as in an API server's watch cache). */
 const bookmarkPeriodMs = 60_000
 
 export interface WatchDeps {
@@ -26,14 +26,14 @@ export interface WatchDeps {
   readonly lines: WatchLines
   readonly form: Representation
   readonly signal: AbortSignal
-  /** Cuts the client off, whatever it has still to take. */
+  /** Cuts the client off, whatever is still unsent. */
   readonly cutOff: () => void
 }
 
 /**
- * The lines of a watch: what is there, or what has changed since a revision, then each change. Ends with the signal or
- * its time; fails with CLIENT_GONE, and has the client cut off, once more waits than it may leave unread. What waits is
- * kept as the objects and lines that all watchers share.
+ * The lines of a watch: the existing objects, or the changes since a revision, then each change. Ends with the signal
+ * or its timeout. Fails with CLIENT_GONE, and has the client cut off, once too much is unread. Unread changes are kept
+ * as the objects and lines that all watchers share.
  */
 export async function* watchResources(
   kind: RoutedKind,
@@ -50,7 +50,7 @@ export async function* watchResources(
     return
   }
   if (sendInitialEvents === true && revision !== undefined && revision > begun) {
-    // What is listed would be older than what was asked for (apimachinery, NewTooLargeResourceVersionError).
+    // The list would be older than requested (apimachinery, NewTooLargeResourceVersionError).
     const error = new ApiError(504, `Too large resource version: ${revision}, current: ${begun}`)
     yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
     return
@@ -60,7 +60,7 @@ export async function* watchResources(
   const encoder = new EventEncoder(form, lines)
   const backlog = new Backlog(clock, signal, cutOff)
   const take = (change: ResourceChange<ResourceObject>): void => {
-    // A watch from a revision that is yet to come stays silent until then.
+    // A watch from a future revision is silent until then.
     if (change.revision <= (revision ?? 0)) return
     const line = lineFor(change, accepts, encoder)
     if (line !== undefined) backlog.push(line)
@@ -92,7 +92,7 @@ export async function* watchResources(
   }
 }
 
-/** The change as this watcher sees it, for whom an object is there as long as it meets the selectors. */
+/** The change as this watcher sees it: for it, an object exists while it meets the selectors. */
 function lineFor(
   change: ResourceChange<ResourceObject>,
   accepts: (object: ResourceObject) => boolean,
@@ -105,12 +105,12 @@ function lineFor(
   const seen = was ? (is ? 'MODIFIED' : 'DELETED') : 'ADDED'
   if (seen === type) return encoder.encodeChange(change)
   if (seen !== 'DELETED' || previous === undefined) return encoder.encode(seen, object)
-  // As it was when it was last seen, at the revision of the change.
+  // The object as it was before, at the revision of the change.
   const { resourceVersion = '' } = object.metadata
   return encoder.encode(seen, { ...previous, metadata: { ...previous.metadata, resourceVersion } })
 }
 
-/** An object of the kind that has a revision, and else nothing that counts. */
+/** An object of the kind with nothing but a revision. */
 function bookmark(kind: RoutedKind, revision: number, endsInitialEvents: boolean): Bookmark {
   const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
   const metadata = { resourceVersion: String(revision), ...annotations }
@@ -126,7 +126,7 @@ function startPeriods(clock: Clock, periodMs: number, fire: () => void): { cance
   return { cancel: () => timer.cancel() }
 }
 
-/** What one watcher has still to be sent. */
+/** The unsent changes of one watcher. */
 class Backlog {
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -136,7 +136,7 @@ class Backlog {
   #wanted: 'bookmark' | 'end' | undefined
   #overrun = false
   #wake: (() => void) | undefined
-  /** Runs while much waits. */
+  /** Runs while too much is unread. */
   #much: ReturnType<Clock['startTimer']> | undefined
 
   constructor(clock: Clock, signal: AbortSignal, cutOff: () => void) {
@@ -166,7 +166,7 @@ class Backlog {
     this.#wake?.()
   }
 
-  /** The next line, or what is due once no line waits. Throws PoddError CLIENT_GONE. */
+  /** The next line, or the next due bookmark while no line waits. Throws PoddError CLIENT_GONE. */
   async next(): Promise<Uint8Array | 'bookmark' | 'end'> {
     for (;;) {
       if (this.#overrun) throw new PoddError('CLIENT_GONE', 'the client does not read what it watches')

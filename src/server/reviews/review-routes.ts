@@ -12,7 +12,7 @@ import type { Route } from '../requests/route.ts'
 
 type Review = (identity: Identity, spec: JsonObject) => object
 
-/** What clients may ask of themselves: who they are, whether they may do something, and all that they may. */
+/** The self-reviews of clients: their identity, whether they may make a request, and all their rules. */
 const reviews: readonly (readonly [path: string, kind: string, review: Review])[] = [
   [
     '/apis/authentication.k8s.io/v1/selfsubjectreviews',

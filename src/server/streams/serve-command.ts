@@ -13,7 +13,7 @@ import { errorMessage } from '../../base/errors.ts'
 import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
 import type { RunningCommand } from '../requests/pod-reach.ts'
 
-/** How often to write to a client while a command takes no more input: only a write finds out that it has gone. */
+/** The interval of writes to a client while a command reads no input: only a write detects that the client is gone. */
 const alivePeriodMs = 5000
 
 const closeStatus = 1000
@@ -22,14 +22,15 @@ export interface CommandClient {
   readonly socket: WebSocket
   /** The connection under it. */
   readonly connection: Duplex
-  /** Of the output, what the client asked for. */
+  /** The output streams that the client requested. */
   readonly wants: { readonly stdout: boolean; readonly stderr: boolean }
-  /** Whether the client's protocol has a Status of every outcome; the oldest has the text of a failure. */
+  /** Whether the client's protocol sends a Status for every outcome; the oldest one sends the text of a failure. */
   readonly saysAll: boolean
 }
 
 /**
- * Starts a command and joins it with a client, until both are done. A client that goes away hangs it up. Never rejects.
+ * Starts a command and joins it with a client, until both are done. The command is hung up when the client disconnects.
+ * Never rejects.
  */
 export async function serveCommand(
   { socket, connection, wants, saysAll }: CommandClient,
@@ -40,13 +41,13 @@ export async function serveCommand(
     connection.once('close', () => resolve())
     if (connection.destroyed) resolve()
   })
-  // The API server says by it that the streams are connected, and some clients wait for that.
+  // The API server signals with it that the streams are connected, and some clients wait for it.
   await sendMessage(socket, encodeMessage('stdout'))
   const outcome = await start().then(
     (command) => {
       void gone.then(() => command.hangUp())
       void takeInput(socket, command, clock).finally(() => {
-        // A client that has closed the WebSocket in order has gone as well.
+        // A client that has closed the WebSocket properly is gone as well.
         connection.destroy()
       })
       return runToEnd(socket, command, wants)
@@ -55,7 +56,7 @@ export async function serveCommand(
   )
   const told = saysAll ? formatOutcome(outcome) : formatFailure(outcome)
   if (told !== undefined) await sendMessage(socket, encodeMessage('error', told))
-  // Whoever waits for input that is never taken has to be read on, to see the client's own close.
+  // Reading must continue while input waits that is never read, to see the client's close.
   socket.resume()
   socket.close(closeStatus)
   await gone
@@ -80,7 +81,7 @@ async function runToEnd(
   return outcome
 }
 
-/** Until the client ends the connection. */
+/** Runs until the client ends the connection. */
 async function takeInput(socket: WebSocket, command: RunningCommand, clock: Clock): Promise<void> {
   try {
     for await (const message of readMessages(socket)) {
@@ -88,7 +89,7 @@ async function takeInput(socket: WebSocket, command: RunningCommand, clock: Cloc
       if (taken !== undefined) await stayAlive(taken, socket, clock)
     }
   } catch {
-    // The client has gone, or sent something that is no WebSocket's: the end of the connection ends the command.
+    // The client is gone, or sent an invalid frame: the end of the connection ends the command.
   }
 }
 
@@ -115,18 +116,18 @@ function takeMessage(
 }
 
 /**
- * While input is not taken, the client's pings aren't either: kubectl, which gives up after 61 s without an answer, is
- * answered unasked.
+ * While input isn't read, neither are the client's pings: sends unsolicited pongs, as kubectl gives up after 61 s
+ * without one.
  */
 async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock): Promise<void> {
   const over = new AbortController()
   const speaking = (async () => {
     for (;;) {
       await clock.sleep(alivePeriodMs, over.signal)
-      // What waits to be sent finds out as well whether the client is there.
+      // Pending output also detects whether the client is there.
       if (socket.bufferedAmount === 0 && socket.readyState === socket.OPEN) socket.pong()
     }
-    // Ended by `over` alone.
+    // Only `over` ends it.
   })().catch(() => {})
   try {
     await taken
@@ -136,7 +137,7 @@ async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock):
   }
 }
 
-/** @param socket undefined: the output is read and dropped, lest the command wait for it */
+/** @param socket undefined: the output is read and dropped, so that the command doesn't block */
 async function sendOutput(
   socket: WebSocket | undefined,
   channel: 'stdout' | 'stderr',
@@ -148,6 +149,6 @@ async function sendOutput(
       await sendMessage(socket, encodeMessage(channel, chunk))
     }
   } catch {
-    // Something else holds the output of a command that has ended.
+    // Another process holds the output of a command that has ended.
   }
 }

@@ -7,8 +7,8 @@ import type { SpdyStream } from '../../streams/spdy-session.ts'
 type Dial = (port: number) => Promise<Duplex>
 
 /**
- * Serves forwarded connections over SPDY/3.1: a pair of streams each, for its bytes and for what went wrong, which their
- * header `requestid` joins (`kubelet/pkg/cri/streaming/portforward/httpstream.go`, 1.36). Until the client ends the
+ * Serves forwarded connections over SPDY/3.1: a pair of streams each, for its data and its error, joined by their
+ * header `requestid` (`kubelet/pkg/cri/streaming/portforward/httpstream.go`, 1.36). Runs until the client ends the
  * connection; never rejects.
  */
 export async function serveForward(connection: Duplex, dial: Dial): Promise<void> {

@@ -5,12 +5,12 @@ import { sendMessage } from '../../streams/web-socket-messages.ts'
 
 const normalClosure = 1000
 const internalError = 1011
-/** What a close frame holds of a reason. */
+/** The longest reason in a close frame, in bytes. */
 const mostReasonBytes = 123
 
 /**
  * Sends a log to its end over a WebSocket and closes it, as the API server does
- * (`apimachinery/pkg/util/httpstream/wsstream/stream.go`, 1.36). A client that goes away ends it. Never rejects.
+ * (`apimachinery/pkg/util/httpstream/wsstream/stream.go`, 1.36). Ends when the client disconnects. Never rejects.
  */
 export async function serveLog(
   { socket, connection }: { readonly socket: WebSocket; readonly connection: Duplex },
@@ -21,10 +21,10 @@ export async function serveLog(
     connection.once('close', () => resolve())
     if (connection.destroyed) resolve()
   })
-  // What the client sends is dropped, and its close is seen.
+  // The client's messages are dropped; reading detects its close.
   socket.resume()
   try {
-    // It says that the log was found, however quiet the container is.
+    // It tells that the log was found, also while the container is silent.
     await sendMessage(socket, Buffer.alloc(0))
     for await (const chunk of body) {
       if (socket.readyState !== socket.OPEN) break
@@ -37,7 +37,7 @@ export async function serveLog(
   await gone
 }
 
-/** Resolves when the connection has taken the message, or takes none any more. */
+/** Resolves when the message was sent, or the connection is closed. */
 function sendText(socket: WebSocket, text: string): Promise<void> {
   return new Promise((resolve) => {
     if (socket.readyState === socket.OPEN) socket.send(text, () => resolve())

@@ -24,9 +24,9 @@ export function readPorts(query: URLSearchParams): readonly number[] {
 }
 
 /**
- * Serves one connection to each port, as clients other than kubectl ask for them: channel 2n has the bytes of port n, both
- * ways, channel 2n+1 what went wrong with it; each begins with the port, in two bytes, the low one first
- * (`websocket.go` of the same, handleWebSocketStreams). Until all ports have ended, or the client has; never rejects.
+ * Serves one connection to each port, as clients other than kubectl ask for them: channel 2n has the data of port n,
+ * both ways, channel 2n+1 its error; each begins with the port, in two bytes, the low one first (`websocket.go` of the
+ * same, handleWebSocketStreams). Runs until all ports or the client have ended; never rejects.
  */
 export async function servePorts(
   { socket, connection }: { readonly socket: WebSocket; readonly connection: Duplex },
@@ -46,7 +46,7 @@ export async function servePorts(
     await send(2 * index + 1, told)
     try {
       const target = await dial(port)
-      // What breaks it ends it, which its reader sees.
+      // An error ends the connection, which its reader sees.
       target.on('error', () => {})
       void gone.then(() => target.destroy())
       return target
@@ -61,7 +61,7 @@ export async function servePorts(
     try {
       for await (const chunk of target) if (Buffer.isBuffer(chunk)) await send(2 * index, chunk)
     } catch {
-      // The connection broke, or the client has gone.
+      // The connection broke, or the client is gone.
     }
   })
   void takeInput(socket, targets).finally(() => connection.destroy())
@@ -71,7 +71,7 @@ export async function servePorts(
   await gone
 }
 
-/** Until the client ends the connection; what a port does not take holds up the others. */
+/** Runs until the client ends the connection. Data that a port doesn't accept delays the others. */
 async function takeInput(socket: WebSocket, targets: readonly Promise<Duplex | undefined>[]): Promise<void> {
   try {
     for await (const message of readMessages(socket)) {
@@ -85,6 +85,6 @@ async function takeInput(socket: WebSocket, targets: readonly Promise<Duplex | u
       })
     }
   } catch {
-    // The client has gone, or sent something that is no WebSocket's.
+    // The client is gone, or sent an invalid frame.
   }
 }

@@ -48,7 +48,7 @@ export async function answerDelete(
   return jsonResponse(await deleteObject(written, targetOf(written, names), options))
 }
 
-/** PUT of an object, or of what a subresource is about. */
+/** PUT of an object or a subresource. */
 export async function answerReplace(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -60,7 +60,7 @@ export async function answerReplace(
   return respond(await updateObject(written, { target, options, scope, updater, change: () => given }))
 }
 
-/** PATCH of an object, or of what a subresource is about. */
+/** PATCH of an object or a subresource. */
 export async function answerPatch(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -77,7 +77,7 @@ export async function answerPatch(
   return respond(await updateObject(written, { target, options, scope, updater, change }))
 }
 
-/** POST of an Eviction: nothing here holds a pod back (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */
+/** POST of an Eviction: there are no disruption budgets (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */
 export async function answerEviction(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -93,14 +93,14 @@ export async function answerEviction(
   return jsonResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201)
 }
 
-/** POST of a Binding: a pod is on this node from the start. */
+/** POST of a Binding: a pod is bound to this node when it is created. */
 export async function answerBinding(written: WrittenKind, { names }: Call): Promise<ApiResponse> {
   const { name } = targetOf(written, names)
   const why = `pod ${name} is already assigned to node ${JSON.stringify(written.writer.nodeName)}`
   throw conflict({ ...written.kind, resource: 'pods/binding' }, name, why)
 }
 
-/** DELETE of a collection: all that the selectors accept and that was written over the API. */
+/** DELETE of a collection: all selected objects that were written over the API. */
 export async function answerDeleteAll(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -139,7 +139,7 @@ async function readWrite(
   return { given: object, options: { ...options, duplicates } }
 }
 
-/** Who owns what a write changes (`apiserver/pkg/endpoints/handlers/create.go`, managerOrUserAgent, 1.36). */
+/** The field manager of a write (`apiserver/pkg/endpoints/handlers/create.go`, managerOrUserAgent, 1.36). */
 function updaterOf({ clock }: WrittenKind, { headers }: ApiRequest, { fieldManager }: WriteOptions): Updater {
   const [agent = ''] = (headers['user-agent'] ?? '').split('/')
   return { manager: fieldManager || agent || 'unknown', time: formatTime(clock.wallMs()) }
@@ -155,7 +155,7 @@ function respond({ object, status, warnings }: Written): ApiResponse {
   return { ...response, headers: { Warning: warning } }
 }
 
-/** What one warning and all of an answer may take (`apiserver/pkg/endpoints/filters/warning.go`, 1.36). */
+/** The longest warning, and of all warnings of a response (`apiserver/pkg/endpoints/filters/warning.go`, 1.36). */
 const mostCharacters = 256
 const mostOfAll = 4096
 

@@ -12,7 +12,7 @@ import type { WriteOptions } from './write-query.ts'
 import { findShown, refuseOther } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
-/** Applies a manifest on the server's side: makes the object, or changes what the manager owns. Throws ApiError. */
+/** Server-side apply: creates the object, or changes the fields that the manager owns. Throws ApiError. */
 export function applyObject(
   written: WrittenKind,
   applied: JsonObject,

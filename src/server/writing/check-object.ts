@@ -13,11 +13,11 @@ import { readinessGateProblems, withoutReadinessGates } from '../../decide/writi
 import { invalid, strictDecoding, wrongType } from './write-errors.ts'
 import type { FieldValidationMode } from './write-query.ts'
 
-/** An object that may be kept. */
+/** A valid object. */
 export interface CheckedObject {
-  /** Without the fields that its kind hasn't got. */
+  /** Without unknown fields. */
   readonly manifest: JsonObject
-  /** For the client to read. */
+  /** Warnings for the client. */
   readonly warnings: readonly string[]
 }
 
@@ -35,7 +35,7 @@ export function checkObject(
   }: {
     readonly fieldValidation: FieldValidationMode
     readonly duplicates?: readonly string[]
-    /** What is wrong with it beside what it says itself. */
+    /** Checks of the object against the request's path and name. */
     readonly more?: readonly FieldProblem[]
   },
 ): CheckedObject {
@@ -65,7 +65,7 @@ function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[]
   return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
 }
 
-/** An unknown field hides what stands below it: looks again until there is none. */
+/** An unknown field hides the fields below it: repeats until there is none. */
 function splitUnknown(
   kind: string,
   manifest: JsonObject,

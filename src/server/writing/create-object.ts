@@ -15,19 +15,21 @@ import type { WriteOptions } from './write-query.ts'
 import { findShown, refuseOther } from './written-kind.ts'
 import type { WrittenKind } from './written-kind.ts'
 
-/** What a write came to. */
+/** The result of a write. */
 export interface Written {
   readonly object: unknown
   readonly status: 200 | 201
   readonly warnings: readonly string[]
 }
 
-/** How often a generated name is drawn while it is taken (`apiserver/pkg/registry/generic/registry/store.go`, 1.36). */
+/**
+ * How often a generated name is retried while it is taken (`apiserver/pkg/registry/generic/registry/store.go`, 1.36).
+ */
 const mostDraws = 8
 
 /**
- * Makes an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
- * @param namespace as the path says; empty where the kind belongs to none
+ * Creates an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
+ * @param namespace from the path; empty for a kind without namespaces
  */
 export function createObject(
   written: WrittenKind,
@@ -63,7 +65,7 @@ export function createObject(
   })
 }
 
-/** Throws ApiError where nothing can be made in a namespace. */
+/** Throws ApiError where no object can be created in a namespace. */
 function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, name: string): void {
   const found = namespaces.list().find(({ metadata }) => metadata.name === namespace)
   if (found === undefined) throw notFound('namespaces', namespace)
@@ -87,8 +89,8 @@ function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, n
 }
 
 /**
- * What every namespace of a cluster has, and clients wait for (`pkg/controller/certificates/rootcacertpublisher`, 1.36).
- * Pods get no tokens, so that no authority is told.
+ * The ConfigMap that every namespace of a cluster has, and for which clients wait
+ * (`pkg/controller/certificates/rootcacertpublisher`, 1.36). Pods get no tokens, so it names no authority.
  */
 function rootAuthority({ metadata }: JsonObject, namespace: string): JsonObject {
   const { creationTimestamp = null } = isJsonObject(metadata) ? metadata : {}
@@ -135,7 +137,7 @@ function withPreemption(manifest: JsonObject, classes: PodPriority | undefined):
   return { ...manifest, spec: { ...spec, preemptionPolicy: classes.preemptionPolicy } }
 }
 
-/** What is not made is shown as it would be at first. */
+/** A dry run returns the object as it would be created. */
 function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonObject {
   const { metadata, spec } = manifest
   if (priority === undefined || !isJsonObject(spec)) return manifest

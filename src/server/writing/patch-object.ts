@@ -15,7 +15,7 @@ const patches: Readonly<Record<string, Patch>> = {
   'application/strategic-merge-patch+json': strategicMerge,
 }
 
-/** What a patch makes of an object. Throws ApiError UnsupportedMediaType, BadRequest. */
+/** Applies a patch to an object. Throws ApiError UnsupportedMediaType, BadRequest. */
 export async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
   const type = contentTypeOf(request)
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined

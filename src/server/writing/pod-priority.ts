@@ -6,15 +6,15 @@ import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { WrittenKind } from './written-kind.ts'
 
-/** What a pod's class says. */
+/** The fields of a PriorityClass that a pod takes. */
 export interface PodPriority {
   readonly priority: number
   readonly preemptionPolicy: PriorityClassObject['preemptionPolicy']
 }
 
 /**
- * The priority of a pod by its class, or by the default one. Throws ApiError Forbidden for a class that isn't there, and for
- * another preemption policy than that of the class (`plugin/pkg/admission/priority`, 1.36).
+ * The priority of a pod by its class, or by the default one. Throws ApiError Forbidden for an unknown class, and for
+ * another preemption policy than the class's (`plugin/pkg/admission/priority`, 1.36).
  */
 export function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): PodPriority {
   const {

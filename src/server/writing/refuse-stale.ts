@@ -6,7 +6,7 @@ import { conflict } from './write-errors.ts'
 
 const modified = 'the object has been modified; please apply your changes to the latest version and try again'
 
-/** Throws ApiError Conflict where the client knows another version, or another object of the name. */
+/** Throws ApiError Conflict where the client refers to another version, or to another object of that name. */
 export function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObject, wanted: JsonObject): void {
   const { resourceVersion = '', uid = '' } = metadataOf(wanted)
   if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== shown.resourceVersion)

@@ -8,9 +8,9 @@ import type { WrittenKind } from './written-kind.ts'
 type Refuse = (why: string) => ApiError
 
 /**
- * A pod with what its RuntimeClass adds: overhead, node selector and tolerations; anything else as it is. Throws ApiError
- * Forbidden for a class that isn't there, for another overhead than its own, and for another value of a label that it
- * selects nodes by (`plugin/pkg/admission/runtimeclass`, 1.36).
+ * A pod with what its RuntimeClass adds: overhead, node selector and tolerations; anything else as it is. Throws
+ * ApiError Forbidden for an unknown class, for another overhead than the class's, and for another value of a label in
+ * its node selector (`plugin/pkg/admission/runtimeclass`, 1.36).
  */
 export function withRuntimeClass({ kind, runtimeClasses }: WrittenKind, manifest: JsonObject): JsonObject {
   const { spec, metadata } = manifest
@@ -36,7 +36,7 @@ export function withRuntimeClass({ kind, runtimeClasses }: WrittenKind, manifest
   }
 }
 
-/** No scheduler goes by them; clients read them in the pod. */
+/** No scheduler uses them; clients read them in the pod. */
 function withScheduling(spec: JsonObject, { scheduling }: RuntimeClassObject, refuse: Refuse): JsonObject {
   if (scheduling === undefined) return spec
   const { nodeSelector = {}, tolerations = [] } = scheduling

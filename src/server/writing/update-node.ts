@@ -15,8 +15,8 @@ import { findShown, plain, refuseOther } from './written-kind.ts'
 import type { WrittenKind } from './written-kind.ts'
 
 /**
- * PUT or PATCH of the node, or of its status: labels, annotations and extended resources are kept, the rest is what the
- * host tells. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
+ * PUT or PATCH of the node, or of its status: keeps labels, annotations and extended resources; the rest follows from
+ * the host. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
  */
 export async function answerNodeUpdate(
   written: WrittenKind,

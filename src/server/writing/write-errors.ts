@@ -5,10 +5,10 @@ import { ApiError } from '../requests/api-error.ts'
 
 type Named = Pick<ServedKind, 'kind' | 'apiVersion'> & { readonly resource: string }
 
-/** As an API server says that an object breaks rules (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
+/** The error of an API server for an invalid object (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
 export function invalid(kind: Named, name: string, problems: readonly FieldProblem[]): ApiError {
   const causes = problems.map(({ path, message, reason }) => ({
-    // What podd alone doesn't take is forbidden here.
+    // Fields that only podd rejects are forbidden.
     reason: reason === 'RefusedHere' ? 'FieldValueForbidden' : (reason ?? 'FieldValueInvalid'),
     message,
     field: formatFieldPath(path),
@@ -23,7 +23,7 @@ export function invalid(kind: Named, name: string, problems: readonly FieldProbl
   })
 }
 
-/** As a strict decoder refuses fields that a kind hasn't got, or that stand twice. */
+/** The error of a strict decoder for unknown or duplicate fields. */
 export function strictDecoding({ kind, apiVersion }: Named, faults: readonly string[]): ApiError {
   const version = apiVersion.split('/').at(-1) ?? ''
   const list = faults.join(', ')
@@ -33,7 +33,7 @@ export function strictDecoding({ kind, apiVersion }: Named, faults: readonly str
   )
 }
 
-/** As a decoder refuses a value of another type than its field's. */
+/** The error of a decoder for a value of another type than its field's. */
 export function wrongType({ kind, apiVersion }: Named, problems: readonly FieldProblem[]): ApiError {
   const version = apiVersion.split('/').at(-1) ?? ''
   const texts = problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
@@ -62,7 +62,7 @@ export function conflict({ resource, ...kind }: Named, name: string, why: string
   )
 }
 
-/** What comes from elsewhere is changed there. */
+/** The error for an object that a source gives: it is changed there. */
 export function notWritable({ resource }: Named, name: string, path: string | undefined): ApiError {
   const from = path === undefined ? 'is not one that was written over the API' : `comes from ${path}`
   return new ApiError(

@@ -3,16 +3,16 @@ import { booleanParam } from '../requests/query.ts'
 
 export type FieldValidationMode = 'Strict' | 'Warn' | 'Ignore'
 
-/** meta/v1 CreateOptions, UpdateOptions and PatchOptions, as they stand in a query. */
+/** meta/v1 CreateOptions, UpdateOptions and PatchOptions from a query. */
 export interface WriteOptions {
-  /** The answer is as if it were done, and nothing is. */
+  /** A dry run: answers as if it were done, and changes nothing. */
   readonly dryRun: boolean
   readonly fieldValidation: FieldValidationMode
-  /** Empty where nothing is said. */
+  /** Empty by default. */
   readonly fieldManager: string
   /** Of an apply: takes fields over from other managers. */
   readonly force: boolean
-  /** Fields that stand twice in the body. */
+  /** Fields that occur twice in the body. */
   readonly duplicates?: readonly string[]
 }
 
@@ -37,7 +37,7 @@ export function readDryRun(values: readonly string[], kind: OptionsKind): boolea
   throw invalidMetaOptions(kind, [{ field: 'dryRun', reason: 'FieldValueNotSupported', message }])
 }
 
-/** As an API server does where nothing is said: it warns. */
+/** The default of an API server: it warns. */
 function readFieldValidation(text: string, kind: OptionsKind): FieldValidationMode {
   if (text === '' || text === 'Warn') return 'Warn'
   if (text === 'Strict' || text === 'Ignore') return text

@@ -8,7 +8,7 @@ import type { ApiReaders } from '../requests/readers.ts'
 import type { Call, Route } from '../requests/route.ts'
 import type { WrittenKind } from './written-kind.ts'
 
-/** What makes, changes and deletes objects; loaded with the first request for it. */
+/** The routes that create, change and delete objects; their code is loaded with the first such request. */
 export function writeRoutes(
   readers: ApiReaders,
   { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
@@ -19,7 +19,7 @@ export function writeRoutes(
     .concat(nodeRoutes(readers, { writer, random }))
 }
 
-/** There is one node: it is neither made nor deleted. */
+/** The one node is neither created nor deleted. */
 function nodeRoutes(
   readers: ApiReaders,
   { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },

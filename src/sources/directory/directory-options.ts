@@ -16,21 +16,21 @@ export interface DirectorySourceOptions {
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
-  /** What `decode` puts into texts: after a change all are decoded again. */
+  /** The values that `decode` substitutes: after a change all texts are decoded again. */
   readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation
   /** Whether subdirectories are read too. */
   readonly recursive?: boolean
-  /** Whether what others than root can write is not read; a warning where nothing is said. */
+  /** Whether files that others than root can write are not read; by default they get a warning. */
   readonly isStrict?: boolean
   readonly watch?: WatchDirectory
   /** Which network file system a path is on. */
   readonly findNetwork?: (path: string) => Promise<string | undefined>
-  /** How often the directory is read again although no event said so, in case one was lost: every minute. */
+  /** The interval of full reads in case an event was lost; by default a minute. */
   readonly rescanMs?: number
-  /** Instead of this host's mounts. */
+  /** Overrides this host's mounts. */
   readonly readMounts?: () => readonly MountEntry[]
-  /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
+  /** The same while it is missing, unreadable, or can't be watched; by default two seconds. */
   readonly unhealthyRescanMs?: number
 }
 

@@ -1,7 +1,7 @@
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 
-/** The manifest directory can't be listed. `podsKept` are what it gave before. */
+/** The problem of a manifest directory that can't be listed. `podsKept` counts its earlier pods. */
 export function directoryProblem(directory: string, error: unknown, podsKept: number): Problem {
   switch (errorCode(error)) {
     case 'ENOENT':
@@ -23,7 +23,7 @@ export function directoryProblem(directory: string, error: unknown, podsKept: nu
   }
 }
 
-/** Something was mounted there, and isn't any more. */
+/** The file system that was mounted there no longer is. */
 export function unmountedProblem(directory: string, podsKept: number): Problem {
   const hint = `mount it again; where it is meant to be empty, say so: echo '# none' > ${directory}/none.yaml`
   return problemWith(directory, 'is empty, and on another filesystem than before', podsKept, hint)
@@ -39,13 +39,13 @@ function problemWith(directory: string, what: string, podsKept: number, hint: st
   }
 }
 
-/** Others than root can write it, and the configuration says that it is not read then. */
+/** Others than root can write it, and by the configuration it is not read then. */
 export function refusedProblem(directory: string, writers: string, podsKept: number): Problem {
   const hint = `chown root:root ${directory}; chmod go-w ${directory}`
   return problemWith(directory, `is not read: it can be written by ${writers}`, podsKept, hint)
 }
 
-/** Who can write the directory can run what they like. */
+/** Users who can write the directory can run anything. */
 export function directoryWritersProblem(directory: string, writers: string): Problem {
   return {
     severity: 'warning',
@@ -55,7 +55,7 @@ export function directoryWritersProblem(directory: string, writers: string): Pro
   }
 }
 
-/** The same of a manifest. */
+/** The same for a manifest. */
 export function fileWritersProblem(path: string, writers: string): Problem {
   return {
     severity: 'warning',

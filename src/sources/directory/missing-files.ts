@@ -1,34 +1,34 @@
 import type { Clock } from '../../base/clock.ts'
 
 /**
- * How long a name must be gone before its pods go. Programs such as tar and install remove a file and write it again at
- * once, with nothing that tells so before.
+ * How long a name must be missing before its pods are removed. Programs such as tar and install remove a file and write
+ * it again at once, without any sign beforehand.
  */
 const removalMs = 5
 /**
- * The same where something shows that the file is being replaced, where files were replaced so before, and where several
- * go: then the directory may be going, which takes no pod with it.
+ * The same where there are signs that the file is being replaced, where files were replaced so before, and where
+ * several are missing: then the directory may be about to go, which removes no pod.
  */
 const replacementMs = 100
-/** The longest that removals wait for other files to settle, as a pod may be moving between two. */
+/** The longest that removals wait for other files to settle, as a pod may be moving between two files. */
 export const longestRemovalMs = 2_000
 
-/** What is known of the other files, in which the pods of a missing one may turn up: `unknown` while podd reads one. */
+/** The state of the other files, which may contain the pods of a missing one: `unknown` while podd reads one. */
 export type OtherFiles = 'settled' | 'settling' | 'unknown'
 
 interface MissingFile {
   /** Monotonic time. */
   readonly sinceMs: number
-  /** Something shows that the name will be back. */
+  /** There are signs that the name will return. */
   readonly isReplaced: boolean
 }
 
-/** The names that are missing, since when, and which of them have been gone for long enough. */
+/** The missing names, since when they are, and which have been missing for long enough. */
 export class MissingFiles {
   readonly #clock: Clock
   readonly #missing = new Map<string, MissingFile>()
   #notBeforeMs = 0
-  /** Whoever writes here replaces files by removing them, with nothing that shows it. */
+  /** Files here are replaced by removing them, without signs. */
   #isSlow = false
 
   constructor(clock: Clock) {
@@ -39,12 +39,12 @@ export class MissingFiles {
     return this.#missing.has(name)
   }
 
-  /** @param isReplaced something shows that the name will be back */
+  /** @param isReplaced there are signs that the name will return */
   note(name: string, isReplaced: boolean): void {
     if (!this.has(name)) this.#missing.set(name, { sinceMs: this.#clock.monotonicMs(), isReplaced })
   }
 
-  /** The name is back. */
+  /** The name has returned. */
   noteReturn(name: string): void {
     if (this.#missing.get(name)?.isReplaced === false) this.#isSlow = true
     this.forget(name)
@@ -58,7 +58,7 @@ export class MissingFiles {
     this.#missing.clear()
   }
 
-  /** Nothing counts as gone for so long. */
+  /** No name counts as removed for this long. */
   delay(delayMs: number): void {
     this.#notBeforeMs = this.#clock.monotonicMs() + delayMs
   }
@@ -67,12 +67,12 @@ export class MissingFiles {
     return [...this.#missing.keys()]
   }
 
-  /** Those that are gone for good. */
+  /** The names that count as removed. */
   due(others: OtherFiles): readonly string[] {
     return this.names().filter((name) => this.#waitMs(name, others) <= 0)
   }
 
-  /** Milliseconds until each is gone for good; Infinity where that depends on other files alone. */
+  /** Milliseconds until each counts as removed; Infinity where that depends only on other files. */
   waitsMs(others: OtherFiles): readonly number[] {
     return this.names().map((name) => this.#waitMs(name, others))
   }

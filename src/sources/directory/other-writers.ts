@@ -1,8 +1,8 @@
 import type { BigIntStats } from 'node:fs'
 
 /**
- * Who beside root (and the user that podd runs as) can write a file or a directory, in words; undefined where there is no
- * such user. Access control lists are not looked at.
+ * Who beside root (and the user that podd runs as) can write a file or a directory, as text; undefined where there is
+ * no such user. Access control lists are not considered.
  */
 export function describeOtherWriters({
   uid,

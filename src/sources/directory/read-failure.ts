@@ -2,14 +2,14 @@ import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { DecodeUnavailable } from '../decode-thread.ts'
 
-/** A file is read again after this, then after twice that, and so on. */
+/** The first delay before a file is read again; it doubles each time. */
 const firstRetryMs = 1000
 const longestRetryMs = 30_000
 
-/** The system kept a file from being read or decoded, which says nothing about what the file holds. */
+/** Why the system could not read or decode a file, whatever its content. */
 export interface ReadFailure {
   readonly reason: string
-  /** By itself; a file that podd may not read, say, stays so until somebody changes it. */
+  /** Whether it may succeed without a change; a permission error doesn't. */
   readonly mayPass: boolean
   /** Monotonic time of the first attempt that failed. */
   readonly sinceMs: number
@@ -18,7 +18,7 @@ export interface ReadFailure {
   readonly delayMs: number
 }
 
-/** How long failing reads hold up removals: a shortage of the system is over by then. */
+/** How long failing reads delay removals: a shortage of resources is over by then. */
 const longestHoldMs = 300_000
 
 /** Whether documents that the file no longer gives must not be removed yet. */

@@ -3,12 +3,12 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { isManifestName } from '../manifest-name.ts'
 
 /**
- * Whether something shows that a name that went will be back: the old file lies beside it under a name that is no
- * manifest's (vim and emacs keep it as `NAME~` while they write), an editor has it open (`.NAME.swp`, `.#NAME`); or git, which replaces files by removing them, is updating its
- * work tree. Where nothing does, the file was removed, or a program without such marks (tar, install) is about to
- * write it. Never throws.
+ * Whether there are signs that a removed name will return: the old file lies beside it under a name that is no
+ * manifest's (vim and emacs keep it as `NAME~` while they write), an editor has it open (`.NAME.swp`, `.#NAME`); or
+ * git, which replaces files by removing them, is updating its work tree. Without signs the file was removed, or a
+ * program that leaves none (tar, install) is about to write it. Never throws.
  * @param path the file's
- * @param fingerprint of the file as it was last seen (see lookAtFile)
+ * @param fingerprint of the file when it was last examined (see lookAtFile)
  */
 export async function isBeingReplaced(path: string, fingerprint: string | undefined): Promise<boolean> {
   const marks = await Promise.all([
@@ -30,12 +30,12 @@ async function isOpenInEditor(path: string): Promise<boolean> {
 async function isMovedAside(path: string, fingerprint: string | undefined): Promise<boolean> {
   if (fingerprint === undefined) return false
   try {
-    // A manifest's new name is seen as a file that came.
+    // A manifest's new name appears as a new file.
     const others = (await readdir(dirname(path))).filter((name) => !isManifestName(name))
     const found = await Promise.all(others.map((other) => identityOf(join(dirname(path), other))))
     return found.some((identity) => identity !== undefined && fingerprint.startsWith(`${identity}:`))
   } catch {
-    // What keeps the directory from being read is seen when it is listed.
+    // Listing the directory reports why it can't be read.
     return false
   }
 }
@@ -45,7 +45,7 @@ async function identityOf(path: string): Promise<string | undefined> {
     const { dev, ino } = await lstat(path, { bigint: true })
     return `${dev}:${ino}`
   } catch {
-    // It went meanwhile.
+    // It was removed meanwhile.
     return undefined
   }
 }
@@ -61,7 +61,7 @@ async function isInUpdatingWorkTree(path: string): Promise<boolean> {
       directory = dirname(directory)
     }
   } catch {
-    // Nothing there that can be read is no work tree.
+    // Without anything readable it is no work tree.
     return false
   }
 }
@@ -78,7 +78,7 @@ async function exists(path: string): Promise<boolean> {
     await lstat(path)
     return true
   } catch {
-    // As good as not there.
+    // The same as if it didn't exist.
     return false
   }
 }

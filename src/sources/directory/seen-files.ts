@@ -4,8 +4,8 @@ import { fileWritersProblem } from './directory-problems.ts'
 import type { FileLook } from './read-manifest-file.ts'
 
 /**
- * What the looks at manifests say beside their content: which are symlinks, and which others than root can write. Each of
- * those is worth a warning, or isn't read where that is strict.
+ * What examining manifests shows beside their content: which are symlinks, and which others than root can write. The
+ * latter get a warning, or aren't read in strict mode.
  */
 export class SeenFiles {
   readonly #directory: string
@@ -28,7 +28,7 @@ export class SeenFiles {
       .map(([name, writers]) => fileWritersProblem(join(this.#directory, name), writers))
   }
 
-  /** The look at a file, as it is to be taken. */
+  /** The result of examining a file, with strict mode applied. */
   judge(name: string, look: FileLook): FileLook {
     if (look.kind !== 'missing' && look.isLink === true) this.#links.add(name)
     else this.#links.delete(name)

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { fingerprintOf } from './read-manifest-file.ts'
 
-/** The longest that this takes, milliseconds: a disk that answers late holds nothing else up. */
+/** The longest that this may take, in milliseconds: a slow disk must not delay anything else. */
 const mostMs = 5
 
 /**
- * The names without those of files that still look as they did. A look without a thread costs a tenth of one with: for
- * the disks of this host. What is not looked at in time is among the names that are given.
- * @param fingerprint of a file's last look; undefined where it wants a closer one
+ * Leaves out files whose metadata is unchanged. A synchronous stat costs a tenth of one in a thread, and is used for
+ * local disks only. Names that are not checked in time are returned.
+ * @param fingerprint of the last look at a file; undefined where it has to be examined in full
  */
 export function leaveOutUnchanged(
   names: readonly string[],
@@ -29,7 +29,7 @@ function looksLike(path: string, fingerprint: string): boolean {
     const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     return stats?.isFile() === true && fingerprintOf(stats) === fingerprint
   } catch {
-    // A closer look tells.
+    // The full examination reports it.
     return false
   }
 }

@@ -18,7 +18,7 @@ import type { Source } from '../source.ts'
 /** A source that may be held. */
 export interface HoldableSource {
   readonly name: SourceName
-  /** As users may see it. */
+  /** The location as it may be shown. */
   readonly location: string
   readonly source: Source
 }
@@ -26,9 +26,9 @@ export interface HoldableSource {
 export interface SourceHoldsOptions {
   /** `<root-dir>/holds.json` */
   readonly file: SmallFile
-  /** What the held sources gave. */
+  /** The store of the held sources' copies. */
   readonly copies: LastGoodStore
-  /** Whether the copies have the Secrets too. */
+  /** Whether the copies include Secrets. */
   readonly persistSecrets: boolean
   readonly report: StateReport
   readonly events: NodeEventRecorder
@@ -36,33 +36,33 @@ export interface SourceHoldsOptions {
   readonly logger: Logger
 }
 
-/** A source as it is: what it gives, and what runs of it. Times are wall milliseconds. */
+/** The state of a source: what it gives, and what is followed of it. Times are wall milliseconds. */
 export interface SourceState {
-  /** What it gave last, whether that is followed or not. */
+  /** Its newest snapshot, whether it is followed or not. */
   readonly newest: SourceSnapshot | undefined
-  /** Since when it has errors. */
+  /** When its errors began. */
   readonly errorsSinceMs: number | undefined
   readonly heldSinceMs: number | undefined
-  /** Of a source that is held. */
+  /** Only for a held source. */
   readonly pending: PendingChanges | undefined
 }
 
-/** Where a held copy stands in the store: it is that source's, wherever it is read from. */
+/** The location of a held copy in the store: it belongs to the source, wherever it is read from. */
 const copyLocation = 'held'
 
 interface Gate {
   newest: SourceSnapshot | undefined
   errorsSinceMs: number | undefined
-  /** What runs while the source is held. */
+  /** The snapshot that is followed while the source is held. */
   frozen: SourceSnapshot | undefined
-  /** What is held came from the disk, where no Secrets are kept: the first ones that the source gives count. */
+  /** The held copy came from the disk, without Secrets: the source's first ones are added. */
   lacksSecrets: boolean
   publish: (snapshot: SourceSnapshot) => void
 }
 
 /**
- * Holds sources at what they gave, over restarts too, until they are resumed. A held source is still read, so that its
- * changes and errors are seen; none of them is applied.
+ * Holds sources at their current content, across restarts, until they are resumed. A held source is still read, so that
+ * its changes and errors are seen; none of them is applied.
  */
 export class SourceHolds {
   readonly #options: SourceHoldsOptions
@@ -74,7 +74,7 @@ export class SourceHolds {
     this.#options = options
   }
 
-  /** Reads which sources are held. To be called before any of them runs. Never throws. */
+  /** Reads which sources are held. Call it before any of them runs. Never throws. */
   async begin(): Promise<void> {
     this.#holds = await readHolds(this.#options.file, this.#options.report)
   }
@@ -93,7 +93,7 @@ export class SourceHolds {
     }
   }
 
-  /** The source, or while it is held what it gave before. */
+  /** Wraps a source: while it is held, it yields the held copy. */
   wrap({ name, location, source }: HoldableSource): Source {
     return {
       run: async (onSnapshot, signal) => {
@@ -117,8 +117,8 @@ export class SourceHolds {
   }
 
   /**
-   * Holds a source at what it gives now; one that has given nothing yet starts no pod and ends none. Gives whether it
-   * wasn't held before. Throws the system's error where that can't be kept.
+   * Holds a source at its current content. One that has given nothing yet starts and ends no pod. Returns whether it
+   * wasn't held before. Throws the system's error where that can't be recorded.
    */
   hold({ name, location }: HoldableSource): Promise<boolean> {
     return this.#turn.run(async () => {
@@ -135,14 +135,14 @@ export class SourceHolds {
       events.recordNode({ type: 'Normal', reason: 'SourceFrozen', message })
       const gate = this.#gates.get(name)
       if (gate === undefined) return true
-      // What it gave while the copy was written waits for the end of the hold.
+      // A snapshot that arrived while the copy was written waits for the end of the hold.
       gate.frozen = newest ?? unread(name, location)
       this.#publish(name, gate)
       return true
     })
   }
 
-  /** Follows a source again. Gives whether it was held. Throws the system's error where that can't be recorded. */
+  /** Follows a source again. Returns whether it was held. Throws the system's error where that can't be recorded. */
   resume({ name, location }: HoldableSource): Promise<boolean> {
     return this.#turn.run(async () => {
       const { file, events, logger } = this.#options
@@ -186,7 +186,7 @@ export class SourceHolds {
     gate.publish({ ...frozen, problems: [problem, ...(newest?.problems ?? [])] })
   }
 
-  /** Without a copy that can be read no pod of the source is ended, nor started. */
+  /** Without a readable copy no pod of the source is ended or started. */
   async #loadFrozen({ hasCopy }: Hold, name: SourceName, location: string): Promise<SourceSnapshot> {
     const { copies, logger } = this.#options
     if (!hasCopy) return unread(name, location)

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 
-/** What the server said of the copy it sent last. */
+/** The server's validators of the copy it last sent. */
 export interface Validators {
   readonly etag?: string | undefined
   readonly lastModified?: string | undefined
@@ -14,9 +14,9 @@ export type HttpAnswer = (
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'failed'; readonly message: string; readonly hint?: string | undefined }
 ) & {
-  /** The server holds an answer back until there is something new: `Preference-Applied: wait` (RFC 7240). */
+  /** The server delays a response until there is something new: `Preference-Applied: wait` (RFC 7240). */
   readonly waits?: boolean
-  /** The server asks not to be asked before: `Retry-After`. */
+  /** When the server wants the next request at the earliest: `Retry-After`. */
   readonly retryAfterMs?: number | undefined
 }
 
@@ -24,9 +24,9 @@ type ResponseHeaders = Dispatcher.ResponseData['headers']
 type Body = Dispatcher.ResponseData['body']
 
 /**
- * What a response comes to, its body bounded, packed or not.
+ * Reads a response with a bounded body, compressed or not.
  * @param nowMs wall time, for a Retry-After that is a date
- * @throws what the connection or unpacking throws
+ * @throws what the connection or decompression throws
  */
 export async function readAnswer(
   { statusCode, headers, body }: Dispatcher.ResponseData,
@@ -75,7 +75,7 @@ export function discard(body: Body): void {
   body.on('error', () => undefined).destroy()
 }
 
-/** Packed, it may be no larger either. */
+/** The compressed body has the same limit. */
 async function readPacked(body: Body): Promise<Uint8Array | undefined> {
   const { createGunzip } = await import('node:zlib')
   const unpacked = createGunzip()
@@ -93,7 +93,7 @@ async function readPacked(body: Body): Promise<Uint8Array | undefined> {
   }
 }
 
-/** Undefined where there is too much, which isn't read. */
+/** Undefined where the body is too large; the rest isn't read. */
 async function readBytes(stream: Readable): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = []
   let sizeBytes = 0

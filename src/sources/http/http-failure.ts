@@ -9,7 +9,7 @@ export interface Failure {
 const authorityHint = `make this host trust its authority (update-ca-certificates, or SSL_CERT_FILE in podd's environment), and restart podd`
 const untrusted = `no authority that this host trusts has signed the server's certificate`
 
-/** What may be wrong with TLS, by the codes of OpenSSL (X509_STORE_CTX_get_error(3)) and Node. */
+/** The causes of TLS failures, by the codes of OpenSSL (X509_STORE_CTX_get_error(3)) and Node. */
 const tlsFailures: Readonly<Record<string, Failure>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: { message: untrusted, hint: authorityHint },
   SELF_SIGNED_CERT_IN_CHAIN: { message: untrusted, hint: authorityHint },
@@ -46,7 +46,7 @@ const failures: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the server does not answer',
 }
 
-/** In plain words what kept a request from being answered. */
+/** The message for a failed request. */
 export function describeFailure(error: unknown, signal: AbortSignal): Failure {
   if (signal.aborted) return { message: errorMessage(signal.reason) }
   const code = errorCode(error) ?? ''

@@ -17,7 +17,7 @@ export function copyKey(url: string): string {
   return `${showUrl(url)}#${createHash('sha256').update(url).digest('hex').slice(0, 8)}`
 }
 
-/** What is asked of whom: `unix:///SOCKET:/PATH` is a path that a server on a unix socket is asked for. */
+/** The request target: `unix:///SOCKET:/PATH` is a path on the server at a unix socket. */
 export function parseSourceUrl(url: string): { readonly url: URL; readonly socketPath?: string } {
   const [, socketPath, path] = /^unix:\/\/(\/[^:]+):(\/.*)$/u.exec(url) ?? []
   if (socketPath === undefined || path === undefined) return { url: new URL(url) }

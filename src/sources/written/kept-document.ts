@@ -9,7 +9,7 @@ import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
 import type { KeptObject, SourceDocument } from '../../pod/objects/document.ts'
 import type { FieldProblem } from '../../pod/schema/field-path.ts'
 
-/** What tells an object of the API from all others. */
+/** The identity of an object of the API. */
 export interface ObjectName {
   readonly kind: string
   /** Empty where the kind belongs to none. */
@@ -23,11 +23,11 @@ export interface KeptManifest extends ObjectName {
   readonly manifest: JsonObject
   /** Its file. */
   readonly path: string
-  /** Undefined of kinds that no pod refers to. */
+  /** Undefined for kinds that no pod refers to. */
   readonly document: SourceDocument | undefined
 }
 
-/** Undefined where a manifest lacks what the API gives every object. */
+/** Undefined where a manifest lacks metadata that every object of the API has. */
 export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { uid: string }) | undefined {
   if (typeof kind !== 'string' || !isJsonObject(metadata)) return undefined
   const { name, namespace = '', uid } = metadata
@@ -36,8 +36,8 @@ export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { 
 }
 
 /**
- * The document of a manifest that was valid when it was written and isn't by the rules of this version: what runs by it
- * goes on. Undefined where nothing can be made of it.
+ * The document of a manifest that was valid when it was written and isn't by the rules of this version: its pod keeps
+ * running. Undefined where it can't be decoded.
  */
 export function recoverKept(manifest: JsonObject, path: string): SourceDocument | undefined {
   const own = withoutReadinessGates(manifest)
@@ -46,12 +46,12 @@ export function recoverKept(manifest: JsonObject, path: string): SourceDocument 
     if (own['kind'] === 'Pod') return { pod: podFromManifest(own), manifest: own, place: { path }, kept }
     return { object: objectFromManifest(own), manifest: own, place: { path }, kept }
   } catch {
-    // Not of this version at all: its fields are of other types.
+    // Its fields have other types than in this version.
     return undefined
   }
 }
 
-/** The document that the sync loop takes of a manifest, and what is wrong with the manifest. */
+/** Decodes a manifest: the document for the sync loop, and the manifest's problems. */
 export function decodeKept(
   manifest: JsonObject,
   path: string,

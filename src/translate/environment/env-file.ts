@@ -1,10 +1,10 @@
 const [tab, lineFeed, carriageReturn, space, hash] = [0x09, 0x0a, 0x0d, 0x20, 0x23]
 
-/** What a file of `NAME='value'` lines says. */
+/** The content of a file of `NAME='value'` lines. */
 export interface EnvFile {
   /** The first value of each name, of the lines before the problem where there is one. */
   readonly values: ReadonlyMap<string, string>
-  /** Why the file can't be read from some line on; the message says no more than which line. */
+  /** Why the file can't be read from some line on; the message only names the line. */
   readonly problem: Error | undefined
 }
 
@@ -48,7 +48,7 @@ type Entry =
   | { readonly name: string; readonly value: string; readonly next: number }
   | { readonly problem: string; readonly at: number }
 
-/** Each character is looked at a fixed number of times, for containers write such files. */
+/** Linear, since containers write such files. */
 function readEntry(text: string, start: number): Entry {
   const equals = text.indexOf('=', start)
   const lineEnd = text.indexOf('\n', start)
@@ -86,13 +86,13 @@ function isLineEnd(text: string, at: number): boolean {
   return at + 1 >= text.length || text.charCodeAt(at + 1) === lineFeed
 }
 
-/** The offset of the line after the one that `from` stands in. */
+/** The offset of the line after the one with `from`. */
 function nextLine(text: string, from: number): number {
   const end = text.indexOf('\n', from)
   return end < 0 ? text.length : end + 1
 }
 
-/** The line in which an offset stands, counted from 1. */
+/** The line of an offset, counted from 1. */
 function countLines(text: string, offset: number): number {
   let line = 1
   for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line += 1

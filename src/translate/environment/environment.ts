@@ -1,4 +1,4 @@
-/** What `$(NAME)` refers to. */
+/** The values of `$(NAME)`. */
 export type Environment = ReadonlyMap<string, string>
 
 type Part =
@@ -6,12 +6,12 @@ type Part =
   | { readonly kind: 'reference'; readonly name: string; readonly written: string }
 
 /**
- * A text's `$(NAME)` references and what stands between them, as the kubelet tells them apart
+ * Splits a text into `$(NAME)` references and the text between them, as the kubelet does
  * (`third_party/forked/golang/expansion`, 1.36): `$$` is one `$`, an unclosed reference is text.
  */
 export function* splitReferences(text: string): Generator<Part, void> {
   let at = 0
-  // Looked for once more at each `$(`, a bracket that isn't there would cost the square of the length.
+  // Searching again at each `$(` for a missing bracket would take quadratic time.
   let lastClose: number | undefined
   while (at < text.length) {
     const dollar = text.indexOf('$', at)
@@ -32,8 +32,7 @@ export function* splitReferences(text: string): Generator<Part, void> {
 }
 
 /**
- * Expands `$(NAME)` references: an unknown one stays as it is written, and what a reference gave is not expanded
- * again.
+ * Expands `$(NAME)` references: an unknown one stays as written, and values are not expanded again.
  * @param maxBytes what neither the text nor what it gives may take in UTF-8
  * @returns undefined where it would be more
  */

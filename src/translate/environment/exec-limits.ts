@@ -3,7 +3,7 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { expandReferences } from './environment.ts'
 import type { Environment } from './environment.ts'
 
-/** How much exec(2) takes of arguments and environment; more of it can't be given to any process. */
+/** exec(2)'s limits of arguments and environment. */
 export interface ExecLimits {
   /** Of one argument or variable, with its NUL. */
   readonly stringBytes: number
@@ -31,7 +31,7 @@ export class ArgumentsTooLarge extends PoddError {
   }
 }
 
-/** The room that a container's environment and command take together. */
+/** Counts the size of a container's environment and command together. */
 export class ExecSpace {
   readonly #limits: ExecLimits
   readonly #container: string
@@ -67,7 +67,7 @@ export class ExecSpace {
     )
   }
 
-  /** Gives back the room of a string that another took the place of. */
+  /** Releases the size of a replaced string. */
   release(text: string, prefix: string): void {
     this.#usedBytes -= Buffer.byteLength(prefix) + Buffer.byteLength(text) + 1 + pointerBytes
   }

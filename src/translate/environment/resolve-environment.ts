@@ -15,7 +15,7 @@ type FileRef = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>
 export interface EnvironmentInput {
   readonly container: Pick<ContainerSpec, 'name' | 'env' | 'envFrom'>
   readonly fields: FieldFacts
-  /** What a limit that isn't set comes to: what the host has. */
+  /** The value of an unset limit: the host's capacity. */
   readonly capacity: ResourceList
   readonly objects: ObjectReader
   readonly limits: ExecLimits
@@ -26,9 +26,9 @@ export interface EnvironmentInput {
 type ResolveInput = EnvironmentInput & { readonly texts: ObjectTexts }
 
 /**
- * A container's environment: all of envFrom, then env in order, each value expanded with what came before
- * it (`pkg/kubelet/kubelet_pods.go` makeEnvironmentVariables, 1.36).
- * @throws MissingReference for the first thing that is missing and not optional
+ * A container's environment: all of envFrom, then env in order, each value expanded with what came before it
+ * (`pkg/kubelet/kubelet_pods.go` makeEnvironmentVariables, 1.36).
+ * @throws MissingReference for the first missing, non-optional reference
  * @throws ArgumentsTooLarge where no process could have it
  */
 export function resolveEnvironment(given: EnvironmentInput): Environment {
@@ -52,7 +52,7 @@ export function resolveEnvironment(given: EnvironmentInput): Environment {
   return environment.variables
 }
 
-/** An environment that grows no larger than a process can have it. */
+/** An environment within exec(2)'s limits. */
 class BoundedEnvironment {
   readonly variables = new Map<string, string>()
   readonly #space: ExecSpace

@@ -17,7 +17,7 @@ export const labelKeys = {
   podNamespace: 'io.kubernetes.pod.namespace',
   podUid: 'io.kubernetes.pod.uid',
   containerName: 'io.kubernetes.container.name',
-  /** Which podd a sandbox or container belongs to, where several use one runtime. */
+  /** The podd instance of a sandbox or container, where several use one runtime. */
   instance: 'podd.dev/instance',
 } as const
 
@@ -30,13 +30,13 @@ export const annotationKeys = {
   ports: 'io.kubernetes.container.ports',
   terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
   deletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
-  /** The image as the manifest names it: runtimes answer with another name of what it resolved to. */
+  /** The image's name in the manifest: runtimes return another name of the resolved image. */
   image: 'podd.dev/image',
-  /** The cpu and memory that the container was made with, by which a later change is found. */
+  /** The cpu and memory of the container at its creation, by which a later change is recognized. */
   resources: 'podd.dev/resources',
   /** The pod's own limits of cpu and memory that the container was made with, where there are any. */
   podLimits: 'podd.dev/pod-limits',
-  /** On the sandbox: the hash of the applied manifest, for when the pod's record is lost. */
+  /** On the sandbox: the hash of the applied manifest, in case the pod's record is lost. */
   manifestHash: 'podd.dev/manifest-hash',
 } as const
 
@@ -75,7 +75,7 @@ export function containerLabels(owner: Owner & { readonly container: ContainerVi
   return { ...identityLabels(owner), [labelKeys.containerName]: owner.container.name }
 }
 
-/** What a podd that knows nothing else needs to end this container as its pod asked. */
+/** What a podd without a record needs to stop this container as its pod requests. */
 export function containerAnnotations(input: {
   readonly pod: PodView
   readonly container: ContainerView
@@ -103,7 +103,7 @@ export function containerAnnotations(input: {
   }
 }
 
-/** Whose a sandbox or container is; undefined for one that no kubelet or podd made. */
+/** The pod of a sandbox or container; undefined for one that neither a kubelet nor podd made. */
 export function readPodRef(labels: StringMap): PodRef | undefined {
   const name = labels[labelKeys.podName]
   const namespace = labels[labelKeys.podNamespace]
@@ -122,7 +122,7 @@ export function readManifestHash(annotations: StringMap): string | undefined {
   return annotations[annotationKeys.manifestHash]
 }
 
-/** What a container's annotations tell of how it wants to end. */
+/** How a container is to be stopped, from its annotations. */
 export interface ContainerFacts {
   /** Empty where there is none. */
   readonly specHash: string
@@ -168,7 +168,7 @@ function parseJson(text: string | undefined): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Written by something else: it counts as absent.
+    // Another program wrote it: it counts as absent.
     return undefined
   }
 }

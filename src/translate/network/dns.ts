@@ -1,14 +1,14 @@
 import type { DNSConfigInput } from '../../cri-types/cri-v1.ts'
 import type { PodDnsConfig, PodView } from '../spec/spec-view.ts'
 
-/** What a resolv.conf says. */
+/** The content of a resolv.conf. */
 export interface ResolvConf {
   readonly servers: readonly string[]
   readonly searches: readonly string[]
   readonly options: readonly string[]
 }
 
-/** What the resolver of the C library, and therefore Kubernetes, puts up with (`pkg/apis/core/validation`, 1.36). */
+/** The limits of the C library's resolver, and therefore of Kubernetes (`pkg/apis/core/validation`, 1.36). */
 const maxServers = 3
 const maxSearches = 32
 const maxSearchCharacters = 2048
@@ -41,7 +41,7 @@ function isLoopback(server: string): boolean {
   return server.startsWith('127.') || server === '::1'
 }
 
-/** A pod's resolv.conf, and what is to be said about it as an event (`reason`, `message`). */
+/** A pod's resolv.conf, and a warning event about it (`reason`, `message`). */
 export interface PodDns {
   readonly config: DNSConfigInput
   readonly warnings: readonly {

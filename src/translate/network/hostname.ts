@@ -2,7 +2,7 @@ import { PoddError } from '../../base/errors.ts'
 import type { PodView } from '../spec/spec-view.ts'
 
 const longestHostname = 63
-/** What the kernel takes. */
+/** The kernel's limit. */
 const longestNodename = 64
 
 export interface PodHostname {

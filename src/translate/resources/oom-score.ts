@@ -31,8 +31,8 @@ export function computeOomScoreAdj(
 }
 
 /**
- * A score as this host can set it: without CAP_SYS_RESOURCE nothing may go below what podd has itself, and
- * runc would die in the attempt.
+ * Clamps a score to what this host allows: without CAP_SYS_RESOURCE it may not be lower than podd's own, and runc would
+ * fail.
  */
 export function clampOomScoreAdj(score: number, minOomScoreAdj: number): number {
   return Math.max(score, minOomScoreAdj)

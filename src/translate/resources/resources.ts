@@ -12,7 +12,7 @@ import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
 import type { ContainerView, PodSpecView, ResourceList } from '../spec/spec-view.ts'
 
-/** What a pod's resources become on this host. */
+/** The host facts for translating a pod's resources. */
 export interface ResourceFacts {
   readonly cgroupVersion: 1 | 2
   readonly memoryCapacityBytes: number
@@ -23,9 +23,9 @@ export interface ResourceFacts {
   readonly cpuCfsQuotaPeriodUs: number
   /** The kernel counts swap for cgroups (memory.swap.max, or memory.memsw on version 1). */
   readonly swapController: boolean
-  /** How much of the host's swap burstable pods share (LimitedSwap); 0: no pod swaps. */
+  /** The host's swap that burstable pods share (LimitedSwap); 0: no pod swaps. */
   readonly swapBytes: number
-  /** A process out of memory ends with all of its container (memory.oom.group, version 2 only). */
+  /** Whether an OOM kill ends the whole container (memory.oom.group, version 2 only). */
   readonly oomKillsGroup: boolean
   /** The host's huge page sizes as cgroups name them: `2MB`, `1GB`. */
   readonly hugePageSizes: readonly string[]
@@ -66,7 +66,7 @@ function cpuAndMemory(
         }
       : {}),
     ...(memoryLimitBytes === 0 ? {} : { memoryLimitInBytes: memoryLimitBytes }),
-    // One process out of memory ends its whole container, so that no half of it lingers.
+    // An OOM kill ends the whole container, so that no part of it lingers.
     ...(facts.cgroupVersion === 2 && facts.oomKillsGroup ? { unified: { 'memory.oom.group': '1' } } : {}),
   }
 }
@@ -152,7 +152,7 @@ export function sandboxResources(
   }
 }
 
-/** What a pod's own cgroup is set to; undefined leaves a thing unlimited. */
+/** The settings of a pod's own cgroup; undefined means unlimited. */
 export interface PodCgroupResources {
   readonly cpuShares: number
   readonly cpuQuotaUs: number | undefined
@@ -193,7 +193,7 @@ export function podCgroupResources(
   }
 }
 
-/** Room for either: for the time in which a pod's containers change from one to the other. */
+/** The larger of both, for the time in which a pod's containers change from one to the other. */
 export function largerPodResources(a: PodCgroupResources, b: PodCgroupResources): PodCgroupResources {
   const larger = (x: number | undefined, y: number | undefined): number | undefined =>
     x === undefined || y === undefined ? undefined : Math.max(x, y)

@@ -3,7 +3,7 @@ import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
 
-/** What a pod's own fields can refer to besides its manifest. */
+/** The facts about a pod that fields can refer to besides its manifest. */
 export interface FieldFacts {
   readonly pod: PodView
   readonly uid: PodUid

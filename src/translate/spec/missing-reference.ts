@@ -3,8 +3,8 @@ import type { ObjectReader } from '../../pod/objects/local-object.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
 
 /**
- * A pod refers to an object, a key or a file that isn't there; in the kubelet's words. A container waits
- * with CreateContainerConfigError, a volume with a FailedMount event, until it comes.
+ * A pod refers to a missing object, key or file; the message is the kubelet's. A container waits with
+ * CreateContainerConfigError, a volume with a FailedMount event, until it exists.
  */
 export class MissingReference extends PoddError {
   constructor(message: string, hint?: string) {
@@ -19,7 +19,7 @@ export interface NamespacedName {
   readonly name: string
 }
 
-/** As the API says it: `configmap "web" not found`; and why, where another source has one. */
+/** The API's message: `configmap "web" not found`; and why, where another source has one. */
 export function missingObject(
   objects: Pick<ObjectReader, 'explainMissing'>,
   { kind, namespace, name }: NamespacedName,

@@ -5,7 +5,7 @@ import type { ContainerView, VolumeMountView } from '../spec/spec-view.ts'
 import { idMappings } from '../security/user-namespace.ts'
 import type { UserRange } from '../security/user-namespace.ts'
 
-/** A volume of a pod as it lies on the host, ready to be mounted. */
+/** A prepared volume of a pod on the host. */
 export interface HostVolume {
   readonly hostPath: string
   /** podd's own directories are labelled for the container; what belongs to the host keeps its labels. */
@@ -14,11 +14,11 @@ export interface HostVolume {
   readonly image?: string
   /** Whatever the mounts say. */
   readonly readOnly?: boolean
-  /** podd writes its files, so that no container may. */
+  /** Whether podd writes its files, so that containers may not. */
   readonly files?: boolean
 }
 
-/** Something that is mounted inside a directory of podd's files. */
+/** A mount inside a directory of podd's files. */
 export interface NestedMount {
   readonly directory: string
   /** Inside the directory. */
@@ -43,9 +43,9 @@ const resolvConf = '/etc/resolv.conf'
 export function containerMounts(input: {
   readonly container: ContainerView
   readonly volumes: ReadonlyMap<string, HostVolume>
-  /** Where the parts of volumes lie that mounts show instead of all, by the mount's index; inside of an image its own path. */
+  /** The places of sub-paths, by the mount's index; for an image the path inside it. */
   readonly subPaths?: ReadonlyMap<number, string>
-  /** The runtime can make read-only what is mounted below, too. */
+  /** Whether the runtime supports recursive read-only mounts. */
   readonly recursiveReadOnly?: boolean
   /** The pod's hosts file; undefined: the runtime's own. */
   readonly etcHostsPath: string | undefined
@@ -55,7 +55,7 @@ export function containerMounts(input: {
   readonly terminationLogPath: string | undefined
   /** SELinux is on. */
   readonly selinux: boolean
-  /** Of a pod with users of its own: what belongs to root on the host belongs to the pod's root in it. */
+  /** For a pod with a user namespace: files of the host's root belong to the pod's root inside it. */
   readonly userRange?: UserRange | undefined
 }): readonly cri.MountInput[] {
   const { container, etcHostsPath, resolvConfPath, terminationLogPath, selinux } = input
@@ -92,8 +92,8 @@ export function containerMounts(input: {
 }
 
 /**
- * What of a container's mounts lies inside a directory of podd's files, which the container gets read-only: the runtime
- * could not make the place that it is mounted at.
+ * The container's mounts inside a directory of podd's files: the container gets that directory read-only, so the
+ * runtime could not create the mount points.
  */
 export function selectNestedMounts(
   container: Pick<ContainerView, 'volumeMounts'>,

@@ -36,10 +36,10 @@ interface FileSource {
 }
 
 /**
- * What a configMap, secret, downwardAPI or projected volume holds now; undefined for volumes of other
- * kinds. Of projected sources with one path, the last one's file stands (`MakePayload` in
+ * The current files of a configMap, secret, downwardAPI or projected volume; undefined for volumes of other kinds. Of
+ * projected sources with the same path, the last one wins (`MakePayload` in
  * `pkg/volume/{configmap,secret,downwardapi}`, `pkg/volume/projected/projected.go`, 1.36).
- * @throws MissingReference for the first object or key that is missing and not optional
+ * @throws MissingReference for the first missing, non-optional object or key
  */
 export function computeVolumeFiles(volume: VolumeSpec, input: VolumeFilesInput): VolumeFiles | undefined {
   const { configMap, secret, downwardAPI, projected } = volume

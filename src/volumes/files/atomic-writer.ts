@@ -23,10 +23,9 @@ const dataLink = '..data'
 const temporaryLink = '..data_tmp'
 
 /**
- * Makes a directory show exactly these files, all of them changing at one instant: they are written to
- * `..<time>`, then the link `..data` is swapped by a rename; what readers see are links through it
- * (`pkg/volume/util/atomic_writer.go`, 1.36). The files before stay for a second, and go with the next call after
- * that, so that who has just followed the link still finds them.
+ * Makes a directory contain exactly these files, with one atomic change: they are written to `..<time>`, then a rename
+ * replaces the link `..data`; readers use links through it (`pkg/volume/util/atomic_writer.go`, 1.36). The old files
+ * stay for at least a second, until the next call, for readers that have just followed the link.
  *
  * @param options.group the owner of the files, for fsGroup
  * @param options.nowMs the wall clock
@@ -41,7 +40,7 @@ export async function writeVolumeFiles(
   const current = await currentDirectory(directory)
   await removeStale(directory, current, options.nowMs)
   if (current !== undefined && (await holdsExactly(`${directory}/${current}`, files, options.group))) {
-    // A call that was interrupted may have come no further than the swap (kubernetes/kubernetes#121472).
+    // An interrupted call may have ended right after the swap (kubernetes/kubernetes#121472).
     return showFiles(directory, files)
   }
   const fresh = `..${stampOf(options.nowMs)}.${newUuid().slice(0, 8)}`
@@ -53,7 +52,7 @@ export async function writeVolumeFiles(
     throw error
   }
   await showFiles(directory, files)
-  // From now on it is out of date.
+  // The old directory is out of date from now on.
   if (current !== undefined) await touch(`${directory}/${current}`, options.nowMs)
   return true
 }
@@ -71,12 +70,12 @@ async function touch(path: string, wallMs: number): Promise<void> {
   }
 }
 
-/** Whether files were ever shown there. */
+/** Whether the directory was ever written. */
 export async function hasVolumeFiles(directory: string): Promise<boolean> {
   return (await currentDirectory(directory)) !== undefined
 }
 
-/** The manifest's validation lets nothing else through; this holds should it ever not. */
+/** The manifest's validation rejects any other path; this is a second check. */
 function checkPaths(files: VolumeFiles): void {
   for (const path of files.keys()) {
     const names = path.split('/')
@@ -101,7 +100,7 @@ async function currentDirectory(directory: string): Promise<string | undefined> 
   }
 }
 
-/** What was swapped out goes after this; sooner where there is much of it. */
+/** The age at which old files are removed; sooner where there are many. */
 const keptMs = 1000
 const keptDirectories = 32
 
@@ -184,13 +183,16 @@ async function swapLink(directory: string, target: string): Promise<void> {
   await rename(temporary, `${directory}/${dataLink}`)
 }
 
-/** The links through `..data`: new ones first, then those to what is gone go. Whether any came or went. */
+/**
+ * Updates the links through `..data`: adds new ones, then removes those without a file. Returns whether any was added
+ * or removed.
+ */
 async function showFiles(directory: string, files: VolumeFiles): Promise<boolean> {
   const wanted = new Set([...files.keys()].map((path) => path.split('/')[0] ?? path))
   const entries = await readdir(directory, { withFileTypes: true })
   const shown = new Set(entries.map(({ name }) => name))
   const missing = [...wanted].filter((name) => !shown.has(name))
-  // What is no link is a place where something else is mounted.
+  // Anything other than a link is a mount point.
   const stale = entries
     .filter((entry) => entry.isSymbolicLink() && !entry.name.startsWith('..') && !wanted.has(entry.name))
     .map(({ name }) => name)

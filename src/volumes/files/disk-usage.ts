@@ -3,17 +3,17 @@ import { lstat, readdir } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import { handlePath, openStep } from './open-inside.ts'
 
-/** Each level holds a file open; what lies deeper isn't counted. */
+/** The deepest level that is counted; each level holds a file open. */
 const maxDepth = 512
 
-/** The bytes that `measureDirectory` counts. */
+/** The bytes of `measureDirectory`. */
 export async function measureDiskUsage(directory: string): Promise<number> {
   return (await measureDirectory(directory)).bytes
 }
 
 /**
- * The bytes and inodes that a directory takes with all in it, files of several names once, as `du` counts.
- * What vanishes meanwhile is left out; links are never followed, whatever a container swaps on the way.
+ * The bytes and inodes of a directory and its content, counting hard links once, as `du` does. Files removed meanwhile
+ * are left out; links are never followed, whatever a container replaces meanwhile.
  */
 export async function measureDirectory(
   directory: string,
@@ -37,7 +37,7 @@ export async function measureDirectory(
     const opened = await ifThere(openStep(path))
     if (opened === undefined) return
     try {
-      // A link by now is no directory to read.
+      // It has become a link meanwhile.
       const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
       for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
     } finally {

@@ -7,27 +7,27 @@ import { handlePath, openStep } from './open-inside.ts'
 /** A pod's fsGroup, as it is applied to the volumes that the pod owns. */
 export interface FsGroup {
   readonly gid: number
-  /** `OnRootMismatch` leaves a volume alone whose top is right already. */
+  /** `OnRootMismatch` skips a volume whose root is already right. */
   readonly changePolicy: 'OnRootMismatch' | 'Always'
 }
 
 const readWrite = 0o660
 const forDirectories = 0o2110
-/** Each level holds a file open. */
+/** The deepest level; each one holds a file open. */
 const maxDepth = 512
 
-/** What could not be given away, and goes without. */
+/** The files whose owner could not be changed. */
 interface Refusals {
   count: number
   first: string | undefined
 }
 
 /**
- * Gives a volume with all in it to a group: readable and writable for it, and new files come to belong to it
- * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are given away and never
- * followed, whatever a container that runs on the same volume swaps meanwhile: each thing is opened once by
- * its name in the directory that is open, and changed through what is open. What can't be given away (an immutable file, a
- * filesystem without owners) stays as it is, as with the kubelet; gives what there was of that, in words.
+ * Changes the group of a volume and its content: the group may read and write, and new files inherit it
+ * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are changed and never followed,
+ * whatever a container on the same volume replaces meanwhile: each file is opened once, relative to its open directory,
+ * and changed through that handle. A file that can't be changed (immutable, or on a filesystem without owners) stays as
+ * it is, as in the kubelet; returns a message about these.
  */
 export async function applyFsGroup(
   directory: string,
@@ -52,7 +52,7 @@ async function isGiven(directory: string, gid: number): Promise<boolean> {
   return stats.gid === gid && (stats.mode & wanted) === wanted
 }
 
-/** The directory itself last: should podd be killed on the way, it is done again. */
+/** The directory itself comes last, so that a podd that was killed on the way repeats the work. */
 async function giveDirectory(directory: FileHandle, giving: Giving): Promise<void> {
   const { depth, refusals } = giving
   if (depth > maxDepth)
@@ -95,7 +95,7 @@ function refuse(refusals: Refusals, message: string): void {
   refusals.first ??= message
 }
 
-/** Undefined for what a container took away meanwhile. */
+/** Undefined for a file that a container removed meanwhile. */
 async function ifThere<T>(act: Promise<T>): Promise<T | undefined> {
   try {
     return await act
@@ -105,7 +105,7 @@ async function ifThere<T>(act: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What is right already is left alone. Changing the owner takes set-id bits away, so that the mode comes after. */
+/** Skips what is already right. Changing the owner clears set-id bits, so the mode is set afterwards. */
 async function give(path: string, stats: Stats, { gid, refusals }: Giving): Promise<void> {
   const mode = stats.mode & 0o7777
   const wanted = mode | readWrite | (stats.isDirectory() ? forDirectories : 0)

@@ -4,17 +4,17 @@ import { constants } from 'node:fs'
 import { errorCode } from '../../base/errors.ts'
 import { VolumeError } from './volume-error.ts'
 
-/** Names a file without opening what it is (open(2), O_PATH); Node has no constant for it. */
+/** O_PATH (open(2)): refers to a file without opening it; Node has no constant for it. */
 const openPath = 0o10000000
 /** Never through a symbolic link. */
 const step = openPath | constants.O_NOFOLLOW
 
 /**
- * Opens what lies at a path inside a directory, as an O_PATH handle, and never anything outside, whatever a
- * container does to the directory meanwhile: symbolic links are followed once, to find where the path ends;
- * that has to be in the directory, and is then walked down to, one name after another, without following any
- * (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The caller closes the handle.
- * @throws VolumeError where it leads out; the system's error (ENOENT) where nothing is there
+ * Opens a path inside a directory as an O_PATH handle, and never anything outside, whatever a container does to the
+ * directory meanwhile. Symbolic links are resolved once; the result must be inside the directory, and is then opened
+ * one name after another without following links (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The
+ * caller closes the handle.
+ * @throws VolumeError where it leaves the directory; the system's error (ENOENT) where nothing exists
  */
 export async function openInside(directory: string, path: string): Promise<FileHandle> {
   const root = await realpath(directory)
@@ -23,9 +23,8 @@ export async function openInside(directory: string, path: string): Promise<FileH
 }
 
 /**
- * The same for a directory that is made, with all above it, where it isn't there
- * (`doSafeMakeDir`, 1.36).
- * @param mode permission bits of what is made, whatever the umask is
+ * The same for a directory, which is created with its parents where it doesn't exist (`doSafeMakeDir`, 1.36).
+ * @param mode permission bits of created directories, independent of the umask
  */
 export async function makeInside(directory: string, path: string, mode: number): Promise<FileHandle> {
   const root = await realpath(directory)
@@ -36,7 +35,7 @@ export async function makeInside(directory: string, path: string, mode: number):
   return walk(root, [...known, ...existing.missing], { fromStep: known.length, mode })
 }
 
-/** The deepest directory on the way that is there, its links followed, and the names that are missing below. */
+/** The deepest existing directory on the path, with links resolved, and the missing names below it. */
 async function deepestExisting(
   root: string,
   names: readonly string[],
@@ -93,7 +92,7 @@ async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** An O_PATH handle can't be changed itself; the directory is opened again through it. */
+/** An O_PATH handle can't be changed; reopens the directory through it. */
 async function setMode(at: FileHandle, mode: number): Promise<void> {
   const directory = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
   try {
@@ -103,12 +102,12 @@ async function setMode(at: FileHandle, mode: number): Promise<void> {
   }
 }
 
-/** Opens what bears exactly this name, as an O_PATH handle; a symbolic link itself, and not what it leads to. */
+/** Opens exactly this name as an O_PATH handle; a symbolic link itself, not its target. */
 export function openStep(path: string): Promise<FileHandle> {
   return open(path, step)
 }
 
-/** A path by which this process alone reaches exactly what the handle holds. */
+/** A path by which this process reaches exactly the file of the handle. */
 export function handlePath(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`
 }

@@ -15,7 +15,7 @@ export async function readInside(directory: string, path: string): Promise<strin
   try {
     const handle = await openInside(directory, path)
     try {
-      // A pipe or a device would keep podd waiting.
+      // A pipe or a device could block.
       const stats = await handle.stat()
       if (!stats.isFile()) throw new VolumeError('VOLUME_SETUP', `${path} is no file`)
       const file = await open(handlePath(handle), constants.O_RDONLY | constants.O_NONBLOCK)
@@ -36,7 +36,7 @@ export async function readInside(directory: string, path: string): Promise<strin
   }
 }
 
-/** What a file holds, however it grows meanwhile; undefined where that is more than `maxBytes`. */
+/** The content of a file that may grow meanwhile; undefined where it exceeds `maxBytes`. */
 async function readBounded(file: FileHandle): Promise<string | undefined> {
   const { size } = await file.stat()
   if (size > maxBytes) return undefined

@@ -8,7 +8,7 @@ import { objectKey } from '../../pod/objects/local-object.ts'
 import { forgetClaimOwner, readClaimOwner } from './claim-owner.ts'
 import { VolumeError } from '../files/volume-error.ts'
 
-/** `<root>/claims/<namespace>/<name>`: outlives pods, podd's upgrades and its removal. */
+/** `<root>/claims/<namespace>/<name>`: survives pods, podd's upgrades and its removal. */
 export function claimDirectory(rootDir: string, namespace: string, name: string): string {
   return `${rootDir}/claims/${namespace}/${name}`
 }
@@ -27,7 +27,7 @@ export async function listClaimDirectories(rootDir: string): Promise<readonly Cl
   return claims
 }
 
-/** The sources that own claims' data, by the claims' keys, as far as there is a record of it. */
+/** The sources that own claims' data, by claim key, as far as recorded. */
 export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<ObjectKey, SourceName>> {
   const owners = new Map<ObjectKey, SourceName>()
   for (const { namespace, name } of await listClaimDirectories(rootDir)) {
@@ -38,9 +38,10 @@ export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<Obje
 }
 
 /**
- * Deletes a claim's data for good. Nothing of it is under its name any more once this has begun; should podd be
- * killed on the way, `finishPurges` does the rest.
- * @throws VolumeError where something is mounted into it, or it is a link; what the file system throws (ENOENT: no such data)
+ * Deletes a claim's data permanently. The data is moved away from its name first; if podd is killed on the way,
+ * `finishPurges` completes it.
+ * @throws VolumeError where something is mounted into it, or it is a link; what the file system throws (ENOENT: no such
+ * data)
  */
 export async function purgeClaimDirectory(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
   const directory = claimDirectory(rootDir, namespace, name)
@@ -67,12 +68,12 @@ export async function purgeClaimDirectory(rootDir: string, { namespace, name }: 
   await rm(doomed, { recursive: true, force: true })
 }
 
-/** Deletes what purges left that were cut off; not what something is mounted into. Throws what the file system throws. */
+/** Completes interrupted purges, except where something is mounted inside. Throws what the file system throws. */
 export async function finishPurges(rootDir: string): Promise<void> {
   for (const namespace of await directoriesIn(`${rootDir}/claims`)) {
     const parent = `${rootDir}/claims/${namespace}`
     for (const name of await directoriesIn(parent, (each) => each.startsWith(purgedPrefix))) {
-      // Another purge may be at work on it.
+      // Another purge may be working on it.
       const directory = await realpath(`${parent}/${name}`).catch(() => undefined)
       if (directory === undefined || mountsBelow(directory, readMounts()).length > 0) continue
       await rm(directory, { recursive: true, force: true })

@@ -11,7 +11,10 @@ import { readIfExists, removeFileDurably, writeFileAtomic } from '../../base/ato
 import { VolumeError } from '../files/volume-error.ts'
 import type { ClaimAccess } from './volume-plugin.ts'
 
-/** Beside a claim's directory: the name of the source whose data it holds. No claim's name begins with a dot. */
+/**
+ * The file beside a claim's directory with the name of the source whose data it holds. No claim's name begins with a
+ * dot.
+ */
 const prefix = '.source-'
 
 function ownerFile(directory: string): string {
@@ -19,9 +22,8 @@ function ownerFile(directory: string): string {
 }
 
 /**
- * Records the claim's source as the owner of what is in its directory, where it has none: of a new one, and of one that
- * podd has no record of.
- * @throws VolumeError where it belongs to a source whose data the claim may not stand for
+ * Records the claim's source as the owner of its directory where none is recorded.
+ * @throws VolumeError where the data belongs to a source that the claim may not use
  */
 export async function takeClaimData(
   { directory, isNew }: { readonly directory: string; readonly isNew: boolean },
@@ -38,14 +40,14 @@ export async function takeClaimData(
   )
 }
 
-/** Of data that is purged. */
+/** Removes the record of purged data. */
 export async function forgetClaimOwner(directory: string): Promise<void> {
   await removeFileDurably(ownerFile(directory))
 }
 
 /**
- * The source that owns the data in a claim's directory; undefined where podd has no record of it. One that a disk has
- * lost the end of may name another source, and counts as none.
+ * The source that owns the data in a claim's directory; undefined where podd has no record of it. A truncated record
+ * may name another source, and counts as none.
  */
 export async function readClaimOwner(directory: string): Promise<SourceName | undefined> {
   const text = await readIfExists(ownerFile(directory))

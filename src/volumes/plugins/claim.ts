@@ -8,8 +8,8 @@ import { VolumeError } from '../files/volume-error.ts'
 import type { ClaimAccess, PrepareVolume, VolumeContext } from './volume-plugin.ts'
 
 /**
- * The directory of a PersistentVolumeClaim: made when the first pod needs it, given to the pod's group,
- * and never removed with a pod.
+ * The directory of a PersistentVolumeClaim: created for the first pod that needs it, given to the pod's group, and
+ * never removed with a pod.
  */
 export const prepareClaim: PrepareVolume = async (volume, context) => {
   const source = volume.persistentVolumeClaim
@@ -27,7 +27,7 @@ export const prepareClaim: PrepareVolume = async (volume, context) => {
   return { hostPath: directory, selinuxRelabel: true, readOnly: source.readOnly }
 }
 
-/** Undefined for a pod that has its volume already and whose claim is gone: it keeps what it has. */
+/** Undefined for a pod that already has its volume and whose claim is gone: it keeps the volume. */
 async function findClaim(
   volume: string,
   claim: string,
@@ -46,7 +46,7 @@ async function findClaim(
   }
 }
 
-/** For anybody to write to, as an emptyDir is; those above it are root's. Tells whether there was none. */
+/** Creates the directory, writable for all, like an emptyDir; its parents are root's. Returns whether it is new. */
 async function makeClaimDirectory(directory: string): Promise<boolean> {
   try {
     await stat(directory)

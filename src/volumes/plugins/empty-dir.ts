@@ -8,9 +8,9 @@ import { VolumeError } from '../files/volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
 
 /**
- * An empty directory that lives as long as the pod, for anybody to write to; on a tmpfs with medium Memory, no
- * larger than its limit and the pod's memory (`pkg/volume/emptydir/empty_dir.go`, 1.36). A limit on disk is
- * held by checking what is used (disk-usage.ts).
+ * An empty directory that lives as long as the pod, writable for all; on a tmpfs with medium Memory, no larger than its
+ * limit and the pod's memory (`pkg/volume/emptydir/empty_dir.go`, 1.36). A limit on disk is enforced by checking usage
+ * (disk-usage.ts).
  */
 export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   if (volume.emptyDir === undefined) return undefined
@@ -24,11 +24,11 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   if (medium === 'Memory') {
     const limitBytes = sizeLimit === undefined ? 0 : quantityValue(sizeLimit)
     const sizeBytes = limitBytes > 0 ? Math.min(limitBytes, memoryBytes) : memoryBytes
-    // The mark outlives a reboot, and the tmpfs that it speaks of doesn't.
+    // The mark survives a reboot, unlike its tmpfs.
     await ensureTmpfs(directory, sizeBytes, () => forgetReady(context, volume.name))
   }
   await onceForPod(context, volume.name, async () => {
-    // Whatever the umask says. A tmpfs has the mode that the kernel gives one: /tmp's.
+    // Independent of the umask. A tmpfs has the mode that the kernel gives one: /tmp's.
     await chmod(directory, medium === 'Memory' ? 0o1777 : 0o777)
     if (fsGroup === undefined) return
     const refusal = await applyFsGroup(directory, { ...fsGroup, changePolicy: 'Always' })

@@ -1,8 +1,8 @@
 import { isMounted, mountTmpfs } from '../../host/mounts.ts'
 
 /**
- * Has a tmpfs of at most that size mounted on a directory; one that is mounted there stays. `onMissing` is called
- * before a new one is mounted: none was yet, or a reboot took it away.
+ * Mounts a tmpfs of this size on a directory, unless one is mounted there. `onMissing` is called before a new one is
+ * mounted: the first one, or one after a reboot.
  */
 export async function ensureTmpfs(
   directory: string,

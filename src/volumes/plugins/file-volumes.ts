@@ -7,7 +7,7 @@ import { ensureTmpfs } from './ensure-tmpfs.ts'
 import { volumeDirectory } from '../pod-directory/pod-directory.ts'
 import type { PrepareVolume, VolumeContext } from './volume-plugin.ts'
 
-/** Where the files of each kind lie. All but ConfigMaps may hold secrets, or follow one that does. */
+/** The storage of each kind's files. All but ConfigMaps may hold secrets. */
 const kinds = {
   configMap: { directory: 'configmap', inMemory: false },
   secret: { directory: 'secret', inMemory: true },
@@ -16,9 +16,9 @@ const kinds = {
 } as const
 
 /**
- * A directory of files that podd writes and keeps up to date: configMap, secret, downwardAPI, projected. What an
- * object that went away gave before stays, so that the pod's containers can restart
- * (`pkg/volume/{configmap,secret,downwardapi,projected}`, 1.36).
+ * A directory of files that podd writes and keeps up to date: configMap, secret, downwardAPI, projected. Files of a
+ * removed object stay, so that the pod's containers can restart (`pkg/volume/{configmap,secret,downwardapi,projected}`,
+ * 1.36).
  */
 export const prepareFiles: PrepareVolume = async (volume, context) => {
   const kind = kindOf(volume)
@@ -30,7 +30,7 @@ export const prepareFiles: PrepareVolume = async (volume, context) => {
     await mkdir(directory, { recursive: true, mode: 0o750 })
     if (kind.inMemory) await ensureTmpfs(directory, context.memoryBytes)
     if (fsGroup !== undefined) await lchown(directory, 0, fsGroup.gid)
-    // As the kubelet's emptyDir of that medium.
+    // Like the kubelet's emptyDir of that medium.
     const mode = kind.inMemory ? 0o1777 : 0o777
     await chmod(directory, fsGroup === undefined ? mode : mode | 0o2000)
     await writeVolumeFiles(directory, files, { group: fsGroup?.gid, nowMs })
@@ -45,7 +45,7 @@ function kindOf(volume: VolumeSpec): (typeof kinds)[keyof typeof kinds] | undefi
   return volume.projected === undefined ? undefined : kinds.projected
 }
 
-/** Undefined: what is there stays. */
+/** Undefined: the existing files stay. */
 async function filesOf(
   volume: VolumeSpec,
   context: VolumeContext,

@@ -10,9 +10,9 @@ type HostPathType = NonNullable<VolumeSpec['hostPath']>['type']
 
 interface TypeCheck {
   readonly accepts: (stats: Stats) => boolean
-  /** As Kubernetes words it. */
+  /** In Kubernetes' words. */
   readonly name: string
-  /** Makes it where nothing is there. */
+  /** Creates it where nothing exists. */
   readonly create?: (path: string) => Promise<void>
 }
 
@@ -26,7 +26,7 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
     create: (path) => makeDirectory(path, 0o755),
   },
   File: file,
-  // Its directory has to be there: only the file itself is made.
+  // Its directory must exist: only the file itself is created.
   FileOrCreate: { ...file, create: (path) => writeFile(path, '', { flag: 'a', mode: 0o644 }) },
   Socket: { accepts: (stats) => stats.isSocket(), name: 'a socket file' },
   CharDevice: { accepts: (stats) => stats.isCharacterDevice(), name: 'a character device' },
@@ -34,9 +34,9 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
 }
 
 /**
- * A path of the host, checked to be what the manifest says it is; symbolic links are followed
- * (`pkg/volume/hostpath/host_path.go`, 1.36). With no type, nothing is checked, and the runtime makes a
- * directory where nothing is.
+ * A path of the host, checked to be of the manifest's type; symbolic links are followed
+ * (`pkg/volume/hostpath/host_path.go`, 1.36). Without a type nothing is checked, and the runtime creates a directory
+ * where nothing exists.
  */
 export const prepareHostPath: PrepareVolume = async (volume) => {
   if (volume.hostPath === undefined) return undefined
@@ -45,7 +45,7 @@ export const prepareHostPath: PrepareVolume = async (volume) => {
   return { hostPath: path, selinuxRelabel: false }
 }
 
-/** Whether it is there, or can be made, as far as that can be told without making it. Throws VolumeError. */
+/** Checks that it exists or can be created, without creating it. Throws VolumeError. */
 export async function checkHostPath({ hostPath }: VolumeSpec): Promise<void> {
   if (hostPath === undefined || hostPath.type === '') return
   const check = checks[hostPath.type]

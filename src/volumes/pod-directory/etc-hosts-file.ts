@@ -6,8 +6,8 @@ import { overwriteFile } from './overwrite-file.ts'
 import { etcHostsPath, podDirectory } from './pod-directory.ts'
 
 /**
- * Writes a pod's hosts file and gives its path. It is written in place, never swapped: containers have this
- * very file mounted, and see the change.
+ * Writes a pod's hosts file and returns its path. It is written in place, never replaced, because containers have this
+ * file mounted.
  */
 export async function writeEtcHosts(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = etcHostsPath(rootDir, uid)

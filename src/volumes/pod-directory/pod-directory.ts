@@ -7,7 +7,7 @@ import type { PodUid } from '../../pod/values/ids.ts'
  * (`pkg/kubelet/kubelet_getters.go`, 1.36).
  */
 
-/** `<root>/pods/<uid>`: goes with the pod. */
+/** `<root>/pods/<uid>`: removed with the pod. */
 export function podDirectory(rootDir: string, uid: PodUid): string {
   return `${rootDir}/pods/${uid}`
 }
@@ -27,7 +27,7 @@ export function etcHostsPath(rootDir: string, uid: PodUid): string {
   return `${podDirectory(rootDir, uid)}/etc-hosts`
 }
 
-/** The file that takes one container's termination message. */
+/** The file of one container's termination message. */
 export function terminationLogPath(
   rootDir: string,
   uid: PodUid,
@@ -37,7 +37,7 @@ export function terminationLogPath(
   return `${podDirectory(rootDir, uid)}/containers/${container}/${restartCount}`
 }
 
-/** The UIDs that have a pod directory, those of pods long gone included. */
+/** The UIDs with a pod directory, including those of pods that no longer exist. */
 export async function listPodDirectories(rootDir: string): Promise<readonly PodUid[]> {
   try {
     const entries = await readdir(`${rootDir}/pods`, { withFileTypes: true })

@@ -4,8 +4,8 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import { podDirectory } from './pod-directory.ts'
 
 /**
- * Does what a volume needs once in a pod's life: containers may change owners and modes afterwards, and
- * keep what they changed when they restart. A podd that is killed on the way does it again.
+ * Does work that a volume needs once in a pod's life: containers may change owners and modes afterwards, and a restart
+ * must not undo that. If podd is killed on the way, the next one repeats it.
  */
 export async function onceForPod(
   { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
@@ -19,7 +19,7 @@ export async function onceForPod(
   await writeFile(mark, '', { mode: 0o600 })
 }
 
-/** Has it done again: what it was done to is gone. */
+/** Removes the mark, so that the work is repeated: its volume is gone. */
 export async function forgetReady(
   { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
   volume: string,
@@ -27,7 +27,7 @@ export async function forgetReady(
   await rm(markPath(rootDir, uid, volume), { force: true })
 }
 
-/** Whether it was done. */
+/** Whether the work was done. */
 export function isReady(
   { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
   volume: string,
@@ -44,7 +44,7 @@ async function isThere(path: string): Promise<boolean> {
     await access(path)
     return true
   } catch {
-    // Without a mark that can be seen the volume is made again.
+    // Without a readable mark the volume is prepared again.
     return false
   }
 }

@@ -7,13 +7,13 @@ import { overwriteFile } from './overwrite-file.ts'
 import { podDirectory } from './pod-directory.ts'
 
 /**
- * The resolv.conf files of all pods, changed one at a time. One that is known to be as it should be isn't looked at
- * again until it is to be another.
+ * The resolv.conf files of all pods, changed one at a time. One that is known to be right isn't read again until its
+ * wanted text changes.
  */
 export class ResolvConfFiles {
   readonly #rootDir: string
   readonly #turn = new Semaphore(1)
-  /** What each was seen to be last. */
+  /** The last known text of each. */
   readonly #contents = new Map<PodUid, string>()
 
   constructor(rootDir: string) {
@@ -47,7 +47,7 @@ export class ResolvConfFiles {
     })
   }
 
-  /** The pod's directory goes. */
+  /** Forgets the file: the pod's directory is removed. */
   forget(uid: PodUid): void {
     this.#contents.delete(uid)
   }
@@ -58,14 +58,14 @@ function resolvConfPath(rootDir: string, uid: PodUid): string {
   return `${podDirectory(rootDir, uid)}/resolv.conf`
 }
 
-/** What podd wrote there last; gone while it writes. */
+/** The record of what podd last wrote there; absent while it writes. */
 function writtenPath(rootDir: string, uid: PodUid): string {
   return `${podDirectory(rootDir, uid)}/resolv.conf.written`
 }
 
 /**
- * Writes a pod's resolv.conf and gives its path. It is written in place, never swapped: containers have
- * this very file mounted, and see the change. What a container made of it itself (a VPN's, say) stays.
+ * Writes a pod's resolv.conf and returns its path. It is written in place, never replaced, because containers have this
+ * file mounted. A container's own changes (a VPN's, say) stay.
  */
 export async function writeResolvConf(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = resolvConfPath(rootDir, uid)
@@ -76,21 +76,21 @@ export async function writeResolvConf(rootDir: string, uid: PodUid, content: str
   return path
 }
 
-/** Forgets the file: containers of a new sandbox get one without what those before made of it. */
+/** Removes the file, so that containers of a new sandbox get one without earlier containers' changes. */
 export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<void> {
   for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)])
     await rm(path, { force: true })
 }
 
 /**
- * Brings the file of a pod that has one up to date, unless it isn't as podd left it; gives whether it has one. The
- * file is never empty in between.
+ * Updates the file of a pod that has one, unless a container has changed it; returns whether it has one. The file is
+ * never empty in between.
  */
 export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
   return (await bringUpToDate(rootDir, uid, content)) !== 'missing'
 }
 
-/** `changed`: a container made something else of it. */
+/** `changed`: a container has changed it. */
 async function bringUpToDate(
   rootDir: string,
   uid: PodUid,
@@ -101,7 +101,7 @@ async function bringUpToDate(
     const path = writtenPath(rootDir, uid)
     const written = await readIfExists(path)
     if (shown === content && written === content) return 'current'
-    // What is empty is what a power cut left.
+    // An empty file was left by a power cut.
     const isKnown = written !== undefined && written !== '' && shown !== ''
     if (isKnown && shown !== written && shown !== content) return 'changed'
     const file = await open(resolvConfPath(rootDir, uid), 'r+')

@@ -4,10 +4,13 @@ import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { terminationLogPath } from './pod-directory.ts'
 
-/** What Kubernetes keeps of a termination message (`pkg/kubelet/container`, MaxContainerTerminationMessageLength, 1.36). */
+/**
+ * The longest termination message that Kubernetes keeps (`pkg/kubelet/container`, MaxContainerTerminationMessageLength,
+ * 1.36).
+ */
 const maxMessageBytes = 4096
 
-/** Which container's message is meant. */
+/** The container and attempt of a message. */
 export interface TerminationLog {
   readonly rootDir: string
   readonly uid: PodUid
@@ -15,7 +18,7 @@ export interface TerminationLog {
   readonly restartCount: number
 }
 
-/** Makes an empty file that whatever user the container has may write to, and gives its path. */
+/** Creates an empty file that any user of the container may write to, and returns its path. */
 export async function prepareTerminationLog(log: TerminationLog): Promise<string> {
   const path = pathOf(log)
   await mkdir(dirname(path), { recursive: true, mode: 0o750 })
@@ -42,7 +45,7 @@ export async function readTerminationLog(log: TerminationLog): Promise<string> {
   }
 }
 
-/** Removes the file of a container that is gone; one that isn't there is fine. */
+/** Removes the file of a container that is gone, if it exists. */
 export async function removeTerminationLog(log: TerminationLog): Promise<void> {
   await rm(pathOf(log), { force: true })
 }

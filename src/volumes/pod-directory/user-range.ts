@@ -5,14 +5,14 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { UserRange } from '../../translate/security/user-namespace.ts'
 import { podDirectory } from './pod-directory.ts'
 
-/** As many users as a pod has, and what lies below the first range: the host's own (the kubelet's defaults, 1.36). */
+/** The number of user ids of a pod, and the host's own ids below the first range (the kubelet's defaults, 1.36). */
 const length = 65_536
-/** Beyond it the kernel has no ids. */
+/** The kernel's highest id. */
 const lastRange = 65_534
 
 /**
- * The pod's range of users: what stands in its directory, or else the lowest that no other pod has. It goes with the
- * directory. Nothing waits in between, so that no two pods ask at the same time.
+ * The pod's range of user ids: the one recorded in its directory, or else the lowest free one. It is removed with the
+ * directory. Synchronous, so that no two pods get the same one.
  * @throws PoddError USER_RANGE
  */
 export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
@@ -37,7 +37,7 @@ function podsIn(rootDir: string): readonly PodUid[] {
   }
 }
 
-/** @throws PoddError USER_RANGE where the file says something else: another range would not fit what runs */
+/** @throws PoddError USER_RANGE where the file can't be read: another range would not match running containers */
 function readRange(rootDir: string, uid: PodUid): number | undefined {
   try {
     const text = readFileSync(`${podDirectory(rootDir, uid)}/user-range`, 'utf8')

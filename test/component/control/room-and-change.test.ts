@@ -153,7 +153,7 @@ describe('a pod that asks for more than there is', () => {
     expect(shares()).toEqual([102, 1024, 102])
     expect(resizeCondition(rig, 'web')).toBe('Infeasible')
 
-    // A podd to come knows what was let in.
+    // The next podd knows what was admitted.
     await rig.kill()
     await rig.start()
     await rig.apply(asking('third', '500m'))

@@ -58,7 +58,7 @@ it('does not judge what only root may ask', async () => {
     failure: undefined,
   })
   const { configPath } = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
-  // A process that looks like a containerd, with nobody behind its socket; it ends with its input.
+  // A process that looks like a containerd, without a listener at its socket; it ends with its input.
   const child = spawn('sh', ['-c', 'read end', 'containerd', '--config', configPath])
   try {
     await expect.poll(() => listProcesses().some(({ argv }) => argv.includes(configPath))).toBe(true)

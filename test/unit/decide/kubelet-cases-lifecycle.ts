@@ -107,7 +107,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
         'liveness-startup-stopped-once',
       ),
       ...all('runs-none-again-once', 'image of a passed one updated'),
-      // The kubelet leaves it alone in a pod of the API's, and makes a static pod anew.
+      // The kubelet leaves it alone in a pod of the API's, and recreates a static pod.
       'image of a running one updated': 'replaces-running-image-changed',
       'image updated while it ends': endsOnce,
     },

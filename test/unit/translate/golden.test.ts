@@ -8,7 +8,7 @@ import { messagesOf } from './golden-messages.ts'
 /*
  * Manifests and the CRI requests that they become, whole: test/fixtures/golden/NAME.yaml and NAME.json
  * (docs/TESTING.md). After a change that is meant, `npx vitest run --project unit golden --update` writes the
- * latter anew, for review.
+ * latter again, for review.
  */
 
 const directory = join(import.meta.dirname, '../../fixtures/golden')

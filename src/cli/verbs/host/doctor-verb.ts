@@ -40,7 +40,7 @@ PODD_SOCKET it checks the directories of the podd that listens there.`,
   },
 }
 
-/** Of the podd whose socket is named, as far as it answers: what keeps it from that is for doctor to find out. */
+/** The status of the podd at the given socket, if it answers: doctor's checks find out why it doesn't. */
 async function placesOfNamed({
   args,
   client,

@@ -36,7 +36,7 @@ code is 1 if the daemon or the container runtime doesn't work.`,
   },
 }
 
-/** Those of the config, unless a socket is named that is not of it. */
+/** The places of the config, unless another socket is given. */
 async function placesOf({
   args,
   client,

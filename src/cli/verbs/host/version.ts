@@ -29,7 +29,7 @@ export const versionVerb: Verb = {
   },
 }
 
-/** What the daemon says of itself, or why it says nothing. */
+/** The daemon's version, or why it is unknown. */
 type DaemonAnswer =
   | { readonly daemon: Pick<DaemonStatus, 'version' | 'pid'>; readonly runtime: RuntimeVersion }
   | { readonly problem: string }
@@ -40,7 +40,7 @@ interface RuntimeVersion {
   readonly endpoint: string
 }
 
-/** That none runs is an answer; one that runs and doesn't answer is an error. */
+/** No running daemon is a valid result; one that runs and doesn't answer is an error. */
 async function askDaemon({
   client,
   signal,

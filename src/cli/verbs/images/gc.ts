@@ -68,7 +68,7 @@ function formatText(report: GarbageReport): string {
   return `${formatItems(report.items)}${formatGarbage(report)}`
 }
 
-/** Everything but images; nothing where there is nothing. */
+/** The report on everything but images; empty where there is nothing. */
 function formatItems(items: readonly GarbageItem[]): string {
   const shown = items.filter(({ outcome }) => outcome !== 'failed')
   if (shown.length === 0) return ''

@@ -48,7 +48,7 @@ async function importFile({ args, client, signal }: VerbContext, file: string): 
   return (await client.post<{ readonly images: readonly string[] }>(path, signal)).images
 }
 
-/** By way of a file: the runtime takes an archive only where all of it is there. */
+/** Through a file: the runtime only accepts a complete archive. */
 async function importInput(context: VerbContext): Promise<readonly string[]> {
   const { env, signal, stdio } = context
   const directory = await mkdtemp(join(env['TMPDIR'] ?? '/var/tmp', 'podd-import-')).catch(failWrite)

@@ -31,7 +31,7 @@ directory of image archives that are not imported are named below the list, and 
   },
 }
 
-/** What of the directory of archives is not among the images. */
+/** The archives whose images are not present. */
 function archiveNotes(archives: readonly ArchiveReport[]): readonly string[] {
   return archives.flatMap(({ path, state, message = '' }) => {
     if (state === 'imported') return []

@@ -3,7 +3,7 @@ import type { TerminalSize } from '../../../api/remote-command.ts'
 import type { ExecStreams } from '../../client/exec-stream.ts'
 import type { VerbContext } from '../../arguments/verb.ts'
 
-/** A terminal takes input and shows output: where this isn't one, the command gets none, as with kubectl. */
+/** The command gets a terminal only where input and output are one, as with kubectl. */
 export function chooseStreams({ args, stdio }: VerbContext, notify: (line: string) => void): ExecStreams {
   const { stdin, stdout, stderr } = stdio
   if (!args.has('stdin')) {

@@ -116,10 +116,11 @@ async function download(context: VerbContext, from: Place, destination: string):
     throw new UsageError('cp needs a path with a name at its end', 'podd cp POD:/etc/hosts .')
   const isDirectory = await stat(destination).then(
     (found) => found.isDirectory(),
+    // It is a new name, or mkdtemp beside it fails below and says why.
     () => false,
   )
   const target = isDirectory ? join(destination, name) : destination
-  // In a directory of its own nothing is there that a link in the archive could lead to.
+  // In an empty directory a link in the archive can't refer to anything existing.
   const staging = await mkdtemp(join(dirname(resolve(target)), '.podd-cp-')).catch((error: unknown) => {
     throw new PoddError('COPY_FAILED', `${dirname(target)}: ${errorMessage(error)}`, { cause: error })
   })
@@ -158,7 +159,7 @@ function runTar(words: readonly string[], stdio: readonly [Stdio, Stdio, Stdio])
     )
     child.once('close', (code) => (code === 0 ? done() : fail(errors.trim())))
   })
-  // Waited for only once the other side is done.
+  // Awaited only once the other side is done.
   ended.catch(() => {})
   const present = <T>(stream: T | null): T => {
     if (stream === null) throw new PoddError('COPY_FAILED', 'tar on this host has no pipe')

@@ -2,7 +2,9 @@ import type { JsonObject } from '../../../base/json.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 
-/** What a debugging container may do (`kubectl/pkg/cmd/debug/profiles.go`, 1.36, for ephemeral containers). */
+/**
+ * The security contexts of debugging containers (`kubectl/pkg/cmd/debug/profiles.go`, 1.36, for ephemeral containers).
+ */
 export const debugProfiles: Readonly<Record<string, JsonObject | undefined>> = {
   general: { capabilities: { add: ['SYS_PTRACE'] } },
   baseline: undefined,
@@ -27,7 +29,7 @@ export interface DebugRequest {
   readonly args: ParsedArguments
 }
 
-/** The ephemeral container that a call asks for. Throws UsageError. */
+/** The ephemeral container of a call. Throws UsageError. */
 export function debugContainer({ name, image, command, target, args }: DebugRequest): JsonObject {
   const policy = args.value('image-pull-policy')
   if (policy !== undefined && !pullPolicies.includes(policy))
@@ -50,7 +52,7 @@ export function debugContainer({ name, image, command, target, args }: DebugRequ
     ...(env.length > 0 && { env }),
     ...(policy !== undefined && { imagePullPolicy: policy }),
     ...(securityContext !== undefined && { securityContext }),
-    // Without a terminal the end of the input is the container's to see, and its output goes on after that.
+    // Without a terminal the container sees the end of the input, and its output continues after that.
     ...(args.has('stdin') && { stdin: true, ...(!args.has('tty') && { stdinOnce: true }) }),
     ...(args.has('tty') && { tty: true }),
     ...(target !== undefined && { targetContainerName: target }),
@@ -63,7 +65,7 @@ function readVariable(text: string): JsonObject {
   return { name: text.slice(0, equals), value: text.slice(equals + 1) }
 }
 
-/** The container as it stands in a manifest: JSON, which YAML takes. */
+/** The container as in a manifest: JSON, which is valid YAML. */
 export function formatSnippet(container: JsonObject): string {
   return `  ephemeralContainers:\n  - ${JSON.stringify(container)}`
 }

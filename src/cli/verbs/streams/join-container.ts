@@ -9,7 +9,7 @@ export interface JoinedContainer {
   readonly namespace: string
   readonly pod: string
   readonly container: string
-  /** It has a terminal of its own, and so one output. */
+  /** Whether it has a terminal of its own, and so a single output. */
   readonly tty: boolean
 }
 

@@ -94,7 +94,7 @@ function isPort(number: number, least = 1): boolean {
   return Number.isInteger(number) && number >= least && number <= 65_535
 }
 
-/** The number of a container port of this name. Throws UsageError. */
+/** The number of the container port of this name. Throws UsageError. */
 function namedPort(pod: PodObject, name: string): number {
   const containers = [...objectsAt(pod.spec, 'containers'), ...objectsAt(pod.spec, 'initContainers')]
   const ports = containers.flatMap((container) => objectsAt(container, 'ports'))

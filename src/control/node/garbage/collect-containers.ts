@@ -11,7 +11,7 @@ const deadlineMs = 120_000
 
 export interface ContainerCollectionJobOptions {
   readonly garbage: Pick<ContainerGarbage, 'collect'>
-  /** Whether the runtime was listed, and answers. */
+  /** Whether the runtime was listed and answers. */
   readonly isReady: () => boolean
   readonly events: NodeEventRecorder
 }

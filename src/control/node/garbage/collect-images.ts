@@ -11,12 +11,12 @@ import type { NodeJob } from '../../jobs/node-jobs.ts'
 const periodMs = 300_000
 /** Removing gigabytes from an SD card takes minutes. */
 const deadlineMs = 1_200_000
-/** At most so many names are listed in one event. */
+/** The most names in one event. */
 const toldNames = 10
 
 export interface ImageCollectionJobOptions {
   readonly garbage: Pick<ImageGarbage, 'collect' | 'look'>
-  /** Whether it is known what pods need; images are only looked at before. */
+  /** Whether the images that pods need are known; before that images are only observed. */
   readonly isReady: () => boolean
   /** Whether the runtime can be asked. */
   readonly isRuntimeUp: () => boolean
@@ -53,7 +53,7 @@ export function imageCollectionJob(options: ImageCollectionJobOptions): NodeJob 
   }
 }
 
-/** Whether there is anything that a policy has removed by itself (`pkg/kubelet/kubelet.go`, StartGarbageCollection, 1.36). */
+/** Whether the policy removes anything by itself (`pkg/kubelet/kubelet.go`, StartGarbageCollection, 1.36). */
 export function collectsImages({ highThresholdPercent, maximumAgeMs }: ImageGarbagePolicy): boolean {
   return highThresholdPercent < 100 || maximumAgeMs > 0
 }
@@ -80,7 +80,7 @@ async function collect(
   throw new PoddError('IMAGES_NOT_COLLECTED', message)
 }
 
-/** podd's own: the kubelet tells its log alone. */
+/** podd's own event: the kubelet only logs it. */
 function removedEvent({ removed, freedBytes }: ImageCollection) {
   const names = removed.slice(0, toldNames).map(({ image }) => nameOf(image))
   const more = removed.length > toldNames ? ` and ${removed.length - toldNames} more` : ''

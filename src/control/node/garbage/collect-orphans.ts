@@ -6,20 +6,23 @@ import { throwFailures } from './orphans.ts'
 import type { Orphans } from './orphans.ts'
 
 const periodMs = 10_000
-/** While something may have been left behind. */
+/** The interval while something may have been left behind. */
 const lookMs = 30_000
-/** When nothing was found for a while, and nothing has happened. */
+/** The interval when nothing was found for a while and nothing has happened. */
 const restMs = 600_000
 /** Removing gigabytes of a lost pod's volumes from an SD card takes minutes. */
 const deadlineMs = 1_200_000
-/** What a busy containerd cancels late is found by the second look only, and removed by the third. */
+/**
+ * How many looks follow a disturbance: remains of a late cancellation by a busy containerd are found only by the second
+ * look, and removed by the third.
+ */
 const looks = 3
-/** What can't be removed isn't tried every half minute for ever. */
+/** How often a failed removal is retried at the short interval. */
 const mostLooks = 20
 
 export interface OrphanCollectionJobOptions {
   readonly orphans: Pick<Orphans, 'collect'>
-  /** Whether it is known which pods there are, and the runtime answers. */
+  /** Whether the pods are known and the runtime answers. */
   readonly isReady: () => boolean
   /** How often a sandbox was removed so far or could not be made, or containerd was started: each may leave something behind. */
   readonly disturbances: () => number
@@ -27,7 +30,7 @@ export interface OrphanCollectionJobOptions {
   readonly clock: Clock
 }
 
-/** Removes what is left on the host of pods that no longer exist, also by a podd or containerd that was killed. */
+/** Removes the remains of pods that no longer exist, also those left by a killed podd or containerd. */
 export function orphanCollectionJob(options: OrphanCollectionJobOptions): NodeJob {
   const { clock, disturbances, events, isReady, orphans } = options
   let left = looks

@@ -13,9 +13,9 @@ import type { PodWorker } from '../../worker/pod-worker.ts'
 
 export interface ContainerGarbageOptions {
   readonly workers: () => Iterable<PodWorker>
-  /** What the runtime holds, by pod. */
+  /** The content of the runtime, by pod. */
   readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
-  /** Whether a pod that the runtime holds without a worker is no source's: its record is not just unreadable. */
+  /** Whether a pod in the runtime without a worker is in no source, rather than having an unreadable record. */
   readonly isRemoved: (pod: ObservedPod) => boolean
   /** Ends orphaned pods. */
   readonly endOrphans: () => void
@@ -24,7 +24,7 @@ export interface ContainerGarbageOptions {
   readonly clock: Clock
 }
 
-/** How long the workers have for the removal. */
+/** The workers' deadline for the removal. */
 const patienceMs = 30_000
 const lookMs = 100
 
@@ -47,13 +47,13 @@ export class ContainerGarbage {
     this.#options = options
   }
 
-  /** What a collection would remove now. */
+  /** The containers and sandboxes that a collection would remove now. */
   preview(): readonly GarbageItem[] {
     return this.#plan(false).flatMap((garbage) => itemsOf(garbage, 'planned'))
   }
 
   /**
-   * Has the workers remove it, and waits until that is observed, for 30 s at most.
+   * Has the workers remove them, and waits until that is observed, for at most 30 s.
    * @param options.evictNonDeletedPods terminated pods keep no container either
    * @throws the signal's reason
    */
@@ -79,7 +79,7 @@ export class ContainerGarbage {
     return planContainerGarbage(facts, policy, clock.wallMs())
   }
 
-  /** Pods that are being removed are left to that. */
+  /** Pods that are being removed are skipped. */
   #gather(): readonly GarbagePod[] {
     const { isRemoved, observedPods, workers } = this.#options
     const known = new Set<PodUid>()

@@ -1,7 +1,7 @@
 import type { GarbageItem } from '../../../api/garbage.ts'
 import type { NodeEvent } from '../../../pod/state/pod-event.ts'
 
-/** At most so many names are listed in one event. */
+/** The most names in one event. */
 const toldNames = 10
 
 /** The event of what was removed; undefined where nothing was. podd's own: the kubelet only logs it. */

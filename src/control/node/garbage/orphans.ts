@@ -7,9 +7,9 @@ import { planOrphans } from '../../../decide/node/plan-orphans.ts'
 import type { Orphan, OrphanCollector, OrphanMemory, OrphanPlan } from '../../../decide/node/plan-orphans.ts'
 
 export interface OrphansOptions {
-  /** Those that find what depends on others' removal stand after them. */
+  /** The collectors, in order: one whose orphans depend on others' removal comes after these. */
   readonly collectors: readonly OrphanCollector[]
-  /** When the oldest call in flight was sent in which the runtime makes something (monotonic time). */
+  /** When the oldest creating call in flight was sent (monotonic). */
   readonly makingSinceMs: () => number | undefined
   readonly clock: Clock
   readonly logger: Logger
@@ -17,13 +17,13 @@ export interface OrphansOptions {
 
 export interface OrphanCollection {
   readonly items: readonly GarbageItem[]
-  /** When the next of those that wait can be removed (monotonic time); undefined where none waits. */
+  /** When the next waiting orphan can be removed (monotonic); undefined where none waits. */
   readonly nextMs: number | undefined
-  /** What could not be listed or removed, in words. */
+  /** Messages about what could not be listed or removed. */
   readonly failures: readonly string[]
 }
 
-/** What is left on the host of pods that no longer exist. Collections take place one at a time. */
+/** Collects the remains of pods that no longer exist, one collection at a time. */
 export class Orphans {
   readonly #options: OrphansOptions
   readonly #turn = new Semaphore(1)
@@ -33,7 +33,7 @@ export class Orphans {
     this.#options = options
   }
 
-  /** What a collection would find now; it counts as a look. */
+  /** Lists what a collection would find now; it counts as a look. */
   preview(signal: AbortSignal): Promise<OrphanCollection> {
     return this.#turn.run(async () => {
       const { plan, failures } = await this.#look(signal)
@@ -45,7 +45,7 @@ export class Orphans {
     })
   }
 
-  /** Removes what has been without a pod for long enough. Throws the signal's reason alone. */
+  /** Removes what has been without a pod for long enough. Throws only the signal's reason. */
   collect(signal: AbortSignal): Promise<OrphanCollection> {
     return this.#turn.run(async () => {
       const { collectors, logger } = this.#options
@@ -70,7 +70,7 @@ export class Orphans {
 
   async #look(signal: AbortSignal): Promise<{ plan: OrphanPlan; failures: string[] }> {
     const { clock, collectors } = this.#options
-    // Asked before the look: what is done by then is found as it is.
+    // Read before the look: calls completed by then have their final result.
     const makingSinceMs = this.#options.makingSinceMs()
     const look = { signal }
     const found: Orphan[] = []
@@ -83,7 +83,7 @@ export class Orphans {
         failures.push(`${collector.kind}: ${errorMessage(error)}`)
       }
     }
-    // What is sent from now on is not among them.
+    // Later calls are not included.
     const nowMs = clock.monotonicMs()
     const plan = planOrphans({ found, firstSeen: this.#firstSeen, makingSinceMs, nowMs })
     this.#firstSeen = plan.firstSeen

@@ -13,25 +13,24 @@ import { teardownVolumes } from '../../../volumes/teardown-volumes.ts'
 export interface PodOrphansOptions {
   readonly rootDir: string
   readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listMarked' | 'listDeadLinks'>
-  /** The cgroups that pods were given last; undefined before the first one. */
+  /** The cgroups last used for pods; undefined before the first pod. */
   readonly cgroups: () => RecordedCgroups | undefined
   /** Whether there is a record of the pod, readable or not, or the runtime has something of it. */
   readonly isKnown: (uid: PodUid) => boolean
 }
 
-/** Where pods have their cgroups by podd's record. */
+/** The recorded root of the pods' cgroups. */
 export interface RecordedCgroups {
   readonly tree: PodCgroups
   readonly system: CgroupSystem
-  /** A kubelet or another podd on this host may have its pods below the same root. */
+  /** Whether a kubelet or another podd on this host may have its pods below the same root. */
   readonly isShared: boolean
 }
 
 /**
- * What is left of pods that nothing knows any more, because their records were lost: their directories
- * (`pkg/kubelet/kubelet_volumes.go`, cleanupOrphanedPodDirs, 1.36), logs and links to logs
- * (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`, evictPodLogsDirectories), and cgroups (`pkg/kubelet/kubelet_pods.go`,
- * cleanupOrphanedPodCgroups).
+ * The remains of pods whose records were lost: their directories (`pkg/kubelet/kubelet_volumes.go`,
+ * cleanupOrphanedPodDirs, 1.36), logs and links to logs (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`,
+ * evictPodLogsDirectories), and cgroups (`pkg/kubelet/kubelet_pods.go`, cleanupOrphanedPodCgroups).
  */
 export function podOrphans(options: PodOrphansOptions): readonly OrphanCollector[] {
   return [volumeOrphans(options), logOrphans(options), linkOrphans(options), cgroupOrphans(options)]
@@ -85,11 +84,11 @@ function linkOrphans({ logs }: PodOrphansOptions): OrphanCollector {
 }
 
 /**
- * Only empty ones: what lives in a cgroup is ended with its container. Where others may have theirs, only those of pods
- * that this podd has seen another trace of; elsewhere all but those of pods that log as another's.
+ * Only empty cgroups: processes in a cgroup end with their container. With a shared root, only those of pods of which
+ * this podd has found another trace; otherwise all except those of pods whose logs belong to another podd.
  */
 function cgroupOrphans({ rootDir, logs, cgroups, isKnown }: PodOrphansOptions): OrphanCollector {
-  // A pod's directories go before its cgroup does.
+  // A pod's directories are removed before its cgroup.
   const made = new Set<PodUid>()
   const find = async (): Promise<readonly PodUid[]> => {
     const found = cgroups()

@@ -66,7 +66,7 @@ export function createNodePressure(wiring: NodePressureWiring): NodePressure | u
     },
     async reclaim({ signal: starved }, signal) {
       const isDisk = starved.startsWith('nodefs.') || starved.startsWith('imagefs.')
-      // Where the images have a disk of their own, removing some makes no room on the node's.
+      // Where images have a disk of their own, removing some frees no space on the node's.
       if (isDisk && (await surroundings.diskOf(starved)) !== 'node') await collectImages(signal)
     },
   })

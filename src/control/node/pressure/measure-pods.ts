@@ -9,7 +9,7 @@ import type { PodRef, PodUid } from '../../../pod/values/ids.ts'
 import { quantityValue } from '../../../pod/values/quantity.ts'
 import { labelKeys } from '../../../translate/identity/labels.ts'
 
-/** What a directory takes of its disk. */
+/** The disk usage of a directory. */
 export interface DiskUsage {
   readonly bytes: number
   readonly inodes: number
@@ -19,17 +19,19 @@ export interface PodMeter {
   readonly listContainerStats: (signal: AbortSignal) => Promise<readonly cri.ContainerStats[]>
   readonly listPodStats: (signal: AbortSignal) => Promise<readonly cri.PodSandboxStats[]>
   readonly logDirectory: (pod: PodRef, container: string) => string
-  /** Of the pod's volumes that are on the node's disk and go with it. */
+  /** The pod's volumes that are on the node's disk and are removed with it. */
   readonly volumeDirectories: (pod: PodRef, spec: Pod['spec']) => readonly string[]
   readonly measureDirectory: (path: string) => Promise<DiskUsage>
 }
 
-/** Which disk is short: `node` holds logs and volumes, `image` images and what containers write; `both` where it is one. */
+/**
+ * The disk that is short: `node` holds logs and volumes, `image` images and writable layers; `both` where they are one.
+ */
 export type StarvedDisk = 'node' | 'image' | 'both'
 
 /**
- * What pods use of a resource, as the kubelet counts it (`pkg/kubelet/eviction/helpers.go`, podDiskUsage, 1.36), but for
- * hostPath volumes, whose data would stay. What can't be measured is left out. Throws what the runtime's calls throw.
+ * What pods use of a resource, as the kubelet counts it (`pkg/kubelet/eviction/helpers.go`, podDiskUsage, 1.36), but
+ * for hostPath volumes, whose data would stay. Pods that can't be measured are left out. Throws the runtime's errors.
  */
 export async function measurePods(
   meter: PodMeter,
@@ -71,17 +73,17 @@ export async function measurePods(
   return candidates
 }
 
-/** A directory that can't be read keeps no other from being measured. */
+/** An unreadable directory doesn't affect the others. */
 async function measureIfPossible(meter: PodMeter, path: string): Promise<DiskUsage | undefined> {
   try {
     return await meter.measureDirectory(path)
   } catch {
-    // What can't be measured counts as nothing.
+    // It counts as nothing: other pods are evicted first, and one of them must be.
     return undefined
   }
 }
 
-/** By pod: its processes, or the memory of its cgroup, which some runtimes don't tell. */
+/** By pod: its processes, or its cgroup's memory, which some runtimes don't report. */
 async function measureWholes(
   meter: PodMeter,
   resource: StarvedResource,

@@ -4,7 +4,7 @@ import { measurePods } from './measure-pods.ts'
 import type { PressureSurroundings } from './pressure-surroundings.ts'
 
 /**
- * Measures what a pod takes of the node's disk. Layers of containers that are on a disk of their own don't count
+ * Measures a pod's usage of the node's disk. Writable layers on a disk of their own don't count
  * (`pkg/kubelet/eviction/eviction_manager.go`, containerEphemeralStorageLimitEviction, 1.36).
  */
 export function storageMeter(
@@ -16,7 +16,7 @@ export function storageMeter(
     const [found] = await measurePods(surroundings, pods, { resource: 'ephemeral-storage', disk }, signal)
     return {
       podBytes: found?.used['ephemeral-storage'] ?? 0,
-      // Where layers are elsewhere, the pod as a whole is judged alone.
+      // Where layers are elsewhere, only the pod's total is judged.
       containers: new Map(
         disk === 'node' ? [] : found?.containers.map(({ name, diskBytes = 0 }) => [name, diskBytes]),
       ),

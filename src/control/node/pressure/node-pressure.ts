@@ -33,7 +33,7 @@ export interface EvictablePod {
   readonly graceSeconds: number
   /** Nothing of it runs any more. */
   isOver(): boolean
-  /** Its volumes and its cgroup are gone, too. */
+  /** Its volumes and its cgroup are gone too. */
   isReclaimed(): boolean
   evict(message: string, graceSeconds: number): void
 }
@@ -44,19 +44,19 @@ export interface NodePressureOptions {
   readonly transitionMs: number
   /** `evictionMaxPodGracePeriod`, in seconds. */
   readonly maxPodGraceSeconds: number
-  /** What is available now; without the signals that can't be read. */
+  /** The currently available amounts, without signals that can't be read. */
   readonly observe: (signal: AbortSignal) => Promise<Observations>
-  /** The running pods, with what they use of a resource. */
+  /** The running pods with their usage of a resource. */
   readonly measure: (
     threshold: Threshold,
     resource: StarvedResource,
     signal: AbortSignal,
   ) => Promise<readonly EvictablePod[]>
-  /** Makes room without ending a pod, where there is a way. Throws what prevented it. */
+  /** Frees space without terminating a pod, where possible. Throws what prevented it. */
   readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
   /** Other pods than before may be admitted. */
   readonly onShortages: (shortages: readonly PressureCondition[]) => void
-  /** The node is short of nothing: evicted pods may run again. At each look. */
+  /** Called with each sync without pressure: evicted pods may run again. */
   readonly onRelaxed: () => void
   readonly events: NodeEventRecorder
   readonly clock: Clock
@@ -73,12 +73,12 @@ const cleanupMs = 30_000
 const cleanupPollMs = 250
 /** How long to wait for the removal of an ended pod's volumes. */
 const reclaimMs = 300_000
-/** From one look to the next while something is short. */
+/** The interval of syncs under pressure. */
 const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
 const hardGraceSeconds = 1
 
-/** What prevents the relief is logged when it begins, and again after this. */
+/** The interval at which a persistent failure is logged again. */
 const repeatWarningMs = 3_600_000
 
 /** The kubelet's events (`pkg/kubelet/nodestatus/setters.go`, 1.36). */
@@ -89,9 +89,9 @@ const conditionReasons: Readonly<Record<PressureCondition, readonly [string, str
 }
 
 /**
- * Keeps the host from running out of memory, disk and processes: reclaims what no pod needs, and then evicts pods, one at
- * a time (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). Unlike the kubelet, which never evicts static
- * pods, because they would not come back: here they do, when the pressure has gone.
+ * Keeps the host from running out of memory, disk and processes: reclaims what no pod needs, and then evicts pods, one
+ * at a time (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). Unlike the kubelet, which never evicts
+ * static pods because they would not return, podd starts them again when the pressure is over.
  */
 export class NodePressure {
   readonly #options: NodePressureOptions
@@ -99,19 +99,19 @@ export class NodePressure {
   #conditions: readonly PressureCondition[] = []
   #shortages: readonly PressureCondition[] = []
   #observations: Observations = new Map()
-  /** When which warning was logged last during this shortage, in monotonic milliseconds. */
+  /** When each warning was last logged during this shortage, in monotonic milliseconds. */
   readonly #warnedMs = new Map<string, number>()
 
   constructor(options: NodePressureOptions) {
     this.#options = options
   }
 
-  /** What the host is short of. */
+  /** The current pressure conditions. */
   get conditions(): readonly PressureCondition[] {
     return this.#conditions
   }
 
-  /** What was available at the last look. */
+  /** The amounts at the last sync. */
   get observations(): Observations {
     return this.#observations
   }
@@ -127,7 +127,7 @@ export class NodePressure {
       periodMs: this.#options.periodMs ?? periodMs,
       deadlineMs,
       run: async (signal) => {
-        // One pod at a time, and what its end has freed is looked at before the next one.
+        // One pod at a time; the effect is measured before the next one.
         while (await this.#relieve(signal)) signal.throwIfAborted()
         await this.#awaitRelief(signal)
       },
@@ -198,14 +198,14 @@ export class NodePressure {
     pod.evict(message, graceSeconds)
     const untilMs = clock.monotonicMs() + cleanupMs + graceSeconds * 1000
     while (!pod.isOver() && clock.monotonicMs() < untilMs) await clock.sleep(cleanupPollMs, signal)
-    // To remove many files from a slow disk takes its time, and only then is there room.
+    // Removing many files from a slow disk takes time, and only then is the space free.
     const reclaimedMs = clock.monotonicMs() + reclaimMs
     while (pod.isOver() && !pod.isReclaimed() && clock.monotonicMs() < reclaimedMs)
       await clock.sleep(cleanupPollMs, signal)
     return true
   }
 
-  /** Logs it once an hour at most, as long as the node is short of anything. */
+  /** Logs it at most once an hour during the shortage. */
   #warn(message: string, fields: LogFields & { readonly reason: string }): void {
     const nowMs = this.#options.clock.monotonicMs()
     const key = `${message} ${fields.reason}`

@@ -13,18 +13,18 @@ import { measureDirectory } from '../../../volumes/files/disk-usage.ts'
 import { volumeDirectory } from '../../../volumes/pod-directory/pod-directory.ts'
 import type { PodMeter, StarvedDisk } from './measure-pods.ts'
 
-/** Reads what is available on this host, and what pods use of it. */
+/** Reads the available amounts on this host, and the pods' usage. */
 export interface PressureSurroundings extends PodMeter {
-  /** Those of the signals that can be read now. */
+  /** The signals that can be read. */
   readonly observe: (signals: ReadonlySet<EvictionSignal>, signal: AbortSignal) => Promise<Observations>
-  /** Which disk a signal is about; `both` where images and volumes share one. */
+  /** The disk of a signal; `both` where images and volumes share one. */
   readonly diskOf: (signal: EvictionSignal) => Promise<StarvedDisk>
 }
 
 export interface PressureSurroundingsOptions extends Pick<PodMeter, 'listContainerStats' | 'listPodStats'> {
   readonly config: Pick<PoddConfig, 'rootDir' | 'podLogsDir'>
   readonly cgroups: CgroupSystem
-  /** Where the images are; undefined where the runtime doesn't say. */
+  /** The directory of the images; undefined where the runtime doesn't report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
 }
 
@@ -82,7 +82,7 @@ export function createPressureSurroundings(options: PressureSurroundingsOptions)
         ],
       ]
       const wanted = readers.filter(([names]) => names.some((name) => signals.has(name)))
-      // What can't be read now is left out: the others count all the same.
+      // Unreadable signals are left out: the others still count.
       await Promise.allSettled(wanted.map(([, read]) => read()))
       signal.throwIfAborted()
       return found
