@@ -3,6 +3,8 @@ import {
   constants,
   fchmod,
   fchmodSync,
+  fdatasync,
+  fstatSync,
   fsync,
   fsyncSync,
   open,
@@ -14,11 +16,12 @@ import {
 } from 'node:fs'
 import { readFile, readdir, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { callFile } from './call-file.ts'
 import { errorCode } from './errors.ts'
 import { newUuid } from './random.ts'
 
 export interface AtomicFileOptions {
-  /** Permission bits of the file; 0600 where nothing is said. The process's umask doesn't matter. */
+  /** Permission bits of the file; by default 0600. The process's umask doesn't matter. */
   readonly mode?: number
 }
 
@@ -26,12 +29,11 @@ export interface AtomicFileOptions {
 const ownerOnly = 0o600
 
 /**
- * Replaces `path` by `data` so that a reader, and a machine that loses power, sees the old file or
- * the new one and never a part: temp file in the same directory, fsync, rename, fsync of the directory.
- * The directory must exist. On failure the old file stands, the temp file is gone, and the system's
- * error is thrown as it is (`code` ENOSPC, EROFS, …).
+ * Replaces `path` by `data` so that readers see the old file or the new one and never a part, also after a power cut:
+ * temp file in the same directory, fsync, rename, fsync of the directory. The directory must exist. On failure the old
+ * file stands, the temp file is gone, and the system's error is thrown as it is (`code` ENOSPC, EROFS, …).
  *
- * Temp files bear names that start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
+ * The names of temp files start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
  */
 export async function writeFileAtomic(
   path: string,
@@ -40,39 +42,29 @@ export async function writeFileAtomic(
 ): Promise<void> {
   const mode = options.mode ?? ownerOnly
   const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
-  const file = await done<number>((callback) => open(tempPath, 'wx', mode, callback))
+  const file = await callFile<number>((callback) => open(tempPath, 'wx', mode, callback))
   try {
     try {
-      if (mode !== ownerOnly) await done<void>((callback) => fchmod(file, mode, callback))
+      if (mode !== ownerOnly) await callFile<void>((callback) => fchmod(file, mode, callback))
       await writeWhole(file, typeof data === 'string' ? Buffer.from(data) : data)
-      await done<void>((callback) => fsync(file, callback))
+      await callFile<void>((callback) => fsync(file, callback))
     } finally {
       closeSync(file)
     }
     await rename(tempPath, path)
   } catch (error) {
-    await unlink(tempPath).catch(() => undefined)
+    await tryRemove(tempPath)
     throw error
   }
   await syncDirectory(dirname(path))
 }
 
-/** A file handle of `node:fs/promises` takes twice the CPU, which is a good part of a pod's start. */
-function done<T>(begin: (callback: (error: Error | null, value: T) => void) => void): Promise<T> {
-  return new Promise((resolve, reject) => {
-    begin((error, value) => {
-      if (error === null) resolve(value)
-      else reject(error)
-    })
-  })
-}
-
 async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;)
-    at += await done<number>((callback) => write(file, bytes, at, bytes.length - at, null, callback))
+    at += await callFile<number>((callback) => write(file, bytes, at, bytes.length - at, null, callback))
 }
 
-/** As `writeFileAtomic`, where nothing may happen in between. */
+/** As `writeFileAtomic`, but synchronous. */
 export function writeFileAtomicSync(path: string, data: string, options: AtomicFileOptions = {}): void {
   const mode = options.mode ?? ownerOnly
   const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
@@ -90,7 +82,7 @@ export function writeFileAtomicSync(path: string, data: string, options: AtomicF
     try {
       unlinkSync(tempPath)
     } catch {
-      // It was renamed, or can't be removed: the error that stands is the one that is thrown.
+      // It was renamed, or can't be removed: the original error is thrown.
     }
     throw error
   }
@@ -105,7 +97,34 @@ export function writeFileAtomicSync(path: string, data: string, options: AtomicF
   }
 }
 
-/** Removes `path` so that the removal survives a power cut. A file that isn't there is fine. */
+/**
+ * Adds `data` to the end of a file of `sizeBytes` bytes; resolves when it is on disk, with whether it was added: not where
+ * there is no file, or one of another size. A power cut in between, and a failure, may leave a part of it. Throws the
+ * system's error.
+ */
+export async function appendFileDurably(
+  path: string,
+  data: Uint8Array,
+  { sizeBytes }: { readonly sizeBytes: number },
+): Promise<boolean> {
+  const file = await callFile<number>((callback) =>
+    open(path, constants.O_WRONLY | constants.O_APPEND, callback),
+  ).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  })
+  if (file === undefined) return false
+  try {
+    if (fstatSync(file).size !== sizeBytes) return false
+    await writeWhole(file, data)
+    await callFile<void>((callback) => fdatasync(file, callback))
+    return true
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Removes `path` so that the removal survives a power cut. Does nothing where the file doesn't exist. */
 export async function removeFileDurably(path: string): Promise<void> {
   try {
     await unlink(path)
@@ -129,26 +148,37 @@ export async function readIfExists(path: string): Promise<string | undefined> {
 /** The suffix of files that were put aside because this podd can't read them. */
 export const unreadableSuffix = '.unreadable'
 
-/** Puts a file aside, in place of what was put aside of it before. Gives where it is now: on a disk that can't be written it stays. */
+/**
+ * Puts a file aside, replacing an earlier one that was put aside. Returns its path: on a disk that can't be written it
+ * stays in place.
+ */
 export async function putAside(path: string): Promise<string> {
   const aside = `${path}${unreadableSuffix}`
   return rename(path, aside).then(
     () => aside,
+    // The caller reports the file as unreadable, with the path that this returns.
     () => path,
   )
 }
 
+/** Removes a file; where it can't be removed, it stays. Never rejects. */
+export async function tryRemove(path: string): Promise<void> {
+  // Callers remove what only costs room, and report themselves why the disk can't be written.
+  await unlink(path).catch(() => undefined)
+}
+
 /**
- * Removes the temp files that killed writers left beside `path`. Only for the file's one writer. A directory
- * that isn't there, or can't be written, is left as it is: temp files cost a little room and nothing else.
+ * Removes the temp files that killed writers left beside `path`. Only for the file's one writer. Does nothing where the
+ * directory doesn't exist or can't be written: temp files only cost a little room.
  */
 export async function removeAtomicFileTemps(path: string): Promise<void> {
   const directory = dirname(path)
+  // A directory that can't be read fails the write that follows, which reports it.
   const names = await readdir(directory).catch(() => [])
   const prefix = `.${basename(path)}.`
   for (const name of names) {
     if (!name.startsWith(prefix) || !isAtomicFileTemp(name)) continue
-    await unlink(join(directory, name)).catch(() => undefined)
+    await tryRemove(join(directory, name))
   }
 }
 
@@ -161,9 +191,9 @@ export function isAtomicFileTemp(name: string): boolean {
 async function syncDirectory(path: string): Promise<void> {
   const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await done<void>((callback) => fsync(directory, callback))
+    await callFile<void>((callback) => fsync(directory, callback))
   } catch (error) {
-    // Some filesystems have no fsync for directories; there the rename itself is all there is.
+    // Some filesystems have no fsync for directories; there the rename has to do.
     if (errorCode(error) !== 'EINVAL') throw error
   } finally {
     closeSync(directory)

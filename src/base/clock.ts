@@ -3,7 +3,7 @@ export interface Timer {
   cancel(): void
 }
 
-/** All of podd's time. Wall time is for what people and records see, monotonic time for measuring and waiting. */
+/** The source of all time in podd. Wall time is for people and records, monotonic time for measuring and waiting. */
 export interface Clock {
   /** Wall time in milliseconds since the epoch; it may jump. */
   wallMs(): number
@@ -18,12 +18,12 @@ export interface Clock {
 /** setTimeout fires at once beyond this, about 24.8 days. */
 const longestTimerMs = 2 ** 31 - 1
 
-/** Whole milliseconds: setTimeout drops a fraction, and what fires before it is due has to wait once more. */
+/** Rounds up to whole milliseconds: setTimeout drops a fraction, and would fire early. */
 function timeoutMs(delayMs: number): number {
   return Math.ceil(Math.min(Math.max(delayMs, 0), longestTimerMs))
 }
 
-/** Not by `performance`, which loads Node's measuring of much else. */
+/** Not by `performance`, which loads Node's other performance APIs. */
 function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6
@@ -56,10 +56,19 @@ export const systemClock: Clock = {
     }),
 }
 
-/** The last one that RFC 3339 can write. */
+/** Waits for `delayMs`, or until the signal is aborted. Never rejects: the caller looks at the signal itself. */
+export function sleepUnlessAborted(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  // `sleep` rejects for no other reason than the signal.
+  return clock.sleep(delayMs, signal).catch(() => undefined)
+}
+
+/** The last time that RFC 3339 can represent. */
 const lastTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59)
 
-/** RFC 3339 in UTC with whole seconds, as Kubernetes writes times; what lies beyond the year 9999 is its end. */
+/**
+ * RFC 3339 in UTC with whole seconds, as Kubernetes writes times; later times than the year 9999 are clamped to its
+ * end.
+ */
 export function formatTime(wallMs: number): string {
   return `${new Date(Math.min(wallMs, lastTimeMs)).toISOString().slice(0, 19)}Z`
 }

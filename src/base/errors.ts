@@ -1,6 +1,7 @@
 /** Every code of an error that podd raises; docs/ERRORS.md tells what each means. Stable over versions. */
 export const errorCodes = [
   'ALREADY_RUNNING',
+  'ANSWER_UNREADABLE',
   'API_BadRequest',
   'API_Conflict',
   'API_Expired',
@@ -119,9 +120,9 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number]
 
-/** What every podd error carries besides its message. */
+/** The options of every podd error. */
 export interface PoddErrorOptions {
-  /** What went wrong below, if anything did. */
+  /** The underlying error, if any. */
   readonly cause?: unknown
   /** What the user can do about it: one sentence, imperative. */
   readonly hint?: string | undefined
@@ -143,23 +144,23 @@ export class PoddError extends Error {
   }
 }
 
-/** The message of anything that was thrown, its hint not included. */
+/** The message of any thrown value, without its hint. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The `code` of anything that was thrown (`ENOENT`, `RUNTIME_UNAVAILABLE`, …), or undefined. */
+/** The `code` of any thrown value (`ENOENT`, `RUNTIME_UNAVAILABLE`, …), or undefined. */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Whether the system refused a call (open, read, mmap, …), and not what was read or asked is wrong. */
+/** Whether a system call failed (open, read, mmap, …), as opposed to an error in the data. */
 export function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string'
 }
 
-/** What the system says while it is short of something, or a disk or a server doesn't answer. */
+/** The codes of a shortage of resources, or of a disk or server that doesn't answer. */
 const passingCodes: readonly string[] = [
   'EAGAIN',
   'EBUSY',

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import { type Clock, sleepUnlessAborted } from './clock.ts'
 import { errorCode, errorMessage } from './errors.ts'
 
 export interface KeepOpenOptions {
@@ -8,14 +8,16 @@ export interface KeepOpenOptions {
   /** Opens it once, calls `opened` when it is open, and resolves or rejects when it has ended. */
   readonly open: (opened: () => void) => Promise<void>
   readonly onOpened: () => void
-  /** Called once each time it was lost, and once if it could not be opened to begin with. */
+  /** Called after each loss, and once if the first attempt to open it fails. */
   readonly onLost: (reason: string) => void
-  /** The pause before the first new attempt. It doubles up to the longest, and starts over when it was open for that long. */
+  /**
+   * The pause before the first new attempt. It doubles up to the longest, and is reset when it was open for that long.
+   */
   readonly firstDelayMs: number
   readonly longestDelayMs: number
 }
 
-/** Keeps something open for as long as the signal allows, whatever it ends with. Never rejects. */
+/** Keeps something open until the signal is aborted, reopening it whenever it ends. Never rejects. */
 export async function keepOpen(options: KeepOpenOptions): Promise<void> {
   const { clock, signal, open, onOpened, onLost, firstDelayMs, longestDelayMs } = options
   let delayMs = firstDelayMs
@@ -34,7 +36,7 @@ export async function keepOpen(options: KeepOpenOptions): Promise<void> {
     lost = true
     if (openSinceMs !== undefined && clock.monotonicMs() - openSinceMs >= longestDelayMs)
       delayMs = firstDelayMs
-    await clock.sleep(delayMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, delayMs, signal)
     delayMs = Math.min(delayMs * 2, longestDelayMs)
   }
 }
@@ -61,4 +63,48 @@ export async function canOpen(
     if (!isOpen) throw error
   }
   return isOpen
+}
+
+/** What a stream that is kept open reports beside its events. */
+export type Openness =
+  /** It was (re)opened. */
+  | { readonly kind: 'opened' }
+  /** It broke; it is being reopened. */
+  | { readonly kind: 'lost'; readonly reason: string }
+
+/** A stream of events that is reopened whenever it ends. */
+export abstract class KeptStream<Event> {
+  protected readonly clock: Clock
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** Opens it once, calls `opened` when it is open, and resolves or rejects when it has ended. */
+  protected abstract open(
+    onEvent: (event: Event) => void,
+    opened: () => void,
+    signal: AbortSignal,
+  ): Promise<void>
+
+  /** Whether the runtime has this stream. Rejects where it can't be asked. */
+  isServed(signal?: AbortSignal): Promise<boolean> {
+    return canOpen((opened, until) => this.open(() => {}, opened, until), {
+      refusal: 'RUNTIME_UNSUPPORTED',
+      signal,
+    })
+  }
+
+  /** Reports events until the signal is aborted, and resolves then. Never rejects. */
+  run(onEvent: (event: Event | Openness) => void, signal: AbortSignal): Promise<void> {
+    return keepOpen({
+      clock: this.clock,
+      signal,
+      open: (opened) => this.open(onEvent, opened, signal),
+      onOpened: () => onEvent({ kind: 'opened' }),
+      onLost: (reason) => onEvent({ kind: 'lost', reason }),
+      firstDelayMs: 50,
+      longestDelayMs: 5000,
+    })
+  }
 }

@@ -17,9 +17,9 @@ export interface ReadBounds {
 }
 
 /**
- * Reads a file that a user named, up to `maxBytes` and one byte, by which the caller sees that it is longer. Reads pipes
- * and devices, too.
- * @throws PoddError NOTHING_TO_READ for a pipe that stays silent; what the system throws
+ * Reads a file that a user named, up to `maxBytes` and one byte, by which the caller learns that it is longer. Reads
+ * pipes and devices, too.
+ * @throws PoddError NOTHING_TO_READ for a pipe without data; the system's errors
  */
 export async function readBounded(path: string, bounds: ReadBounds): Promise<Buffer> {
   // Opening a pipe that has no writer must not block.
@@ -30,6 +30,19 @@ export async function readBounded(path: string, bounds: ReadBounds): Promise<Buf
     return isSlow
       ? await readSlow(file, { ...bounds, isPipe: stats.isFIFO() })
       : await readRest(file, bounds.maxBytes)
+  } finally {
+    await file.close()
+  }
+}
+
+/**
+ * Reads what a file holds at this moment, up to `maxBytes` and one byte: a pipe is not waited for. Throws what the system
+ * throws.
+ */
+export async function readAtOnce(path: string, maxBytes: number): Promise<Buffer> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    return await readRest(file, maxBytes)
   } finally {
     await file.close()
   }
@@ -92,7 +105,7 @@ async function readSlow(
   return Buffer.concat(chunks)
 }
 
-/** Empty at the end, or where the pipe has no writer; undefined where there is no data yet. */
+/** Returns an empty buffer at the end or where the pipe has no writer; undefined where there is no data yet. */
 async function readPipe(file: FileHandle, maxBytes: number): Promise<Buffer | undefined> {
   try {
     return await readChunk(file, maxBytes)

@@ -1,14 +1,14 @@
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { ContainerdVersion } from './process/containerd-version.ts'
 import type { ImageImportTarget } from './process/import-image.ts'
 
-/** What `start` found or made. */
+/** The containerd that `start` adopted or started. */
 export interface RunningContainerd {
   readonly pid: number
   readonly version: ContainerdVersion
   readonly socketPath: string
-  /** It ran before podd did. */
+  /** It was adopted: it ran before podd started. */
   readonly adopted: boolean
   /** The subnets that pods get their addresses from. */
   readonly podCidrs: readonly string[]
@@ -18,13 +18,13 @@ export interface RunningContainerd {
 export type ContainerdState =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'running'; readonly running: RunningContainerd }
-  /** It died, or does not start; the next try is at `retryAtMs` (wall time). */
+  /** It exited, or does not start; the next attempt is at `retryAtMs` (wall time). */
   | { readonly kind: 'down'; readonly message: string; readonly retryAtMs: number }
 
 /** How long a call waits for a containerd that is still starting. */
 const startPatienceMs = 30_000
 
-/** The state of the containerd of podd's own, and who is called back when it changes. */
+/** The state of the embedded containerd, and the listeners for its changes. */
 export class ContainerdStateStore {
   readonly #clock: Clock
   readonly #listeners = new Set<(state: ContainerdState) => void>()
@@ -47,7 +47,7 @@ export class ContainerdStateStore {
     for (const listener of this.#listeners) listener(state)
   }
 
-  /** Calls back at every change; the returned function ends that. */
+  /** Calls back at every change until the returned function is called. */
   onChange(listener: (state: ContainerdState) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -61,7 +61,7 @@ export class ContainerdStateStore {
     if (this.#state.kind === 'stopped') {
       const changed = new AbortController()
       const stop = this.onChange(() => changed.abort())
-      await this.#clock.sleep(startPatienceMs, changed.signal).catch(() => undefined)
+      await sleepUnlessAborted(this.#clock, startPatienceMs, changed.signal)
       stop()
     }
     const state = this.#state

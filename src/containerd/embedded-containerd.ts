@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
@@ -18,8 +18,8 @@ import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
 import { openFirewall } from './network/network-rules.ts'
 import type { ImageImportTarget } from './process/import-image.ts'
-import { ContainerdBooks } from './leaks/containerd-books.ts'
-import type { CriKnowledge, RuntimeRecords } from './leaks/containerd-books.ts'
+import { ContainerdInventory } from './leaks/containerd-inventory.ts'
+import type { CriKnowledge, RuntimeRecords } from './leaks/containerd-inventory.ts'
 import { orphanCollectors } from './leaks/orphan-collectors.ts'
 import { LongestStart, adoptContainerd, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
@@ -36,24 +36,24 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   /** podd's run directory. */
   readonly runDir: string
   readonly known: CriKnowledge
-  /** Without it, images that a power cut may have damaged stay. */
+  /** Left out, images that a power cut may have damaged are kept. */
   readonly unpacks?: Omit<UnpackedImagesOptions, 'file' | 'logger'>
   /** Left out, what happens to containerd is only logged. */
   readonly events?: NodeEventRecorder | undefined
   readonly clock: Clock
   readonly logger: Logger
-  /** Instead of what the host's init says. */
+  /** Overrides what the host's init implies. */
   readonly launchMode?: LaunchMode | undefined
 }
 
 const firstRetryMs = 1_000
 const longestRetryMs = 30_000
-/** One that lived this long starts again at once, without backoff. */
+/** After running for this long it is restarted at once, without backoff. */
 const stableMs = 60_000
 
 /**
- * A containerd of podd's own, beside podd: started or adopted by `start`, watched by `supervise`. It
- * goes on when podd ends; `removeEmbeddedContainerd` ends it for good.
+ * A containerd of podd's own, in processes of its own: started or adopted by `start`, watched by `supervise`. It keeps
+ * running when podd ends; `removeEmbeddedContainerd` ends it for good.
  */
 export class EmbeddedContainerd {
   readonly places: ContainerdPlaces
@@ -61,7 +61,7 @@ export class EmbeddedContainerd {
   readonly #options: EmbeddedContainerdOptions
   readonly #home: ContainerdHome
   readonly #state: ContainerdStateStore
-  /** The one that runs was told to end, so that another takes its place. */
+  /** The running one was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #program: InstalledProgram
 
@@ -94,7 +94,7 @@ export class EmbeddedContainerd {
     }
   }
 
-  /** For the CRI client, whether containerd runs or not. */
+  /** The socket for the CRI client; valid whether containerd runs or not. */
   get socketPath(): string {
     return this.places.socketPath
   }
@@ -108,15 +108,15 @@ export class EmbeddedContainerd {
     return this.#program.problem === undefined ? [] : [this.#program.problem]
   }
 
-  /** Calls back at every change of state; the returned function ends that. */
+  /** Calls back at every change of state until the returned function is called. */
   onChange(listener: (state: ContainerdState) => void): () => void {
     return this.#state.onChange(listener)
   }
 
   /**
-   * Adopts the containerd that runs with this instance's config, or starts one, and resolves when CRI
-   * answers and the sandbox image is there. A running one whose config is out of date is restarted;
-   * its containers live on meanwhile.
+   * Adopts the containerd that runs with this instance's config, or starts one, and resolves when CRI answers and the
+   * sandbox image is present. A running one whose config is out of date is restarted; its containers keep running
+   * meanwhile.
    *
    * @throws PoddError (EmbeddedContainerdError where it is about containerd) with what to do about it
    */
@@ -161,8 +161,8 @@ export class EmbeddedContainerd {
   }
 
   /**
-   * Kills a containerd that answers nothing any more, which can't be asked to end; `supervise` starts the next one. Shims
-   * and containers are left alone.
+   * Kills a containerd that no longer answers, and so can't be asked to end; `supervise` starts the next one. Shims and
+   * containers are left alone.
    */
   endFrozen(): void {
     const found = this.#state.running && findContainerd(this.places)
@@ -176,8 +176,8 @@ export class EmbeddedContainerd {
   }
 
   /**
-   * Starts containerd again whenever it dies, with backoff, until the signal is aborted. A first
-   * failure of `start` is taken up here too. Never throws.
+   * Starts containerd again whenever it dies, with backoff, until the signal is aborted. A failed `start` is retried
+   * here too. Never throws.
    */
   async supervise(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options
@@ -185,7 +185,7 @@ export class EmbeddedContainerd {
     let reported = ''
     const pause = async (message: string): Promise<void> => {
       this.#state.set({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
-      await clock.sleep(retryMs, signal).catch(() => undefined)
+      await sleepUnlessAborted(clock, retryMs, signal)
       retryMs = Math.min(retryMs * 2, longestRetryMs)
     }
     while (!signal.aborted) {
@@ -227,10 +227,10 @@ export class EmbeddedContainerd {
   }
 
   /**
-   * Ends the containerd that runs, politely or by force, also one that is frozen: `supervise` starts the next one at
-   * once. Containers run on. Does nothing where none runs.
+   * Ends the running containerd, by SIGTERM or SIGKILL, also a frozen one; `supervise` starts the next one at once.
+   * Containers keep running. Does nothing where none runs.
    *
-   * @throws EmbeddedContainerdError where it does not end, or is to run on
+   * @throws EmbeddedContainerdError where it does not end, or must keep running
    */
   async restart(reason: string): Promise<void> {
     const containerd = findContainerd(this.places)
@@ -248,7 +248,10 @@ export class EmbeddedContainerd {
     }
   }
 
-  /** What finds and removes what containerd has left of pods that no longer exist; nothing while it does not run. */
+  /**
+   * Collectors that find and remove what containerd has leaked of pods that no longer exist; they find nothing while it
+   * does not run.
+   */
   orphanCollectors(records: RuntimeRecords): readonly OrphanCollector[] {
     const { clock, known } = this.#options
     const tools = () => {
@@ -257,8 +260,8 @@ export class EmbeddedContainerd {
       const { importTarget, podCidrs } = running
       return { ctrPath: importTarget.ctrPath, snapshotter: importTarget.snapshotter, podCidrs }
     }
-    const books = new ContainerdBooks({ places: this.places, tools, known, records })
-    return orphanCollectors(books, clock)
+    const inventory = new ContainerdInventory({ places: this.places, tools, known, records })
+    return orphanCollectors(inventory, clock)
   }
 
   #tellRestart(reason: string): void {
@@ -275,7 +278,7 @@ export class EmbeddedContainerd {
     try {
       if (this.#state.running !== undefined) await this.#program.findNewer(await findPrograms(this.#options))
     } catch (error) {
-      // In the middle of an upgrade, perhaps.
+      // An upgrade may be in progress.
       this.#options.logger.debug({ err: error }, 'cannot look at the installed containerd')
     }
   }

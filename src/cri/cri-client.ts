@@ -5,6 +5,8 @@ import type { CallGate, CallObserver } from './call-runtime.ts'
 import { CriError, isCriError, mayBeStarting } from './cri-error.ts'
 import type { ImageService, RuntimeService } from './cri-runtime.ts'
 import { createImageService } from './image-service.ts'
+import { KeptChannel } from './kept-channel.ts'
+import type { KeepSocket } from '../streams/grpc-session.ts'
 import { loadProto } from './load-proto.ts'
 import type { LoadedProto } from './load-proto.ts'
 import { RuntimeConnection } from './runtime-connection.ts'
@@ -16,19 +18,44 @@ export interface CriClientOptions {
   /** Where ImageService is served, if not on the same endpoint. */
   readonly imageEndpoint?: string | undefined
   readonly clock: Clock
-  /** How long calls wait for a runtime that just went away before they fail; 5 s unless told. */
+  /** How long calls wait for a runtime that has just become unavailable before they fail; by default 5 s. */
   readonly reconnectWaitMs?: number | undefined
   readonly onCall?: CallObserver | undefined
+  /**
+   * Keeps a connection open when podd is killed: StartContainer has one of its own then, which is opened when the first
+   * container is created. Without it, the runtime cancels a start when podd is killed.
+   */
+  readonly keep?: KeepSocket | undefined
 }
 
 /** The name of an RPC, as RuntimeService and ImageService have it. */
 export type CriMethod = keyof RuntimeService | keyof ImageService
 
-/** What was the CRI before v1; containerd spoke it up to 1.5. */
+/** The CRI's version before v1, which containerd served up to 1.5. */
 const olderVersionPath = '/runtime.v1alpha2.RuntimeService/Version'
 
-/** How long a runtime may take to say whether it is up; it answers at once or not at all. */
+/** The deadline of the question whether the runtime is up; it answers at once or not at all. */
 const startingDeadlineMs = 2000
+
+interface KeptCalls {
+  readonly connection: RuntimeConnection
+  readonly caller: RuntimeCaller
+}
+
+/** The service with its StartContainer sent over another connection. */
+function keepStarts(service: RuntimeService, { connection, caller }: KeptCalls): RuntimeService {
+  const { startContainer } = createRuntimeService(caller.bind)
+  return {
+    ...service,
+    startContainer,
+    createContainer: (request, options) => {
+      const made = service.createContainer(request, options)
+      // Its start follows at once.
+      void connection.ready()
+      return made
+    },
+  }
+}
 
 /** podd's side of the CRI: both services over a unix socket. Nothing is sent before the first call. */
 export class CriClient {
@@ -41,10 +68,11 @@ export class CriClient {
   readonly #imageConnection: RuntimeConnection
   readonly #runtimeCaller: RuntimeCaller
   readonly #imageCaller: RuntimeCaller
+  readonly #kept: KeptCalls | undefined
 
   /** Throws CriError RUNTIME_ENDPOINT for an endpoint that is not `unix://`. */
   constructor(options: CriClientOptions) {
-    const { endpoint, imageEndpoint = endpoint, clock, reconnectWaitMs = 5000, onCall } = options
+    const { endpoint, imageEndpoint = endpoint, clock, reconnectWaitMs = 5000, onCall, keep } = options
     this.proto = loadProto('cri-v1.proto')
     this.connection = new RuntimeConnection({ endpoint, clock, reconnectWaitMs })
     this.#imageConnection =
@@ -63,14 +91,28 @@ export class CriClient {
       clock,
       onCall,
     })
-    this.runtime = createRuntimeService(this.#runtimeCaller.bind)
+    if (keep === undefined) {
+      this.runtime = createRuntimeService(this.#runtimeCaller.bind)
+    } else {
+      const kept = new RuntimeConnection({ endpoint, clock, reconnectWaitMs, keep })
+      this.#kept = {
+        connection: kept,
+        caller: new RuntimeCaller({
+          connection: new KeptChannel(this.connection, kept),
+          service: this.proto.service('runtime.v1.RuntimeService'),
+          clock,
+          onCall,
+        }),
+      }
+      this.runtime = keepStarts(createRuntimeService(this.#runtimeCaller.bind), this.#kept)
+    }
     this.images = createImageService(this.#imageCaller.bind)
     this.connection.probeWith(() => this.#isStarting())
   }
 
   /**
-   * Makes sure that a runtime answers and speaks CRI v1, and says which it is.
-   * Throws CriError RUNTIME_UNAVAILABLE, or RUNTIME_API_VERSION for a runtime with an older CRI or none.
+   * Checks that a runtime answers and speaks CRI v1, and returns its version. Throws CriError RUNTIME_UNAVAILABLE, or
+   * RUNTIME_API_VERSION for a runtime with an older CRI or none.
    */
   async connect(signal?: AbortSignal): Promise<cri.VersionResponse> {
     try {
@@ -81,14 +123,15 @@ export class CriClient {
     }
   }
 
-  /** Sets what holds calls about sandboxes and containers back; those about the runtime and images go out all the same. */
+  /** Sets the gate for calls about sandboxes and containers; calls about the runtime and images are always sent. */
   gateWith(gate: CallGate): void {
     this.#runtimeCaller.gateWith(gate)
+    this.#kept?.caller.gateWith(gate)
   }
 
   /**
-   * Whether this runtime has an RPC: false once it answered UNIMPLEMENTED, true once it answered otherwise,
-   * undefined while it hasn't been asked since it was last (re)connected.
+   * Whether this runtime has an RPC: false once it answered UNIMPLEMENTED, true once it answered otherwise, undefined
+   * before the first answer since it was (re)connected.
    */
   supports(method: CriMethod): boolean | undefined {
     const name = `${method.charAt(0).toUpperCase()}${method.slice(1)}`
@@ -98,6 +141,7 @@ export class CriClient {
   /** Ends all calls in flight with RUNTIME_UNAVAILABLE or RUNTIME_FAILED. */
   close(): void {
     this.connection.close()
+    this.#kept?.connection.close()
     if (this.#imageConnection !== this.connection) this.#imageConnection.close()
   }
 
@@ -116,7 +160,7 @@ export class CriClient {
     try {
       await this.#runtimeCaller.ask('Version', {}, startingDeadlineMs, olderVersionPath)
     } catch {
-      // Whatever the answer was, it is no older CRI; `cause` is the first failure.
+      // It has no older CRI either; `cause` is the first failure.
       return new CriError('RUNTIME_API_VERSION', `${where} serves no CRI`, {
         cause,
         hint: "Enable its CRI plugin: take 'cri' out of disabled_plugins in /etc/containerd/config.toml.",

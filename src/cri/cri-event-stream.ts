@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { canOpen, keepOpen } from '../base/keep-open.ts'
+import { KeptStream } from '../base/keep-open.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { RuntimeEvent, RuntimeEvents } from '../pod/state/runtime-event.ts'
 import type { CriClient } from './cri-client.ts'
@@ -12,47 +12,26 @@ const kinds = {
   CONTAINER_DELETED_EVENT: 'deleted',
 } as const satisfies Record<cri.ContainerEventType, RuntimeEvent['kind']>
 
-/** How much later than an answered call a refused stream may show that it is. */
+/** How long after an answered call the refusal of a stream may arrive. */
 const settleMs = 20
 
 /**
- * The CRI's own event stream (GetContainerEvents): for runtimes that aren't containerd. containerd 1.7
- * gives each event to one of its listeners only, so this is for when there is no better one.
+ * The CRI's own event stream (GetContainerEvents): for runtimes that aren't containerd. containerd 1.7 gives each event
+ * to one of its listeners only, so it is used only where there is no better one.
  */
-export class CriEvents implements RuntimeEvents {
+export class CriEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
   readonly #client: CriClient
-  readonly #clock: Clock
 
   constructor(options: { readonly client: CriClient; readonly clock: Clock }) {
+    super(options.clock)
     this.#client = options.client
-    this.#clock = options.clock
-  }
-
-  /** Whether the runtime has this stream. Rejects where it can't be asked. */
-  isServed(signal?: AbortSignal): Promise<boolean> {
-    return canOpen((opened, until) => this.#open(() => {}, opened, until), {
-      refusal: 'RUNTIME_UNSUPPORTED',
-      signal,
-    })
-  }
-
-  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void> {
-    return keepOpen({
-      clock: this.#clock,
-      signal,
-      open: (opened) => this.#open(onEvent, opened, signal),
-      onOpened: () => onEvent({ kind: 'opened' }),
-      onLost: (reason) => onEvent({ kind: 'lost', reason }),
-      firstDelayMs: 50,
-      longestDelayMs: 5000,
-    })
   }
 
   /**
-   * The stream says nothing until something happens, or at once that there is no such thing. It counts as
-   * open when it has outlived a call that was sent after it.
+   * The stream is silent until the first event, or fails at once where the runtime lacks it. It counts as open when it
+   * has outlived a call that was sent after it.
    */
-  async #open(
+  protected async open(
     onEvent: (event: RuntimeEvent) => void,
     opened: () => void,
     signal: AbortSignal,
@@ -69,7 +48,7 @@ export class CriEvents implements RuntimeEvents {
     })
     const settled = async (): Promise<void> => {
       await runtime.version({}, { signal })
-      await this.#clock.sleep(settleMs, signal)
+      await this.clock.sleep(settleMs, signal)
     }
     await Promise.race([stream, settled()])
     if (!ended) opened()

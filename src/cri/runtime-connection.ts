@@ -1,24 +1,26 @@
 import { Status } from '../streams/grpc-status.ts'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
 import type { WireMethod } from '../base/wire-method.ts'
 import { GrpcChannel } from '../streams/grpc-channel.ts'
+import type { KeepSocket } from '../streams/grpc-session.ts'
 import { CriError, criErrorFrom } from './cri-error.ts'
 
-/** How often a runtime that accepts connections but isn't up yet is asked again. */
+/** The interval of questions to a runtime that accepts connections but isn't up yet. */
 const startingPollMs = 25
 
-/** What connecting to a socket that is there may take, also when the runtime has been away for long. */
+/** The deadline of a connection to an existing socket, also when the runtime has been unavailable for long. */
 const connectMs = 250
 
 export interface RuntimeConnectionOptions {
   /** `unix:///path/to.sock` */
   readonly endpoint: string
   readonly clock: Clock
-  /** How long after losing the runtime calls wait for it to come back before they fail. */
+  /** How long after the loss of the runtime calls wait for its return before they fail. */
   readonly reconnectWaitMs: number
+  readonly keep?: KeepSocket | undefined
 }
 
-/** What a call carries beside its message. */
+/** The metadata of a call. */
 export type CallHeaders = Readonly<Record<string, string>>
 
 /** The path of a `unix://` endpoint. Throws CriError RUNTIME_ENDPOINT for anything else. */
@@ -31,9 +33,8 @@ export function parseUnixEndpoint(endpoint: string): string {
 }
 
 /**
- * One channel to the runtime's socket, which comes back by itself after the runtime restarted.
- * gRPC fails calls at once while a socket is away; here they wait a short while in `ready`, so that
- * a restart of the runtime is a delay and not a failure.
+ * One channel to the runtime's socket, which reconnects by itself after the runtime restarted. gRPC fails calls at once
+ * without a connection; here they wait a short while in `ready`, so that a restart of the runtime is only a delay.
  */
 export class RuntimeConnection {
   readonly endpoint: string
@@ -57,10 +58,11 @@ export class RuntimeConnection {
       socketPath: parseUnixEndpoint(options.endpoint),
       clock: options.clock,
       onState: () => this.#noteState(),
+      keep: options.keep,
     })
   }
 
-  /** How many connections there have been; what a former one said of the runtime may not hold for the next. */
+  /** The number of the current connection. What the runtime reported on an earlier one may not hold for it. */
   get connections(): number {
     return this.#connections
   }
@@ -71,16 +73,16 @@ export class RuntimeConnection {
   }
 
   /**
-   * Sets what tells whether the runtime, though it accepts connections, is still starting. It is asked
-   * once per connection, before any call goes out.
+   * Sets the check for whether a runtime that accepts connections is still starting. It runs once per connection,
+   * before any call is sent.
    */
   probeWith(isStarting: () => Promise<boolean>): void {
     this.#isStarting = isStarting
   }
 
   /**
-   * Resolves when the runtime is connected, or when it has been away for longer than calls wait: the
-   * call that follows then fails by itself, and says why. Rejects only with the signal's reason.
+   * Resolves when the runtime is connected, or when it has been unavailable for longer than calls wait: the call that
+   * follows then fails with the reason. Rejects only with the signal's reason.
    */
   async ready(signal?: AbortSignal): Promise<void> {
     if (this.#ready) return
@@ -153,7 +155,7 @@ export class RuntimeConnection {
     })
   }
 
-  /** To be told when a call found no connection, which may be known there before it shows here. */
+  /** Call it when a call found no connection, which it may learn before the channel does. */
   suspect(): void {
     if (!this.#ready) return
     this.#ready = false
@@ -202,7 +204,7 @@ export class RuntimeConnection {
     const changed = new AbortController()
     const wake = (): void => changed.abort()
     this.#stateWaiters.add(wake)
-    await this.#clock.sleep(waitMs, changed.signal).catch(() => undefined)
+    await sleepUnlessAborted(this.#clock, waitMs, changed.signal)
     this.#stateWaiters.delete(wake)
   }
 

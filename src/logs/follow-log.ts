@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
 import { InstanceReader } from './instance-reader.ts'
 import { LogDirectoryWatch } from './log-directory-watch.ts'
@@ -6,14 +6,17 @@ import type { ReadLogOptions } from './read-log.ts'
 
 /** Whether more may come. */
 export interface LogLifetime {
-  /** True once the container has ended and no instance of it will start any more. */
+  /** True once the container has ended and no further instance will start. */
   isOver(): boolean
-  /** Calls `listener` whenever the answer, or the container's state, may have changed; returns the end of it. */
+  /**
+   * Calls `listener` whenever the result, or the container's state, may have changed; returns the function that
+   * unsubscribes.
+   */
   watch(listener: () => void): () => void
 }
 
 export interface FollowLogRequest {
-  /** The container's log directory; it may not be there yet. */
+  /** The container's log directory; it may not exist yet. */
   readonly directory: string
   /** The instance to begin with. */
   readonly restartCount: number
@@ -23,13 +26,13 @@ export interface FollowLogRequest {
   readonly signal: AbortSignal
 }
 
-/** The runtime may still be copying lines when it reports a container's end, or has turned to another file. */
+/** How long the runtime may still copy lines after it reported a container's end, or switched to another file. */
 const settleMs = 100
 
 /**
- * What a container has written and will write, over rotations and restarts, until its lifetime is over and all is
- * read, or the signal ends it (quietly). Driven by inotify and the lifetime's changes; it never polls.
- * Throws PoddError LOG_WATCH where the kernel refuses another watch.
+ * Follows a container's log across rotations and restarts, until its lifetime is over and everything is read, or the
+ * signal is aborted (without an error). Driven by inotify and the lifetime's changes; it never polls. Throws PoddError
+ * LOG_WATCH where the kernel refuses another watch.
  */
 export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buffer, void> {
   const slot = new WakeSlot()
@@ -39,7 +42,7 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
   request.signal.addEventListener('abort', wake)
   cleanup.defer(() => request.signal.removeEventListener('abort', wake))
   const directory = cleanup.use(new LogDirectoryWatch(request.directory, wake))
-  const settle = (): Promise<void> => request.clock.sleep(settleMs, request.signal).catch(() => {})
+  const settle = (): Promise<void> => sleepUnlessAborted(request.clock, settleMs, request.signal)
   const reader = new InstanceReader({ ...request, settle })
   try {
     let settled = false

@@ -1,33 +1,44 @@
 import { join } from 'node:path'
-import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
-import type { JsonObject } from '../base/json.ts'
+import {
+  appendFileDurably,
+  putAside,
+  readIfExists,
+  removeAtomicFileTemps,
+  writeFileAtomic,
+} from '../base/atomic-file.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { makeDirectory } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
-import type { Migration } from '../base/state-file.ts'
+import type { Migration, StateReading } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
 import { isObjectKind } from '../pod/kinds/object-kinds.ts'
 import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
+import type { DocumentChange } from './last-good-changes.ts'
+import { applyChange, parseChanges, selectChange } from './last-good-changes.ts'
 import type { StateReport } from './state-report.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 
-/** What was saved of a source. */
+/** The saved copy of a source. */
 export interface LastGoodCopy {
   readonly documents: readonly SourceDocument[]
-  /** Whether this podd can read all that was saved. Documents that it can't read may still be wanted. */
+  /** Whether this podd can read all of it. Documents that it can't read may still be desired. */
   readonly isComplete: boolean
-  /** Where the file system of its location was mounted; undefined for the root and where it isn't known. */
+  /** The mount point of its location's file system; undefined for the root and where unknown. */
   readonly mountPoint?: string | undefined
 }
 
-/** The last good copy of every source, on disk, so that pods outlive a source that turned bad, also over a reboot. */
+/**
+ * The last good copy of every source, on disk, so that pods survive a source that became unreadable, also across a
+ * reboot.
+ */
 export interface LastGoodStore {
   /**
-   * What was saved of a source at this location (another location's copy doesn't count); undefined
-   * where there is none, or none that can be read (it is put aside then). Throws what the system throws, but for ENOENT.
+   * The copy of a source at this location (another location's doesn't count); undefined where there is none, or none
+   * that can be read (it is put aside then). Throws the system's errors except ENOENT.
    */
   load(source: SourceName, location: string): Promise<LastGoodCopy | undefined>
-  /** Throws what the system throws (ENOSPC, EROFS, …); the copy before then still stands. */
+  /** Throws what the system throws (ENOSPC, EROFS, …); the previous copy then stays. */
   save(
     source: SourceName,
     location: string,
@@ -39,10 +50,25 @@ export interface LastGoodStore {
 const migrations: readonly Migration[] = []
 const version = migrations.length + 1
 
+/** From this size on a copy isn't written again for each change. */
+const largeBytes = 64 * 1024
+
+/** What the file of a source holds, as this podd wrote it. */
+interface Written {
+  readonly location: string
+  readonly mountPoint: string | undefined
+  readonly documents: readonly SourceDocument[]
+  /** Of its first line, and of the changes behind that. */
+  readonly sizeBytes: number
+  readonly changedBytes: number
+}
+
 /**
- * One file of mode 0600 for each source, in `directory`, which is made when it is first needed.
- * @param options.persistSecrets whether Secrets are kept too (`true`); without, a boot with the source
- * away leaves the pods that need them waiting
+ * One file of mode 0600 for each source, in `directory`, which is made when it is first needed. A large one gets its changes
+ * as lines behind the first, each synced, until they are as long as that; an older podd takes such a file for none that it
+ * can read. Of a line that a power cut ended in the middle nothing counts.
+ * @param options.persistSecrets whether Secrets are kept too (`true`); without, pods that need them wait after a boot
+ * while the source is unavailable
  * @param options.report called for a copy that can't be read
  */
 export function createLastGoodStore(
@@ -50,30 +76,25 @@ export function createLastGoodStore(
   options: { readonly persistSecrets?: boolean; readonly report?: StateReport } = {},
 ): LastGoodStore {
   const { persistSecrets = true, report } = options
-  // Of many documents few change at a time.
-  const known = new WeakMap<SourceDocument, string>()
-  const textOf = (document: SourceDocument): string => {
-    const text = known.get(document) ?? JSON.stringify({ ...document.place, manifest: document.manifest })
-    known.set(document, text)
-    return text
-  }
+  const written = new Map<SourceName, Written>()
+  const pathOf = (source: SourceName): string => join(directory, `${source}.json`)
   return {
     async load(source, location) {
-      const path = join(directory, `${source}.json`)
+      const path = pathOf(source)
+      written.delete(source)
       await removeAtomicFileTemps(path)
       const text = await readIfExists(path)
       if (text === undefined) return undefined
-      const reading = readState(text, migrations)
-      const documents = reading.kind === 'current' ? reading.content['documents'] : undefined
-      if (reading.kind !== 'current' || !Array.isArray(documents)) {
-        const message = reading.kind === 'current' ? 'it has no documents' : reading.message
+      const reading = readCopy(text)
+      if (reading.kind === 'unreadable') {
         const aside = await putAside(path)
-        report?.({ path: aside, message })
+        report?.({ path: aside, message: reading.message })
         return undefined
       }
-      if (reading.content['location'] !== location) return undefined
+      const { content, documents } = reading
+      if (content['location'] !== location) return undefined
       const parsed = documents.flatMap((item) => parseDocument(item))
-      const { mountPoint } = reading.content
+      const { mountPoint } = content
       return {
         documents: parsed,
         isComplete: parsed.length === documents.length,
@@ -81,17 +102,74 @@ export function createLastGoodStore(
       }
     },
     async save(source, location, documents, mountPoint) {
+      const kept = persistSecrets ? documents : documents.filter(({ manifest }) => !holdsSecrets(manifest))
+      const before = written.get(source)
+      // Whatever fails from here on, what the file holds is not known.
+      written.delete(source)
+      if (before?.location === location && before.mountPoint === mountPoint) {
+        const line = Buffer.from(toLine(selectChange(before.documents, kept)))
+        const changedBytes = before.changedBytes + line.byteLength
+        const isShort = before.sizeBytes >= largeBytes && changedBytes <= before.sizeBytes
+        const sizeBytes = before.sizeBytes + before.changedBytes
+        // Somebody may have removed or replaced the file.
+        if (isShort && (await appendFileDurably(pathOf(source), line, { sizeBytes }))) {
+          written.set(source, { ...before, documents: kept, changedBytes })
+          return
+        }
+      }
       await makeDirectory(directory, 0o700)
-      const kept = documents.filter(({ manifest }) => persistSecrets || !holdsSecrets(manifest))
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
-      const texts = kept.map((document) => textOf(document))
-      const copy = `${head.slice(0, -1)},"documents":[${texts.join(',')}]}\n`
-      await writeFileAtomic(join(directory, `${source}.json`), copy, { mode: 0o600 })
+      const text = `${head.slice(0, -1)},"documents":[${kept.map((each) => textOf(each)).join(',')}]}\n`
+      const copy = Buffer.from(text)
+      await writeFileAtomic(pathOf(source), copy, { mode: 0o600 })
+      written.set(source, {
+        location,
+        mountPoint,
+        documents: kept,
+        sizeBytes: copy.byteLength,
+        changedBytes: 0,
+      })
     },
   }
 }
 
-/** None where this version can't read it: then the source itself has to be read. */
+function textOf({ place, manifest }: SourceDocument): string {
+  return JSON.stringify({ ...place, manifest })
+}
+
+function toLine({ at, remove, documents }: DocumentChange<SourceDocument>): string {
+  const head = JSON.stringify({ at, remove })
+  return `${head.slice(0, -1)},"documents":[${documents.map((each) => textOf(each)).join(',')}]}\n`
+}
+
+type CopyReading =
+  | { readonly kind: 'read'; readonly content: JsonObject; readonly documents: readonly Json[] }
+  | { readonly kind: 'unreadable'; readonly message: string }
+
+function readCopy(text: string): CopyReading {
+  const whole = readState(text, migrations)
+  const { reading, changes } =
+    whole.kind === 'unreadable' ? readLines(text, whole) : { reading: whole, changes: [] }
+  if (reading.kind !== 'current') return { kind: 'unreadable', message: reading.message }
+  const { documents } = reading.content
+  if (!Array.isArray(documents)) return { kind: 'unreadable', message: 'it has no documents' }
+  const changed = changes.reduce<readonly Json[]>((list, change) => applyChange(list, change), documents)
+  return { kind: 'read', content: reading.content, documents: changed }
+}
+
+/** @param whole what the text is where it has no changes */
+function readLines(
+  text: string,
+  whole: StateReading,
+): { readonly reading: StateReading; readonly changes: readonly DocumentChange<Json>[] } {
+  const [first = '', ...rest] = text.split('\n')
+  const changes = parseChanges(rest)
+  return changes === undefined
+    ? { reading: whole, changes: [] }
+    : { reading: readState(first, migrations), changes }
+}
+
+/** Undefined where this version can't read it: then the source itself has to be read. */
 function parseDocument(item: unknown): readonly SourceDocument[] {
   if (!isJsonObject(item) || !isJsonObject(item['manifest']) || typeof item['path'] !== 'string') return []
   const manifest: JsonObject = item['manifest']

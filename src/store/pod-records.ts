@@ -7,6 +7,7 @@ import {
   removeFileDurably,
   unreadableSuffix,
   writeFileAtomic,
+  tryRemove,
 } from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
@@ -31,7 +32,7 @@ export interface UnreadableRecord {
 /** One step for each version of the record before the current one (`podRecordVersion`), oldest first. */
 export const podRecordMigrations: readonly Migration[] = []
 
-/** A record, and what the runtime writes down of a sandbox and a few containers. */
+/** The room for a record, and for the runtime's records of a sandbox and a few containers. */
 const roomBytes = 256 * 1024
 
 /**
@@ -59,9 +60,9 @@ export class PodRecordStore {
   }> {
     await makeDirectory(this.#directory, 0o700)
     const found = await readdir(this.#directory)
-    // A podd that was killed in the middle of a write left them; on a disk that can't be written they stay.
+    // A podd that was killed during a write left them; on a disk that can't be written they stay.
     for (const name of found.filter((candidate) => isAtomicFileTemp(candidate)))
-      await rm(join(this.#directory, name), { force: true }).catch(() => undefined)
+      await tryRemove(join(this.#directory, name))
     const uids = found.flatMap((name) => recordName.exec(name)?.[1] ?? [])
     const records: PodRecord[] = []
     const unreadable: UnreadableRecord[] = []
@@ -78,7 +79,7 @@ export class PodRecordStore {
 
   async #load(uid: PodUid): Promise<RecordReading> {
     const { systemFailed, ...read } = await readRecord(uid, this.#path(uid))
-    // What the system would not read may be good; the next podd may have more luck.
+    // A record that the system failed to read may be good; the next podd may be able to read it.
     return 'record' in read || systemFailed === true
       ? read
       : { ...read, path: await putAside(this.#path(uid)) }
@@ -88,12 +89,15 @@ export class PodRecordStore {
   async #loadAside(uid: PodUid): Promise<RecordReading> {
     const aside = `${this.#path(uid)}${unreadableSuffix}`
     const read = await readRecord(uid, aside)
-    // Where the disk can't be written it is read from there the next time, too.
+    // Where the disk can't be written it is read from there the next time too.
     if ('record' in read) await rename(aside, this.#path(uid)).catch(() => undefined)
     return read
   }
 
-  /** On disk, and there after a power cut, when the promise resolves. Throws the system's error (ENOSPC, EROFS, …). */
+  /**
+   * Saves a record durably: it survives a power cut once the promise resolves. Throws the system's error (ENOSPC,
+   * EROFS, …).
+   */
   async save(record: PodRecord): Promise<void> {
     trace?.('writing record', record.uid)
     await writeFileAtomic(this.#path(record.uid), formatRecord(record))
@@ -110,7 +114,7 @@ export class PodRecordStore {
     }
   }
 
-  /** Removes what was put aside of the pod, too. Throws the system's error. */
+  /** Also removes a record of the pod that was put aside. Throws the system's error. */
   async remove(uid: PodUid): Promise<void> {
     await removeFileDurably(this.#path(uid))
     await removeFileDurably(`${this.#path(uid)}${unreadableSuffix}`)
@@ -139,8 +143,8 @@ async function readRecord(uid: PodUid, path: string): Promise<RecordReading> {
 }
 
 /**
- * A podd that knows no list of sources reads the kind of a pod's source, by which its policies go; it keeps the field
- * that it doesn't know.
+ * A podd without named sources reads the kind of a pod's source, on which its policies depend; it keeps the field that
+ * it doesn't know.
  */
 function formatRecord(record: PodRecord): string {
   const source = kindOfSource(record.source)
@@ -150,11 +154,11 @@ function formatRecord(record: PodRecord): string {
 function withSource(content: PodRecord & { readonly sourceName?: unknown }): PodRecord {
   const { sourceName, ...record } = content
   const source = typeof sourceName === 'string' ? parseSourceName(sourceName) : undefined
-  // Another podd may have given the pod to a source of another kind meanwhile.
+  // Another podd version may have moved the pod to a source of another kind meanwhile.
   return source === undefined || kindOfSource(source) !== record.source ? record : { ...record, source }
 }
 
-/** Deep enough to be safe to work with: podd is the only writer of these files. */
+/** Checks the form as far as needed: podd is the only writer of these files. */
 function isPodRecord(value: unknown): value is PodRecord {
   if (!isJsonObject(value)) return false
   const strings = ['uid', 'namespace', 'name', 'source', 'path'].every(

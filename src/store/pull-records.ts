@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   isAtomicFileTemp,
@@ -7,6 +7,7 @@ import {
   readIfExists,
   removeFileDurably,
   writeFileAtomic,
+  tryRemove,
 } from '../base/atomic-file.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
@@ -17,7 +18,7 @@ import type { Migration } from '../base/state-file.ts'
 import type { StateReport, UnreadableState } from './state-report.ts'
 import type { PullAccess, PulledRecord } from '../decide/images/pulled-record.ts'
 
-/** Of both kinds of file. */
+/** The version of both kinds of file. */
 export const pullRecordVersion = 1
 
 /** One step for each version before the current one, oldest first. */
@@ -25,17 +26,17 @@ export const pullRecordMigrations: readonly Migration[] = []
 
 /** A pull that was begun, and is not known to have ended. */
 export interface PullIntent {
-  /** As pods name it. */
+  /** The name that pods use. */
   readonly image: string
   /** The id of the image that had this name when the pull began. */
   readonly presentRef?: string
 }
 
-/** What was on disk. */
+/** The loaded records. */
 export interface LoadedPulls {
   readonly records: readonly PulledRecord[]
   readonly intents: readonly PullIntent[]
-  /** Files that this podd can't read: what they are about is known by their name alone. */
+  /** Files that this podd can't read: only their names tell which image they are about. */
   readonly unreadable: readonly UnreadableState[]
 }
 
@@ -122,7 +123,7 @@ async function readAll<T>(
   for (const name of await listNames(directory)) {
     const path = join(directory, name)
     if (isAtomicFileTemp(name)) {
-      await rm(path, { force: true }).catch(() => undefined)
+      await tryRemove(path)
       continue
     }
     if (!/^sha256-[0-9a-f]{64}\.json$/u.test(name)) continue

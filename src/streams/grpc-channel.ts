@@ -3,6 +3,7 @@ import { errorMessage } from '../base/errors.ts'
 import type { GrpcCall } from './grpc-call.ts'
 import { maxMessageBytes } from './grpc-reply.ts'
 import { GrpcSession } from './grpc-session.ts'
+import type { KeepSocket } from './grpc-session.ts'
 import { failed, Status } from './grpc-status.ts'
 
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'failed' | 'closed'
@@ -12,17 +13,18 @@ export interface GrpcChannelOptions {
   readonly clock: Clock
   /** Called after each change of `state`. */
   readonly onState?: (() => void) | undefined
+  readonly keep?: KeepSocket | undefined
 }
 
-/** How soon a connection that failed is tried again; gRPC's own default is 1 s, then up to 2 min. */
+/** The delay before a failed connection is retried; gRPC's own default is 1 s, then up to 2 min. */
 const firstReconnectMs = 25
 const slowestReconnectMs = 1000
 const reconnectFactor = 1.6
 
 /**
- * gRPC over one unix socket. It is connected for the first call, or when told to, and tried again and again
- * from then until it is; after a loss it waits for the next call. A call waits while the first attempt is made, and fails at
- * once with UNAVAILABLE where that failed.
+ * gRPC over one unix socket. It connects for the first call, or on `connect`, and retries until it is connected; after a
+ * loss it waits for the next call. A call waits for the first attempt, and fails at once with UNAVAILABLE after a failed
+ * one.
  */
 export class GrpcChannel {
   readonly #options: GrpcChannelOptions
@@ -41,7 +43,7 @@ export class GrpcChannel {
     return this.#state
   }
 
-  /** Begins to connect where that isn't done and isn't tried. */
+  /** Connects, unless it is connected or connecting. */
   connect(): void {
     if (this.#state === 'idle') this.#dial()
   }
@@ -76,10 +78,11 @@ export class GrpcChannel {
   }
 
   #dial(): void {
-    const { socketPath, clock } = this.#options
+    const { socketPath, clock, keep } = this.#options
     this.#move('connecting')
     const session = new GrpcSession({
       socketPath,
+      keep,
       onReady: () => {
         if (this.#session !== session) return
         this.#reconnectMs = firstReconnectMs

@@ -21,7 +21,7 @@ import {
 } from './http2-frames.ts'
 import type { Frame } from './http2-frames.ts'
 
-/** How much of a reply may arrive before podd says that it took it; each reply is read as it comes. */
+/** The receive window: how much of a reply may arrive before podd acknowledges it. Replies are read as they arrive. */
 const windowBytes = 1024 * 1024
 /** Far more than the headers of any reply. */
 const mostHeaderBytes = 256 * 1024
@@ -30,17 +30,21 @@ const mostWindowBytes = 0x7fff_ffff
 
 const resetCancel = 8
 
+/** Called with each connected socket, before anything is sent; the returned function is called when the socket has closed. */
+export type KeepSocket = (socket: Socket) => () => void
+
 export interface GrpcSessionOptions {
   readonly socketPath: string
-  /** Called once the server has greeted. */
+  readonly keep?: KeepSocket | undefined
+  /** Called once the server's SETTINGS have arrived. */
   readonly onReady: () => void
   /** Called once, when the connection can take no further calls. */
   readonly onLost: (error: Error | undefined) => void
 }
 
 /**
- * One connection to a unix socket for gRPC calls of one request message each: HTTP/2 (RFC 9113) as far as such calls need it. Node's
- * own does more, for which it loads TLS and takes three quarters of a call's time.
+ * One connection to a unix socket for gRPC calls of one request message each, with the part of HTTP/2 (RFC 9113) that such
+ * calls need. Node's own HTTP/2 also loads TLS, and takes three quarters of a call's time.
  */
 export class GrpcSession {
   readonly #socket: Socket
@@ -48,7 +52,7 @@ export class GrpcSession {
   readonly #frames = new FrameReader()
   readonly #headers = new HeaderDecoder()
   readonly #streams = new Map<number, GrpcStream>()
-  /** Those that the server takes when others have ended. */
+  /** Calls that wait for others to end: the server limits concurrent streams. */
   readonly #waiting = new Set<GrpcStream>()
   #block: { readonly frame: Frame; readonly parts: Buffer[] } | undefined
   #nextId = 1
@@ -63,6 +67,7 @@ export class GrpcSession {
   constructor(options: GrpcSessionOptions) {
     this.#options = options
     this.#socket = connectSocket(options.socketPath)
+    if (options.keep !== undefined) this.#keep(options.keep)
     this.#socket.on('data', (chunk: Buffer) => this.#receive(chunk))
     this.#socket.once('error', (error) => this.#disconnect(error))
     this.#socket.once('end', () => this.#disconnect(undefined))
@@ -94,6 +99,10 @@ export class GrpcSession {
     this.#disconnect(undefined, 'the connection is closed')
   }
 
+  #keep(keep: KeepSocket): void {
+    this.#socket.once('connect', () => this.#socket.once('close', keep(this.#socket)))
+  }
+
   #startWaiting(): void {
     for (const stream of this.#waiting) {
       if (this.#streams.size >= this.#mostStreams || this.#isLost) return
@@ -117,7 +126,7 @@ export class GrpcSession {
     if (this.#nextId > lastStreamId) this.#letGo(undefined)
   }
 
-  /** Frames of what the server's windows have room for. */
+  /** The unsent data that fits the server's windows, as frames. */
   #takeUnsent(stream: GrpcStream): Buffer[] {
     const frames: Buffer[] = []
     while (stream.unsent.length > 0) {
@@ -236,7 +245,7 @@ export class GrpcSession {
     this.#sendRest()
   }
 
-  /** The calls that the server took go on; the connection ends after them. */
+  /** GOAWAY: calls that the server accepted continue; the connection ends after them. */
   #takeGoAway(lastTaken: number): void {
     this.#letGo(undefined)
     const details = 'the server takes no further calls'
@@ -253,7 +262,7 @@ export class GrpcSession {
 
   #end(stream: GrpcStream, status: GrpcStatus): void {
     if (!this.#waiting.delete(stream) && !this.#streams.delete(stream.id)) return
-    // The server is done with a call that it wasn't sent whole.
+    // The server ended a call before the whole request was sent.
     if (stream.unsent.length > 0 && stream.id !== 0 && status.isAnswer)
       this.#socket.write(encodeNumberFrame(frameTypes.reset, stream.id, resetCancel))
     stream.reply.close()
@@ -283,7 +292,7 @@ export class GrpcSession {
   }
 }
 
-/** Without the first bit, which means nothing in all that podd reads. */
+/** Without the first bit, which is reserved in every field that podd reads. */
 function readNumber(payload: Buffer, at: number): number {
   if (payload.length < at + 4) throw new Http2Error('a frame is too short')
   return payload.readUInt32BE(at) & 0x7fff_ffff

@@ -10,16 +10,16 @@ import { sandboxSecurityContext } from './security/security-context.ts'
 import type { PodSpecView, PodView } from './spec/spec-view.ts'
 import type { UserRange } from './security/user-namespace.ts'
 
-/** A pod, and what its sandbox needs to know of this host. */
+/** A pod, and the host facts that its sandbox needs. */
 export interface SandboxInput {
   readonly pod: PodView
   readonly uid: PodUid
-  /** 0 for the pod's first sandbox, one more for each that replaces it. */
+  /** 0 for the pod's first sandbox, incremented for each replacement. */
   readonly attempt: number
   /** See labels.ts. */
   readonly instance: string
   readonly manifestHash: string
-  /** The pod's own cgroup, in the form its driver wants. */
+  /** The pod's own cgroup, in its driver's form. */
   readonly cgroupParent: string
   /** Absolute; see log-path.ts. */
   readonly logDirectory: string
@@ -28,8 +28,10 @@ export interface SandboxInput {
   /** Empty where there is no cluster DNS. */
   readonly clusterDomain: string
   readonly resources: ResourceFacts
-  /** Of a pod with users of its own. */
+  /** For a pod with a user namespace. */
   readonly userRange?: UserRange | undefined
+  /** See sandboxSecurityContext. */
+  readonly seccompPath?: string | undefined
 }
 
 /**
@@ -41,7 +43,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
   const { metadata, spec } = pod
   return {
     metadata: { name: metadata.name, uid, namespace: metadata.namespace, attempt },
-    // On the host's network a pod bears the host's name.
+    // On the host's network a pod has the host's name.
     hostname: spec.hostNetwork
       ? ''
       : kernelHostname(podHostname(pod, input.clusterDomain), spec.setHostnameAsFQDN ?? false),
@@ -52,7 +54,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
     annotations: sandboxAnnotations({ pod, manifestHash }),
     linux: {
       cgroupParent: input.cgroupParent,
-      securityContext: sandboxSecurityContext(spec, input.userRange),
+      securityContext: sandboxSecurityContext(spec, input),
       sysctls: Object.fromEntries(
         (spec.securityContext?.sysctls ?? []).map(({ name, value }) => [normalSysctl(name), value]),
       ),

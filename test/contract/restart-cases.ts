@@ -72,7 +72,7 @@ export function restartCases(contract: Contract): void {
     })
   })
 
-  contract.holds('a call under way breaks, the next one waits, and the container lives on', async () => {
+  contract.holds('a call in flight breaks, the next one waits, and the container lives on', async () => {
     const pod = await contract.runPod()
     const containerId = await pod.start('ignores')
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -37,5 +37,8 @@ export async function push(podd: PoddRig, address: string, name: string): Promis
   podd.ctr('images', 'rm', target)
   // CRI hears of it a moment later.
   const repository = target.replace(/:1$/u, '')
-  await podd.until('it gone', async () => !(await podd.cliOk('images')).includes(`${repository} `))
+  await podd.until('it gone', async () => {
+    const { code, stdout } = await podd.ask('images')
+    return code === 0 && !stdout.includes(`${repository} `)
+  })
 }

@@ -11,9 +11,12 @@ export const shell = 'localhost/podd-test/shell:1'
 export const otherShell = 'localhost/podd-test/shell:2'
 export const latestShell = 'localhost/podd-test/shell:latest'
 
-/** The archive of those images. */
+let archive: Buffer | undefined
+
+/** The archive of those images; compressed once for all rigs of a worker. */
 export function rigImages(): Buffer {
-  return formatOciArchive(...[shell, otherShell, latestShell].map((name) => shellImage(name)))
+  archive ??= formatOciArchive(...[shell, otherShell, latestShell].map((name) => shellImage(name)))
+  return archive
 }
 
 /**

@@ -23,6 +23,7 @@ import type { DaemonStatus } from '../../src/api/routes.ts'
 import type { ContainerStatus } from '../../src/pod/state/status.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { findContainerd } from '../../src/containerd/process/containerd-process.ts'
+import { callCli } from './cli-rig.ts'
 import { chooseContainerds } from './containerd-versions.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
@@ -160,7 +161,9 @@ export class PoddRig {
     await this.startDaemon()
     const archive = join(this.directory, 'images.tar')
     writeFileSync(archive, rigImages())
-    await this.cliOk('images', 'import', archive)
+    const path = `/podd/v1/images/import?path=${encodeURIComponent(archive)}`
+    const answer = await this.#send('POST', path)
+    if (!answer.includes('"images"')) throw new Error(`the images of the rig were not imported: ${answer}`)
   }
 
   #ociRuntime(): string | undefined {
@@ -347,6 +350,15 @@ exit $code
     return stdout
   }
 
+  /**
+   * The command line within this process: for what is asked again and again, where a process of its own would prove
+   * nothing and cost most of the time.
+   */
+  async ask(...args: readonly string[]): Promise<CliResult> {
+    const { exitCode, ...printed } = await callCli(['--socket', this.socketPath, ...args])
+    return { code: exitCode, ...printed }
+  }
+
   /** Starts a call that goes on (`-f`, `-w`); the caller kills it. */
   spawnCli(...args: readonly string[]): { readonly child: ChildProcess; output(): string } {
     const child = spawn(this.#program, ['--socket', this.socketPath, ...args], {
@@ -381,8 +393,12 @@ exit $code
   }
 
   getText(path: string): Promise<string> {
+    return this.#send('GET', path)
+  }
+
+  #send(method: string, path: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      const call = request({ socketPath: this.socketPath, path, agent: false }, (response) => {
+      const call = request({ socketPath: this.socketPath, method, path, agent: false }, (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('error', reject)
@@ -411,10 +427,14 @@ exit $code
   /** The first process of a container or sandbox; 0 where none runs. */
   pidOf(containerId: string): number {
     const id = containerId.replace('containerd://', '')
-    const line = this.ctr('tasks', 'ls')
-      .split('\n')
-      .find((row) => row.startsWith(id))
-    return Number(line?.split(/\s+/u)[1] ?? 0)
+    for (let looks = 1; ; looks += 1) {
+      const row = this.ctr('tasks', 'ls')
+        .split('\n')
+        .find((line) => line.startsWith(id))
+      const [, pid, state] = row?.split(/\s+/u) ?? []
+      // Of a shim that has not answered within 2 s, containerd lists the task without its process.
+      if (state !== 'UNKNOWN' || looks === 10) return Number(pid ?? 0)
+    }
   }
 
   // ------------------------------------------------------------------ waiting
@@ -511,7 +531,7 @@ exit $code
 
   /** What `podd get pods` says beside its table. */
   async notes(): Promise<string> {
-    return (await this.cli('get', 'pods', '-A')).stderr
+    return (await this.ask('get', 'pods', '-A')).stderr
   }
 
   /** Those notes, once something in them is `like` this. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { canOpen, keepOpen } from '../../base/keep-open.ts'
+import { KeptStream } from '../../base/keep-open.ts'
 import { newUuid } from '../../base/random.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
@@ -39,26 +39,25 @@ function isTopic(topic: unknown): topic is Topic {
 
 const packageName = 'containerd.services.events.v1'
 
-/** How often and for how long to look whether the subscription has come into force. */
+/** The interval and number of attempts to find that the subscription is in force. */
 const markerRetryMs = 20
 const markerTries = 50
 
 /**
- * containerd's own event stream: served on its socket by every release, and a millisecond behind the
- * kernel. An exit is told before CRI's status shows it: first when the process ended, and once more when
- * its task was deleted, right before CRI takes note. Whoever asks CRI after the first may have to ask again.
+ * containerd's own event stream: served on its socket by every release, and a millisecond behind the kernel. It reports
+ * an exit before CRI's status shows it: first when the process ended, and again when its task was deleted, right before
+ * CRI records it. After the first event CRI may have to be asked twice.
  */
-export class ContainerdEvents implements RuntimeEvents {
+export class ContainerdEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
   readonly #channel: ContainerdChannel
-  readonly #clock: Clock
   readonly #publish: WireMethod
   readonly #subscribe: WireMethod
   readonly #decoders: ReadonlyMap<string, Decoder>
 
   /** Throws PoddError INTERNAL if the definitions aren't containerd-events.proto's. */
   constructor({ channel, definitions, clock }: ContainerdEventsOptions) {
+    super(clock)
     this.#channel = channel
-    this.#clock = clock
     const service = definitions.service(`${packageName}.Events`)
     this.#publish = methodOf(service, 'Publish')
     this.#subscribe = methodOf(service, 'Subscribe')
@@ -66,31 +65,11 @@ export class ContainerdEvents implements RuntimeEvents {
     this.#decoders = new Map(messages.map((name) => [name, definitions.decoder(`${packageName}.${name}`)]))
   }
 
-  /** Whether the runtime is one that has this stream. Rejects where it can't be asked. */
-  isServed(signal?: AbortSignal): Promise<boolean> {
-    return canOpen((opened, until) => this.#open(() => {}, opened, until), {
-      refusal: 'RUNTIME_UNSUPPORTED',
-      signal,
-    })
-  }
-
-  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void> {
-    return keepOpen({
-      clock: this.#clock,
-      signal,
-      open: (opened) => this.#open(onEvent, opened, signal),
-      onOpened: () => onEvent({ kind: 'opened' }),
-      onLost: (reason) => onEvent({ kind: 'lost', reason }),
-      firstDelayMs: 50,
-      longestDelayMs: 5000,
-    })
-  }
-
   /**
-   * Nothing on the wire tells when a subscription is in force, and what happens before is never sent. So
-   * podd publishes an event of its own until the stream brings it back: from then on nothing is missed.
+   * The protocol doesn't tell when a subscription is in force, and earlier events are never sent. So podd publishes an
+   * event of its own until the stream delivers it: from then on no event is missed.
    */
-  async #open(
+  protected async open(
     onEvent: (event: RuntimeEvent) => void,
     opened: () => void,
     signal: AbortSignal,
@@ -109,6 +88,7 @@ export class ContainerdEvents implements RuntimeEvents {
       (topic) => `namespace=="${criNamespace}",topic=="${topic}"`,
     )
     const stream = this.#channel.stream(this.#subscribe, { filters }, onEnvelope, signal)
+    // `await stream` below throws it.
     stream.catch(() => undefined).finally(() => ended.abort())
     await this.#mark(marker, AbortSignal.any([inForce.signal, ended.signal, signal]))
     if (!ended.signal.aborted && !signal.aborted) opened()
@@ -121,10 +101,10 @@ export class ContainerdEvents implements RuntimeEvents {
     try {
       for (let tries = 0; tries < markerTries && !stop.aborted; tries += 1) {
         await this.#channel.unary(this.#publish, request, stop, criHeaders)
-        await this.#clock.sleep(markerRetryMs, stop)
+        await this.clock.sleep(markerRetryMs, stop)
       }
     } catch {
-      // The stream itself tells whether anything is wrong.
+      // The stream itself reports what is wrong.
     }
   }
 
@@ -144,7 +124,7 @@ export class ContainerdEvents implements RuntimeEvents {
   }
 }
 
-/** TaskExit tells when the process ended; TaskDelete, which comes later, doesn't. */
+/** TaskExit has the time at which the process ended; TaskDelete, which follows, does not. */
 function readExit({ exitStatus, exitedAt }: Readonly<Record<string, unknown>>): ProcessExit | undefined {
   if (typeof exitStatus !== 'number' || !isJsonObject(exitedAt)) return undefined
   const { seconds, nanos } = exitedAt

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { commandOutput } from '../../host/run-command.ts'
 
@@ -18,11 +18,11 @@ export interface ExecFifos {
   readonly paths: { readonly stdin: string; readonly stdout: string; readonly stderr: string }
   readonly stdout: Socket
   readonly stderr: Socket | undefined
-  /** Opens the writing end, once the shim reads from the other. Resolves with undefined where it never does. */
+  /** Opens the writing end once the shim has opened the reading end. Resolves with undefined where it never does. */
   openStdin(signal: AbortSignal): Promise<Socket | undefined>
   /** Closes podd's ends. */
   close(): void
-  /** Closes and removes all of it. */
+  /** Closes and removes the pipes. */
   remove(): Promise<void>
 }
 
@@ -33,9 +33,9 @@ const openPollMs = 5
 const openPatienceMs = 30_000
 
 /**
- * Makes the named pipes of one command in a directory of its own, where they aren't there, and opens the reading ends, so that the shim finds a
- * reader. Named pipes and not sockets, because the shim takes no other; non-blocking, so that none of Node's few
- * threads ever waits for one. Throws PoddError EXEC_FAILED, and leaves nothing then.
+ * Makes the named pipes of one command in a directory of its own, where they aren't there, and opens the reading ends,
+ * so that the shim finds a reader. Named pipes and not sockets, because the shim takes no other; non-blocking, so that
+ * none of Node's few threads ever waits for one. Throws PoddError EXEC_FAILED, and then leaves nothing behind.
  */
 export async function makeExecFifos(
   directory: string,
@@ -59,7 +59,7 @@ export async function makeExecFifos(
     const flag = end === 'read' ? constants.O_RDONLY : constants.O_WRONLY
     const fd = await openFile(path, flag | constants.O_NONBLOCK)
     const socket = new Socket({ fd, readable: end === 'read', writable: end === 'write' })
-    // A process need not read what it is given; and what breaks off has ended.
+    // A process may not read its input, and a broken pipe has ended.
     socket.on('error', () => {})
     opened.push(socket)
     return socket
@@ -97,7 +97,7 @@ async function untilRead(
       return await openEnd()
     } catch (error) {
       if (errorCode(error) !== 'ENXIO') return undefined
-      await clock.sleep(openPollMs, signal).catch(() => {})
+      await sleepUnlessAborted(clock, openPollMs, signal)
     }
   }
   return undefined

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Socket } from 'node:net'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import type { ExecFifos } from './exec-fifos.ts'
 import type { ExecTarget, TaskCalls } from './exec-calls.ts'
@@ -8,12 +8,12 @@ import type { TerminalSize } from './exec-process-spec.ts'
 
 const signals = { hangUp: 1, kill: 9, terminate: 15 } as const
 
-/** What a process gets before SIGKILL when the one who ran it has gone. */
+/** The time between the first signal and SIGKILL for a process whose client is gone. */
 const hangUpGraceMs = 1000
 /** How long to wait for more output of a command that has ended while something else holds its output open. */
 const quietMs = 1000
 const waitRetryMs = 200
-/** A process that was lost together with its container: the container's own end was a kill. */
+/** The exit code of a process that was lost with its container, as after SIGKILL. */
 const lostExitCode = 137
 
 export interface ExecProcessOptions {
@@ -22,10 +22,10 @@ export interface ExecProcessOptions {
   readonly fifos: ExecFifos
   readonly terminal: boolean
   readonly hasStdin: boolean
-  /** The runtime is to remember it until its container ends. */
+  /** The runtime keeps its record until its container ends. */
   readonly isKept?: boolean
   readonly clock: Clock
-  /** podd ends: the process is left to the next one, which finds its pipes. */
+  /** Aborted when podd ends: the process is left to the next podd, which finds its pipes. */
   readonly closing: AbortSignal
 }
 
@@ -34,14 +34,17 @@ export class ExecProcess {
   readonly stdout: Readable
   /** Undefined for a terminal, where it is one with stdout. */
   readonly stderr: Readable | undefined
-  /** Its exit code, once all of its output was taken. */
+  /** Resolves with its exit code, once all of its output was read. */
   readonly ended: Promise<number>
-  /** Resolves when nothing of it is left in the runtime or on disk; with something that holds its output, seconds later. */
+  /**
+   * Resolves when nothing of it is left in the runtime or on disk; seconds later where another process holds its output
+   * open.
+   */
   readonly removed: Promise<void>
   readonly #options: ExecProcessOptions
   readonly #stdin: Promise<Socket | undefined>
   readonly #over = new AbortController()
-  /** The size that is to be told last; undefined while none is. */
+  /** The newest size that has to be sent; undefined while there is none. */
   #nextSize: TerminalSize | undefined
 
   constructor(options: ExecProcessOptions) {
@@ -53,11 +56,12 @@ export class ExecProcess {
     this.ended = this.#run()
     this.removed = this.ended.then(
       () => this.#remove(),
+      // Whoever awaits `ended` gets its error.
       () => this.#remove(),
     )
   }
 
-  /** Resolves when the process has taken it, or will never take anything any more. */
+  /** Resolves when the process has read it, or can no longer read anything. */
   async write(chunk: Uint8Array): Promise<void> {
     const stdin = await this.#stdin
     if (stdin === undefined || !stdin.writable) return
@@ -77,26 +81,31 @@ export class ExecProcess {
         stdin.end()
       })
     }
-    // The shim holds the pipe open itself, lest a client that goes away for a moment end it.
+    // The shim keeps the pipe open itself, so that a client that disconnects for a moment doesn't end it.
     await calls.closeStdin(target).catch(() => {})
   }
 
-  /** The terminal has another size now; nothing happens where there is none. Of sizes that come quickly the last one stays. */
+  /**
+   * Sets the terminal's size; does nothing without a terminal. Of sizes in quick succession only the last one is sent.
+   */
   async resize(size: TerminalSize): Promise<void> {
     const { calls, target, terminal } = this.#options
     if (!terminal) return
     const isInFlight = this.#nextSize !== undefined
     this.#nextSize = size
     if (isInFlight) return
-    // One after the other: the runtime takes calls that meet in any order.
+    // One after the other: the runtime may reorder concurrent calls.
     for (let told: TerminalSize | undefined; told !== this.#nextSize;) {
       told = this.#nextSize
+      // The process has ended, or keeps its old size: its output shows which.
       await calls.resize(target, told).catch(() => {})
     }
     this.#nextSize = undefined
   }
 
-  /** Whoever ran it has gone: ends it as a terminal or a shell does, and by force soon after. */
+  /**
+   * Ends a process whose client is gone: by SIGHUP where it has a terminal, else by SIGTERM, and soon after by SIGKILL.
+   */
   async hangUp(): Promise<void> {
     const { calls, target, terminal, clock } = this.#options
     if (this.#over.signal.aborted) return
@@ -125,13 +134,14 @@ export class ExecProcess {
     if (isKept === true) return closing.aborted ? fifos.close() : await fifos.remove()
     const isRemoved = await calls.remove(target).then(
       () => true,
+      // The directory of its pipes stays where podd is stopping: the next podd's sweep removes both.
       () => false,
     )
     if (closing.aborted && !isRemoved) fifos.close()
     else await fifos.remove()
   }
 
-  /** The process outlives a restart of containerd, and so does the waiting for it. */
+  /** Waits for the process's exit, also across restarts of containerd, which the process survives. */
   async #wait(): Promise<number> {
     const { calls, target, clock, closing } = this.#options
     for (;;) {
@@ -146,8 +156,8 @@ export class ExecProcess {
   }
 
   /**
-   * Waits for the end of the output. A process that the command left behind may hold it open for ever: then it is
-   * enough that nothing has come for a while, and that no reader is busy with what came.
+   * Waits for the end of the output. A process that the command left behind may hold it open for ever: then it counts
+   * as ended when nothing has arrived for a while and no reader is busy.
    */
   async #drain(): Promise<void> {
     const { fifos, clock } = this.#options
@@ -166,7 +176,7 @@ export class ExecProcess {
       const taken = [...open].reduce((sum, stream) => sum + stream.bytesRead, 0)
       if (taken === before && [...open].every((stream) => stream.readableLength === 0)) break
       before = taken
-      await clock.sleep(quietMs, closed.signal).catch(() => {})
+      await sleepUnlessAborted(clock, quietMs, closed.signal)
     }
     for (const stream of open) stream.destroy()
   }

@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
 import { TaskCalls } from './exec-calls.ts'
@@ -14,7 +14,7 @@ export interface ContainerdExecOptions {
   readonly channel: ExecChannel
   readonly tasks: ExecDefinitions
   readonly containers: ExecDefinitions
-  /** Where the commands' pipes are, `<run-dir>/exec`. */
+  /** The directory of the commands' pipes, `<run-dir>/exec`. */
   readonly directory: string
   readonly clock: Clock
 }
@@ -26,13 +26,13 @@ export interface ContainerCommand extends ExecChoices {
 }
 
 const forceSignal = 9
-/** How often and how long a command is ended that a podd left in the middle of its start. */
+/** How often, and at what interval, podd tries to end a command that an earlier podd left during its start. */
 const endAgainMs = 500
 const endTries = 120
 
 /**
  * Runs commands in containers through containerd's own API. CRI's streaming would do on a runtime with WebSocket v5;
- * containerd 1.6 and 1.7 have none, and before it nothing ends a command's standard input.
+ * containerd 1.6 and 1.7 lack it, and older protocols can't end a command's standard input.
  */
 export class ContainerdExec {
   readonly #options: ContainerdExecOptions
@@ -63,6 +63,7 @@ export class ContainerdExec {
         await this.#calls.create({ ...target, process, terminal: command.terminal, ...fifos.paths })
         await this.#calls.start(target)
       } catch (error) {
+        // The error of the start is thrown; there may be nothing to remove.
         await this.#calls.remove(target).catch(() => {})
         await fifos.remove()
         throw error
@@ -84,17 +85,19 @@ export class ContainerdExec {
     }
   }
 
-  /** Waits for no command any more. */
+  /** Stops waiting for commands. */
   close(): void {
     this.#closing.abort(new PoddError('EXEC_FAILED', 'podd is stopping'))
   }
 
   /**
-   * Ends what a podd left that was killed: nothing reads the output of those commands any more. What can't be
-   * ended is left to the next podd. Never rejects.
+   * Ends commands that a killed podd left behind: nothing reads their output any more. Commands that can't be ended are
+   * left to the next podd. Never rejects.
    */
   async sweep(): Promise<void> {
+    // Without the directory no command was left behind; the next command that is started needs it, and reports it.
     const names = await readdir(this.#options.directory).catch(() => [])
+    // A directory that can't be removed is left to the next podd too.
     await Promise.all(names.map((name) => this.#sweepDirectory(name).catch(() => undefined)))
   }
 
@@ -108,24 +111,26 @@ export class ContainerdExec {
   }
 
   /**
-   * Whether nothing is left of the command. The calls of the podd that was killed may be in flight still: a command that
-   * isn't there, or can't be killed as it doesn't run yet, may be there or run in a moment.
+   * Whether nothing is left of the command. Calls of the killed podd may still be in flight: a command that doesn't
+   * exist, or can't be killed because it doesn't run yet, may exist or run a moment later.
    */
   async #end(target: ExecTarget): Promise<boolean> {
     const { clock } = this.#options
     let absences = 0
     let waiting: Promise<'ended' | 'absent' | 'failed'> | undefined
     for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
+      // `wait` tells whether it has ended; a command that hasn't is killed again.
       await this.#calls.kill(target, forceSignal).catch(() => {})
       waiting ??= this.#calls.wait(target).then(
         () => 'ended',
         (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'failed'),
       )
-      const pause = clock.sleep(endAgainMs, this.#closing.signal).catch(() => undefined)
+      const pause = sleepUnlessAborted(clock, endAgainMs, this.#closing.signal)
       const outcome = await Promise.race([waiting, pause])
-      // It takes away, too, what was made and has not been started.
+      // This also deletes a process that was created and not started.
       const isRemoved = await this.#calls.remove(target).then(
         () => true,
+        // It still runs, or doesn't exist: the outcome of `wait` says which.
         () => false,
       )
       if (outcome === 'ended' || isRemoved) return true
@@ -146,7 +151,7 @@ function targetOf(name: string): ExecTarget | undefined {
   return containerId === undefined || execId === undefined ? undefined : { containerId, execId }
 }
 
-/** Codes that tell a caller more than that a command failed. */
+/** Error codes that are passed on instead of EXEC_FAILED. */
 const toldAsTheyAre = new Set(['EXEC_FAILED', 'RUNTIME_NOT_FOUND', 'RUNTIME_UNAVAILABLE'])
 
 function execError(error: unknown): PoddError {

@@ -5,7 +5,7 @@ import { chainOf, containerChain, jumpTarget, parseTables } from '../network/for
 import { lockSeconds, selectFirewalls } from '../network/firewall.ts'
 import { sandboxChains } from '../network/derive-sandbox-rules.ts'
 import { sandboxOf } from '../network/network-rules.ts'
-import type { ContainerdBooks } from './containerd-books.ts'
+import type { ContainerdInventory } from './containerd-inventory.ts'
 
 /** The sandboxes that rules of the table `nat` name as theirs, on this network. */
 export function readRuleOwners(saved: string, networkName: string): ReadonlySet<string> {
@@ -18,7 +18,7 @@ export function planSandboxRemoval(saved: string, networkName: string, ids: Read
   const nat = parseTables(saved).find(({ name }) => name === 'nat')
   if (nat === undefined) return ''
   const named = nat.rules.filter((rule) => ids.has(sandboxOf(rule, networkName) ?? ''))
-  // A plugin that was killed may have left a chain to which no rule leads any more.
+  // A killed plugin may have left a chain without a rule that leads to it.
   const possible = [...ids].flatMap((id) => Object.values(sandboxChains(networkName, id)))
   const chains = new Set([
     ...named.flatMap((rule) => jumpTarget(rule) ?? []).filter((chain) => containerChain.test(chain)),
@@ -37,26 +37,27 @@ export function planSandboxRemoval(saved: string, networkName: string, ids: Read
 }
 
 /**
- * The firewall rules and chains of sandboxes that neither containerd nor CRI has: a CNI plugin that is killed in the middle of
- * its DEL, as its call was cancelled, leaves rules that no later DEL finds. A pod that CRI alone does not list still runs.
+ * The firewall rules and chains of sandboxes that neither containerd nor CRI has: a CNI plugin that is killed in the
+ * middle of its DEL, as its call was cancelled, leaves rules that no later DEL finds. A sandbox that only CRI doesn't
+ * list may still run.
  */
-export function firewallOrphans(books: ContainerdBooks): OrphanCollector {
-  const { networkName } = books.places
-  const firewalls = () => selectFirewalls(books.tools?.podCidrs ?? [])
+export function firewallOrphans(inventory: ContainerdInventory): OrphanCollector {
+  const { networkName } = inventory.places
+  const firewalls = () => selectFirewalls(inventory.tools?.podCidrs ?? [])
   return {
     kind: 'firewall-rules',
     async list(look) {
-      if (books.tools === undefined) return []
+      if (inventory.tools === undefined) return []
       const owners = new Set<string>()
       for (const firewall of firewalls())
         for (const id of readRuleOwners(await saveRules(firewall), networkName)) owners.add(id)
-      const unknown = await books.findUnknown([...owners], look)
+      const unknown = await inventory.findUnknown([...owners], look)
       return [...owners]
         .filter((id) => unknown.has(id))
         .map((id) => ({ kind: 'firewall-rules', id, message: 'its sandbox does not exist' }))
     },
     async remove({ id }) {
-      if (!(await books.findUnknown([id])).has(id)) return false
+      if (!(await inventory.findUnknown([id])).has(id)) return false
       for (const firewall of firewalls()) {
         const restore = findExecutable(`${firewall}-restore`)
         const script = planSandboxRemoval(await saveRules(firewall), networkName, new Set([id]))

@@ -6,7 +6,7 @@ import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import { readCniResults } from '../network/cni-results.ts'
 import type { CniResult } from '../network/cni-results.ts'
-import type { ContainerdBooks } from './containerd-books.ts'
+import type { ContainerdInventory } from './containerd-inventory.ts'
 
 /** Where containerd's CRI keeps the network namespaces of sandboxes (`netns_mounts_under_state_dir`). */
 const namespacesDirectory = 'io.containerd.grpc.v1.cri/netns'
@@ -15,15 +15,15 @@ const networkDevices = '/sys/class/net'
 
 const goneCodes: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ESRCH', 'EISDIR'])
 
-/** Network namespaces of sandboxes that no process lives in. Any may be one of a sandbox in creation. */
-export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
-  const directory = join(books.places.stateDir, namespacesDirectory)
+/** Network namespaces of sandboxes without any process. Any of them may belong to a sandbox in creation. */
+export function namespaceOrphans(inventory: ContainerdInventory): OrphanCollector {
+  const directory = join(inventory.places.stateDir, namespacesDirectory)
   const find = async (): Promise<readonly string[]> => {
-    // The namespaces are listed before the processes: one that is made in between is not judged.
+    // The namespaces are listed before the processes, so that one made in between is not judged.
     const unused = selectUnused(filesIn(directory))
     if (unused.length === 0) return []
     // Those of sandboxes that have died are left to StopPodSandbox.
-    const known = await books.known.listSandboxes()
+    const known = await inventory.known.listSandboxes()
     const results = (await readCniResults()).filter(({ sandboxId }) => known.has(sandboxId))
     const owned = new Set(results.flatMap(({ namespaces }) => namespaces))
     return unused.filter((path) => !owned.has(path))
@@ -31,7 +31,7 @@ export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
   return {
     kind: 'network-namespace',
     async list() {
-      if (books.tools === undefined) return []
+      if (inventory.tools === undefined) return []
       return (await find()).map((id) => ({
         kind: 'network-namespace',
         id,
@@ -39,8 +39,8 @@ export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
       }))
     },
     async remove({ id }) {
-      if (books.tools === undefined || !(await find()).includes(id)) return false
-      // A process may have moved in while CRI was asked.
+      if (inventory.tools === undefined || !(await find()).includes(id)) return false
+      // A process may have entered it meanwhile.
       if (selectUnused([id]).length === 0) return false
       await runCommand('umount', ['-l', id])
       await rm(id, { force: true })
@@ -50,11 +50,11 @@ export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
 }
 
 /**
- * Addresses that host-local has given to sandboxes that containerd does not know. The same address is given again, so
- * an orphan's id is the address and the sandbox.
+ * Addresses that host-local has assigned to sandboxes unknown to containerd. Addresses are reused, so an orphan's id is
+ * the address and the sandbox.
  */
-export function addressOrphans(books: ContainerdBooks): OrphanCollector {
-  const directory = join(books.places.cniDataDir, books.places.networkName)
+export function addressOrphans(inventory: ContainerdInventory): OrphanCollector {
+  const directory = join(inventory.places.cniDataDir, inventory.places.networkName)
   return {
     kind: 'address',
     async list(look) {
@@ -63,7 +63,7 @@ export function addressOrphans(books: ContainerdBooks): OrphanCollector {
         .map((path) => ({ address: basename(path), sandbox: addressOwner(path) }))
         .filter(({ sandbox }) => sandbox !== '')
       const sandboxes = given.map(({ sandbox }) => sandbox)
-      const unknown = await books.findUnknown(sandboxes, look)
+      const unknown = await inventory.findUnknown(sandboxes, look)
       return given
         .filter(({ sandbox }) => unknown.has(sandbox))
         .map(({ address, sandbox }) => ({
@@ -74,10 +74,10 @@ export function addressOrphans(books: ContainerdBooks): OrphanCollector {
     },
     async remove({ id }) {
       const [address = '', sandbox = ''] = id.split(' ')
-      if (!(await books.findUnknown([sandbox])).has(sandbox)) return false
+      if (!(await inventory.findUnknown([sandbox])).has(sandbox)) return false
       const path = join(directory, address)
       if (addressOwner(path) !== sandbox) return false
-      // At once: host-local gives an address again only when its file is gone.
+      // Without waiting: host-local reuses an address only when its file is gone.
       rmSync(path, { force: true })
       return true
     },
@@ -85,13 +85,13 @@ export function addressOrphans(books: ContainerdBooks): OrphanCollector {
 }
 
 /** What libcni remembers of sandboxes of this containerd that CRI does not list. */
-export function cniResultOrphans(books: ContainerdBooks): OrphanCollector {
+export function cniResultOrphans(inventory: ContainerdInventory): OrphanCollector {
   return {
     kind: 'cni-result',
     async list(look) {
-      const results = (await readCniResults()).filter((result) => isOwn(books, result))
+      const results = (await readCniResults()).filter((result) => isOwn(inventory, result))
       const sandboxes = results.map(({ sandboxId }) => sandboxId)
-      const unknown = await books.findUnknown(sandboxes, look)
+      const unknown = await inventory.findUnknown(sandboxes, look)
       return results
         .filter(({ sandboxId }) => unknown.has(sandboxId))
         .map(({ path, sandboxId }) => ({
@@ -102,7 +102,7 @@ export function cniResultOrphans(books: ContainerdBooks): OrphanCollector {
     },
     async remove({ id }) {
       const sandbox = (await readCniResults()).find(({ path }) => path === id)?.sandboxId ?? ''
-      if (!(await books.findUnknown([sandbox])).has(sandbox)) return false
+      if (!(await inventory.findUnknown([sandbox])).has(sandbox)) return false
       await rm(id, { force: true })
       return true
     },
@@ -110,18 +110,18 @@ export function cniResultOrphans(books: ContainerdBooks): OrphanCollector {
 }
 
 /**
- * The host's ends of network pairs on the pods' bridge that no sandbox has according to libcni. Where libcni has forgotten a
- * sandbox that exists, nothing is taken for an orphan. A name may be given again, so an orphan's id is the name and the
- * kernel's index.
+ * The host's ends of network pairs on the pods' bridge that no sandbox has according to libcni. Where libcni has no
+ * result of an existing sandbox, nothing counts as an orphan. Names may be reused, so an orphan's id is the name and
+ * the kernel's index.
  */
-export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
+export function interfaceOrphans(inventory: ContainerdInventory): OrphanCollector {
   const find = async (): Promise<readonly string[]> => {
-    const { bridgeName, cniDataDir, networkName } = books.places
+    const { bridgeName, cniDataDir, networkName } = inventory.places
     const onBridge = filesIn(join(networkDevices, bridgeName, 'brif')).map((path) => basename(path))
     if (onBridge.length === 0) return []
     const results = (await readCniResults()).filter((each) => each.networkName === networkName)
     const remembered = new Set(results.map(({ sandboxId }) => sandboxId))
-    const known = await books.known.listSandboxes()
+    const known = await inventory.known.listSandboxes()
     const addressed = filesIn(join(cniDataDir, networkName)).map((path) => addressOwner(path))
     if (addressed.some((sandbox) => known.has(sandbox) && !remembered.has(sandbox))) return []
     const used = new Set(results.flatMap(({ hostInterfaces }) => hostInterfaces))
@@ -135,11 +135,11 @@ export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
   return {
     kind: 'interface',
     async list() {
-      if (books.tools === undefined) return []
+      if (inventory.tools === undefined) return []
       return (await find()).map((id) => ({ kind: 'interface', id, message: 'no sandbox has its other end' }))
     },
     async remove({ id }) {
-      if (books.tools === undefined || !(await find()).includes(id)) return false
+      if (inventory.tools === undefined || !(await find()).includes(id)) return false
       const [name = ''] = id.split(' ')
       await commandOutput('ip', ['link', 'delete', name])
       return true
@@ -147,14 +147,17 @@ export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
   }
 }
 
-/** Those of the pods' network, and the loopback network's of namespaces that this containerd made. */
-function isOwn({ places }: ContainerdBooks, { networkName, namespaces }: CniResult): boolean {
+/** The results of the pods' network, and those of the loopback network in namespaces that this containerd made. */
+function isOwn({ places }: ContainerdInventory, { networkName, namespaces }: CniResult): boolean {
   return (
     networkName === places.networkName || namespaces.some((path) => path.startsWith(`${places.stateDir}/`))
   )
 }
 
-/** Those that no process lives in; without those that are gone. Throws the system's error: it is then not known. */
+/**
+ * The namespaces without any process, except those that are gone. Throws the system's error where that can't be
+ * determined.
+ */
 function selectUnused(paths: readonly string[]): readonly string[] {
   const inodes = paths.flatMap((path) => {
     const inode = unlessGone(() => statSync(path).ino, undefined)
@@ -193,7 +196,7 @@ function readIfThere(path: string): string {
   return unlessGone(() => readFileSync(path, 'utf8'), '')
 }
 
-/** Whatever else fails must not look like an empty host. A process that has ended gives ESRCH. */
+/** Any other error must not look like an empty host. A process that has ended gives ESRCH. */
 function unlessGone<T>(read: () => T, otherwise: T): T {
   try {
     return read()

@@ -6,7 +6,7 @@ import { listProcesses, selectDescendants, signalProcess, waitForExit } from '..
 import type { HostProcess } from '../../host/processes.ts'
 import { runCommand } from '../../host/run-command.ts'
 import { findShims } from '../process/containerd-process.ts'
-import type { ContainerdBooks } from './containerd-books.ts'
+import type { ContainerdInventory } from './containerd-inventory.ts'
 
 /** CRI's namespace. The other namespaces belong to other clients (ctr, nerdctl). */
 const namespace = 'k8s.io'
@@ -21,11 +21,11 @@ const shimExitMs = 2000
  * while it creates or removes a sandbox leaves them (1.6 and 2.1); nor does CRI list each sandbox whose creation was
  * cancelled (2.1), or each container whose creation failed on a full disk.
  */
-export function containerOrphans(books: ContainerdBooks): OrphanCollector {
+export function containerOrphans(inventory: ContainerdInventory): OrphanCollector {
   return {
     kind: 'runtime-container',
     async list(look) {
-      const read = await books.read(look)
+      const read = await inventory.read(look)
       if (read === undefined) return []
       const tasks = new Set(read.tasks.map(({ id }) => id))
       const found = [...read.sandboxes, ...read.containers.filter((id) => !tasks.has(id))]
@@ -38,11 +38,11 @@ export function containerOrphans(books: ContainerdBooks): OrphanCollector {
         }))
     },
     async remove({ id }) {
-      // The removal of the one before may have taken long.
-      if ((await books.known.list()).has(id)) return false
-      if ((await books.records.tasks()).some((task) => task.id === id))
-        await books.ctr(['tasks', 'delete', '--force', id])
-      await books.ctr(['containers', 'delete', id])
+      // The previous removal may have taken long.
+      if ((await inventory.known.list()).has(id)) return false
+      if ((await inventory.records.tasks()).some((task) => task.id === id))
+        await inventory.ctr(['tasks', 'delete', '--force', id])
+      await inventory.ctr(['containers', 'delete', id])
       return true
     },
   }
@@ -52,44 +52,44 @@ export function containerOrphans(books: ContainerdBooks): OrphanCollector {
  * Tasks that were created and never started: a podd that is killed during StartContainer leaves one, which CRI reports as
  * exited and then can't remove (1.6).
  */
-export function taskOrphans(books: ContainerdBooks): OrphanCollector {
+export function taskOrphans(inventory: ContainerdInventory): OrphanCollector {
   return {
     kind: 'task',
     async list(look) {
-      const read = await books.read(look)
+      const read = await inventory.read(look)
       return (read?.tasks ?? [])
         .filter(({ status }) => status === 'CREATED')
         .map(({ id }) => ({ kind: 'task', id, message: 'it was created and never started' }))
     },
     async remove({ id }) {
-      const task = (await books.records.tasks()).find((each) => each.id === id)
+      const task = (await inventory.records.tasks()).find((each) => each.id === id)
       if (task?.status !== 'CREATED') return false
-      await books.ctr(['tasks', 'delete', '--force', id])
+      await inventory.ctr(['tasks', 'delete', '--force', id])
       return true
     },
   }
 }
 
 /** Shims whose container containerd does not know, with what runs below them. */
-export function shimOrphans(books: ContainerdBooks, clock: Clock): OrphanCollector {
-  const { places } = books
+export function shimOrphans(inventory: ContainerdInventory, clock: Clock): OrphanCollector {
+  const { places } = inventory
   const find = (all: ReadonlySet<string>) => selectLeakedShims(findShims(places), all)
   return {
     kind: 'shim',
     async list(look) {
       // First the shims, then the containers: a container is recorded before its shim starts.
       const shims = findShims(places)
-      const read = shims.length === 0 ? undefined : await books.read(look)
+      const read = shims.length === 0 ? undefined : await inventory.read(look)
       if (read === undefined || selectLeakedShims(shims, read.all).length === 0) return []
-      // A collector before may have had them read before the shims were.
-      return selectLeakedShims(shims, await books.listAll()).map(({ id }) => ({
+      // An earlier collector may have read them before the shims were listed.
+      return selectLeakedShims(shims, await inventory.listAll()).map(({ id }) => ({
         kind: 'shim',
         id,
         message: 'its container is unknown to containerd',
       }))
     },
     async remove({ id }) {
-      const all = await books.listAll()
+      const all = await inventory.listAll()
       const leaked = find(all).find((each) => each.id === id)
       if (leaked === undefined || all.has(id)) return false
       const { shim } = leaked

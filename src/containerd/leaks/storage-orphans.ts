@@ -1,24 +1,24 @@
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
-import type { ContainerdBooks } from './containerd-books.ts'
+import type { ContainerdInventory } from './containerd-inventory.ts'
 
-/** What CRI makes for a sandbox or container bears its id. */
+/** CRI names what it makes for a sandbox or container by its id. */
 const criId = /^[0-9a-f]{64}$/u
 
 /**
- * The file systems of containers that containerd no longer knows: one that is killed between a container's file system
- * and its record leaves it, held by a lease for a day (`client.NewContainer`, WithLease).
+ * The snapshots of containers that containerd no longer knows: when it is killed between creating a container's
+ * snapshot and recording the container, a lease holds the snapshot for a day (`client.NewContainer`, WithLease).
  */
-export function snapshotOrphans(books: ContainerdBooks): OrphanCollector {
+export function snapshotOrphans(inventory: ContainerdInventory): OrphanCollector {
   const snapshots = (): readonly string[] => {
-    const snapshotter = books.tools?.snapshotter
+    const snapshotter = inventory.tools?.snapshotter
     return ['snapshots', ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter])]
   }
   return {
     kind: 'snapshot',
     async list(look) {
-      if (books.tools === undefined) return []
-      const names = await books.records.snapshots(books.tools.snapshotter)
-      const unknown = await books.findUnknown(criIds(names), look)
+      if (inventory.tools === undefined) return []
+      const names = await inventory.records.snapshots(inventory.tools.snapshotter)
+      const unknown = await inventory.findUnknown(criIds(names), look)
       return [...unknown].map((id) => ({
         kind: 'snapshot',
         id,
@@ -26,20 +26,20 @@ export function snapshotOrphans(books: ContainerdBooks): OrphanCollector {
       }))
     },
     async remove({ id }) {
-      if (!(await books.findUnknown([id])).has(id)) return false
-      await books.ctr([...snapshots(), 'remove', id])
+      if (!(await inventory.findUnknown([id])).has(id)) return false
+      await inventory.ctr([...snapshots(), 'remove', id])
       return true
     },
   }
 }
 
 /** Leases of sandboxes that CRI no longer lists; containerd 2 makes one for each. Others expire within a day. */
-export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
+export function leaseOrphans(inventory: ContainerdInventory): OrphanCollector {
   return {
     kind: 'lease',
     async list(look) {
-      if (books.tools === undefined) return []
-      const unknown = await books.findUnknown(criIds(await books.records.leases()), look)
+      if (inventory.tools === undefined) return []
+      const unknown = await inventory.findUnknown(criIds(await inventory.records.leases()), look)
       return [...unknown].map((id) => ({
         kind: 'lease',
         id,
@@ -47,14 +47,14 @@ export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
       }))
     },
     async remove({ id }) {
-      if (!(await books.findUnknown([id])).has(id)) return false
-      await books.ctr(['leases', 'delete', id])
+      if (!(await inventory.findUnknown([id])).has(id)) return false
+      await inventory.ctr(['leases', 'delete', id])
       return true
     },
   }
 }
 
-/** As far as CRI has made them. */
+/** Only those that CRI has made. */
 function criIds(names: readonly string[]): readonly string[] {
   return names.filter((name) => criId.test(name))
 }

@@ -3,12 +3,12 @@ import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import { lockSeconds } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
-import { isMasquerade } from './masquerade-rules.ts'
+import { isMasquerade, isMasqueradeOfAny } from './masquerade-rules.ts'
 
 /**
- * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy
- * to DROP): all that pods send, and of what is sent to them the answers and what came in by a host
- * port. Rules that are there already are left as they are.
+ * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy to DROP):
+ * everything that pods send, and of what is sent to them the replies and host-port traffic. Existing rules are left as
+ * they are.
  *
  * @returns whether a rule was missing
  */
@@ -39,7 +39,7 @@ function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] 
 /** How often the removal of rules is retried if the rules have changed meanwhile. */
 const removalTries = 5
 
-/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once no network uses them. */
+/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once no network of theirs is left. */
 export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
   for (const family of ['iptables', 'ip6tables']) {
     const save = findExecutable(`${family}-save`)
@@ -55,7 +55,7 @@ export async function removeNetworkRules(places: ContainerdPlaces): Promise<void
         await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
         break
       } catch (error) {
-        // Another network may have begun to use what all share since it was read: then none of it was done.
+        // Another network may have begun to use the shared chains since the read: then nothing was changed.
         if (tries === removalTries) throw error
       }
     }
@@ -77,9 +77,9 @@ export const sharedChains: readonly string[] = [
 ]
 
 /**
- * From the output of iptables-save, the input of iptables-restore that takes this network away; empty
- * when there is nothing to take. The plugins mark their rules with the comment `name: "<network>" id: …`
- * and give each container chains of its own (`plugins/pkg/utils`, `plugins/meta/portmap`).
+ * From the output of iptables-save, the input of iptables-restore that removes this network's rules; empty when there
+ * are none. The plugins mark their rules with the comment `name: "<network>" id: …` and give each container chains of
+ * its own (`plugins/pkg/utils`, `plugins/meta/portmap`).
  */
 export function planRuleRemoval(saved: string, places: ContainerdPlaces): string {
   return parseTables(saved)
@@ -115,12 +115,18 @@ function selectRemoval(table: Table, places: ContainerdPlaces): Removal {
 /** A container's own chain: `CNI-` or `CNI-DN-` and the start of a hash. */
 export const containerChain = /^CNI-(?:DN-)?[0-9a-f]{20,}$/
 
-/** The shared chains, if after the removal no container of any network needs them. */
+/**
+ * The shared chains, if after the removal no container of any network needs them, and the host has no other network of the
+ * CNI plugins: one that has may be between making these chains and its first rule in them (`plugins/meta/portmap`, which
+ * takes several calls of iptables for that).
+ */
 function selectUnusedShared(table: Table, left: readonly string[]): readonly string[] {
   const used = left.some(
     (rule) =>
       chainOf(rule) === 'CNI-HOSTPORT-DNAT' ||
-      (containerChain.test(chainOf(rule)) && sharedChains.includes(jumpTarget(rule) ?? '')),
+      (containerChain.test(chainOf(rule)) && sharedChains.includes(jumpTarget(rule) ?? '')) ||
+      rule.includes('name: \\"') ||
+      isMasqueradeOfAny(rule),
   )
   return used ? [] : sharedChains.filter((chain) => table.chains.includes(chain))
 }

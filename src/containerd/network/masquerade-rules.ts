@@ -19,6 +19,11 @@ export function isMasquerade(rule: string, { bridgeName }: ContainerdPlaces): bo
   )
 }
 
+/** The same of any podd's network: that has its rule before its first pod. */
+export function isMasqueradeOfAny(rule: string): boolean {
+  return /^POSTROUTING .* --comment "podd\S* pods .* -j MASQUERADE$/u.test(rule)
+}
+
 /**
  * The rules that are not among those that iptables-save printed of `nat`, in its form, without the leading `-A `.
  * @param podCidrs the pods' subnets, those of the other address family too
@@ -58,7 +63,9 @@ function masqueradeRule(places: ContainerdPlaces, cidr: string): string {
   return `POSTROUTING -s ${cidr} ! -d ${multicast} ! -o ${places.bridgeName} ${comment} -j MASQUERADE`
 }
 
-/** By which a rule is known, however iptables prints its subnet. With a blank, so that it is always quoted. */
+/**
+ * The comment that identifies a rule, however iptables prints its subnet. It has a blank, so that it is always quoted.
+ */
 function commentOf({ bridgeName }: ContainerdPlaces, cidr: string): string {
   return `"${bridgeName} pods ${cidr}"`
 }

@@ -1,13 +1,14 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
-import { copyFile, rm, truncate } from 'node:fs/promises'
+import { copyFile, truncate } from 'node:fs/promises'
+import { tryRemove } from '../../base/atomic-file.ts'
 
-/** containerd's log is cut when it has grown beyond this; one older part is kept. */
+/** The size at which containerd's log is rotated; one older file is kept. */
 const maxLogBytes = 5 * 1024 * 1024
 
 /**
- * Keeps the log bounded. containerd appends, so the file can be copied away and emptied under it; a
- * line written in between is lost. Where the copy fails, as on a full disk, the log is emptied all the
- * same, and the error thrown then.
+ * Bounds the log. containerd appends, so the file can be copied and truncated while it is open; a line written in
+ * between is lost. Where the copy fails, as on a full disk, the log is truncated nevertheless, and then the error
+ * thrown.
  */
 export async function boundContainerdLog(logPath: string): Promise<void> {
   if (sizeOf(logPath) <= maxLogBytes) return
@@ -15,21 +16,21 @@ export async function boundContainerdLog(logPath: string): Promise<void> {
   try {
     await copyFile(logPath, olderPath)
   } catch (error) {
-    await rm(olderPath, { force: true }).catch(() => undefined)
+    await tryRemove(olderPath)
     throw error
   } finally {
     await truncate(logPath)
   }
 }
 
-/** Size of the log now; what is written later can then be read by `readLogFrom`. */
+/** The size of the log, from which `readLogFrom` reads later lines. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /**
- * Why containerd did not start, from what it logged: the first plugin that failed, for the others fail
- * because of it, and the last errors. Empty when it said nothing of the kind.
+ * Why containerd did not start, from its log: the first plugin that failed, since others fail because of it, and the
+ * last errors. Empty when the log has neither.
  */
 export function parseLogErrors(log: string): readonly string[] {
   const lines = log.split('\n')
@@ -49,7 +50,7 @@ function formatLogLine(line: string): string {
   return [read('msg'), read('error')].filter((part) => part !== undefined).join(': ')
 }
 
-/** What was logged since `offset`, 64 KiB of it at most; empty where there is no log. */
+/** The log from `offset` on, 64 KiB at most; empty where there is no log. */
 export function readLogFrom(path: string, offset: number): string {
   try {
     const fd = openSync(path, 'r')
@@ -61,7 +62,7 @@ export function readLogFrom(path: string, offset: number): string {
       closeSync(fd)
     }
   } catch {
-    // The log only adds to an error that is reported anyway.
+    // The log only adds detail to an error that is reported anyway.
     return ''
   }
 }

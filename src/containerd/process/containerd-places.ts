@@ -1,37 +1,38 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 
-/** Where podd keeps what it has of its own, unless told otherwise. */
+/** podd's default directories. */
 export const defaultRunDir = '/run/podd'
 
 /**
- * Every path and name that an embedded containerd owns. All of them follow from the root and the run
- * directory, so two podds with different directories never meet, and one that is started again finds
- * what it left.
+ * Every path and name that an embedded containerd owns. All of them follow from the root and the run directory, so that
+ * podds with different directories never share anything, and a restarted one finds its own.
  */
 export interface ContainerdPlaces {
-  /** containerd's own root: images, snapshots, metadata. Lasts. */
+  /** containerd's own root: images, snapshots, metadata. Persistent. */
   readonly rootDir: string
-  /** All that goes with a reboot: socket, state, runc's state, pod addresses. */
+  /** What a reboot removes: socket, state, runc's state, pod addresses. */
   readonly runDir: string
   readonly stateDir: string
   readonly runcStateDir: string
   readonly socketPath: string
   readonly configPath: string
   readonly logPath: string
-  /** Where CRI keeps what it knows of each container, in a directory of its id. */
+  /** CRI's files of each container, in a directory named by its id. */
   readonly criContainersDir: string
   readonly cniConfDir: string
   readonly conflistPath: string
-  /** host-local's book of addresses; it must not outlive a boot, or addresses leak. */
+  /** host-local's address assignments; they must not outlive a boot, or addresses leak. */
   readonly cniDataDir: string
-  /** The subnet that was chosen. */
+  /** The record of the chosen subnet. */
   readonly networkRecordPath: string
-  /** Which images are on the disk, while others are being unpacked. */
+  /** The record of images whose layers are on the disk, while others are being unpacked. */
   readonly unpackRecordPath: string
   readonly networkName: string
-  /** At most 15 characters, as the kernel wants it. */
+  /** At most 15 characters, the kernel's limit. */
   readonly bridgeName: string
+  /** The seccomp profile of sandboxes, where there is one for this architecture. */
+  readonly sandboxSeccompPath: string
   /** Without `.service`. */
   readonly unitName: string
 }
@@ -62,6 +63,8 @@ export function containerdPlaces(rootDir: string, runDir: string): ContainerdPla
     unpackRecordPath: join(root, 'unpacking.json'),
     networkName: isDefault ? 'podd' : `podd-${tag}`,
     bridgeName: isDefault ? 'podd0' : `podd-${tag}`,
+    // Another profile gets another name: one that is there is not written again.
+    sandboxSeccompPath: join(run, 'sandbox-seccomp-1.json'),
     unitName: isDefault ? 'podd-containerd' : `podd-containerd-${tag}`,
   }
 }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import { watchNames } from '../../host/watch-names.ts'
 import { findContainerd, isStillContainerd } from './containerd-process.ts'
 import { boundLog } from './start-process.ts'
@@ -9,7 +10,7 @@ export interface WatchedContainerd {
   readonly pid: number
   /** Where its program is installed, where that is known. */
   readonly programPath: string | undefined
-  /** The program was replaced a moment ago. */
+  /** The program has just been replaced. */
   readonly onProgramReplaced: () => Promise<void>
   /** The socket was removed, and has not come back: only clients that are connected already are served. */
   readonly onSocketRemoved: () => Promise<void>
@@ -48,7 +49,7 @@ function watchSocket(
   const onHint = async (): Promise<void> => {
     if (existsSync(socketPath)) return
     // A containerd that ends or starts removes it too.
-    await clock.sleep(socketPatienceMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, socketPatienceMs, signal)
     if (!signal.aborted && !existsSync(socketPath)) await onSocketRemoved()
   }
   watchNames([socketPath], () => void onHint(), signal)
@@ -63,7 +64,7 @@ function watchProgram(
   const onHint = async (): Promise<void> => {
     if (isSettling) return
     isSettling = true
-    await clock.sleep(programSettleMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, programSettleMs, signal)
     isSettling = false
     if (!signal.aborted) await onProgramReplaced()
   }
@@ -84,6 +85,6 @@ async function waitForEnd(home: ContainerdHome, pid: number, signal: AbortSignal
       logCheckedMs = clock.monotonicMs()
       await boundLog(home)
     }
-    await clock.sleep(20, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, 20, signal)
   }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { hasCapability } from '../../host/facts/capabilities.ts'
@@ -11,7 +12,7 @@ import type { ContainerdPrograms } from './find-programs.ts'
 import { preparePodNetwork } from '../network/pod-network.ts'
 import type { PodNetwork } from '../network/pod-network.ts'
 
-/** How the sandbox image comes about: its reference, and its archive on demand. */
+/** The reference of the sandbox image, and its archive on demand. */
 export interface SandboxImageSource {
   readonly name: string
   build(): Promise<Uint8Array>
@@ -22,19 +23,19 @@ export interface ContainerdFileOptions {
   readonly sandboxImage: SandboxImageSource
   /** Instead of a free subnet: an IPv4 subnet, an IPv6 one, or one of each. */
   readonly podCidrs?: readonly string[] | undefined
-  /** Where hosts.toml files for registries are; it need not be there. */
+  /** The directory of hosts.toml files for registries; it may be absent. */
   readonly registryConfigDir: string
-  /** After that many milliseconds without progress containerd ends a pull; 0 or undefined: never. */
+  /** Milliseconds without progress after which containerd ends a pull; 0 or undefined: never. */
   readonly pullStallMs?: number | undefined
-  /** Instead of the one that fits the disk. */
+  /** Overrides the one that fits the disk. */
   readonly snapshotter?: string | undefined
 }
 
-/** What stands on the disk now. */
+/** What was written. */
 export interface ContainerdFiles {
   readonly network: PodNetwork
   readonly snapshotter: string
-  /** Another config stood there before, or none. */
+  /** Whether the config changed: there was another one before, or none. */
   readonly configChanged: boolean
 }
 
@@ -42,8 +43,8 @@ export interface ContainerdFiles {
 const longestSocketPath = 107
 
 /**
- * Writes containerd's config and the pod network, each only where it differs from what is there, so that
- * a full or read-only disk doesn't matter once they stand.
+ * Writes containerd's config and the pod network, each only where it differs from the existing file, so that a full or
+ * read-only disk doesn't matter once they exist.
  */
 export async function writeContainerdFiles(
   places: ContainerdPlaces,
@@ -60,6 +61,7 @@ export async function writeContainerdFiles(
     await mkdir(places.runDir, { recursive: true, mode: 0o711 })
     const network = await preparePodNetwork(places, options.podCidrs ?? [])
     const snapshotter = options.snapshotter ?? chooseSnapshotter(readMounts(), await realpath(places.rootDir))
+    await writeSandboxSeccomp(places.sandboxSeccompPath)
     const configChanged = await writeConfig(places, programs, { ...options, snapshotter })
     return { network, snapshotter, configChanged }
   } catch (error) {
@@ -71,7 +73,14 @@ export async function writeContainerdFiles(
   }
 }
 
-/** Whether another config stood there before. */
+async function writeSandboxSeccomp(path: string): Promise<void> {
+  if (existsSync(path)) return
+  const { sandboxSeccompProfile } = await import('./sandbox-seccomp.ts')
+  const profile = sandboxSeccompProfile(process.arch)
+  if (profile !== undefined) await writeFileAtomic(path, JSON.stringify(profile), { mode: 0o644 })
+}
+
+/** Whether the config on the disk was another one. */
 async function writeConfig(
   places: ContainerdPlaces,
   programs: ContainerdPrograms,

@@ -1,12 +1,13 @@
 import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration, StateReading } from '../../base/state-file.ts'
 import { cgroupPath, podCgroupName } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'
 
-/** Where the pods' cgroups are and who makes them. */
+/** The cgroup root and driver of the pods. */
 export interface CgroupChoice {
   readonly root: string
   readonly driver: CgroupDriver
@@ -26,7 +27,7 @@ const migrations: readonly Migration[] = [
 ]
 const version = migrations.length + 1
 
-/** The choice recorded in the state directory, by which its pods were created. */
+/** The choice recorded in the state directory, by which its pods were created. Throws the system's error. */
 export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
   const reading = readChoice(rootDir)
   if (reading?.kind !== 'current') return undefined
@@ -35,10 +36,7 @@ export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
   return { root, driver }
 }
 
-/**
- * On disk, and there after a power cut, when it returns. A file that can't be read is put aside and reported. Throws the
- * system's error.
- */
+/** Saves the choice durably. A file that can't be read is put aside and reported. Throws the system's error. */
 export function saveCgroupChoice(
   rootDir: string,
   choice: CgroupChoice,
@@ -61,8 +59,9 @@ export function saveCgroupChoice(
 function readChoice(rootDir: string): StateReading | undefined {
   try {
     return readState(readFileSync(choicePath(rootDir), 'utf8'), migrations)
-  } catch {
-    // None yet: any choice is free.
+  } catch (error) {
+    // A choice that exists but can't be read must not be replaced: the cgroups of running pods follow it.
+    if (errorCode(error) !== 'ENOENT') throw error
     return undefined
   }
 }
@@ -71,7 +70,7 @@ function choicePath(rootDir: string): string {
   return `${rootDir}/cgroups.json`
 }
 
-/** Whether any pod that has a directory under podd's root directory has its cgroup by this choice. */
+/** Whether any pod with a directory below podd's root directory has its cgroup by this choice. Throws the system's error. */
 export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, rootDir: string): boolean {
   return podUids(rootDir).some((uid) =>
     qosClasses.some((qosClass) => {
@@ -84,8 +83,9 @@ export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, 
 function podUids(rootDir: string): readonly string[] {
   try {
     return readdirSync(`${rootDir}/pods`)
-  } catch {
-    // No pod was ever made here.
-    return []
+  } catch (error) {
+    // No pod was ever created here.
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
   }
 }

@@ -2,13 +2,13 @@ import { watch } from 'node:fs'
 import { readlink } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { systemdResolvPath } from './host-resolver.ts'
 
-/** Files that are replaced come as several events; what they hold is read when they have settled. */
+/** A replaced file causes several events; it is read when they have settled. */
 const settleMs = 50
 
-/** As many symbolic links as the kernel follows. */
+/** The most symbolic links that the kernel follows. */
 const maxLinks = 40
 
 export interface FollowResolverOptions {
@@ -30,15 +30,15 @@ export async function followResolver(options: FollowResolverOptions, signal: Abo
     const until = AbortSignal.any([signal, round.signal])
     const names = await watchedNames([options.path, systemdResolvPath])
     for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
-    // Now that it is watched: what changed before is seen too.
+    // Called once the watch is set up, so that no change is missed.
     onHint()
     if (!until.aborted)
       await new Promise<void>((resolve) => until.addEventListener('abort', () => resolve(), { once: true }))
-    await clock.sleep(settleMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, settleMs, signal)
   }
 }
 
-/** By directory, the names that matter in it. A directory that doesn't exist is awaited in the one above. */
+/** By directory, the names that matter in it. For a directory that doesn't exist, its parent is watched. */
 async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const names = new Map<string, Set<string>>()
   const add = (path: string): void => {
@@ -60,12 +60,12 @@ async function linkTarget(path: string): Promise<string | undefined> {
   try {
     return resolve(dirname(path), await readlink(path))
   } catch {
-    // No symlink, or nothing there: the way ends here.
+    // No symlink, or it doesn't exist: the chain ends here.
     return undefined
   }
 }
 
-/** A directory that can't be watched is left to whoever looks now and then besides. */
+/** A directory that can't be watched is covered by the periodic job. */
 function watchDirectory(
   directory: string,
   names: ReadonlySet<string>,

@@ -13,13 +13,13 @@ import type {
   SeLinuxOptions,
 } from '../spec/spec-view.ts'
 
-/** What security settings need to know of the host and of the image. */
+/** The facts of the host and the image for security settings. */
 export interface SecurityFacts {
   /** Where Localhost seccomp profiles lie: `<root>/seccomp`, absolute. */
   readonly seccompRoot: string
   /** Give RuntimeDefault to containers that name no profile (the kubelet's `seccompDefault`). */
   readonly seccompDefault: boolean
-  /** AppArmor is on: without it its profiles have no effect, and the runtime refuses to hear of them. */
+  /** Whether AppArmor is enabled: without it the runtime rejects profiles. */
   readonly appArmor: boolean
 }
 
@@ -59,8 +59,8 @@ const defaultReadonlyPaths: readonly string[] = [
 ]
 
 /**
- * The pod's settings where the container gives none of its own
- * (`pkg/securitycontext/util.go`, DetermineEffectiveSecurityContext, 1.36).
+ * The container's settings, by default the pod's (`pkg/securitycontext/util.go`, DetermineEffectiveSecurityContext,
+ * 1.36).
  */
 export function effectiveSecurityContext(
   pod: PodSecurityContext | undefined,
@@ -101,19 +101,22 @@ export function hasPrivilegedContainer(spec: PodSpecView): boolean {
 }
 
 /**
- * What the sandbox's own process runs under. It is always confined by the runtime's default seccomp
- * profile, whatever the pod asks for its containers
- * (`kuberuntime_sandbox.go`, generatePodSandboxLinuxConfig, 1.36).
+ * The security context of the sandbox's own process. It is always confined by the runtime's default seccomp profile,
+ * whatever the pod requests for its containers (`kuberuntime_sandbox.go`, generatePodSandboxLinuxConfig, 1.36), or by
+ * the one at `seccompPath`.
  */
 export function sandboxSecurityContext(
   spec: PodSpecView,
-  userRange?: UserRange,
+  own: { readonly userRange?: UserRange | undefined; readonly seccompPath?: string | undefined } = {},
 ): cri.LinuxSandboxSecurityContextInput {
   const pod = spec.securityContext
   return {
-    namespaceOptions: namespaceOptions(spec, userRange),
+    namespaceOptions: namespaceOptions(spec, own.userRange),
     privileged: hasPrivilegedContainer(spec),
-    seccomp: { profileType: 'RuntimeDefault' },
+    seccomp:
+      own.seccompPath === undefined
+        ? { profileType: 'RuntimeDefault' }
+        : { profileType: 'Localhost', localhostRef: own.seccompPath },
     supplementalGroups: podGroups(pod),
     supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
     ...(pod?.runAsUser === undefined ? {} : { runAsUser: { value: pod.runAsUser } }),

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ContainerdBooks } from '../../../src/containerd/leaks/containerd-books.ts'
+import { ContainerdInventory } from '../../../src/containerd/leaks/containerd-inventory.ts'
 import { firewallOrphans } from '../../../src/containerd/leaks/firewall-orphans.ts'
 import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
 import type { Orphan } from '../../../src/decide/node/plan-orphans.ts'
@@ -18,7 +18,7 @@ const ruleOf = (id: string): string =>
   `-A POSTROUTING -m comment --comment "name: \\"${places.networkName}\\" id: \\"${id}\\"" -j CNI-0123456789abcdef01234567`
 
 const collector = firewallOrphans(
-  new ContainerdBooks({
+  new ContainerdInventory({
     places,
     tools: () => ({ ctrPath: '/bin/false', snapshotter: undefined, podCidrs: ['10.86.0.0/24'] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GarbageItem } from '../../../src/api/garbage.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ContainerdBooks } from '../../../src/containerd/leaks/containerd-books.ts'
+import { ContainerdInventory } from '../../../src/containerd/leaks/containerd-inventory.ts'
 import { addressOrphans } from '../../../src/containerd/leaks/network-orphans.ts'
 import { containerOrphans, taskOrphans } from '../../../src/containerd/leaks/runtime-orphans.ts'
 import { leaseOrphans, snapshotOrphans } from '../../../src/containerd/leaks/storage-orphans.ts'
@@ -43,7 +43,7 @@ let makingSinceMs: number | undefined
 let orphans: Orphans
 let logs: ContainerLogDirectories
 
-let books: ContainerdBooks
+let inventory: ContainerdInventory
 let sharesCgroups = false
 /** The UIDs of pods that have a cgroup. */
 let podCgroups: readonly string[] = []
@@ -102,7 +102,7 @@ beforeEach(() => {
   pods = new Set()
   makingSinceMs = undefined
   podCgroups = []
-  books = new ContainerdBooks({
+  inventory = new ContainerdInventory({
     places: containerdPlaces(join(directory, 'root'), join(directory, 'run')),
     tools: () => ({ ctrPath: join(directory, 'ctr'), snapshotter: undefined, podCidrs: [] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
@@ -124,11 +124,11 @@ beforeEach(() => {
   logs = logsOf('this one')
   orphans = new Orphans({
     collectors: [
-      taskOrphans(books),
-      containerOrphans(books),
-      snapshotOrphans(books),
-      leaseOrphans(books),
-      addressOrphans(books),
+      taskOrphans(inventory),
+      containerOrphans(inventory),
+      snapshotOrphans(inventory),
+      leaseOrphans(inventory),
+      addressOrphans(inventory),
       ...podOrphans({
         rootDir: join(directory, 'root'),
         logs,
@@ -177,7 +177,7 @@ describe('orphans in containerd', () => {
     ['CRI lists the sandbox of by then', () => void known.add('a')],
     ['containerd has the sandbox of by then', () => keep({ containers: ['mine', 'a'] })],
   ])('leaves an address alone that %s', async (_case, change) => {
-    const collector = addressOrphans(books)
+    const collector = addressOrphans(inventory)
     const file = join(addressDirectory(), '10.86.0.2')
     writeFileSync(file, 'a\neth0')
     const [orphan] = await collector.list({ signal: new AbortController().signal })
@@ -188,11 +188,11 @@ describe('orphans in containerd', () => {
 
   it('asks again for what came after containerd was asked for all', async () => {
     const look = { signal: new AbortController().signal }
-    await books.read(look)
+    await inventory.read(look)
     writeFileSync(join(addressDirectory(), '10.86.0.2'), 'new\neth0')
     keep({ containers: ['mine', id('e')], snapshots: [`${id('e')} x Active`], leases: [id('f')] })
     known.add('new').add(id('f'))
-    const collectors = [addressOrphans(books), snapshotOrphans(books), leaseOrphans(books)]
+    const collectors = [addressOrphans(inventory), snapshotOrphans(inventory), leaseOrphans(inventory)]
     for (const collector of collectors) expect(await collector.list(look)).toEqual([])
   })
 

@@ -40,6 +40,33 @@ function connectTo(endpoint: string, options: Partial<CriClientOptions> = {}): C
 const bigText = 'x'.repeat(6 * 1024 * 1024)
 const sandboxConfig = { metadata: { name: 'pod', namespace: 'ns', uid: 'u' } }
 
+describe('a connection that is kept', () => {
+  it('is there from the first container on, for StartContainer alone, and is released with the client', async () => {
+    const server = await serve()
+    let opened = 0
+    let released = 0
+    const client = connectTo(server.endpoint, {
+      keep: () => {
+        opened += 1
+        return () => void (released += 1)
+      },
+    })
+    const { podSandboxId } = await client.runtime.runPodSandbox({ config: sandboxConfig })
+    expect(opened).toBe(0)
+    for (const name of ['a', 'b']) {
+      const config = { metadata: { name, attempt: 0 }, image: { image: 'app' } }
+      const { containerId } = await client.runtime.createContainer({ podSandboxId, config, sandboxConfig })
+      await client.runtime.startContainer({ containerId })
+    }
+    expect(opened).toBe(1)
+    server.stop()
+    await expect.poll(() => released).toBe(1)
+    await expect(client.runtime.startContainer({ containerId: 'c' }, { deadlineMs: 10 })).rejects.toThrow()
+    client.close()
+    await expect.poll(() => opened - released).toBe(0)
+  })
+})
+
 describe('connecting', () => {
   it('says which runtime answers', async () => {
     const client = connectTo((await serve()).endpoint)

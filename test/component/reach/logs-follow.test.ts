@@ -32,7 +32,7 @@ it('follows a log over restarts of podd, each line once', async () => {
   for (let round = 0; round < 3; round += 1) {
     await rig.close(0)
     await say(2 + round, `while podd was away ${round}`)
-    await expect.poll(() => call.stderr()).toBe('podd has gone; waiting for it to come back\n')
+    await expect.poll(() => call.stderr()).toBe('podd is unavailable; waiting for it to return\n')
     await rig.listen()
     await expect.poll(() => call.stdout()).toBe(written)
     await say(2 + round, `afterwards ${round}`)

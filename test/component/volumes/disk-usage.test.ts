@@ -55,7 +55,7 @@ describe('measureDiskUsage', () => {
     async () => {
       await mkdir(`${volume}/spot`)
       await symlink(`${scratch}/host`, `${volume}/trap`)
-      const stopSwapping = swapForLink(volume)
+      const stopSwapping = await swapForLink(volume)
       const found: number[] = []
       for (let round = 0; round < tries(300); round += 1) found.push(await measureDiskUsage(volume))
       await stopSwapping()

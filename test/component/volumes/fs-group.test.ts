@@ -79,7 +79,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
       await mkdir(`${volume}/spot`)
       await writeFile(`${volume}/spot/secret`, 'mine')
       await symlink(`${scratch}/host`, `${volume}/trap`)
-      const stopSwapping = swapForLink(volume)
+      const stopSwapping = await swapForLink(volume)
       try {
         for (let round = 0; round < tries(500); round += 1) await give()
       } finally {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { handlePath, makeInside, openInside } from '../../../src/volumes/files/open-inside.ts'
 import { readInside } from '../../../src/volumes/files/read-inside.ts'
-import { swapForLink, tries } from './swap-directory.ts'
+import { swapForLink, tryUntil } from './swap-directory.ts'
 import { slowness } from '../../support/slowness.ts'
 
 let scratch = ''
@@ -76,9 +76,10 @@ describe('openInside', () => {
       await mkdir(`${volume}/spot`)
       await writeFile(`${volume}/spot/secret`, 'mine')
       await symlink(`${scratch}/outside`, `${volume}/trap`)
-      const stopSwapping = swapForLink(volume)
+      const stopSwapping = await swapForLink(volume)
       const outcomes = { inside: 0, refused: 0 }
-      for (let round = 0; round < tries(5000); round += 1) {
+      const hasMetBoth = (): boolean => outcomes.inside > 0 && outcomes.refused > 0
+      await tryUntil(5000, hasMetBoth, async () => {
         try {
           const handle = await openInside(volume, 'spot/secret')
           const text = await readFile(handlePath(handle), 'utf8')
@@ -89,7 +90,7 @@ describe('openInside', () => {
           if (!(error instanceof Error) || error.name === 'AssertionError') throw error
           outcomes.refused += 1
         }
-      }
+      })
       await stopSwapping()
       expect(outcomes.inside).toBeGreaterThan(0)
       expect(outcomes.refused).toBeGreaterThan(0)

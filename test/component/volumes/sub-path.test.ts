@@ -19,7 +19,7 @@ import { mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { bindSubPath } from '../../../src/volumes/sub-path.ts'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
 import { slowness } from '../../support/slowness.ts'
-import { swapForLink, tries } from './swap-directory.ts'
+import { swapForLink, tryUntil } from './swap-directory.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -99,18 +99,22 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
     { timeout: 120_000 * slowness },
     async () => {
       await symlink(`${scratch}/host`, `${volume}/trap`)
-      const stopSwapping = swapForLink(volume)
+      const stopSwapping = await swapForLink(volume)
       const shown: string[] = []
       let refused = 0
-      for (let round = 0; round < tries(300); round += 1) {
-        try {
-          const target = await bind('spot/file')
-          shown.push(await readFile(target, 'utf8'))
-          await unmount(target)
-        } catch {
-          refused += 1
-        }
-      }
+      await tryUntil(
+        300,
+        () => shown.length > 0 && refused > 0,
+        async () => {
+          try {
+            const target = await bind('spot/file')
+            shown.push(await readFile(target, 'utf8'))
+            await unmount(target)
+          } catch {
+            refused += 1
+          }
+        },
+      )
       await stopSwapping()
       expect(new Set(shown)).toEqual(new Set(['mine']))
       expect(refused).toBeGreaterThan(0)

@@ -90,6 +90,23 @@ describe('planRuleRemoval', () => {
     expect(script).not.toContain('-X CNI-HOSTPORT')
   })
 
+  it.each([
+    [
+      'of another podd, which has no pod with a host port yet',
+      '-A POSTROUTING -s 10.86.1.0/24 ! -d 224.0.0.0/4 ! -o podd-01 -m comment --comment "podd-01 pods 10.86.1.0/24" -j MASQUERADE',
+    ],
+    [
+      "of another network, whose containers' chains are there",
+      `-A POSTROUTING -s 10.1.0.2/32 -m comment --comment "name: \\"net\\" id: \\"x\\"" -j CNI-${hashTwo}abc`,
+    ],
+  ])('leaves the shared chains to a plugin that is about to use them: %s', (_what, rule) => {
+    const ours = containerRules('podd', mine, hashOne)
+    const script = planRuleRemoval(saved('nat', [...sharedRules, ...ours, rule]), places)
+    expect(script).toContain(`-X CNI-DN-${hashOne}`)
+    expect(script).not.toContain('CNI-HOSTPORT-MASQ')
+    expect(script).not.toContain('-X CNI-HOSTPORT')
+  })
+
   it("takes our FORWARD rules and leaves other bridges'", () => {
     const script = planRuleRemoval(
       saved('filter', [

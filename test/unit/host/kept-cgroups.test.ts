@@ -1,5 +1,6 @@
 import {
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -10,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { readCgroupChoice, saveCgroupChoice } from '../../../src/host/cgroups/kept-cgroups.ts'
+import { hasPodsIn, readCgroupChoice, saveCgroupChoice } from '../../../src/host/cgroups/kept-cgroups.ts'
 
 let root = ''
 let path = ''
@@ -51,4 +52,17 @@ it.each([
   saveCgroupChoice(root, { root: '/', driver: 'cgroupfs' })
   expect(readFileSync(`${path}.unreadable`, 'utf8')).toBe(text)
   expect(readCgroupChoice(root)).toEqual({ root: '/', driver: 'cgroupfs' })
+})
+
+it('takes a file that it cannot read for no missing one', () => {
+  mkdirSync(path)
+  expect(() => readCgroupChoice(root)).toThrow('EISDIR')
+})
+
+it('looks for pods with cgroups where a pod was ever created, and reports what keeps it from looking', () => {
+  const system = { version: 2, hierarchies: [] } as const
+  const choice = { root: '/', driver: 'cgroupfs' } as const
+  expect(hasPodsIn(choice, system, root)).toBe(false)
+  writeFileSync(join(root, 'pods'), '')
+  expect(() => hasPodsIn(choice, system, root)).toThrow('ENOTDIR')
 })

@@ -36,11 +36,7 @@ const rows: readonly Row[] = [
     requested('a-0', 'c-0'),
     ['stop a requested', 'stop c requested', 'start a#1', 'start c#1'],
   ],
-  [
-    'has the image at hand before it stops anything',
-    { ...requested('b-0'), imageReady: () => false },
-    ['fetch b'],
-  ],
+  ['has the image before it stops anything', { ...requested('b-0'), imageReady: () => false }, ['fetch b']],
   [
     'lets a container run whose image cannot be had',
     {

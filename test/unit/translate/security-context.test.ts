@@ -190,6 +190,10 @@ describe('sandboxSecurityContext', () => {
       selinuxOptions: { role: 'r' },
     })
     expect(sandboxSecurityContext(pod.spec)).toMatchObject({ privileged: false })
+    expect(sandboxSecurityContext(pod.spec, { seccompPath: '/run/podd/seccomp.json' }).seccomp).toEqual({
+      profileType: 'Localhost',
+      localhostRef: '/run/podd/seccomp.json',
+    })
   })
 })
 

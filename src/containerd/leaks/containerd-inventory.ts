@@ -3,7 +3,7 @@ import { commandOutput } from '../../host/run-command.ts'
 import type { ContainerRecord, TaskRecord } from '../client/containerd-records.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 
-/** The ids of what CRI knows. */
+/** The ids that CRI knows. */
 export interface CriKnowledge {
   /** All sandboxes and containers but those in creation. */
   list(): Promise<ReadonlySet<string>>
@@ -11,7 +11,7 @@ export interface CriKnowledge {
   listSandboxes(): Promise<ReadonlySet<string>>
 }
 
-/** What containerd itself records in CRI's namespace. */
+/** containerd's own records in CRI's namespace. */
 export interface RuntimeRecords {
   containers(): Promise<readonly ContainerRecord[]>
   tasks(): Promise<readonly TaskRecord[]>
@@ -28,16 +28,16 @@ export interface ContainerdTools {
   readonly podCidrs: readonly string[]
 }
 
-export interface BooksOptions {
+export interface InventoryOptions {
   readonly places: ContainerdPlaces
-  /** Undefined while containerd does not run: then nothing is known, and nothing is found. */
+  /** Undefined while containerd does not run: then nothing is found. */
   readonly tools: () => ContainerdTools | undefined
   readonly known: CriKnowledge
   readonly records: RuntimeRecords
 }
 
-/** What containerd itself records in CRI's namespace, and what CRI lists. */
-export interface Books {
+/** containerd's own records in CRI's namespace, and what CRI lists. */
+export interface Inventory {
   /** Of CRI's sandboxes. */
   readonly sandboxes: readonly string[]
   /** Of CRI's containers. */
@@ -45,17 +45,17 @@ export interface Books {
   /** Of all containers in the namespace. */
   readonly all: ReadonlySet<string>
   readonly tasks: readonly TaskRecord[]
-  /** Asked last. */
+  /** Called last. */
   readonly known: ReadonlySet<string>
 }
 
 /** containerd's own records, read once for each look. */
-export class ContainerdBooks {
+export class ContainerdInventory {
   readonly places: ContainerdPlaces
-  readonly #options: BooksOptions
-  readonly #looks = new WeakMap<OrphanLook, Promise<Books>>()
+  readonly #options: InventoryOptions
+  readonly #looks = new WeakMap<OrphanLook, Promise<Inventory>>()
 
-  constructor(options: BooksOptions) {
+  constructor(options: InventoryOptions) {
     this.places = options.places
     this.#options = options
   }
@@ -73,19 +73,19 @@ export class ContainerdBooks {
   }
 
   /** Undefined while containerd does not run. Throws what its and CRI's calls throw. */
-  async read(look: OrphanLook): Promise<Books | undefined> {
+  async read(look: OrphanLook): Promise<Inventory | undefined> {
     if (this.tools === undefined) return undefined
-    let books = this.#looks.get(look)
-    if (books === undefined) {
-      books = this.#read()
-      this.#looks.set(look, books)
+    let inventory = this.#looks.get(look)
+    if (inventory === undefined) {
+      inventory = this.#read()
+      this.#looks.set(look, inventory)
     }
-    return books
+    return inventory
   }
 
   /**
-   * Those of these ids that neither containerd nor CRI has, by what both list after the ids were found: what a collector
-   * before has read in this look may be older. Without a look nothing but that is asked. Throws as `read`.
+   * The ids that neither containerd nor CRI has, by lists made after the ids were found: lists that an earlier
+   * collector has read in this round may be older. Throws as `read`.
    */
   async findUnknown(ids: readonly string[], look?: OrphanLook): Promise<ReadonlySet<string>> {
     if (this.tools === undefined) return new Set()
@@ -94,7 +94,7 @@ export class ContainerdBooks {
     if (suspects.length === 0) return new Set()
     const all = await this.listAll()
     const known = await this.known.list()
-    // It has stopped meanwhile: then what it lists is nothing.
+    // It has stopped meanwhile, so nothing can be said.
     if (this.tools === undefined) return new Set()
     return new Set(suspects.filter((id) => !all.has(id) && !known.has(id)))
   }
@@ -104,8 +104,8 @@ export class ContainerdBooks {
     return new Set((await this.records.containers()).map(({ id }) => id))
   }
 
-  /** First containerd's records, then CRI's: what is made meanwhile is in both. */
-  async #read(): Promise<Books> {
+  /** Reads containerd's records first, then CRI's: what is created meanwhile is in both. */
+  async #read(): Promise<Inventory> {
     const all = await this.records.containers()
     const tasks = await this.records.tasks()
     const ofKind = (wanted: ContainerRecord['kind']): readonly string[] =>
