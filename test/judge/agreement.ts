@@ -12,6 +12,8 @@ export interface Agreement {
   /** Of those that both refuse. */
   readonly refused: number
   readonly otherFields: readonly string[]
+  /** Of those, where words of the API server are known that podd doesn't say. */
+  readonly otherWords: readonly string[]
 }
 
 export async function measureAgreement(
@@ -21,18 +23,21 @@ export async function measureAgreement(
   const decisions: string[] = []
   const differing: string[] = []
   const otherFields: string[] = []
+  const otherWords: string[] = []
   let refused = 0
   for (const [index, { name, text }] of documents.entries()) {
     const verdict = verdicts[index]
     if (verdict === undefined) throw new Error(`no verdict on ${name}`)
-    const { isDecision, sameVerdict, sameFields } = compareVerdicts(await poddVerdict(text), verdict)
+    const podd = await poddVerdict(text)
+    const { isDecision, sameVerdict, sameFields } = compareVerdicts(podd, verdict)
     if (isDecision && verdict.step === 'accepted') decisions.push(name)
     else if (!sameVerdict) differing.push(name)
     if (sameFields === undefined) continue
     refused += 1
     if (!sameFields) otherFields.push(name)
+    if (verdict.words?.every((words) => podd.words.includes(words)) === false) otherWords.push(name)
   }
-  return { documents: documents.length, decisions, differing, refused, otherFields }
+  return { documents: documents.length, decisions, differing, refused, otherFields, otherWords }
 }
 
 /** Percent of the verdicts, and of the fields of what both refuse, that agree. */

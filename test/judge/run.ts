@@ -67,6 +67,7 @@ async function main(): Promise<void> {
         for (const [what, names] of [
           ['verdict', agreement.differing],
           ['fields', agreement.otherFields],
+          ['words', agreement.otherWords],
         ] as const)
           for (const name of names) {
             const index = named.get(name) ?? 0
@@ -80,6 +81,7 @@ async function main(): Promise<void> {
       const recording = record(
         corpus.documents.map(({ text }) => text),
         verdicts,
+        { withWords: corpus.name === 'hand-made' },
       )
       writeFileSync(join(fixtures, `${corpus.name}.json`), `${JSON.stringify(recording)}\n`)
     }

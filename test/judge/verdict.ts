@@ -13,6 +13,8 @@ export interface Verdict {
   readonly step: 'accepted' | 'types' | 'unknown' | 'values' | 'admission'
   /** Sorted, each once. Types: without indexes, as the API server names them; empty where it names none. */
   readonly fields: readonly string[]
+  /** `field: message` of each cause; of values alone. */
+  readonly words?: readonly string[]
 }
 
 /** What podd says, step by step; its admission is that of `podd validate`, without a config and other documents. */
@@ -23,6 +25,8 @@ export interface PoddVerdict {
   readonly types: readonly string[]
   readonly unknown: readonly string[]
   readonly values: readonly string[]
+  /** `field: message` of each error. */
+  readonly words: readonly string[]
 }
 
 /** What an API server answered. */
@@ -33,10 +37,16 @@ export function readAnswer(status: number, body: Json): Verdict {
   if (status === 422) {
     const details = isJsonObject(answer['details']) ? answer['details'] : {}
     const causes = Array.isArray(details['causes']) ? (details['causes'] as readonly Json[]) : []
-    const fields = causes.flatMap((cause) =>
-      isJsonObject(cause) && typeof cause['field'] === 'string' ? [cause['field']] : [],
+    const named = causes.flatMap((cause) =>
+      isJsonObject(cause) && typeof cause['field'] === 'string'
+        ? [{ field: cause['field'], message: textOf(cause['message']) }]
+        : [],
     )
-    return { step: 'values', fields: sorted(fields) }
+    return {
+      step: 'values',
+      fields: sorted(named.map(({ field }) => field)),
+      words: sorted(named.map(({ field, message }) => `${field}: ${message}`)),
+    }
   }
   if (status !== 400) return { step: 'admission', fields: [] }
   if (message.includes('strict decoding error')) {
@@ -45,6 +55,10 @@ export function readAnswer(status: number, body: Json): Verdict {
   }
   const [, path] = /Go struct field \w+\.(\S+) of type/.exec(message) ?? []
   return { step: 'types', fields: path === undefined ? [] : [withoutEmbedded(path)] }
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
 }
 
 /** Go names the types that are embedded in others: `spec.volumes.VolumeSource.hostPath`. */
@@ -68,6 +82,7 @@ export async function poddVerdict(text: string): Promise<PoddVerdict> {
     ),
     unknown: fieldsOf(({ reason }) => reason === 'UnknownField'),
     values: fieldsOf(({ reason }) => reason !== undefined && !otherSteps.has(reason)),
+    words: errors.map(({ field, message }) => `${field ?? ''}: ${message}`),
   }
 }
 

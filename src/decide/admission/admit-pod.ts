@@ -1,60 +1,65 @@
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { findPortClash, findRoomLack, hostShares, smallerShares, totalShares } from './host-shares.ts'
+import { PoddError } from '../../base/errors.ts'
+import { findPortClash, hostShares } from './host-shares.ts'
 import type { HostLimits, HostPort, HostShares } from './host-shares.ts'
+import { HostTally } from './host-tally.ts'
 
-/** Another pod that holds things on this host. */
+/** Another pod that holds resources of this host. */
 export interface Neighbour {
   /** `namespace/name` */
   readonly key: string
   readonly pod: Pod
-  /** Nothing of it will run again: until its sandbox is stopped it holds its ports, and nothing else. */
+  /** It will not run again: until its sandbox is stopped it holds only its ports. */
   readonly hasEnded?: boolean
-  /** It is being ended: it holds what it holds for now only. */
+  /** It is terminating: it will release what it holds. */
   readonly isEnding?: boolean
-  /** It doesn't run yet: what it asks for is kept for it until pods that are ending are gone. */
+  /** It doesn't run yet: what it requests is reserved until terminating pods are gone. */
   readonly isPromised?: boolean
-  /** A new version that waits to take its place: what that doesn't ask for may become free. */
+  /** A new version waits to replace it: what that doesn't request may become free. */
   readonly next?: Pod | undefined
 }
 
 export type Admission =
   | {
       readonly kind: 'admitted'
-      /** What its classes came to; undefined: what was settled before stays. */
+      /** The result of resolving its classes; undefined: the earlier result stays. */
       readonly classes?: PodClasses | undefined
     }
-  /** Not now: the pod stays Pending and is looked at again when something changes. */
+  /** Not now: the pod stays Pending and is reconsidered when something changes. */
   | { readonly kind: 'blocked'; readonly reason: string; readonly message: string }
-  /** Not at all, as things are: the pod is Failed with this reason. */
+  /** Rejected: the pod is Failed with this reason. */
   | { readonly kind: 'rejected'; readonly reason: string; readonly message: string }
 
 /**
- * Whether `pod` may start beside its neighbours. Those that are ending or to be replaced still hold what they hold; a pod
- * that fits once they are gone waits for that. Pods come with what their classes add. Resources: `pkg/kubelet/lifecycle/predicate.go`
- * (1.36).
+ * Whether `pod` may start beside its neighbours. Terminating pods and those to be replaced still hold their resources;
+ * a pod that fits once they are gone waits. Pods include what their classes add. Resources:
+ * `pkg/kubelet/lifecycle/predicate.go` (1.36).
+ * @param tally of these neighbours
  */
-export function admitPod(pod: Pod, neighbours: readonly Neighbour[], limits: HostLimits): Admission {
+export function admitPod(
+  pod: Pod,
+  neighbours: Iterable<Neighbour>,
+  limits: HostLimits,
+  tally = new HostTally(neighbours),
+): Admission {
   const wanted = hostShares(pod)
-  const others = neighbours.map((neighbour) => ({ ...neighbour, shares: hostShares(neighbour.pod) }))
-  for (const { key, shares } of others) {
-    const port = findPortClash(wanted, shares)
-    if (port !== undefined) return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key) }
-  }
-  const living = others.filter(({ hasEnded }) => hasEnded !== true)
-  const lack = (beside: readonly HostShares[]) => findRoomLack(wanted, totalShares(beside), limits)
-  const lasting = living.filter(({ isEnding }) => isEnding !== true)
-  const never = lack(
-    lasting.map(({ shares, next }) =>
-      next === undefined ? shares : smallerShares(shares, hostShares(next)),
-    ),
-  )
+  if (tally.holdsPortOf(wanted)) return blockedByPort(wanted, neighbours)
+  const never = tally.findLastingLack(wanted, limits)
   if (never !== undefined)
     return { kind: 'rejected', reason: `OutOf${never.resource}`, message: never.message }
-  const present = living.filter(({ isPromised }) => isPromised !== true)
-  const now = lack(present.map(({ shares }) => shares))
+  const now = tally.findPresentLack(wanted, limits)
   if (now !== undefined) return { kind: 'blocked', reason: 'Blocked', message: now.message }
   return { kind: 'admitted' }
+}
+
+/** Names the first neighbour that holds a port of those. */
+function blockedByPort(wanted: HostShares, neighbours: Iterable<Neighbour>): Admission {
+  for (const { key, pod } of neighbours) {
+    const port = findPortClash(wanted, hostShares(pod))
+    if (port !== undefined) return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key) }
+  }
+  throw new PoddError('INTERNAL', 'a host port is held by no pod')
 }
 
 export function portHeld({ port, protocol }: HostPort, key: string): string {

@@ -4,15 +4,15 @@ import type { Admission, Neighbour } from './admit-pod.ts'
 type Blocked = Extract<Admission, { readonly kind: 'blocked' }>
 
 /**
- * Why a pod has to wait for another one that uses the same claim, whose access mode is ReadWriteOncePod;
- * undefined where it needn't. A pod that takes the place of one of its name does not wait: it starts when
- * that one has ended (`pkg/scheduler/framework/plugins/volumerestrictions` and
- * `pkg/kubelet/volumemanager/cache`, AddPodToVolume, 1.36).
+ * Why a pod has to wait for another one that uses the same claim, whose access mode is ReadWriteOncePod; undefined
+ * where it doesn't. A pod that replaces one of the same name does not wait for it here: it starts when that one has
+ * ended (`pkg/scheduler/framework/plugins/volumerestrictions` and `pkg/kubelet/volumemanager/cache`, AddPodToVolume,
+ * 1.36).
  * @param isExclusive whether the claim of that name, in the pod's namespace, is for one pod alone
  */
 export function exclusiveClaimProblem(
   pod: { readonly metadata: { readonly name: string; readonly namespace: string }; readonly spec: PodSpec },
-  neighbours: readonly Neighbour[],
+  neighbours: Iterable<Neighbour>,
   isExclusive: (name: string) => boolean,
 ): Blocked | undefined {
   const { name: ownName, namespace } = pod.metadata

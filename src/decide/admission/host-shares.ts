@@ -9,7 +9,7 @@ import {
 import type { ContainerPort } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 
-/** What a pod takes of the host that others can't have too. */
+/** The resources of the host that a pod holds exclusively. */
 export interface HostShares {
   readonly ports: readonly HostPort[]
   /** By the resource's name, in billionths. */
@@ -25,15 +25,15 @@ export interface HostPort {
 /** What the host gives pods; see allocatable.ts. */
 export interface HostLimits {
   readonly maxPods: number
-  /** What all pods together may request; a resource that isn't in it is given freely. */
+  /** What all pods together may request; a resource that isn't in it is unlimited. */
   readonly allocatable?: ResourceList
 }
 
-/** A resource of which the host hasn't enough. */
+/** A resource of which the host lacks some. */
 export interface RoomLack {
   /** `pods` for the number of pods. */
   readonly resource: string
-  /** How much more it would take: billionths, or pods. */
+  /** The missing amount: billionths, or pods. */
   readonly missing: bigint
   readonly message: string
 }
@@ -50,19 +50,20 @@ export function hostShares(pod: Pod): HostShares {
   return { ports, requests: new Map(requests.map(([name, quantity]) => [name, quantityNanos(quantity)])) }
 }
 
-/** The first of the held ports that a pod can't have because it is held. */
+/** The first of the pod's ports that another pod holds. */
 export function findPortClash(wanted: HostShares, held: HostShares): HostPort | undefined {
-  return held.ports.find((port) => wanted.ports.some((want) => clash(want, port)))
+  return held.ports.find((port) => wanted.ports.some((want) => portsClash(want, port)))
 }
 
 const anyAddress = (ip: string): boolean => ip === '' || ip === '0.0.0.0' || ip === '::'
 
-function clash(a: HostPort, b: HostPort): boolean {
+/** Whether two pods can't have these ports together. */
+export function portsClash(a: HostPort, b: HostPort): boolean {
   if (a.port !== b.port || a.protocol !== b.protocol) return false
   return a.ip === b.ip || anyAddress(a.ip) || anyAddress(b.ip)
 }
 
-/** What several pods ask for together. */
+/** The sum of several pods' requests. */
 export interface SharesTotal {
   readonly pods: number
   readonly requests: ReadonlyMap<string, bigint>
@@ -75,7 +76,7 @@ export function totalShares(all: readonly HostShares[]): SharesTotal {
   return { pods: all.length, requests }
 }
 
-/** The shares with as much of each resource as the pod has in either form. */
+/** The shares with the larger amount of each resource from both forms of the pod. */
 export function smallerShares({ ports, requests }: HostShares, other: HostShares): HostShares {
   const least = [...requests].map(([name, amount]) => {
     const next = other.requests.get(name) ?? 0n
@@ -84,16 +85,16 @@ export function smallerShares({ ports, requests }: HostShares, other: HostShares
   return { ports, requests: new Map(least) }
 }
 
-/** A total without one of those that it counts. */
+/** A total without one of its pods. */
 export function withoutShares({ pods, requests }: SharesTotal, { requests: own }: HostShares): SharesTotal {
   const left = [...requests].map(([name, amount]) => [name, amount - (own.get(name) ?? 0n)] as const)
   return { pods: pods - 1, requests: new Map(left) }
 }
 
 /**
- * What the host lacks for a pod beside `others`; undefined where there is room. What a pod doesn't ask for, it doesn't
- * lack (`pkg/kubelet/lifecycle/predicate.go`, 1.36). Huge pages of a size that the host hasn't set aside are none, and so are
- * extended resources that the node hasn't got, which no scheduler keeps away from here.
+ * What the host lacks for a pod beside `others`; undefined where there is room. Only resources that the pod requests
+ * count (`pkg/kubelet/lifecycle/predicate.go`, 1.36). A huge-page size or extended resource that the host doesn't have
+ * counts as 0, as there is no scheduler.
  */
 export function findRoomLack(
   wanted: HostShares,

@@ -5,14 +5,14 @@ import type { PodRef } from '../../pod/values/ids.ts'
 export interface HeldContainer {
   readonly id: string
   readonly kind: 'sandbox' | 'container'
-  /** Undefined where its labels name none. */
+  /** Undefined without such a label. */
   readonly pod: PodRef | undefined
-  /** As its pod names it; empty for a sandbox. */
+  /** The container's name in its pod; empty for a sandbox. */
   readonly name: string
 }
 
-/** What containerd has, beside what CRI tells of it. */
-export interface RuntimeBooks {
+/** containerd's own containers, and those that CRI lists. */
+export interface RuntimeInventory {
   readonly held: readonly HeldContainer[]
   /** The ids of the sandboxes that CRI knows. */
   readonly sandboxes: ReadonlySet<string>
@@ -23,18 +23,18 @@ export interface RuntimeBooks {
 }
 
 /**
- * The containers that containerd has and CRI doesn't know, those of pods before their sandboxes. CRI reads what it
- * tells into memory when containerd starts, and drops what it cannot load: on a full disk each container, since it
- * rewrites its status (`pkg/cri/server/restart.go`, containerd 1.6; `internal/cri/server/restart.go`, 2.1). Their
- * tasks run on.
+ * The containers that containerd has and CRI doesn't know, those of pods before their sandboxes. CRI loads its list
+ * into memory when containerd starts, and drops what it cannot load: on a full disk every container, since loading
+ * rewrites its status (`pkg/cri/server/restart.go`, containerd 1.6; `internal/cri/server/restart.go`, 2.1). Their tasks
+ * run on.
  *
  * What never ran is not among them, as it cannot run twice: a sandbox that no container belongs to, which containerd
  * leaves where it is killed while it makes one, and what failed calls have left, which no start of containerd loads.
  * These are cleared away later (reap-leaks.ts).
  */
-export function findForgotten(books: RuntimeBooks): readonly HeldContainer[] {
-  const { held, sandboxes, containers, remains } = books
-  const forgotten = findUnknown(books).filter(({ id }) => !remains.has(id))
+export function findForgotten(inventory: RuntimeInventory): readonly HeldContainer[] {
+  const { held, sandboxes, containers, remains } = inventory
+  const forgotten = findUnknown(inventory).filter(({ id }) => !remains.has(id))
   const inhabited = new Set(containers.map(({ sandboxId }) => sandboxId))
   const losers = new Set(forgotten.map(({ pod }) => pod?.uid))
   const forgottenSandboxes = held.filter(({ id, kind, pod }) => {
@@ -44,16 +44,19 @@ export function findForgotten(books: RuntimeBooks): readonly HeldContainer[] {
   return [...forgotten, ...forgottenSandboxes]
 }
 
-/** The containers of pods that CRI doesn't know, what failed calls have left included. */
+/** The containers of pods that CRI doesn't know, including the remains of failed calls. */
 export function findUnknown({
   held,
   containers,
-}: Pick<RuntimeBooks, 'held' | 'containers'>): readonly HeldContainer[] {
+}: Pick<RuntimeInventory, 'held' | 'containers'>): readonly HeldContainer[] {
   const known = new Set(containers.map(({ id }) => id))
   return held.filter(({ id, kind }) => kind === 'container' && !known.has(id))
 }
 
-/** The containers missing in both comparisons: what was created or removed between them is listed, or gone. */
+/**
+ * The containers missing in both comparisons: one that was created or removed meanwhile is listed, or gone, in the
+ * second.
+ */
 export function selectStillForgotten(
   before: readonly HeldContainer[],
   now: readonly HeldContainer[],
@@ -61,15 +64,15 @@ export function selectStillForgotten(
   return now.filter(({ id }) => before.some((other) => other.id === id))
 }
 
-/** What is done about a difference. */
+/** The response to a difference. */
 export type RuntimeStep =
   /** CRI lists all containers. */
   | { readonly kind: 'use' }
-  /** Nothing can be done before the disk has space or somebody restarts containerd. */
+  /** Nothing can be done before the disk has space or containerd is restarted. */
   | { readonly kind: 'wait'; readonly message: string }
   /** Another start of containerd may load what this one could not. */
   | { readonly kind: 'restart'; readonly message: string; readonly forgotten: readonly HeldContainer[] }
-  /** These were not loaded by a restart either. */
+  /** A restart did not load these either. */
   | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
 
 export interface RuntimeSituation {
@@ -80,11 +83,11 @@ export interface RuntimeSituation {
   readonly stillForgotten: ReadonlySet<string>
   /** How often containerd was restarted since CRI last listed all. */
   readonly restarts: number
-  /** podd may restart it and end what it has. */
+  /** Whether podd may restart it and kill its containers. */
   readonly isOwn: boolean
 }
 
-/** While CRI does not list some containers, nothing may be started or stopped: a caller of CRI would take them for removed. */
+/** While CRI does not list some containers nothing may be started or stopped, since they would count as removed. */
 export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
   const { forgotten, roomProblem, stillForgotten, restarts, isOwn } = situation
   if (forgotten.length === 0) return { kind: 'use' }
@@ -100,13 +103,13 @@ export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
       message: `${what}. podd restarts containerd when it can write to its disk: ${roomProblem}`,
     }
   const lost = restarts >= mostRestarts ? forgotten : forgotten.filter(({ id }) => stillForgotten.has(id))
-  // What this start alone has forgotten, the next one may load.
+  // Another start may load what only this one failed to load.
   if (lost.length < forgotten.length)
     return { kind: 'restart', message: `${what}. podd is restarting containerd`, forgotten }
   return { kind: 'end', message: `${what}. podd is killing them`, lost }
 }
 
-/** On a disk that is full again and again each start forgets others. */
+/** With a disk that is repeatedly full each start may lose other containers. */
 const mostRestarts = 5
 const mostNamed = 3
 

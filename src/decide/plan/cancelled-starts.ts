@@ -3,7 +3,8 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 
 /**
- * Selects the containers whose start may have been cancelled because podd ended during the call. The next podd finds
+ * Selects the containers whose start may have been cancelled because podd ended during the call, and what keeps the call
+ * (`host/keep-connection.ts`) with it. The next podd finds
  * them created (containerd may still be starting them), or failed to start without a record of that failure, which a podd
  * that receives the answer writes. Such a failure is no exit of the container. (The error message does not prove a
  * cancellation: it is "context canceled", or that the shim was killed.)
@@ -46,10 +47,18 @@ function hasFailedToStart({ state, reason }: ObservedContainer): boolean {
 }
 
 /**
- * containerd creates a container's task, and then starts it: if the first step failed, no process of the container ran
- * (`internal/cri/server/container_start.go`, containerd 2.1; 1.6 has the same message). No other field distinguishes the
- * steps. Any other message counts as run.
+ * What containerd does of a start before it starts the container's task, in the order in which that fails: no process of
+ * the container has run then (`internal/cri/server/container_start.go`, containerd 2.1; `pkg/cri/server`, 1.6; each of
+ * these can be cancelled). No other field distinguishes the steps. Any other message counts as run.
  */
+const stepsBeforeRun = [
+  'failed to get container info',
+  'failed to update container IO owner',
+  'failed to create containerd task',
+  'nri invoke',
+  'NRI container start failed',
+] as const
+
 function hasNotRun({ message }: ObservedContainer): boolean {
-  return message.startsWith('failed to create containerd task')
+  return stepsBeforeRun.some((step) => message.startsWith(`${step}: `))
 }

@@ -1,4 +1,5 @@
 import { nearestName } from '../values/nearest-name.ts'
+import { isKeptKind } from '../kinds/kept-kinds.ts'
 import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
 
 const workloads = [
@@ -48,7 +49,6 @@ const others = [
   'HorizontalPodAutoscaler',
   'Ingress',
   'IngressClass',
-  'Lease',
   'LimitRange',
   'MutatingWebhookConfiguration',
   'Namespace',
@@ -56,7 +56,6 @@ const others = [
   'Node',
   'PersistentVolume',
   'PodDisruptionBudget',
-  'PodTemplate',
   'ResourceQuota',
   'Role',
   'RoleBinding',
@@ -69,11 +68,11 @@ const others = [
 export interface KindRefusal {
   readonly message: string
   readonly hint?: string
-  /** Whether the document is certainly of another kind, so that it can't be a pod of its name with a typo. */
+  /** Whether the document is certainly of another kind, rather than a pod with a typo in its kind. */
   readonly isOtherKind: boolean
 }
 
-/** Why a document of a kind that podd doesn't know isn't taken, or a List inside another one. */
+/** Why a document of an unsupported kind, or a List inside another one, is refused. */
 export function refuseKind(kind: string): KindRefusal {
   if (kind === 'List' || kind === 'PodList') {
     const hint = 'put its items into the outer one'
@@ -91,12 +90,15 @@ export function refuseKind(kind: string): KindRefusal {
       isOtherKind: true,
     }
   }
+  if (isKeptKind(kind)) {
+    return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
+  }
   if (others.includes(kind)) {
     return { message: `not supported: ${kind} needs a control plane`, isOtherKind: true }
   }
   const taken = ['Pod', 'PodList', 'List', ...objectKindNames]
   const nearest = nearestName(kind, taken)
-  // What the API has by other names isn't a typo of what it has here.
+  // A kind that the API has elsewhere is not a typo of one that podd takes.
   if (nearest !== undefined) {
     const message = `not supported: ${JSON.stringify(kind)}; did you mean ${JSON.stringify(nearest)}?`
     return { message, isOtherKind: false }

@@ -1,8 +1,8 @@
 import type { YAMLError } from 'yaml'
 
 /**
- * What is wrong with a text that is no YAML, in words that quote nothing of it: it may be a Secret. Where the
- * library's own words quote nothing either, they stand.
+ * The message for invalid YAML, without quoting the text, which may be a Secret. The library's own message is used
+ * where it quotes nothing.
  */
 export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message'>): string {
   switch (code) {
@@ -23,11 +23,19 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
       if (message.startsWith('Block scalar header')) {
         return 'a value that begins with `|` or `>` needs quotes, unless it is a block of lines'
       }
-      if (message.startsWith('Unexpected scalar at node end')) {
+      if (/^Unexpected (?:\S+ at node end|\S*scalar token)/.test(message)) {
         return 'text behind a value that is complete: put quotes around the whole value'
       }
-      // What it found stands behind the colon.
-      return message.replace(/: .*/s, '')
+      if (message.startsWith('Unexpected block-seq-ind')) {
+        return 'a list begins on a line of its own, below its field: a value that begins with `- ` needs quotes'
+      }
+      if (/^Unexpected (?:,|empty item)/.test(message)) return 'a `,` too many in brackets'
+      if (/^Unexpected (?:flow-\w+-end|[\]}])/.test(message)) return 'a bracket closes here that none opened'
+      return 'text that cannot stand here: a value that it belongs to needs quotes'
+    case 'MULTIPLE_ANCHORS':
+      return 'two anchors (`&`) of one value'
+    case 'MULTIPLE_TAGS':
+      return 'two tags (`!`) of one value'
     case 'TAB_AS_INDENT':
       return 'a tab at the beginning of a line: YAML takes only spaces there'
     case 'BAD_INDENT':
@@ -36,6 +44,12 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
         : 'begins at another column than the fields or items above it that it belongs to'
     case 'MISSING_CHAR':
       if (/[\]}]$/.test(message)) return openBracket
+      if (message.startsWith('Implicit map keys')) {
+        return 'a `:` is missing behind the name of a field, or the line is not indented as what it belongs to'
+      }
+      if (message.startsWith('Sequence item without')) {
+        return 'an item of a list without its `-`, or the line is not indented as the item that it belongs to'
+      }
       return message.endsWith('quote')
         ? 'a quote that is opened here or above is not closed'
         : 'a `,` is missing in brackets, or text stands behind a value that is complete'
@@ -51,7 +65,7 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
 
 const openBracket = 'a bracket that is opened here or above is not closed, or stands too far to the left'
 
-/** What a chart or a playbook has before it is rendered. */
+/** The braces of an unrendered chart or playbook. */
 export const unrenderedTemplate =
   'a template that was not rendered (`{{ … }}`): podd reads YAML, such as `helm template` writes'
 

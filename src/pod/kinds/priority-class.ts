@@ -19,7 +19,7 @@ const priorityClassSchema = object('PriorityClass', {
   value: requiredOrZero(int32),
   globalDefault: defaulted(bool, false),
   description: defaulted(string, ''),
-  preemptionPolicy: defaulted(oneOfOrNone('Never', 'PreemptLowerPriority'), 'PreemptLowerPriority', {
+  preemptionPolicy: defaulted(oneOfOrNone('PreemptLowerPriority', 'Never'), 'PreemptLowerPriority', {
     kind: 'supported',
     note: 'its pods may name no other one; it has no effect, for no pod makes room for another',
   }),
@@ -39,7 +39,8 @@ export const priorityClassKind = objectKind({
     if (metadata.name.startsWith('system-')) {
       issues.forbidden(
         ['metadata', 'name'],
-        "priority class names with 'system-' prefix are reserved for system use only",
+        "priority class names with 'system-' prefix are reserved for system use only. " +
+          `error: ${metadata.name} is not a known system priority class`,
       )
     }
     if (value > highestUserPriority) {

@@ -51,7 +51,8 @@ export const runtimeClassKind = objectKind({
   isPerSource: false,
   isSecret: false,
   validate: ({ handler, overhead }, issues, manifest) => {
-    issues.name(['handler'], handler, dnsLabel)
+    if (handler === '') issues.required(['handler'])
+    else issues.name(['handler'], handler, dnsLabel)
     validateOverhead(overhead?.podFixed, ['overhead'], issues, ['overhead', 'podFixed'])
     validateRuntimeScheduling(manifest['scheduling'], ['scheduling'], issues)
   },

@@ -8,7 +8,7 @@ import type { SourceName } from '../values/source-name.ts'
 
 export type { SourceName } from '../values/source-name.ts'
 
-/** Where a document stands. Lines and columns count from 1. */
+/** The place of a document. Lines and columns count from 1. */
 export interface Place {
   /** A file's path, or the URL without its credentials. */
   readonly path: string
@@ -20,9 +20,9 @@ export interface Place {
 export interface Problem {
   readonly severity: 'error' | 'warning'
   readonly place: Place
-  /** The field's path in its document (`spec.containers[0].image`), where one is to blame. */
+  /** The path of the faulty field in its document (`spec.containers[0].image`), if any. */
   readonly field?: string | undefined
-  /** What kind of fault an error about a field is. */
+  /** The type of an error about a field. */
   readonly reason?: FaultReason | undefined
   readonly message: string
   readonly hint?: string | undefined
@@ -30,18 +30,18 @@ export interface Problem {
   readonly object?: string | undefined
 }
 
-/** The document that a pod was expanded from, of the pod's own namespace: a workload's. */
+/** The workload's document from which a pod was expanded, in the pod's namespace. */
 export interface PodOwner {
   readonly kind: string
   readonly name: string
 }
 
-/** What the API keeps of an object that was written over it. */
+/** The metadata of an object that was written over the API. */
 export interface KeptObject {
   readonly uid: string
   /** Wall time in milliseconds. */
   readonly createdAtMs: number
-  /** As it was written, with what the server says of it. */
+  /** The manifest as written, with the server's metadata. */
   readonly metadata: JsonObject
 }
 
@@ -67,7 +67,7 @@ export interface ObjectDocument {
   readonly kept?: KeptObject | undefined
 }
 
-/** Any document that a source takes. */
+/** Any document of a source. */
 export type SourceDocument = PodDocument | ObjectDocument
 
 export function isPodDocument(document: SourceDocument): document is PodDocument {
@@ -78,25 +78,30 @@ export function isObjectDocument(document: SourceDocument): document is ObjectDo
   return 'object' in document
 }
 
-/** What a document is about: a PodKey, or an ObjectKey, which no PodKey equals. */
+/** The key of a document's object: a PodKey, or an ObjectKey, which never equals a PodKey. */
 export function documentKey(document: SourceDocument): string {
   return isPodDocument(document) ? podKey(document.pod.metadata) : keyOfObject(document.object)
 }
 
 /**
- * All that a source wants, and all that is wrong with it. Documents that turned bad are in it in their
- * last good form, so that `pods` is always what shall run.
+ * The full content of a source, with its problems. Invalid documents are in it in their last good form, so that `pods`
+ * is always what shall run.
  */
 export interface SourceSnapshot {
   readonly source: SourceName
   /** The directory, or the URL without its credentials. */
   readonly location: string
-  /** Read at least once, or stood in for by its last good copy. No pod is removed while a source isn't. */
+  /**
+   * Whether it was read at least once, or replaced by its last good copy. While a source isn't ready, only pods are
+   * removed that another one is seen to drop: given in one answer (`isAnswer`) and not in the next.
+   */
   readonly ready: boolean
+  /** Whether it was given by the source itself since podd started, rather than by its last good copy. */
+  readonly isAnswer?: boolean
   readonly pods: readonly PodDocument[]
-  /** What the pods refer to; in their last good form too. */
+  /** The objects that pods refer to; invalid ones in their last good form. */
   readonly objects: readonly ObjectDocument[]
   readonly problems: readonly Problem[]
-  /** Files of which nothing can be read: what is on record as theirs stays. */
+  /** Files that can't be read at all: pods recorded as theirs stay. */
   readonly unreadable?: readonly string[]
 }

@@ -51,7 +51,7 @@ export const claimSpecSchema = object('PersistentVolumeClaimSpec', {
     kind: 'supported',
     note: 'any is taken, with a warning unless it is `podd-local`: claims are directories of the host',
   }),
-  volumeMode: defaulted(oneOfOrNone('Filesystem', 'Block'), 'Filesystem', {
+  volumeMode: defaulted(oneOfOrNone('Block', 'Filesystem'), 'Filesystem', {
     kind: 'supported',
     note: '`Block` is refused: a claim is a directory',
   }),

@@ -97,7 +97,7 @@ export const containerPortSchema = object('ContainerPort', {
   name: optional(string),
   hostPort: optional(int32),
   containerPort: required(int32),
-  protocol: defaulted(oneOf('TCP', 'UDP', 'SCTP'), 'TCP'),
+  protocol: defaulted(oneOf('SCTP', 'TCP', 'UDP'), 'TCP'),
   hostIP: optional(string),
 })
 
@@ -161,13 +161,15 @@ export const seLinuxOptionsSchema = object('SELinuxOptions', {
   level: optional(string),
 })
 
+const profileType = { ...oneOf('Localhost', 'RuntimeDefault', 'Unconfined'), neutral: 'Unconfined' }
+
 export const seccompProfileSchema = object('SeccompProfile', {
-  type: required(oneOf('Unconfined', 'RuntimeDefault', 'Localhost')),
+  type: required(profileType),
   localhostProfile: optional(string),
 })
 
 export const appArmorProfileSchema = object('AppArmorProfile', {
-  type: required(oneOf('Unconfined', 'RuntimeDefault', 'Localhost')),
+  type: required(profileType),
   localhostProfile: optional(string),
 })
 
@@ -199,13 +201,13 @@ export const securityContextSchema = object('SecurityContext', {
 export const volumeMountSchema = object('VolumeMount', {
   name: required(string),
   readOnly: defaulted(bool, false),
-  recursiveReadOnly: optional(oneOfOrNone('Disabled', 'IfPossible', 'Enabled'), {
+  recursiveReadOnly: optional(oneOfOrNone('Disabled', 'Enabled', 'IfPossible'), {
     kind: 'supported',
     note: '`Enabled` needs containerd 2.0',
   }),
   mountPath: required(string),
   subPath: optional(string),
-  mountPropagation: optional(oneOfOrNone('None', 'HostToContainer', 'Bidirectional')),
+  mountPropagation: optional(oneOfOrNone('Bidirectional', 'HostToContainer', 'None')),
   subPathExpr: optional(string),
 })
 
@@ -255,7 +257,7 @@ const containerFields = {
   terminationMessagePath: defaulted(string, '/dev/termination-log'),
   terminationMessagePolicy: defaulted(oneOf('File', 'FallbackToLogsOnError'), 'File'),
   /** Default depends on the image's tag; see ../default-pod.ts. */
-  imagePullPolicy: optional(oneOf('Always', 'Never', 'IfNotPresent'), {
+  imagePullPolicy: optional(oneOf('Always', 'IfNotPresent', 'Never'), {
     kind: 'supported',
     note: 'an image with a digest is `IfNotPresent` where nothing is said, also as `name:latest@sha256:…`, which Kubernetes pulls `Always`: a digest never changes',
   }),

@@ -58,7 +58,7 @@ export const podSecurityContextSchema = object('PodSecurityContext', {
     kind: 'supported',
     note: 'the safe ones, and those that `allowedUnsafeSysctls` names',
   }),
-  fsGroupChangePolicy: optional(oneOfOrNone('OnRootMismatch', 'Always')),
+  fsGroupChangePolicy: optional(oneOfOrNone('Always', 'OnRootMismatch')),
   seccompProfile: optional(seccompProfileSchema),
   appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
   seLinuxChangePolicy: ignored(
@@ -205,7 +205,7 @@ export const podSchema = object('Pod', {
   status: ignored(map(any), fromDump),
 })
 
-/** A Pod as podd works with it: decoded strictly, with the API's defaults filled in. */
+/** A decoded Pod, with the API's defaults. */
 export type Pod = Infer<typeof podSchema>
 export type PodSpec = Infer<typeof podSpecSchema>
 export type ObjectMeta = Infer<typeof objectMetaSchema>

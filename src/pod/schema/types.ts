@@ -1,25 +1,26 @@
 /**
- * The combinators of which the Pod API's schema is made. One schema is the single place for a
- * field's name, type, default and support; the static types (`Infer`), the strict decoder
- * (./check-value.ts) and docs/SUPPORT.md all come from it.
+ * The combinators of the Pod API's schema. One schema is the single place for a field's name, type, default and
+ * support; the static types (`Infer`), the strict decoder (./check-value.ts) and docs/SUPPORT.md all come from it.
  */
 
 /** What podd does with a field. */
 export type Support =
-  /** Works as Kubernetes says; an e2e test proves it (test/support/proves.ts). */
+  /** Works as in Kubernetes; an e2e test proves it (test/support/proves.ts). */
   | { readonly kind: 'supported'; readonly note?: string }
   /** Accepted with no effect here, for the stated reason; dropped while decoding. */
   | { readonly kind: 'ignored'; readonly reason: string }
-  /** An error when it is present with a value that asks for something; `harmless` lists those that don't. */
+  /** An error when it is present, except with one of the `harmless` values. */
   | { readonly kind: 'refused'; readonly reason: string; readonly harmless?: readonly unknown[] }
 
 export interface ScalarType<T> {
   readonly kind: 'string' | 'int32' | 'int64' | 'bool' | 'quantity' | 'intOrString' | 'any'
   /** The only values allowed, if there is such a list. */
   readonly values?: readonly string[]
-  /** The API has a pointer here: an empty word is a value, and not the same as none. */
+  /** The one of them that asks nothing of other fields, where that isn't the first. */
+  readonly neutral?: string
+  /** The API has a pointer here: an empty string is a value, and differs from absence. */
   readonly isPointer?: true
-  /** What the text has to be beside a string. */
+  /** The required format of the string. */
   readonly format?: 'date-time'
   /** Never set; carries the static type. */
   readonly _type?: T
@@ -58,10 +59,10 @@ export interface Field<
 > {
   readonly type: AnyType
   readonly presence: Presence
-  /** The value where the manifest gives none (presence `defaulted`). */
+  /** The default value (presence `defaulted`). */
   readonly value?: unknown
   readonly support: Support
-  /** Where it is left out it has Go's zero value, and validation says what it thinks of that. */
+  /** Where absent it has Go's zero value, which validation judges. */
   readonly absentIsZero?: true
   readonly _type?: T
 }
@@ -91,7 +92,7 @@ export const bool: ScalarType<boolean> = { kind: 'bool' }
 /** Kept as its canonical text; see ../values/quantity.ts. */
 export const quantity: ScalarType<string> = { kind: 'quantity' }
 export const intOrString: ScalarType<number | string> = { kind: 'intOrString' }
-/** Not looked into: only for what is refused or ignored as a whole. */
+/** Not checked inside: only for fields that are refused or ignored as a whole. */
 export const any: ScalarType<unknown> = { kind: 'any' }
 
 /** One of the given words. */
@@ -99,7 +100,7 @@ export function oneOf<const V extends readonly string[]>(...values: V): ScalarTy
   return { kind: 'string', values }
 }
 
-/** One of the given words, or nothing; the empty word isn't nothing. */
+/** One of the given words, or absent; the empty string doesn't count as absent. */
 export function oneOfOrNone<const V extends readonly string[]>(...values: V): ScalarType<V[number]> {
   return { kind: 'string', values, isPointer: true }
 }
@@ -118,7 +119,7 @@ export function object<const F extends Fields>(name: string, fields: F): ObjectT
 
 const supported: Support = { kind: 'supported' }
 
-/** A field that must be there. */
+/** A required field. */
 export function required<T extends AnyType>(
   type: T,
   support: Support = supported,
@@ -134,7 +135,7 @@ export function requiredOrZero<T extends AnyType>(
   return { type, presence: 'required', support, absentIsZero: true }
 }
 
-/** A field that may be absent, and then is. */
+/** An optional field without a default. */
 export function optional<T extends AnyType>(
   type: T,
   support: Support = supported,
@@ -142,7 +143,7 @@ export function optional<T extends AnyType>(
   return { type, presence: 'optional', support }
 }
 
-/** A field that may be absent, and then has the API's default. */
+/** An optional field with the API's default. */
 export function defaulted<T extends AnyType>(
   type: T,
   value: Static<T>,
@@ -151,14 +152,14 @@ export function defaulted<T extends AnyType>(
   return { type, presence: 'defaulted', value, support }
 }
 
-/** A field with no effect on a host of its own; docs/SUPPORT.md states the reason. */
+/** A field without effect on a standalone host; docs/SUPPORT.md states the reason. */
 export function ignored(type: AnyType, reason: string): Field<never, 'absent'> {
   return { type, presence: 'absent', support: { kind: 'ignored', reason } }
 }
 
 /**
- * A field that podd can't honour, and therefore refuses. Values that are the same as leaving it out
- * (`false`, `{}`) may be named as `harmless`; an empty list always is.
+ * A field that podd can't honour, and therefore refuses. Values that equal absence (`false`, `{}`) may be named as
+ * `harmless`; an empty list always is.
  */
 export function refused(
   type: AnyType,

@@ -8,13 +8,13 @@ const hostPathSchema = object('HostPathVolumeSource', {
   type: defaulted(
     oneOf(
       '',
-      'DirectoryOrCreate',
-      'Directory',
-      'FileOrCreate',
-      'File',
-      'Socket',
-      'CharDevice',
       'BlockDevice',
+      'CharDevice',
+      'Directory',
+      'DirectoryOrCreate',
+      'File',
+      'FileOrCreate',
+      'Socket',
     ),
     '',
   ),
@@ -96,7 +96,7 @@ export const volumeSchema = object('Volume', {
   image: optional(
     object('ImageVolumeSource', {
       reference: optional(string),
-      pullPolicy: optional(oneOf('Always', 'Never', 'IfNotPresent')),
+      pullPolicy: optional(oneOf('Always', 'IfNotPresent', 'Never')),
     }),
     { kind: 'supported', note: 'needs containerd 2.1' },
   ),

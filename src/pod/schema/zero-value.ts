@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import type { AnyType, Fields } from './types.ts'
 
-/** What Go's decoder makes of null in a list or a map. */
+/** The value that Go's decoder produces for null in a list or a map. */
 export function emptyOf(type: AnyType): Json {
   switch (type.kind) {
     case 'object':
@@ -24,9 +24,9 @@ export function emptyOf(type: AnyType): Json {
   }
 }
 
-/** A value that the type's schema takes, in place of one that can't be used; it has what it must have, and no more. */
+/** A minimal value that the type's schema accepts, in place of an unusable one. */
 export function zeroOf(type: AnyType): Json {
-  if (type.kind === 'string') return type.values?.[0] ?? ''
+  if (type.kind === 'string') return type.neutral ?? type.values?.[0] ?? ''
   if (type.kind !== 'object') return emptyOf(type)
   const fields: Fields = type.fields
   return Object.fromEntries(

@@ -1,6 +1,7 @@
 /**
  * Rules for names, each giving its complaints in Kubernetes' words.
- * Source: k8s.io/apimachinery/pkg/util/validation/validation.go, 1.36.
+ * Source: k8s.io/apimachinery/pkg/util/validation/validation.go, of labels and their keys
+ * k8s.io/apimachinery/pkg/api/validate/content/kube.go, 1.36.
  */
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 
@@ -15,8 +16,13 @@ const isSubdomain = new RegExp(`^${subdomainPattern}$`)
 const isUnderscoredSubdomain = new RegExp(`^${underscoredSubdomainPattern}$`)
 const isQualified = new RegExp(`^${qualifiedPattern}$`)
 
-function tooLong(value: string, maxBytes: number): readonly string[] {
-  return Buffer.byteLength(value) > maxBytes ? [`must be no more than ${maxBytes} bytes`] : []
+/** The API server counts bytes, and calls them so for labels and their keys alone. */
+function tooLong(
+  value: string,
+  maxBytes: number,
+  unit: 'bytes' | 'characters' = 'characters',
+): readonly string[] {
+  return Buffer.byteLength(value) > maxBytes ? [`must be no more than ${maxBytes} ${unit}`] : []
 }
 
 /** Names of containers, volumes, namespaces. */
@@ -25,18 +31,20 @@ export function dnsLabel(value: string): readonly string[] {
     ...tooLong(value, 63),
     ...(isLabel.test(value)
       ? []
-      : [
-          `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start ` +
-            `and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
-            `'${labelPattern}')`,
-        ]),
+      : isSubdomain.test(value)
+        ? ['must not contain dots']
+        : [
+            `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start ` +
+              `and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
+              `'${labelPattern}')`,
+          ]),
   ]
 }
 
 /** Names of pods and of most other objects. */
-export function dnsSubdomain(value: string): readonly string[] {
+export function dnsSubdomain(value: string, unit: 'bytes' | 'characters' = 'characters'): readonly string[] {
   return [
-    ...tooLong(value, 253),
+    ...tooLong(value, 253, unit),
     ...(isSubdomain.test(value)
       ? []
       : [
@@ -92,8 +100,7 @@ export function qualifiedName(value: string): readonly string[] {
   const [first = '', second] = parts
   if (parts.length > 2) {
     return [
-      `a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
-        `alphanumeric character with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+      `a valid label key ${qualifiedForm} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ]
   }
   const name = second ?? first
@@ -102,24 +109,23 @@ export function qualifiedName(value: string): readonly string[] {
       ? []
       : first === ''
         ? ['prefix part must be non-empty']
-        : dnsSubdomain(first).map((complaint) => `prefix part ${complaint}`)
-  if (name === '') return [...prefixProblems, 'name part must be non-empty']
+        : dnsSubdomain(first, 'bytes').map((complaint) => `prefix part ${complaint}`)
   return [
     ...prefixProblems,
-    ...tooLong(name, 63).map((complaint) => `name part ${complaint}`),
-    ...(isQualified.test(name)
-      ? []
-      : [
-          `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
-            `alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is ` +
-            `'${qualifiedPattern}')`,
-        ]),
+    ...(name === '' ? ['name part must be non-empty'] : []),
+    ...tooLong(name, 63, 'bytes').map((complaint) => `name part ${complaint}`),
+    ...(isQualified.test(name) ? [] : [`name part ${qualifiedForm}`]),
   ]
 }
 
+const qualifiedForm =
+  `must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
+  `alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is ` +
+  `'${qualifiedPattern}')`
+
 export function labelValue(value: string): readonly string[] {
   return [
-    ...tooLong(value, 63),
+    ...tooLong(value, 63, 'bytes'),
     ...(value === '' || isQualified.test(value)
       ? []
       : [

@@ -15,10 +15,9 @@ type FileKey = NonNullable<ValueFrom['fileKeyRef']>
 type FieldRef = NonNullable<ValueFrom['fieldRef']>
 type ResourceRef = Pick<NonNullable<ValueFrom['resourceFieldRef']>, 'resource' | 'divisor'>
 
-const resourceFields = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [
-  `limits.${name}`,
-  `requests.${name}`,
-])
+const resourceFields = ['limits', 'requests'].flatMap((list) =>
+  ['cpu', 'ephemeral-storage', 'memory'].map((name) => `${list}.${name}`),
+)
 const cpuDivisors = ['1m', '1']
 const byteDivisors = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map(
   (suffix) => `1${suffix}`,
@@ -55,7 +54,7 @@ export function validateEnv(
     for (const [kind, ref] of Object.entries(refs)) {
       if (ref !== undefined) validateObjectName(ref.name, [...at, kind, 'name'], issues)
     }
-    oneSource(refs, [...path, 'envFrom'], issues, at)
+    oneSource(refs, { names: Object.keys(refs), path: [...path, 'envFrom'], near: at }, issues)
   }
 }
 
@@ -69,7 +68,7 @@ function validateVariable(variable: EnvVar, path: FieldPath, issues: Issues): vo
   const isNone = Object.values(source).every((given) => given === undefined)
   if (variable.value !== '' && !isNone) {
     issues.invalid(at, '', 'may not be specified when `value` is not empty')
-  } else oneSource(source, at, issues)
+  } else oneSource(source, { names: Object.keys(envVarSourceSchema.fields), path: at }, issues)
 }
 
 function validateSource(
@@ -146,8 +145,9 @@ function validateFieldRef(
   } else if (supported.includes(fieldPath)) return
   else if (convertible.has(fieldPath)) issues.unsupported(at, fieldPath, supported, nearAt)
   else {
-    const detail = `error converting fieldPath: field label not supported: ${fieldPath}`
-    issues.invalid(at, fieldPath, detail, nearAt)
+    const isSubscripted = fieldPath.endsWith("']") && fieldPath.slice(0, -2).indexOf("['") > 0
+    const what = isSubscripted ? 'does not support subscript' : 'not supported'
+    issues.invalid(at, fieldPath, `error converting fieldPath: field label ${what}: ${fieldPath}`, nearAt)
   }
 }
 
@@ -201,9 +201,15 @@ function validateDivisor(
 ): void {
   const known = divisorsOf(resource)
   if (known === undefined || divisor === '0' || known.includes(divisor)) return
-  const name = resource.replace(/^[a-z]+\./, '')
-  const detail = `only divisor's values ${known.join(', ')} are supported with the ${name} resource`
-  issues.invalid(path, divisor, detail, near)
+  const name = resource.replace(/^[a-z]+\./, '').replace(/^hugepages-.*/, 'hugepages')
+  const words = known === cpuDivisors ? known.join(' and ') : known.join(', ')
+  const called = name === 'ephemeral-storage' ? 'local ephemeral storage' : name
+  issues.invalid(
+    path,
+    resource,
+    `only divisor's values ${words} are supported with the ${called} resource`,
+    near,
+  )
 }
 
 function divisorsOf(resource: string): readonly string[] | undefined {
@@ -219,12 +225,26 @@ function validateObjectName(name: string, path: FieldPath, issues: Issues): void
 }
 
 /** Exactly one of the fields is set. */
-function oneSource(sources: object, path: FieldPath, issues: Issues, near?: FieldPath): void {
+function oneSource(
+  sources: object,
+  {
+    names,
+    path,
+    near,
+  }: { readonly names: readonly string[]; readonly path: FieldPath; readonly near?: FieldPath },
+  issues: Issues,
+): void {
   const given = Object.values(sources).filter((source) => source !== undefined)
   if (given.length === 1) return
   const detail =
     given.length === 0
-      ? 'must specify one of the sources'
+      ? `must specify one of: ${inWords(names)}`
       : 'may not have more than one field specified at a time'
   issues.invalid(path, '', detail, near)
+}
+
+/** `a`, `b` or `c` */
+function inWords(names: readonly string[]): string {
+  const quoted = names.map((name) => `\`${name}\``)
+  return [quoted.slice(0, -1).join(', '), quoted.at(-1)].join(' or ')
 }

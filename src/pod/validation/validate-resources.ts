@@ -118,7 +118,8 @@ export function validatePodResources(spec: PodSpec, path: FieldPath, issues: Iss
 /** Source: pkg/apis/core/validation (validatePodResourceName), 1.36. */
 function validatePodResourceName(name: string, path: FieldPath, issues: Issues, isDefaulted: boolean): void {
   if (isDefaulted || supported.includes(name) || name.startsWith(hugePages)) return
-  issues.unsupported(path, name, ['cpu', hugePages, 'memory'])
+  if (!name.includes('/') && !isStandard(name)) issues.invalid(path, name, notStandard)
+  else issues.unsupported(path, name, ['cpu', hugePages, 'memory'])
 }
 
 /** Source: pkg/apis/core/validation (validatePodResourceConsistency), 1.36. */
@@ -132,7 +133,7 @@ function validateAgainstPod(
   for (const [name, limit] of Object.entries(container)) {
     const most = pod[name]
     if (most === undefined || compareQuantities(limit, most) <= 0) continue
-    const detail = `must be less than or equal to ${name} limit of ${most}`
+    const detail = `must be less than or equal to pod limits of ${most}`
     const near = ['spec', 'containers', index, 'resources', 'limits', name]
     issues.invalid([...path, 'containers', index, `[${name}]`, 'limits'], limit, detail, near)
   }
@@ -142,8 +143,7 @@ function validatePages(name: string, amount: string, path: FieldPath, issues: Is
   if (!name.startsWith(hugePages)) return
   const size = name.slice(hugePages.length)
   const sizeBytes = parseQuantity(size) === undefined ? 0 : quantityValue(size)
-  if (sizeBytes <= 0) issues.invalid(path, name, 'must be hugepages-<size of a page>, such as hugepages-2Mi')
-  else if (quantityValue(amount) % sizeBytes !== 0)
+  if (sizeBytes <= 0 || quantityValue(amount) % sizeBytes !== 0)
     issues.invalid(path, amount, `${amount} is not positive integer multiple of ${name}`)
 }
 
@@ -157,5 +157,30 @@ function validateResourceName(name: string, path: FieldPath, issues: Issues, isD
   if (name.includes('/')) {
     if (!isDefaulted)
       issues.warn(path, 'podd hands out no devices: the status of the node must say that it has them')
-  } else issues.invalid(path, name, 'must be a standard resource for containers')
+    return
+  }
+  if (!isStandard(name) && qualifiedName(name).length === 0) issues.invalid(path, name, notStandard)
+  issues.invalid(path, name, 'must be a standard resource for containers')
 }
+
+const notStandard = 'must be a standard resource type or fully qualified'
+
+/** Those of quotas too. Source: pkg/apis/core/helper (IsStandardResourceName), 1.36. */
+function isStandard(name: string): boolean {
+  return standard.has(name) || name.startsWith(`requests.${hugePages}`)
+}
+
+const standard: ReadonlySet<string> = new Set([
+  ...['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [name, `requests.${name}`, `limits.${name}`]),
+  'pods',
+  'resourcequotas',
+  'services',
+  'replicationcontrollers',
+  'secrets',
+  'configmaps',
+  'persistentvolumeclaims',
+  'storage',
+  'requests.storage',
+  'services.nodeports',
+  'services.loadbalancers',
+])

@@ -13,6 +13,8 @@ import type { Issues } from './issues.ts'
 import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1
+/** As the API server writes it. */
+const sysctlForm = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`
 const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
 
 type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfileSchema>
@@ -96,7 +98,7 @@ export function validatePodSecurityContext(
     const at = [...path, 'sysctls', index, 'name']
     if (name === '') issues.required(at)
     else if (name.length > 253 || !sysctlPattern.test(name)) {
-      issues.invalid(at, name, 'must have at most 253 characters and be the name of a sysctl')
+      issues.invalid(at, name, `must have at most 253 characters and match regex ${sysctlForm}`)
     }
   }
   validateProfiles(context, path, issues)

@@ -6,7 +6,7 @@ import {
 } from '../../../src/decide/node/compare-runtime.ts'
 import type {
   HeldContainer,
-  RuntimeBooks,
+  RuntimeInventory,
   RuntimeSituation,
 } from '../../../src/decide/node/compare-runtime.ts'
 
@@ -16,7 +16,7 @@ const main: HeldContainer = { id: 'c1', kind: 'container', pod, name: 'main' }
 const side: HeldContainer = { id: 'c2', kind: 'container', pod, name: 'side' }
 const foreign: HeldContainer = { id: 'x1', kind: 'container', pod: undefined, name: '' }
 
-const whole: RuntimeBooks = {
+const whole: RuntimeInventory = {
   held: [sandbox, main, side],
   sandboxes: new Set(['s1']),
   containers: [
@@ -27,7 +27,7 @@ const whole: RuntimeBooks = {
 }
 
 describe('findForgotten', () => {
-  it.each<[string, Partial<RuntimeBooks>, readonly string[]]>([
+  it.each<[string, Partial<RuntimeInventory>, readonly string[]]>([
     ['nothing where CRI knows all', {}, []],
     ['nothing where CRI knows more: what is removed just now', { held: [sandbox] }, []],
     ['a container', { containers: [{ id: 'c1', sandboxId: 's1' }] }, ['c2']],

@@ -99,7 +99,7 @@ const policyRows: readonly Row[] = [
 const sandboxRows: readonly Row[] = [
   [
     // id: makes-everything-anew-sandbox
-    'makes everything anew when the sandbox is dead',
+    'recreates everything when the sandbox is dead',
     { sandboxes: [deadSandbox] },
     ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
   ],
@@ -115,17 +115,17 @@ const sandboxRows: readonly Row[] = [
   ],
   [
     // id: makes-everything-anew-sandbox-no
-    'makes everything anew when the sandbox has no address',
+    'recreates everything when the sandbox has no address',
     { sandboxes: [observedSandbox({ ips: [] })] },
     ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
   ],
   [
-    'makes everything anew when the network mode changes',
+    'recreates everything when the network mode changes',
     { pod: { spec: { hostNetwork: true } } },
     ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
   ],
   [
-    'makes everything anew when several sandboxes are ready',
+    'recreates everything when several sandboxes are ready',
     { sandboxes: [observedSandbox({ attempt: 1 }), observedSandbox()] },
     ['stop-pod', 'sandbox 2', 'start a#1', 'start b#1', 'start c#1'],
   ],

@@ -54,12 +54,12 @@ const mainRows: readonly Row[] = [
     'Running',
   ],
   [
-    'Always: one runs, one is being made anew',
+    'Always: one runs, one is being recreated',
     { pod: two('Always'), containers: [running('a'), created('b', 1), bad('b')] },
     'Running',
   ],
   [
-    'Always: one is being made anew',
+    'Always: one is being recreated',
     { pod: { containers: ['a'] }, containers: [created('a', 1), bad('a')] },
     'Running',
   ],
@@ -211,7 +211,7 @@ const initRows: readonly Row[] = [
   ['init, Always: it failed', { pod: init('Always'), containers: [bad('x')] }, 'Pending'],
   [
     // id: init-always-failed-made
-    'init, Always: it failed and is made anew',
+    'init, Always: it failed and is recreated',
     { pod: init('Always'), containers: [created('x', 1), bad('x')] },
     'Pending',
   ],

@@ -233,7 +233,7 @@ const sidecarRows: readonly Row[] = [
   ['waits for the startup probe of a sidecar that has not run', { pod: sidecars, containers: [r1, r2] }, []],
   [
     // id: waits-startup-probe-sidecar-under
-    'waits for the startup probe of a sidecar that is under way',
+    'waits for the startup probe of a sidecar that is still starting',
     { pod: sidecars, containers: [r1, r2], verdicts: { 'startup s2-0': 'unknown' } },
     [],
   ],
@@ -390,7 +390,7 @@ const sidecarRows: readonly Row[] = [
   ],
   [
     // id: starts-sidecar-anew-new
-    'starts a sidecar anew in a new sandbox',
+    'starts a sidecar again in a new sandbox',
     {
       pod: { init: [s1], containers: ['a'] },
       sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox],

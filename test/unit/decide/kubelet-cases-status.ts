@@ -176,7 +176,7 @@ export const statusCases: readonly LedgerSection[] = [
       'restarting all: killed, then removed': startsAnew,
       'restarting all: killed and removed together': startsAnew,
       ...all(
-        none('a container that was made anew has the status of any other'),
+        none('a container that was recreated has the status of any other'),
         'restarting all: one runs again',
         'restarting all: one succeeded',
         'restarting all: one failed',

@@ -185,7 +185,7 @@ describe('planImageGarbage', () => {
   it.each<[string, boolean, readonly string[]]>([
     ['but for the young ones', false, ['a unused']],
     ['with the young ones', true, ['a unused', 'young unused']],
-  ])('removes all that nobody needs where somebody asks for it, %s', (_title, young, expected) => {
+  ])('removes all unused images on request, %s', (_title, young, expected) => {
     const images = [image('a'), image('young', { firstSeenMs: nowMs }), image('pinned', { pinned: true })]
     const disk = { capacityBytes: 1000, availableBytes: 999 }
     const plan = planImageGarbage({ images, uses: [], disk }, policy, { kind: 'unused', young }, nowMs)

@@ -264,7 +264,7 @@ describe('a pod whose containers have other resources than it asks for', () => {
       ['stop a: Container a resize requires restart', 'resize b', 'start a', 'resize'],
     ],
     [
-      'nothing for one whose making nobody knows',
+      'nothing for one whose resources are unknown',
       two(before, before),
       [running('a', undefined), running('b', before)],
       [],

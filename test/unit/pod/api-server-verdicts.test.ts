@@ -6,6 +6,7 @@ import { measureAgreement, percentages } from '../../judge/agreement.ts'
 import { corpora } from '../../judge/corpus.ts'
 import { slowness } from '../../support/slowness.ts'
 import { differences } from '../../judge/differences.ts'
+import { otherWords } from '../../judge/other-words.ts'
 import type { Recording } from '../../judge/recording.ts'
 import { digestOf, recalled } from '../../judge/recording.ts'
 
@@ -38,6 +39,8 @@ describe('podd and the API server', () => {
       const { verdicts, fields } = percentages(agreement)
       expect(verdicts).toBeGreaterThanOrEqual(least[corpus.name].verdicts)
       expect(fields).toBeGreaterThanOrEqual(least[corpus.name].fields)
+      const others = otherWords.flatMap(({ documents }) => documents).filter((name) => own.has(name))
+      expect([...agreement.otherWords].sort()).toEqual(others.sort())
     },
     timeoutMs,
   )

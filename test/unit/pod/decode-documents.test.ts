@@ -219,7 +219,7 @@ describe('what is refused', () => {
       'a word that is not allowed',
       container('imagePullPolicy: Sometimes'),
       [
-        '9:5: spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "IfNotPresent"',
+        '9:5: spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"',
       ],
     ],
     [
@@ -309,6 +309,7 @@ describe('what is refused', () => {
       false,
     ],
     ['Service', 'not supported: Service needs a control plane', false],
+    ['Lease', 'not supported: podd keeps a Lease only for clients of its API', false],
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
       'Quux',

@@ -119,11 +119,7 @@ describe('objects that pods refer to', () => {
       secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': '5' } }),
       'must be a JSON object',
     ],
-    [
-      'no handler',
-      { ...runtimeClass, handler: '' },
-      'handler: Invalid value: "": a lowercase RFC 1123 label',
-    ],
+    ['no handler', { ...runtimeClass, handler: '' }, 'handler: Required value'],
     [
       'an overhead below zero',
       { ...runtimeClass, overhead: { podFixed: { cpu: -1 } } },

@@ -183,6 +183,13 @@ describe('in plain words', () => {
     [`${head}spec: {containers: [\n`, 'is not closed'],
     [container('args: ["a]'), 'a quote that is opened here or above is not closed'],
     [container('args: ["a" b]'), 'a `,` is missing in brackets'],
+    [`${head}spec: - a\n`, 'a list begins on a line of its own'],
+    [container('args: [a, , b]'), 'a `,` too many in brackets'],
+    [`${head}spec: }\n`, 'a bracket closes here that none opened'],
+    [container('workingDir: &a &b /x'), 'two anchors'],
+    [container('workingDir: !!str !!int 5'), 'two tags'],
+    ['- - a\n b\n', 'an item of a list without its `-`'],
+    [`${head}spec:\n  a: b\nc\n`, 'a `:` is missing behind the name of a field'],
     ['apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n', 'a tab at the beginning of a line'],
     ['apiVersion: v1\nkind Pod\nmetadata: {name: a}\n', 'or none on the line above'],
     ['apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n labels: {}\n', 'begins at another column'],
@@ -195,7 +202,7 @@ describe('in plain words', () => {
   ])('%j', async (text, expected) => {
     const errors = await errorsOf(text)
     expect(errors.join('\n')).toContain(expected)
-    expect(errors.join('\n')).not.toMatch(/scalar|flow|collection|"windows"/i)
+    expect(errors.join('\n')).not.toMatch(/scalar|flow|collection|token|node|block-seq|"windows"/i)
   })
 })
 

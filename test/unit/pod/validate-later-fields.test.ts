@@ -90,7 +90,11 @@ describe('fields that a later version takes are invalid', () => {
       { envFrom: [{ prefix: 'a=', configMapRef: { name: 'c' } }] },
       'envFrom[0].prefix: Invalid value',
     ],
-    ['container', { envFrom: [{}] }, 'envFrom: Invalid value: "": must specify one of the sources'],
+    [
+      'container',
+      { envFrom: [{}] },
+      'envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`',
+    ],
     [
       'container',
       { envFrom: [{ configMapRef: { name: 'C' } }] },

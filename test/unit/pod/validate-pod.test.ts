@@ -167,14 +167,13 @@ describe('validatePod refuses', () => {
       { 'metadata.name': 'Web' },
       /^metadata.name: Invalid value: "Web": a lowercase RFC 1123 subdomain must/,
     ],
-    ['a long name', { 'metadata.name': 'a'.repeat(254) }, /must be no more than 253 bytes$/],
-    ['a namespace with dots', { 'metadata.namespace': 'a.b' }, label],
+    ['a long name', { 'metadata.name': 'a'.repeat(254) }, /must be no more than 253 characters$/],
+    ['a namespace with dots', { 'metadata.namespace': 'a.b' }, /must not contain dots$/],
     [
       'a label key with two slashes',
       { 'metadata.labels': { 'a/b/c': 'x' } },
-      /a qualified name must consist of/,
+      /a valid label key must consist of .* with an optional DNS subdomain prefix and '\/'/,
     ],
-    ['a label key without a name', { 'metadata.labels': { 'a/': 'x' } }, /name part must be non-empty/],
     [
       'a label value with a space',
       { 'metadata.labels': { a: 'x y' } },
@@ -329,11 +328,6 @@ describe('validatePod refuses', () => {
       'spec.containers[0].resources.requests: Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi',
     ],
     [
-      'an unknown resource',
-      { [`${c0}.resources.requests`]: { disk: 1 } },
-      /resources.requests\[disk\]: Invalid value: "disk": must be a standard resource for containers/,
-    ],
-    [
       'huge pages alone',
       { [`${c0}.resources.limits`]: { 'hugepages-2Mi': '4Mi' } },
       'spec.containers[0].resources: Forbidden: HugePages require cpu or memory',
@@ -366,7 +360,7 @@ describe('validatePod refuses', () => {
         'spec.resources': { limits: { memory: '64Mi' } },
         [`${c0}.resources`]: { requests: { memory: '1Mi' }, limits: { memory: '65Mi' } },
       },
-      /^spec.resources.containers\[0\]\[memory\].limits: Invalid value: "65Mi": must be less than or equal to memory limit of 64Mi/,
+      /^spec.resources.containers\[0\]\[memory\].limits: Invalid value: "65Mi": must be less than or equal to pod limits of 64Mi/,
     ],
     [
       'a volume without a name',
@@ -425,7 +419,7 @@ describe('validatePod refuses', () => {
       { 'spec.activeDeadlineSeconds': 0 },
       'spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive',
     ],
-    ['a host name with dots', { 'spec.hostname': 'a.b' }, label],
+    ['a host name with dots', { 'spec.hostname': 'a.b' }, /must not contain dots$/],
     ['an unknown system', { 'spec.os': { name: 'plan9' } }, /^spec.os: Unsupported value: "plan9"/],
     [
       'hostPID with a shared namespace',
@@ -617,21 +611,18 @@ describe('validatePod refuses', () => {
       { 'spec.overhead': { cpu: -1 } },
       /^spec.overhead.limits\[cpu\]: Invalid value: "-1"/,
     ],
-    [
-      'an overhead of nothing there is',
-      { 'spec.overhead': { memroy: 3 } },
-      'spec.overhead.limits[memroy]: Invalid value: "memroy": must be a standard resource for containers',
-    ],
     ...[
-      ['limits.cpu', '3', '1m, 1 are supported with the cpu resource'],
-      ['limits.cpu', '-1', '1m, 1 are supported with the cpu resource'],
+      ['limits.cpu', '3', '1m and 1 are supported with the cpu resource'],
+      ['limits.cpu', '-1', '1m and 1 are supported with the cpu resource'],
       ['requests.memory', '1m', 'Pi, 1Ei are supported with the memory resource'],
-      ['limits.ephemeral-storage', '2k', 'Pi, 1Ei are supported with the ephemeral-storage resource'],
-      ['limits.hugepages-2Mi', '10', 'Pi, 1Ei are supported with the hugepages-2Mi resource'],
+      ['limits.ephemeral-storage', '2k', 'Pi, 1Ei are supported with the local ephemeral storage resource'],
+      ['limits.hugepages-2Mi', '10', 'Pi, 1Ei are supported with the hugepages resource'],
     ].map(([resource = '', divisor = '', message = '']): [string, Record<string, Json>, RegExp] => [
       `a divisor of ${divisor} for ${resource}`,
       { [`${c0}.env`]: [{ name: 'A', valueFrom: { resourceFieldRef: { resource, divisor } } }] },
-      new RegExp(`env\\[0\\].valueFrom.resourceFieldRef.divisor: Invalid value: .*${message}$`),
+      new RegExp(
+        `env\\[0\\].valueFrom.resourceFieldRef.divisor: Invalid value: "${resource}": .*${message}$`,
+      ),
     ]),
     [
       'such a divisor in a volume',
@@ -650,7 +641,7 @@ describe('validatePod refuses', () => {
           },
         ],
       },
-      /downwardAPI.resourceFieldRef.divisor: Invalid value: "3"/,
+      /downwardAPI.resourceFieldRef.divisor: Invalid value: "limits.cpu"/,
     ],
     [
       'a field of another API version',
@@ -661,17 +652,63 @@ describe('validatePod refuses', () => {
       },
       /fieldRef.fieldPath: Invalid value: "metadata.name": error converting fieldPath: unsupported pod version: v7$/,
     ],
-    ...["labels['a b']", "labels['a'b']", "labels['']", "annotations['a/b/c']"].map(
+    ...["labels['a b']", "labels['a'b']", "annotations['a/b/c']"].map(
       (field): [string, Record<string, Json>, RegExp] => [
         `the field ${field}`,
         { [`${c0}.env`]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: `metadata.${field}` } } }] },
-        /fieldRef: Invalid value: .*(?:name part must|a qualified name must)/,
+        /fieldRef: Invalid value: .*(?:name part must|a valid label key must)/,
       ],
     ),
   ])('%s', (_what, fields, expected) => {
     const problems = problemsOf(fields)
     expect(problems).toHaveLength(1)
     expect(problems[0]).toMatch(expected)
+  })
+
+  it.each<[string, Record<string, Json>, readonly RegExp[]]>([
+    [
+      'a label key without a name',
+      { 'metadata.labels': { 'a/': 'x' } },
+      [/"a\/": name part must be non-empty$/, /"a\/": name part must consist of alphanumeric/],
+    ],
+    [
+      'a field of a label without a name',
+      { [`${c0}.env`]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.labels['']" } } }] },
+      [
+        /fieldRef: Invalid value: "": name part must be non-empty$/,
+        /fieldRef: Invalid value: "": name part must consist/,
+      ],
+    ],
+    [
+      'an unknown resource',
+      { [`${c0}.resources.requests`]: { disk: 1 } },
+      [
+        /resources.requests\[disk\]: Invalid value: "disk": must be a standard resource type or fully qualified$/,
+        /resources.requests\[disk\]: Invalid value: "disk": must be a standard resource for containers$/,
+      ],
+    ],
+    [
+      'a resource of quotas',
+      { [`${c0}.resources.requests`]: { storage: 1 } },
+      [
+        /resources.requests\[storage\]: Invalid value: "storage": must be a standard resource for containers$/,
+      ],
+    ],
+    [
+      'an overhead of nothing there is',
+      { 'spec.overhead': { memroy: 3 } },
+      [
+        /^spec.overhead.limits\[memroy\]: Invalid value: "memroy": must be a standard resource type or fully qualified$/,
+        /^spec.overhead.limits\[memroy\]: Invalid value: "memroy": must be a standard resource for containers$/,
+      ],
+    ],
+    [
+      'an unknown resource of the whole pod',
+      { 'spec.resources': { requests: { disk: 1 } } },
+      [/requests\[disk\]: Invalid value: "disk": must be a standard resource type or fully qualified$/],
+    ],
+  ])('%s, with all that is wrong about it', (_what, fields, expected) => {
+    expect(problemsOf(fields)).toEqual(expected.map((pattern): unknown => expect.stringMatching(pattern)))
   })
 
   it('everything at once, not only the first', () => {

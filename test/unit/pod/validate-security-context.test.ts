@@ -86,7 +86,7 @@ describe('a pod’s security context', () => {
   it.each<[Json, string]>([
     [{ fsGroup: -1 }, 'sc.fsGroup: Invalid value: -1'],
     [{ supplementalGroups: [1, -1] }, 'sc.supplementalGroups[1]: Invalid value: -1'],
-    [{ sysctls: [{ name: 'Kernel', value: '1' }] }, 'be the name of a sysctl'],
+    [{ sysctls: [{ name: 'Kernel', value: '1' }] }, 'match regex ^([a-z0-9]([-_a-z0-9]*'],
     [{ sysctls: [{ name: '', value: '1' }] }, 'sc.sysctls[0].name: Required value'],
     [
       {
