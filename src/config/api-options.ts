@@ -81,7 +81,7 @@ export const apiOptions = {
     type: flag,
     default: false,
     owner: 'podd',
-    doc: 'Serves a status page at `/ui` of the API: pods, logs, events, sources, and what the host and its pods used over the last hour, which podd then measures every 30 s. Who opens it logs in with a bearer token of `api.tokenFile`, or has a client certificate in the browser.',
+    doc: 'Serves a status page at `/ui` of the API: pods, logs, events, sources, and what the host and its pods used over the last hour, which podd then measures every 30 s. Its users log in with a bearer token of `api.tokenFile`, or a client certificate in the browser.',
   }),
   readOnlyPort: option({
     field: 'readOnlyPort',

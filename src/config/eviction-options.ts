@@ -6,7 +6,7 @@ import { duration, flag, integer } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 import { option } from './option.ts'
 
-/** What is watched for pressure (`pkg/kubelet/eviction/api/types.go`, 1.36). */
+/** The signals of node pressure (`pkg/kubelet/eviction/api/types.go`, 1.36). */
 export const evictionSignals = [
   'memory.available',
   'allocatableMemory.available',
@@ -116,7 +116,7 @@ function readPeriod(text: string): Decoded<number> {
     const periodMs = parseDuration(text)
     if (periodMs >= 0) return { kind: 'ok', value: periodMs }
   } catch {
-    // As what is negative: the message names the form.
+    // As for a negative value: the message describes the form.
   }
   return { kind: 'bad', message: 'must be a duration such as 30s or 1m30s' }
 }
@@ -140,7 +140,7 @@ export const evictionOptions = {
     type: thresholds,
     default: defaultEvictionHard,
     owner: 'kubelet',
-    doc: 'What has to stay available; below it, unused images and then pods go, at once. What stands here replaces all the defaults; `{}`, or an empty flag, switches it off.',
+    doc: 'What has to stay available. Below it, podd removes unused images, then evicts pods, at once. A value replaces all the defaults; `{}`, or an empty flag, disables it.',
   }),
   evictionSoft: option<Thresholds>({
     field: 'evictionSoft',
@@ -148,7 +148,7 @@ export const evictionOptions = {
     type: thresholds,
     default: {},
     owner: 'kubelet',
-    doc: 'As `evictionHard`, for what may fall below it for the time in `evictionSoftGracePeriod`. Its pods end with a grace.',
+    doc: 'Like `evictionHard`, but a signal may stay below it for the time in `evictionSoftGracePeriod`, and the evicted pods get a grace period.',
   }),
   evictionSoftGracePeriodMs: option<SignalPeriodsMs>({
     field: 'evictionSoftGracePeriod',
@@ -188,7 +188,7 @@ export const evictionOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
-    doc: 'Whether signals that `evictionHard` leaves out have their defaults.',
+    doc: 'Whether signals that `evictionHard` leaves out keep their defaults.',
   }),
 } as const
 

@@ -1,21 +1,22 @@
 import { isIP } from 'node:net'
+import { isHeaderValue } from '../base/http-forms.ts'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 
-/** What a value turned out to be, or what is wrong with it (a clause: `must be …`). */
+/** A parsed value, or what is wrong with it (a clause: `must be …`). */
 export type Decoded<T> =
   | {
       readonly kind: 'ok'
       readonly value: T
-      /** What is said and has no effect, each a clause: `pid has no effect: …`. */
+      /** Parts without effect, each a clause: `pid has no effect: …`. */
       readonly warnings?: readonly string[]
     }
   | { readonly kind: 'bad'; readonly message: string }
 
 /** How values of an option are written, in a flag and in the file. */
 export interface OptionType<T> {
-  /** What stands for a value in `--help` and in docs/OPTIONS.md. */
+  /** The placeholder of a value in `--help` and docs/OPTIONS.md. */
   readonly label: string
   /** A flag without a value means true. */
   readonly isSwitch?: boolean
@@ -25,7 +26,7 @@ export interface OptionType<T> {
   fromFile(json: Json): Decoded<T>
   /** How the value is shown; undefined is shown as nothing at all. */
   format(value: T): string
-  /** Repeated flags: what comes of the earlier value and the later one. The later one wins by default. */
+  /** Merges repeated flags. By default the later one wins. */
   merge?(earlier: T, later: T): T
 }
 
@@ -37,7 +38,7 @@ function bad(message: string): Decoded<never> {
   return { kind: 'bad', message }
 }
 
-/** A type whose file form is text too. */
+/** A type that is written as text in the file too. */
 function textual<T>(
   label: string,
   fromText: (text: string) => Decoded<T>,
@@ -55,7 +56,7 @@ function describe(json: Json): string {
   return `${typeof json} ${JSON.stringify(json)}`
 }
 
-/** An absolute path, or nothing at all, which switches off what the path is for. */
+/** An absolute path; an empty one disables what the path is for. */
 export const optionalPath: OptionType<string | undefined> = textual(
   'PATH',
   (value) => {
@@ -76,7 +77,7 @@ function cleanPath(value: string): string {
   return cleaned.length > 1 && cleaned.endsWith('/') ? cleaned.slice(0, -1) : cleaned
 }
 
-/** Text where the empty one means that nothing was said. */
+/** Text, in which an empty one means unset. */
 export function optionalText(
   label: string,
   check: (value: string) => string | undefined,
@@ -206,7 +207,7 @@ export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFIN
   )
 }
 
-/** A type whose absent value means that nothing is set. */
+/** An optional type: undefined means unset. */
 export function optional<T>(type: OptionType<T>): OptionType<T | undefined> {
   const { label, isSwitch, words } = type
   return {
@@ -261,6 +262,8 @@ function checkHeaders(value: Headers): Decoded<Headers> {
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name))
       return bad(`${JSON.stringify(name)} is not a header name`)
     if (list.some((item) => /[\r\n\0]/u.test(item))) return bad(`${name} has a line break in its value`)
+    if (!list.every((item) => isHeaderValue(item)))
+      return bad(`${name} has a character in its value that no header can carry`)
   }
   return ok(value)
 }

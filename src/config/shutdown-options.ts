@@ -48,7 +48,7 @@ export const shutdownOptions = {
     type: duration(0),
     default: 0,
     owner: 'kubelet',
-    doc: 'How long `podd drain` may take to end all pods; 0 for the own grace of each. Nothing or at least 1s.',
+    doc: 'How long `podd drain` may take to end all pods; 0 gives each its own grace period. Otherwise at least 1s.',
   }),
   shutdownGracePeriodCriticalPodsMs: option({
     field: 'shutdownGracePeriodCriticalPods',
@@ -62,7 +62,7 @@ export const shutdownOptions = {
     type: periods,
     default: [],
     owner: 'kubelet',
-    doc: 'Instead of these two: for each range of priorities how long its pods may take, the lowest first: `[{priority: 0, shutdownGracePeriodSeconds: 20}]`.',
+    doc: 'In place of these two, how long the pods of each range of priorities may take to end, the lowest first: `[{priority: 0, shutdownGracePeriodSeconds: 20}]`.',
   }),
 } as const
 

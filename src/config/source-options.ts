@@ -1,17 +1,17 @@
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
+import { isLoopbackHost } from '../base/http-forms.ts'
 import { nearestName } from '../pod/values/nearest-name.ts'
-import { isLoopbackHost } from '../pod/values/loopback-host.ts'
 import { option } from './option.ts'
 import type { Decoded, Headers, OptionType } from './option-type.ts'
 import { hostValues, valueFiles } from './value-types.ts'
 import { duration, flag, headers, path, word } from './option-type.ts'
 
-/** What every source of the list may say. */
+/** The settings common to all sources of the list. */
 interface CommonSetting {
-  /** Unlike any other's. */
+  /** Unique. */
   readonly name: string
-  /** How often it is read again, or asked; that of `fileCheckFrequency` or `httpCheckFrequency` where nothing is said. */
+  /** How often it is read or requested again; by default `fileCheckFrequency` or `httpCheckFrequency`. */
   readonly periodMs: number | undefined
   /** `${NAME}` in its documents stands for the host's values. */
   readonly substitute: boolean
@@ -29,8 +29,10 @@ export interface UrlSetting extends CommonSetting {
   readonly kind: 'http'
   /** `http:`, `https:`, or `unix:///SOCKET:/PATH`; `${NAME}` in it stands for the host's values. */
   readonly url: string
+  /** Whether requests may leave this host unencrypted. */
+  readonly allowHttp: boolean
   readonly headers: Headers
-  /** Headers whose values stand in files: paths by names. */
+  /** Headers with values from files: paths by header name. */
   readonly headerFiles: Readonly<Record<string, string>>
   /** PEM files, read again when they change. */
   readonly caFile: string | undefined
@@ -77,7 +79,7 @@ function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
   return { kind: 'bad', message }
 }
 
-/** Thrown inside, with what is wrong as message; never leaves this file. */
+/** Internal to this file: its message says what is wrong. */
 class BadSource extends Error {}
 
 /** The source, or what is wrong with it. */
@@ -106,7 +108,8 @@ function readUrl(entry: JsonObject): UrlSetting {
   refuseUnknown(entry, urlFields)
   const url = entry['url']
   if (typeof url !== 'string') throw new BadSource('url must be text')
-  const problem = urlProblem(url, read(entry, 'allowHTTP', flag) ?? false)
+  const allowHttp = read(entry, 'allowHTTP', flag) ?? false
+  const problem = urlProblem(url, allowHttp)
   if (problem !== undefined) throw new BadSource(`url ${problem}`)
   const certFile = read(entry, 'certFile', path)
   const keyFile = read(entry, 'keyFile', path)
@@ -116,6 +119,7 @@ function readUrl(entry: JsonObject): UrlSetting {
     kind: 'http',
     ...readCommon(entry),
     url,
+    allowHttp,
     headers: read(entry, 'headers', headers) ?? {},
     headerFiles: readHeaderFiles(entry['headerFiles']),
     caFile: read(entry, 'caFile', path),
@@ -202,13 +206,13 @@ export const sourceOptions = {
     default: {},
     defaultText: 'none',
     owner: 'podd',
-    doc: 'The same for values that are the contents of files: paths by their names.',
+    doc: 'Like `values`, but each value is the content of a file: paths by name.',
   }),
   manifestPermissions: option({
     field: 'manifestPermissions',
     type: word('Warn', 'Strict'),
     default: 'Warn',
     owner: 'podd',
-    doc: 'What follows where others than root can write a manifest or its directory: a warning, or that it is not read (`Strict`).',
+    doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',
   }),
 } as const

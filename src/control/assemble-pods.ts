@@ -7,14 +7,12 @@ import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { HeldExec } from '../containerd/client/held-exec.ts'
-import { diskBytes, readDiskSpace } from '../host/disk-space.ts'
+import { diskBytes } from '../host/disk-space.ts'
 import { followResolver } from '../host/network/follow-resolver.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
 import type { HostInfo } from '../host/facts/host-info.ts'
 import { readHostResolver } from '../host/network/host-resolver.ts'
-import { readCgroupChoice } from '../host/cgroups/kept-cgroups.ts'
 import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
-import { removeLogs } from '../logs/removed-pod-logs.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import type { ResourceList } from '../pod/spec/pod-resources.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
@@ -22,27 +20,21 @@ import { loadProto } from '../cri/load-proto.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { ResolvConf } from '../translate/network/dns.ts'
+import type { ResourceFacts } from '../translate/resources/resources.ts'
 import { execLimits } from '../translate/environment/exec-limits.ts'
 import { admissionRules, objectRules } from './desired/admission-rules.ts'
 import { RingEventRecorder } from './status/event-recorder.ts'
 import { ShownResources } from './status/shown-resources.ts'
-import { logLimitBytes } from './node/limit-logs.ts'
 import { keepCgroups } from './node/keep-cgroups.ts'
 import { createImageAccess } from './images/create-image-access.ts'
 import { isImageInUse } from './images/image-in-use.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
-import { finishPurgesJob } from './node/finish-purges.ts'
-import { podNetworkJob } from './node/keep-network.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
 import { nodeAddresses } from './node/node-addresses.ts'
-import { resourceFacts } from './node/resource-facts.ts'
-import { drainMark } from './node/drain-mark.ts'
-import { createPressureSurroundings } from './node/pressure/pressure-surroundings.ts'
 import { assembleArchives } from './assemble-archives.ts'
-import { assembleImageGarbage } from './assemble-image-garbage.ts'
+import { assembleNodeWork } from './assemble-node-work.ts'
 import { CgroupTrees } from './node/cgroup-trees.ts'
-import { podOrphans } from './node/garbage/pod-orphans.ts'
 import { ObjectStore } from './objects/object-store.ts'
 import type { ImageArchives } from './archives/image-archives.ts'
 import { PodSystem } from './pod-system.ts'
@@ -81,7 +73,8 @@ export interface AssemblyOptions {
 export function assemblePods(options: AssemblyOptions): PodAssembly {
   const { clock, logger } = options
   const hostInfo = readHostInfo()
-  const { config, warning } = keepCgroups(options.config, hostInfo.cgroups ?? noCgroups)
+  const cgroups = hostInfo.cgroups ?? noCgroups
+  const { config, warning } = keepCgroups(options.config, cgroups)
   if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups keep their place')
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const shown = new ShownResources(clock.wallMs())
@@ -91,7 +84,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const resources = resourceFacts(config, hostInfo)
   const cgroupTrees = new CgroupTrees({
     config,
-    system: hostInfo.cgroups ?? noCgroups,
+    system: cgroups,
     runtime,
     report,
     clock,
@@ -135,7 +128,6 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         signal,
       ),
   })
-  const network = runtime.podNetworkKeeper()
   const held = new HeldExec({
     channel: runtime.connection,
     tasks: loadProto('containerd-tasks.proto'),
@@ -183,6 +175,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       capacity,
       execLimits: execLimits(hostInfo.pageBytes),
       objects,
+      sandboxSeccompPath: () => runtime.sandboxSeccompPath(),
       security: {
         seccompRoot: `${config.rootDir}/seccomp`,
         seccompDefault: config.seccompDefault,
@@ -216,69 +209,17 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     runtimeName: () => runtime.name,
     settings: config,
     admission,
-    imageGarbage: assembleImageGarbage({ config, runtime, pulled, events }),
-    drain: { mark: drainMark(`${config.runDir}/draining`, hostInfo.bootId), events },
-    pressure: {
-      surroundings: createPressureSurroundings({
-        config,
-        cgroups: hostInfo.cgroups ?? noCgroups,
-        imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
-        listContainerStats: async (signal) => (await client.listContainerStats({}, { signal })).stats,
-        listPodStats: async (signal) => (await client.listPodSandboxStats({}, { signal })).stats,
-      }),
+    ...assembleNodeWork({
+      config,
+      hostInfo,
+      cgroups,
+      runtime,
+      cgroupTrees,
+      logs,
+      pulled,
+      isKnown: (uid) => pods.knowsPod(uid),
       events,
-    },
-    logSpace: {
-      measure: (pods) => logs.measure(pods),
-      remove: removeLogs,
-      totalBytes: () =>
-        logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
-      availableBytes: async () => (await readDiskSpace(config.podLogsDir)).availableBytes,
-      keptMs: config.removedPodLogMaxAgeMs,
-    },
-    containerPolicy: {
-      maxPerContainer: config.maximumDeadContainersPerContainer,
-      maxTotal: config.maximumDeadContainers,
-      minimumAgeMs: config.minimumContainerTtlMs,
-    },
-    orphans: {
-      collectors: [
-        ...runtime.orphanCollectors(),
-        ...podOrphans({
-          rootDir: config.rootDir,
-          logs,
-          cgroups: () => {
-            const choice = readCgroupChoice(config.rootDir)
-            const system = hostInfo.cgroups
-            if (choice === undefined || system === undefined) return undefined
-            return { tree: cgroupTrees.of(choice), system, isShared: choice.root === '/' }
-          },
-          isKnown: (uid) => pods.knowsPod(uid),
-        }),
-      ],
-      makingSinceMs: () => runtime.makingSinceMs,
-      disturbances: () => runtime.disturbances,
-    },
-    jobs: [
-      finishPurgesJob(config.rootDir),
-      ...(network === undefined
-        ? []
-        : [
-            podNetworkJob({
-              network,
-              sandboxes: () => runtime.calls['RunPodSandbox'] ?? 0,
-              isMaking: () => runtime.makingSinceMs !== undefined,
-              periodMs: config.syncFrequencyMs,
-              clock,
-            }),
-          ]),
-    ],
-    ...(config.containerLogMaxSizeBytes > 0 && {
-      logRotation: {
-        limits: { maxSizeBytes: config.containerLogMaxSizeBytes, maxFiles: config.containerLogMaxFiles },
-        workers: config.containerLogMaxWorkers,
-        periodMs: config.containerLogMonitorIntervalMs,
-      },
+      clock,
     }),
   })
   runtime.onSandbox(() => pods.node.jobs.wake('keep-network'))
@@ -298,4 +239,19 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
 /** An empty setting gives pods no servers (the kubelet's `resolvConf`). */
 async function readResolver(path: string | undefined): Promise<ResolvConf> {
   return path === undefined ? { servers: [], searches: [], options: [] } : readHostResolver(path)
+}
+
+/** What containers' resources are translated by, of the host and of the config. */
+function resourceFacts(config: PoddConfig, hostInfo: HostInfo): ResourceFacts {
+  return {
+    cgroupVersion: hostInfo.cgroups?.version ?? 1,
+    memoryCapacityBytes: hostInfo.memoryBytes,
+    minOomScoreAdj: hostInfo.minOomScoreAdj,
+    cpuCfsQuota: config.cpuCfsQuota,
+    cpuCfsQuotaPeriodUs: config.cpuCfsQuotaPeriodMs * 1000,
+    swapController: hostInfo.swapController,
+    swapBytes: config.swapBehavior === 'LimitedSwap' ? hostInfo.swapBytes : 0,
+    oomKillsGroup: !config.singleProcessOomKill,
+    hugePageSizes: hostInfo.hugePageSizes,
+  }
 }

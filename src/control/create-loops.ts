@@ -2,7 +2,7 @@ import { isCriError } from '../cri/cri-error.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
-import { foreseeStart } from './desired/foresee-start.ts'
+import { checkStart } from './desired/replacement.ts'
 import { createImagePuller } from './images/create-image-puller.ts'
 import type { ImagePuller } from './images/image-puller.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
@@ -143,7 +143,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     takeShown: (key) => awaited.take(key),
     podFromManifest,
     missingReference: (sourced) => findMissingReference(host, sourced),
-    foreseeStart: (pod) => foreseeStart(options, pod),
+    checkStart: (pod) => checkStart(options, pod),
     clock,
     logger,
     admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {

@@ -1,3 +1,4 @@
+import { sleepUnlessAborted } from '../base/clock.ts'
 import type { AppliedReply } from '../api/applied.ts'
 import { PoddError } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
@@ -227,7 +228,7 @@ export class PodSystem {
     this.#loops.knowledge.stop()
     const stopped = this.#loops.desired.stop()
     const done = new AbortController()
-    await Promise.race([stopped, clock.sleep(stopMs, done.signal).catch(() => {})])
+    await Promise.race([stopped, sleepUnlessAborted(clock, stopMs, done.signal)])
     done.abort()
   }
 

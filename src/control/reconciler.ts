@@ -30,6 +30,8 @@ export class Reconciler {
   /** The disk may have been full when podd started. */
   #hasCollected = false
   #objectsKnown = false
+  /** All pods were reconciled with what the last merge gave. */
+  #isReconciled = false
 
   constructor(parts: ReconcilerParts) {
     this.#parts = parts
@@ -113,13 +115,19 @@ export class Reconciler {
   /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   #reconcile(): void {
     const { snapshots, desired, awaited, node } = this.#parts
-    const { wanted, changed } = snapshots.merge()
-    desired.reviewPullSecrets(changed)
+    const { wanted, changed, changedPods } = snapshots.merge()
+    if (changed.size > 0) desired.reviewPullSecrets(changed)
     if (!this.#listed) return awaited.show(wanted)
-    desired.reconcile(wanted, (record) => snapshots.mayRemove(record))
-    desired.confirmAdopted((source) => snapshots.isSilent(source))
-    node.readmitDrained()
-    this.endOrphans()
+    const isKnown = this.#isReconciled
+    this.#isReconciled = false
+    if (isKnown && changedPods !== undefined) desired.reconcileChanged(wanted, changedPods)
+    else {
+      desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
+      desired.confirmAdopted((source) => snapshots.isSilent(source))
+      node.readmitDrained()
+      this.endOrphans()
+    }
+    this.#isReconciled = true
     // What waits for objects knows now that no more will come.
     if (!this.#objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
     this.#objectsKnown = snapshots.areReady

@@ -32,7 +32,7 @@ export interface NamedSource {
   readonly name: SourceName
   readonly location: string
   readonly source: ReportingSource
-  /** Distinguishes what it gives now from what it gave before; undefined where it can't be read. */
+  /** A fingerprint of its content; undefined where it can't be read. */
   fingerprint(signal: AbortSignal): Promise<string | undefined>
 }
 
@@ -46,8 +46,8 @@ export function createSources(
     report,
   })
   const decode = createDecodeSource(clock)
-  // V8 compiles what decodes a pod now, so that the first manifest dropped need not wait for it. The YAML parser is left to
-  // the first text in YAML: it takes 1.3 MiB, and 12 ms to load.
+  // Has V8 compile the decoder now, so that the first new manifest doesn't wait for it. The YAML parser is left to
+  // the first text in YAML: it takes 1.3 MiB, and 12 ms to load. The first manifest reports what is wrong with it.
   void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
   const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
   const reader = new HostValueReader(given, config.valueFiles)
@@ -69,7 +69,7 @@ export function createSources(
 type Shared = Omit<HttpSourceOptions, 'name' | 'url' | 'headers' | 'periodMs'>
 type Named<Setting> = Omit<Setting, 'name'> & { readonly name: SourceName }
 
-/** Those of the kubelet's settings, then the list. */
+/** The sources of the kubelet's settings, then those of the list. */
 function configuredSources(config: PoddConfig): readonly (Named<DirectorySetting> | Named<UrlSetting>)[] {
   const common = { periodMs: undefined, substitute: false }
   const { staticPodPath: path, staticPodUrl: url, staticPodUrlHeader: headers } = config
@@ -85,6 +85,8 @@ function configuredSources(config: PoddConfig): readonly (Named<DirectorySetting
 }
 
 const noTls = {
+  // As with the kubelet.
+  allowHttp: true,
   headerFiles: {},
   caFile: undefined,
   certFile: undefined,
@@ -109,8 +111,8 @@ function openDirectory(
 }
 
 function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared): NamedSource {
-  const { name, url, headers, headerFiles, caFile, certFile, keyFile, push, periodMs } = setting
-  const request = { url, headers, headerFiles, tls: { caFile, certFile, keyFile } }
+  const { name, url, allowHttp, headers, headerFiles, caFile, certFile, keyFile, push, periodMs } = setting
+  const request = { url, allowHttp, headers, headerFiles, tls: { caFile, certFile, keyFile } }
   const source = createHttpSource({
     ...shared,
     ...request,
@@ -133,7 +135,7 @@ interface GuardParts {
   readonly logger: Logger
 }
 
-/** What holds sources at what they gave. */
+/** Creates the holds of sources. */
 export function createHolds(
   { rootDir, persistSecrets }: PoddConfig,
   { assembly: { events }, report, clock, logger }: GuardParts,
@@ -143,7 +145,7 @@ export function createHolds(
   return new SourceHolds({ file, copies, persistSecrets, report, events, clock, logger })
 }
 
-/** What watches over changes of these sources, as far as they are followed. */
+/** Creates the trials of these sources, as far as they are followed. */
 export function createTrials(
   config: PoddConfig,
   {
@@ -160,7 +162,7 @@ export function createTrials(
     sources: sources.map((source) => ({
       ...source,
       source: holds.wrap(source),
-      // What the source gives now is not what podd runs with.
+      // podd doesn't run what the source gives.
       fingerprint: async (signal) =>
         holds.isHeld(source.name) ? undefined : await source.fingerprint(signal),
     })),

@@ -5,16 +5,13 @@ import { TerminationCounter } from '../control/status/termination-counter.ts'
 import { ownNodeOf } from '../decide/writing/own-node.ts'
 import { clockSetMs } from '../decide/plan/clock-set.ts'
 import type { ClockReading } from '../decide/plan/clock-set.ts'
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { PoddError } from '../base/errors.ts'
 import { createLogger } from '../base/logger.ts'
 import type { Logger } from '../base/logger.ts'
-import { makeDirectory } from '../base/make-directory.ts'
 import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
-import { readHostname } from '../host/facts/host-info.ts'
 import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
-import { followNameJob } from '../control/node/follow-name.ts'
 import { KeptObjects } from '../control/serving/kept-objects.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
@@ -24,35 +21,37 @@ import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
-import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { StateReport } from '../store/state-report.ts'
+import { takeAllocatorSettings } from './allocator-settings.ts'
 import { announceReady } from './announce-ready.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
+import { createDaemonJobs } from './daemon-jobs.ts'
 import { createHolds, createSources, createTrials } from './create-sources.ts'
-import { keepSocketJob, keepSocketName } from './keep-socket.ts'
 import { openPage } from './open-page.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { describeSelf, memoryJobs, serviceStatus, tellManager, watchSelf } from './watch-self.ts'
+import { takePlaces } from './take-places.ts'
+import { describeSelf, serviceStatus, tellManager } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
-/** What `podd run` was told (see cli/deps.ts). */
+/** The request of `podd run` (see cli/arguments/deps.ts). */
 export interface DaemonRequest {
   readonly config: PoddConfig
   readonly warnings: readonly Problem[]
 }
 
 /**
- * Runs podd until SIGTERM or SIGINT, and leaves the pods running then. Resolves with the exit code;
- * throws PoddError where it can't start.
+ * Runs podd until SIGTERM or SIGINT, and leaves the pods running then. Resolves with the exit code; throws PoddError
+ * where it can't start.
  *
- * Start: directories and locks, the socket (so that the CLI can ask from the first moment), records,
- * sources and the loop, and beside them the runtime: pods are shown before it is there, and begun when
- * it was listed. End: the loops stop, events are flushed, the socket is removed last.
+ * Start: directories and locks, the socket (so that the CLI can ask from the first moment), records, sources and the
+ * loop, and concurrently the runtime: pods are shown before it is available, and started once it was listed. End: the
+ * loops stop, events are flushed, the socket is removed last.
  */
 export async function startDaemon({ config, warnings }: DaemonRequest): Promise<number> {
+  const allocator = takeAllocatorSettings(process.env)
   const clock = systemClock
   const logger = createLogger(config.logLevel)
   const started = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
@@ -65,14 +64,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clock,
     logger,
     replaceProcess: (memoryRestarts) =>
-      replaceProcess({ environment: manager?.environment ?? {}, restarts: memoryRestarts }),
+      replaceProcess({ environment: { ...manager?.environment, ...allocator }, restarts: memoryRestarts }),
     describe: () => describeSelf(pods),
     onDelay: (delayMs) =>
       void tellManager(
         manager,
         logger,
         'WATCHDOG=1',
-        // It may not have been ready yet.
+        // It may still be starting.
         extendTimeout(2 * delayMs),
         'STATUS=podd crashes repeatedly',
       ),
@@ -153,46 +152,19 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
 
   let stopping: Promise<void> | undefined
-  pods.node.jobs.add(
-    watchSelf({
-      assembly,
-      manager,
-      memoryLimitBytes: config.daemonMemoryLimitBytes,
-      restarts,
-      restart: (count) =>
-        guard.renew(count, () =>
-          stop.abort(new PoddError('STOPPED', 'podd restarts for the memory it takes')),
-        ),
-      clock,
-      logger,
-    }),
-  )
-  pods.node.jobs.add(
-    keepSocketJob({
-      path: socketPath,
-      renew: () => server.renewSocket(),
-      wake: () => pods.node.jobs.wake(keepSocketName),
-      events: assembly.events,
-      logger,
-      signal: stop.signal,
-    }),
-  )
-  for (const job of memoryJobs(clock)) pods.node.jobs.add(job)
-  if (config.hostnameOverride === undefined)
-    pods.node.jobs.add(
-      followNameJob({
-        readName: readHostname,
-        nodeName: assembly.hostName,
-        isBusy: () => pods.node.drain?.isDraining === true,
-        restart: () =>
-          guard.renew(restarts, () =>
-            stop.abort(new PoddError('STOPPED', 'podd restarts for the new name of the host')),
-          ),
-        events: assembly.events,
-        clock,
-        logger,
-      }),
-    )
+  const jobs = createDaemonJobs({
+    config,
+    assembly,
+    manager,
+    server,
+    socketPath,
+    restarts,
+    restart: (count, reason) => guard.renew(count, () => stop.abort(new PoddError('STOPPED', reason))),
+    signal: stop.signal,
+    clock,
+    logger,
+  })
+  for (const job of jobs) pods.node.jobs.add(job)
   try {
     const onSignal = (): void => {
       guard.noteStop()
@@ -214,14 +186,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       keptObjects.show()
       clusterObjects.showWritten()
     }, stop.signal)
-    // No pod is admitted before it is known what the node has.
+    // No pod is admitted before the node's extended resources are known.
     const loaded = apiObjects.whenLoaded.then(() => writing.showHeld())
     const opened = loaded.then(() => openRuntime(assembly, reach, stop.signal))
     void pods.whenListed.then(() => writing.settle())
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
     await Promise.all([pods.run(stop.signal, opened), watching, keeping, ...running])
   } catch (error) {
-    // What podd itself names stands in the way of this start; anything else is a defect.
+    // A PoddError is a reason why podd can't start; anything else is a defect.
     if (!stop.signal.aborted && (error instanceof PoddError || !guard.crash(error, 'run'))) throw error
   } finally {
     if (stop.signal.aborted && !guard.hasCrashed) await trials.noteEnd()
@@ -231,7 +203,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     reach.close()
     runtime.close()
     await stopping
-    // The places of one that restarts stay its own; they go with the process that is replaced.
+    // A podd that restarts keeps its locks until its process is replaced.
     if (!guard.mustRestart) release()
   }
   if (guard.mustRestart) return guard.restart()
@@ -239,7 +211,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   return 0
 }
 
-/** Undefined where the API is on the socket alone. */
+/** Undefined where the API is served on the socket only. */
 function networkOf(config: PoddConfig, hostName: string, report: StateReport): NetworkOptions | undefined {
   const { apiListen: address, apiTokenFile: tokenFile, rootDir } = config
   if (address === undefined) return undefined
@@ -247,7 +219,7 @@ function networkOf(config: PoddConfig, hostName: string, report: StateReport): N
   const addresses = isAny
     ? Object.values(networkInterfaces()).flatMap((list = []) => list.map((found) => found.address))
     : [address.host]
-  // A link-local address has a zone that no certificate can name.
+  // A link-local address has a zone, which no certificate can contain.
   const reachable = addresses.filter((found) => !found.startsWith('fe80:'))
   const names = new Set(['localhost', hostName, '127.0.0.1', ...reachable])
   return { address, names: [...names], rootDir, tokenFile, report }
@@ -258,7 +230,9 @@ function startedAtMs(clock: Clock, started: ClockReading): number {
   return started.wallMs + clockSetMs(started, { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
 }
 
-/** The API answers: podd is ready, and says what it waits for; once more when it has seen what runs. */
+/**
+ * Notifies the service manager once the API answers, with what podd waits for, and again when the runtime was listed.
+ */
 async function tellStart(
   manager: ServiceManager,
   assembly: PodAssembly,
@@ -273,7 +247,7 @@ async function tellStart(
   if (!signal.aborted) await tellManager(manager, parts.logger, serviceStatus(assembly))
 }
 
-/** Pods are shown meanwhile. A runtime that isn't there is reported, and waited for by `watch`. */
+/** Opens the runtime while pods are already shown. An unavailable one is reported, and `watch` waits for it. */
 async function openRuntime({ runtime, pods }: PodAssembly, reach: Reach, signal: AbortSignal): Promise<void> {
   try {
     const problem = await runtime.open(signal)
@@ -281,29 +255,5 @@ async function openRuntime({ runtime, pods }: PodAssembly, reach: Reach, signal:
     else void reach.sweep()
   } catch (error) {
     if (!signal.aborted) throw error
-  }
-}
-
-/** Makes podd's directories and holds them against a second podd. */
-async function takePlaces(config: PoddConfig): Promise<() => void> {
-  const directories: readonly (readonly [path: string, mode: number])[] = [
-    [config.rootDir, 0o711],
-    [config.runDir, 0o711],
-    [config.podLogsDir, 0o755],
-    [config.containerLogsDir, 0o755],
-  ]
-  for (const [path, mode] of directories) {
-    try {
-      await makeDirectory(path, mode)
-    } catch (error) {
-      throw new PoddError('DIRECTORY', `cannot make ${path}: ${errorMessage(error)}`, {
-        cause: error,
-        hint: 'podd runs as root and needs these directories on disks that are writable; see `podd run --help` to move them.',
-      })
-    }
-  }
-  const locks = [holdInstanceLock(config.rootDir), holdInstanceLock(config.runDir)]
-  return () => {
-    for (const unlock of locks) unlock()
   }
 }

@@ -16,7 +16,7 @@ export interface DecodeRequest {
 /** Asks for the next part of a result. */
 export const nextPart = 'next'
 
-/** A text could not be decoded for now; that says nothing about the text. */
+/** A text could not be decoded for now, for a reason other than the text. */
 export class DecodeUnavailable extends PoddError {
   constructor(message: string, cause?: unknown) {
     super('DECODE_UNAVAILABLE', `cannot be decoded for now: ${message}`, {
@@ -51,11 +51,14 @@ export interface DecodeThreadOptions {
   readonly timeoutMs: number
 }
 
-/** How long an idle thread waits for the next text: to start one takes longer than to decode. */
+/** How long an idle thread waits for the next text: starting one takes longer than decoding. */
 const idleMs = 10_000
 const heapMiB = 1024
 
-/** A thread that decodes one text after the other, from the first one on until there has been none for a while. */
+/**
+ * A thread that decodes one text after another. It starts with the first one and ends when it has been idle for a
+ * while.
+ */
 export class DecodeThread {
   readonly #options: DecodeThreadOptions
   readonly #turn = new Semaphore(1)
@@ -98,7 +101,7 @@ export class DecodeThread {
     const { startWorker = startDecodeWorker } = this.#options
     try {
       const worker = startWorker()
-      // The text that waits for it fails, too.
+      // The text in progress fails too.
       worker.on('error', () => undefined)
       return worker
     } catch (error) {
@@ -136,7 +139,7 @@ export class DecodeThread {
   }
 }
 
-/** The thread's heap is bounded by podd, not by the system: a text that needs more is at fault itself. */
+/** podd, not the system, bounds the thread's heap: a text that needs more is an error of the text. */
 function resultOf(error: unknown, options: DecodeOptions): DecodeResult {
   if (errorCode(error) === 'ERR_WORKER_OUT_OF_MEMORY')
     return unreadable(options, `cannot be decoded: it takes more than ${heapMiB} MiB of memory`)
@@ -146,11 +149,11 @@ function resultOf(error: unknown, options: DecodeOptions): DecodeResult {
 function startDecodeWorker(): Worker {
   // Loaded here, as few sources ever need it.
   const { Worker: NodeWorker } = process.getBuiltinModule('node:worker_threads')
-  return new NodeWorker(workerUrl(), { resourceLimits: { maxOldGenerationSizeMb: heapMiB } })
+  return new NodeWorker(decodeWorkerUrl(), { resourceLimits: { maxOldGenerationSizeMb: heapMiB } })
 }
 
-/** The worker stands beside this module: as source while developing, as its own bundle once built. */
-function workerUrl(): URL {
+/** The file of the worker stands beside this module: as source while developing, as its own bundle once built. */
+export function decodeWorkerUrl(): URL {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   return new URL(`./decode-worker.${extension}`, import.meta.url)
 }

@@ -1,5 +1,6 @@
-/** Entry of the worker threads that decode each text that they are sent; see decode-thread.ts. */
+/** Entry of the worker threads, and of the process, that decode each text that they are sent: see decode-thread.ts and decode-process.ts. */
 import { parentPort } from 'node:worker_threads'
+import type { NumberedRequest, NumberedResult } from './decode-process.ts'
 import type { DecodePart } from './decode-parts.ts'
 import { splitResult } from './decode-parts.ts'
 import { decodeOrTellWhy } from './decode-source.ts'
@@ -10,7 +11,7 @@ function isRequest(data: unknown): data is DecodeRequest {
   return typeof data === 'object' && data !== null && 'bytes' in data && 'options' in data
 }
 
-/** What was not given yet of what was decoded last. */
+/** The parts of the last result that were not sent yet. */
 let parts: Generator<DecodePart, void> | undefined
 
 function givePart(): void {
@@ -37,3 +38,12 @@ parentPort?.on('message', (request: unknown) => {
     },
   )
 })
+
+if (parentPort === null) {
+  process.on('message', ({ id, request }: NumberedRequest) => {
+    void decodeOrTellWhy(request).then((result) => {
+      const answer: NumberedResult = { id, result }
+      process.send?.(answer)
+    })
+  })
+}

@@ -1,14 +1,12 @@
 import { errorMessage, PoddError } from '../base/errors.ts'
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { readRest } from '../base/read-bounded.ts'
+import { readAtOnce } from '../base/read-bounded.ts'
 import { readMachineInfo } from '../host/facts/node-info.ts'
 import type { HostValues } from '../pod/decode/substitute-values.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { DecodeUnavailable } from './decode-thread.ts'
 
-/** Of one value. */
+/** The largest value, in bytes. */
 const mostValueBytes = 64 * 1024
 
 /** What `hostFactNames` lists. */
@@ -20,12 +18,12 @@ export function readHostFacts(hostnameOverride: string | undefined): HostValues 
   }
 }
 
-/** Reads the values of a host: those that are given, and the contents of files without the newline at their end. */
+/** Reads the values of a host: configured ones, and the contents of files without a final newline. */
 export class HostValueReader {
   readonly #given: HostValues
   readonly #files: Readonly<Record<string, string>>
   #read: Promise<HostValues> | undefined
-  /** What the files gave last, or why they couldn't be read. */
+  /** The values last read from the files, or why they couldn't be read. */
   #said: string | undefined
 
   /** @param files paths by the names of the values */
@@ -38,7 +36,7 @@ export class HostValueReader {
     return Object.values(this.#files)
   }
 
-  /** What was read last. Where a file couldn't be read, all are read again. Throws PoddError SOURCE_FILE. */
+  /** The values last read. Where a file couldn't be read, all are read again. Throws PoddError SOURCE_FILE. */
   read(): Promise<HostValues> {
     this.#read ??= this.#readAll().catch((error: unknown) => {
       this.#read = undefined
@@ -47,13 +45,15 @@ export class HostValueReader {
     return this.#read
   }
 
-  /** Reads the files again. Gives whether they say something else than before, or can't be read now. Never rejects. */
+  /** Reads the files again. Returns whether their content changed or can't be read. Never rejects. */
   async reread(): Promise<boolean> {
+    // Whoever began it gets the error, and `#said` has it.
     await this.#read?.catch(() => undefined)
     const before = this.#said
-    // Whoever reads them first gets what they say then.
+    // The next reader gets their content then.
     if (before === undefined) return false
     this.#read = undefined
+    // `#said` has the error, which the next reader gets.
     await this.read().catch(() => undefined)
     return before !== this.#said
   }
@@ -74,7 +74,7 @@ export class HostValueReader {
 
 async function readValue(path: string): Promise<string> {
   try {
-    const bytes = await readStart(path)
+    const bytes = await readAtOnce(path, mostValueBytes)
     if (bytes.byteLength > mostValueBytes)
       throw new PoddError('SOURCE_FILE', `it is larger than ${mostValueBytes / 1024} KiB`)
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/u, '')
@@ -85,18 +85,10 @@ async function readValue(path: string): Promise<string> {
   }
 }
 
-/** So much of a file as a value may have, and one byte. */
-async function readStart(path: string): Promise<Buffer> {
-  // A FIFO must not make this wait.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    return await readRest(file, mostValueBytes)
-  } finally {
-    await file.close()
-  }
-}
-
-/** Decodes texts with the host's values in them. Without the values none is decoded, and what it gave before stays. */
+/**
+ * Decodes texts with the host's values substituted. Where the values can't be read nothing is decoded, and earlier
+ * documents stay.
+ */
 export function decodeWithValues(decode: DecodeSource, values: HostValueReader): DecodeSource {
   return async (bytes, options) => {
     const known = await values.read().catch((error: unknown) => {
@@ -107,7 +99,7 @@ export function decodeWithValues(decode: DecodeSource, values: HostValueReader):
 }
 
 /**
- * A URL with the host's values in it, encoded, so that none changes what the URL is made of.
+ * A URL with the host's values substituted. They are percent-encoded, so that none changes the URL's structure.
  * @throws PoddError SOURCE_URL where a name is unknown
  */
 export function urlWithValues(template: string, values: HostValues): string {

@@ -45,18 +45,18 @@ export class LastGoodSaver {
     }
   }
 
-  /** Saves this set soon, unless it is the one that was saved last. */
+  /** Saves this set soon, unless it was the last one saved. */
   save(documents: readonly SourceDocument[], mountPoint?: string): void {
     this.#wanted = { documents, mountPoint }
     this.#saving ??= this.#run()
   }
 
-  /** What keeps the copy from being saved. */
+  /** The problem that keeps the copy from being saved. */
   problem(): Problem | undefined {
     return this.#problem
   }
 
-  /** Resolves when all that was asked for is saved, or has failed to be. */
+  /** Resolves when all requested saves have succeeded or failed. */
   async flush(): Promise<void> {
     await this.#saving
   }
@@ -70,7 +70,7 @@ export class LastGoodSaver {
       try {
         if (!isSameSet(wanted, this.#saved))
           await this.#store.save(this.#source, this.#location, wanted.documents, wanted.mountPoint)
-        // Where it says the same in other objects, the next comparison is by identity.
+        // Keep the new, equal objects: the next comparison is by identity.
         this.#saved = wanted
         this.#note('saved', undefined)
       } catch (error) {
@@ -96,12 +96,11 @@ export class LastGoodSaver {
 
 function isSameSet(wanted: Wanted, saved: Wanted | undefined): boolean {
   if (saved === undefined || wanted.mountPoint !== saved.mountPoint) return false
-  return sameData(
-    wanted.documents.map((document) => contentOf(document)),
-    saved.documents.map((document) => contentOf(document)),
-  )
+  if (wanted.documents.length !== saved.documents.length) return false
+  return wanted.documents.every((document, at) => isSameDocument(document, saved.documents[at]))
 }
 
-function contentOf({ manifest, place }: SourceDocument): unknown {
-  return [manifest, place]
+function isSameDocument(document: SourceDocument, saved: SourceDocument | undefined): boolean {
+  if (document === saved) return true
+  return sameData(document.manifest, saved?.manifest) && sameData(document.place, saved?.place)
 }

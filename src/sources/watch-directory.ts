@@ -5,11 +5,11 @@ import { errorCode } from '../base/errors.ts'
 import { findLinks } from './find-links.ts'
 import { isHiddenName } from './manifest-name.ts'
 
-/** What a watch saw. It is a hint: what the directory holds is read from the directory. */
+/** An event of a watch. It is only a hint: the content is read from the directory. */
 export type DirectoryHint =
   /** A file was written, truncated or its attributes changed, in place. */
   | { readonly kind: 'written'; readonly name: string }
-  /** A name came, went, or now means another file. */
+  /** A name was added or removed, or refers to another file now. */
   | { readonly kind: 'renamed'; readonly name: string }
   /** Anything may have changed, the directory itself included. */
   | { readonly kind: 'directory' }
@@ -24,23 +24,34 @@ export interface DirectoryWatchHandlers {
   readonly onFailure: (error: unknown) => void
 }
 
-/** The system has no more watches, files or memory to give. */
+/** Errors that mean that the system has no more watches, files or memory. */
 const limitCodes: readonly string[] = ['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']
+
+export interface DirectoryWatchOptions {
+  /** Subdirectories too. */
+  readonly recursive?: boolean
+  /**
+   * Of which names in the directory itself the watch looks at the file, to watch what a link leads to; all where it is left
+   * out. Every name has its hints. chokidar lists the whole directory for each name that it doesn't know and doesn't find,
+   * as for a temporary file that is renamed at once.
+   */
+  readonly looksAt?: (name: string) => boolean
+}
 
 /** Starts watching a directory, which need not exist. */
 export type WatchDirectory = (
   path: string,
   handlers: DirectoryWatchHandlers,
-  options?: { readonly recursive?: boolean },
+  options?: DirectoryWatchOptions,
 ) => DirectoryWatch
 
 /**
- * Watches by inotify, through chokidar: the directory, its subdirectories where `recursive` (names are paths then), the targets of symlinks in it, and, while it is
- * missing, what lies above it. Its raw events are used, as they come before its own look at the file.
- * inotify stays with the directory that a path led to: where symlinks lead there, what they stand in is
- * watched too, and the watch starts again when one of them is swapped.
+ * Watches by inotify, through chokidar: the directory, its subdirectories where `recursive` (names are paths then), the
+ * targets of symlinks in it, and, while it is missing, the directory above it. Uses chokidar's raw events, which come
+ * before its own stat of the file. inotify follows the directory, not the path: the directories of symlinks on the path
+ * are watched too, and the watch restarts when one of them is replaced.
  */
-export const watchDirectory: WatchDirectory = (path, handlers, { recursive = false } = {}) => {
+export const watchDirectory: WatchDirectory = (path, handlers, { recursive = false, looksAt } = {}) => {
   const directory = resolve(path)
   let isClosed = false
   const closing: Promise<void>[] = []
@@ -50,7 +61,8 @@ export const watchDirectory: WatchDirectory = (path, handlers, { recursive = fal
   function open(): FSWatcher {
     links = watchLinks()
     const opened = new FSWatcher({
-      ...(recursive ? { ignored: (at: string) => isHidden(directory, at) } : { depth: 0 }),
+      ignored: (at: string) => (recursive ? isHidden(directory, at) : isPassedOver(directory, at, looksAt)),
+      ...(recursive ? {} : { depth: 0 }),
       atomic: false,
       ignoreInitial: true,
       usePolling: false,
@@ -59,7 +71,7 @@ export const watchDirectory: WatchDirectory = (path, handlers, { recursive = fal
       handlers.onHint(toHint(directory, { event, name, details, recursive }))
     })
     opened.on('addDir', (added) => {
-      // A watch that waited for its directory sees the directory come but not what it holds.
+      // A watch that waited for its directory reports the directory but not its content.
       if (resolve(added) === directory && watcher === opened) openAgain()
       else if (recursive) handlers.onHint({ kind: 'directory' })
     })
@@ -94,7 +106,7 @@ export const watchDirectory: WatchDirectory = (path, handlers, { recursive = fal
   }
 
   function onError(error: unknown): void {
-    // What is wrong with one path is seen when the directory is read.
+    // Reading the directory reports what is wrong with one path.
     if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
     else handlers.onHint({ kind: 'directory' })
   }
@@ -135,7 +147,11 @@ function watchedPath(details: unknown): string | undefined {
   return typeof details.watchedPath === 'string' ? details.watchedPath : undefined
 }
 
-/** Nothing is read of what is hidden, in a directory that is read with its subdirectories. */
+function isPassedOver(directory: string, path: string, looksAt: DirectoryWatchOptions['looksAt']): boolean {
+  return looksAt !== undefined && dirname(path) === directory && !looksAt(basename(path))
+}
+
+/** Hidden files and directories are ignored in a recursive watch. */
 function isHidden(directory: string, path: string): boolean {
   return relative(directory, path)
     .split('/')

@@ -5,6 +5,7 @@ import type { AdmissionRules } from '../../control/desired/pod-admission.ts'
 import { PodAdmission } from '../../control/desired/pod-admission.ts'
 import { ObjectStore } from '../../control/objects/object-store.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { HostTally } from '../../decide/admission/host-tally.ts'
 import { claimsOf } from '../../decide/admission/exclusive-claims.ts'
 import { hostShares } from '../../decide/admission/host-shares.ts'
 import { selectAllowedObjects } from '../../decide/sources/merge-objects.ts'
@@ -21,7 +22,7 @@ import { loadConfig } from './load-config.ts'
 import type { ReadManifest } from './read-manifests.ts'
 import { readManifests } from './read-manifests.ts'
 
-/** Each pod is held against all of them. */
+/** All pods, against which each pod is checked. */
 const maxNeighbours = 1000
 
 interface Sourced<Document extends SourceDocument = SourceDocument> {
@@ -30,10 +31,10 @@ interface Sourced<Document extends SourceDocument = SourceDocument> {
 }
 
 /**
- * What the daemon's admission says of manifests, in its words: classes, sysctls, the security policy of their source,
- * ports and resources of the host. They come on top of what the configured directories hold, whose documents of equal names
- * they replace. Errors where there is a config file. Without one the host may be none of podd's: what its hardware
- * would decide is left out, and the rest is a warning, for the classes may be elsewhere.
+ * Checks manifests by the daemon's admission: classes, sysctls, the security policy of their source, ports and
+ * resources of the host. They are added to the documents of the configured directories, replacing those of the same
+ * names. With a config file problems are errors. Without one the host may not run podd: checks of its hardware are left
+ * out, and other problems are warnings, as the classes may be elsewhere.
  *
  * Throws what reading the config throws, if it was named.
  */
@@ -62,7 +63,7 @@ async function readConfig(context: VerbContext): Promise<Awaited<ReturnType<type
     return await loadConfig(context.args)
   } catch (error) {
     if (!(error instanceof PoddError) || context.args.value('config') !== undefined) throw error
-    const message = `the config has errors, so that nothing was held against it: ${error.message}`
+    const message = `the config has errors, so nothing was checked against it: ${error.message}`
     return { severity: 'warning', place: { path: 'config' }, message }
   }
 }
@@ -76,15 +77,16 @@ function rulesAnywhere(config: PoddConfig): AdmissionRules {
   return { ...admissionRules(config, machine, undefined), limits: { maxPods: Infinity } }
 }
 
-/** One that can't be read gives nothing: the daemon complains of it. */
+/** An unreadable one is skipped: the daemon reports it. */
 async function readDirectories(context: VerbContext, config: PoddConfig): Promise<readonly Sourced[]> {
-  const paths = [
-    config.staticPodPath,
-    ...config.sources.map((source) => (source.kind === 'file' ? source.path : undefined)),
-  ].filter((path) => path !== undefined)
-  const read = paths.map(async (path) => {
+  const { staticPodPath: path } = config
+  const directories = [
+    ...(path === undefined ? [] : [{ path, recursive: false }]),
+    ...config.sources.filter((source) => source.kind === 'file'),
+  ]
+  const read = directories.map(async ({ path: directory, recursive: isRecursive }) => {
     try {
-      return (await readManifests(context, [path])).documents
+      return (await readManifests(context, [directory], { isRecursive })).documents
     } catch (error) {
       if (error instanceof PoddError) return []
       throw error
@@ -115,17 +117,20 @@ function admit(
   const admission = new PodAdmission({ ...rules, extended }, { objects: store, features: () => 'any' })
   const places = new Set(own.map(({ document }) => document.place))
   const neighbours = new Map<string, Neighbour>()
+  const tally = new HostTally([])
   const found = problems.filter(({ place }) => places.has(place))
   for (const { document, source } of all) {
     const key = documentKey(document)
     if (!isPodDocument(document) || neighbours.has(key)) continue
     const { pod, place } = document
     const candidate = { pod, source, isAccepted: false, classes: undefined }
-    const answer = admission.admit({ ...candidate, neighbours: [...neighbours.values()] })
-    // Where room counts, `maxPods` bounds them; elsewhere those are left out that stand in no pod's way.
+    const answer = admission.admit({ ...candidate, neighbours: [...neighbours.values()], tally })
+    // Where resources count, `maxPods` bounds them; elsewhere pods without conflicts are left out.
     const isInTheWay = rules.limits.allocatable !== undefined || holdsAlone(pod)
     if (answer.kind === 'admitted') {
-      if (isInTheWay && neighbours.size < maxNeighbours) neighbours.set(key, { key, pod })
+      if (!isInTheWay || neighbours.size >= maxNeighbours) continue
+      neighbours.set(key, { key, pod })
+      tally.add({ pod })
     } else if (places.has(place)) {
       found.push({ severity: 'error', place, object: key, message: `${answer.reason}: ${answer.message}` })
     }
@@ -133,7 +138,7 @@ function admit(
   return found
 }
 
-/** Which devices the node has is written over the API, and the daemon alone knows it: whatever is asked for is there. */
+/** Extended resources are written over the API, and only the daemon knows them: any amount counts as available. */
 function plentyOfDevices(pods: readonly Pod[]): () => ResourceList {
   const names = pods.flatMap(({ spec }) =>
     Object.keys(podRequests(spec, 'with-overhead')).filter((name) => isExtendedResource(name)),

@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
@@ -8,14 +8,25 @@ import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
-import { isManifestName } from '../../sources/manifest-name.ts'
+import { listManifests } from '../../sources/directory/list-manifests.ts'
 import { lookAtFile } from '../../sources/directory/read-manifest-file.ts'
 import { isSourceUrl, showUrl } from '../../sources/http/show-url.ts'
-import type { FlagSpec } from '../arguments/parse-arguments.ts'
+import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 
 const fieldValidation = word('Strict', 'Warn')
+
+export const filenameFlag: FlagSpec = {
+  name: 'filename',
+  short: 'f',
+  label: 'FILE|DIRECTORY|URL',
+  doc: 'The manifests; - for standard input. May be given more than once.',
+}
+
+export function filenamesOf({ flags }: ParsedArguments): readonly string[] {
+  return flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
+}
 
 export const fieldValidationFlag: FlagSpec = {
   name: 'field-validation',
@@ -28,9 +39,15 @@ export const substituteFlag: FlagSpec = {
   doc: "Puts this host's values in place of ${NAME}, as for a source that says `substitute: true`.",
 }
 
-/** One manifest file and what stands in it. */
+export const recursiveFlag: FlagSpec = {
+  name: 'recursive',
+  short: 'R',
+  doc: 'Reads the subdirectories of directories too, as a source that says `recursive: true` does.',
+}
+
+/** One manifest file with its documents. */
 export interface ReadManifest {
-  /** As it was named; `-` for standard input. */
+  /** As given; `-` for standard input. */
   readonly path: string
   readonly text: Uint8Array | string
   readonly documents: readonly SourceDocument[]
@@ -39,7 +56,7 @@ export interface ReadManifest {
 export interface ReadManifests {
   readonly files: readonly ReadManifest[]
   readonly documents: readonly SourceDocument[]
-  /** Of all files; the same object twice is one, too. */
+  /** The problems of all files, including duplicate objects. */
   readonly problems: readonly Problem[]
 }
 
@@ -47,8 +64,12 @@ export interface ReadManifests {
  * Reads manifests as the daemon does: files, URLs, `-` for standard input, and of directories the files that the directory
  * source reads. Throws PoddError UNREADABLE where one that was named can't be read, and UsageError.
  */
-export async function readManifests(context: VerbContext, paths: readonly string[]): Promise<ReadManifests> {
-  const named = (await Promise.all(paths.map((path) => expand(path)))).flat()
+export async function readManifests(
+  context: VerbContext,
+  paths: readonly string[],
+  { isRecursive = context.args.has('recursive') }: { readonly isRecursive?: boolean } = {},
+): Promise<ReadManifests> {
+  const named = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
   const values = context.args.has('substitute') ? await readValues(context) : undefined
   const files: ReadManifest[] = []
   const problems: Problem[] = []
@@ -61,7 +82,7 @@ export async function readManifests(context: VerbContext, paths: readonly string
   return { files, documents, problems: [...problems, ...findConflicts(documents)] }
 }
 
-/** A problem as one line, a warning with that word. */
+/** A problem as one line, with `warning` for warnings. */
 export function formatProblemLine(problem: Problem): string {
   if (problem.severity === 'error') return formatProblem(problem)
   const { field, message, ...rest } = problem
@@ -70,17 +91,17 @@ export function formatProblemLine(problem: Problem): string {
 
 interface NamedFile {
   readonly path: string
-  /** It was found in a directory, and not named by the caller, who may well give a pipe. */
+  /** It was found in a directory: pipes are allowed only where given explicitly. */
   readonly isListed: boolean
 }
 
-async function expand(path: string): Promise<readonly NamedFile[]> {
+async function expand(path: string, isRecursive: boolean): Promise<readonly NamedFile[]> {
   const named = [{ path, isListed: false }]
   if (path === '-' || isSourceUrl(path)) return named
   try {
     if (!(await stat(path)).isDirectory()) return named
-    const names = (await readdir(path)).filter((name) => isManifestName(name))
-    return names.sort().map((name) => ({ path: join(path, name), isListed: true }))
+    const names = await listManifests(path, isRecursive)
+    return names.toSorted().map((name) => ({ path: join(path, name), isListed: true }))
   } catch (error) {
     throw cannotRead(path, error)
   }
@@ -107,7 +128,9 @@ async function readFile(
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
 }
 
-/** Those that the config gives, and the host itself. Throws what reading the config throws, and PoddError SOURCE_FILE. */
+/**
+ * The values of the config and of the host itself. Throws what reading the config throws, and PoddError SOURCE_FILE.
+ */
 async function readValues({ args }: VerbContext): Promise<HostValues> {
   const { loadConfig } = await import('./load-config.ts')
   const { HostValueReader, readHostFacts } = await import('../../sources/host-values.ts')
@@ -119,7 +142,7 @@ async function readValues({ args }: VerbContext): Promise<HostValues> {
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {
   if (path === '-') return await readStream(context.stdio.stdin, maxSourceBytes)
   if (isSourceUrl(path)) {
-    // What asks over HTTP is loaded by who needs it alone.
+    // The HTTP client is loaded only where needed.
     const { readUrl } = await import('./read-url.ts')
     return await readUrl(path, context)
   }
@@ -130,7 +153,7 @@ async function readText(context: VerbContext, path: string): Promise<Uint8Array>
   }
 }
 
-/** What problems call the place of manifests, and podd the source of such documents. */
+/** The name of the place in problems, and of the source of such documents. */
 export function placeOf(name: string): string {
   if (name === '-') return '<stdin>'
   return isSourceUrl(name) ? showUrl(name) : name
@@ -140,7 +163,7 @@ function cannotRead(path: string, cause: unknown): PoddError {
   return new PoddError('UNREADABLE', `cannot read ${path}: ${errorMessage(cause)}`, { cause })
 }
 
-/** The same object twice: the daemon would run the first one only. */
+/** Duplicate objects: the daemon would run only the first one. */
 function findConflicts(documents: readonly SourceDocument[]): readonly Problem[] {
   const seen = new Map<string, SourceDocument>()
   return documents.flatMap((document) => {

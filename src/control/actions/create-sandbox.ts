@@ -104,6 +104,7 @@ export async function buildSandboxConfig(
     clusterDomain: '',
     resources: host.resources,
     userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
+    seccompPath: host.sandboxSeccompPath?.(),
   })
 }
 

@@ -169,4 +169,6 @@ export interface PodHost {
   /** What pods refer to. */
   readonly objects: ObjectViews
   readonly security: SecurityFacts
+  /** Path of a seccomp profile for sandboxes; without one they get the runtime's default. */
+  readonly sandboxSeccompPath?: () => string | undefined
 }

@@ -1,4 +1,5 @@
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { HostTally } from '../../decide/admission/host-tally.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodAdmission } from './pod-admission.ts'
@@ -11,6 +12,9 @@ export class AdmissionQueue {
   readonly #admission: PodAdmission
   readonly #promises: () => readonly Neighbour[]
   readonly #nextOf: (key: string) => Pod | undefined
+  #isTogether = false
+  /** Of the pods that hold something, and those for which something is kept, within `together`. */
+  #shared: HostTally | undefined
 
   /**
    * @param promises what is kept for pods that don't run yet
@@ -36,21 +40,56 @@ export class AdmissionQueue {
     for (const worker of this.#workers.all()) this.judgeResize(worker)
   }
 
-  /** Decides about those alone that ran before: these have their room. */
+  /** Decides only about pods that ran before, as these keep their resources. */
   reviewStarted(): void {
     this.#admitAll((worker) => worker.state.record.startedAtMs !== undefined)
   }
 
+  /**
+   * What pods have of the host is gathered once for all that `work` admits. What else changes it meanwhile is to be told by
+   * `noteChange`.
+   */
+  together(work: () => void): void {
+    this.#isTogether = true
+    try {
+      work()
+    } finally {
+      this.#isTogether = false
+      this.#shared = undefined
+    }
+  }
+
+  noteChange(): void {
+    this.#shared = undefined
+  }
+
   admit(worker: PodWorker): void {
     const { pod, record } = worker.state
+    const own = podKey(worker.ref)
+    const shared = this.#findShared(worker, own)
+    const neighbours = {
+      [Symbol.iterator]: () => this.#neighbours(worker)[Symbol.iterator](),
+    }
     const admission = this.#admission.admit({
       pod,
       source: record.source,
-      neighbours: this.#neighbours(worker),
+      neighbours,
+      tally: shared ?? new HostTally(neighbours),
       isAccepted: record.startedAtMs !== undefined,
       classes: record.classes,
     })
     worker.admit(admission)
+    if (shared === undefined) this.noteChange()
+    else if (worker.state.holdsResources) shared.add(this.#withNext(worker.state.asNeighbour()))
+  }
+
+  /** Undefined where the pod has a part in it itself. */
+  #findShared(worker: PodWorker, own: string): HostTally | undefined {
+    if (!this.#isTogether || worker.state.holdsResources) return undefined
+    const promises = this.#promises()
+    if (promises.some(({ key }) => key === own)) return undefined
+    this.#shared ??= new HostTally(this.#neighbours(worker))
+    return this.#shared
   }
 
   /** Runs before any other pod is admitted: what it reserves is not available to others. */
@@ -64,15 +103,21 @@ export class AdmissionQueue {
     const own = podKey(worker.ref)
     const others = this.#workers.neighbours(worker)
     const promised = this.#promises().filter(({ key }) => key !== own)
-    return [...others, ...promised].map((each) => Object.assign(each, { next: this.#nextOf(each.key) }))
+    return [...others, ...promised].map((each) => this.#withNext(each))
+  }
+
+  #withNext(neighbour: Neighbour): Neighbour {
+    return Object.assign(neighbour, { next: this.#nextOf(neighbour.key) })
   }
 
   #admitAll(isMeant: (worker: PodWorker) => boolean): void {
-    for (const worker of this.#workers.all()) {
-      const { admission, isWaiting, record } = worker.state
-      const isDecided = admission?.kind === 'admitted' || admission?.kind === 'rejected'
-      if (isDecided || !isWaiting || record.failed !== undefined) continue
-      if (isMeant(worker)) this.admit(worker)
-    }
+    this.together(() => {
+      for (const worker of this.#workers.all()) {
+        const { state } = worker
+        const kind = state.admission?.kind
+        if (kind === 'admitted' || kind === 'rejected') continue
+        if (state.isWaiting && state.record.failed === undefined && isMeant(worker)) this.admit(worker)
+      }
+    })
   }
 }

@@ -1,9 +1,7 @@
 import type { Logger } from '../../base/logger.ts'
-import { newUuid } from '../../base/random.ts'
 import { sameData } from '../../base/json.ts'
-import { trace } from '../../base/trace.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
-import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
+import { inOrderOfAdmission } from '../../decide/sources/new-pod-record.ts'
 import type { Problem, SourceName } from '../../pod/objects/document.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
@@ -18,23 +16,24 @@ import {
   changesHands,
   endAsSpecified,
   isLeaving,
-  isOfDocument,
   keepsResources,
   leftAloneProblem,
-  newEntry,
   notAppliedProblem,
   readmission,
 } from './pod-entry.ts'
-import type { PodEntry, WantedPod } from './pod-entry.ts'
+import type { WantedPod } from './pod-entry.ts'
+import { PodNames } from './pod-names.ts'
+import type { PodNamesDeps } from './pod-names.ts'
 import { PodWorkers } from './pod-workers.ts'
 import type { PodWorkersDeps } from './pod-workers.ts'
 import { ReplacementQueue } from './replacement-queue.ts'
 import type { ReplacementQueueDeps } from './replacement-queue.ts'
 
 export interface DesiredPodsDeps
-  extends PodWorkersDeps, Pick<ReplacementQueueDeps, 'images' | 'foreseeStart' | 'missingReference'> {
-  /** The identity under which a pod was shown before its worker began; can be taken once. */
-  readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
+  extends
+    PodWorkersDeps,
+    Pick<PodNamesDeps, 'takeShown'>,
+    Pick<ReplacementQueueDeps, 'images' | 'checkStart' | 'missingReference'> {
   readonly logger: Logger
   readonly admission: PodAdmission
 }
@@ -44,9 +43,11 @@ export class DesiredPods {
   /** Including those of pods that no source wants any more. */
   readonly workers: PodWorkers
   readonly #deps: DesiredPodsDeps
-  readonly #entries = new Map<PodKey, PodEntry>()
+  /** The pods of the last `reconcile` that aren't, or may no longer be, what their documents say. */
+  readonly #unsettled = new Set<PodKey>()
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
+  readonly #names: PodNames
   /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
@@ -66,6 +67,12 @@ export class DesiredPods {
       promises: () => this.#promises(),
       nextOf: (key) => this.#replacements.waitingFor(key),
     })
+    this.#names = new PodNames({
+      ...deps,
+      workers: this.workers,
+      queue: this.#queue,
+      replacements: this.#replacements,
+    })
   }
 
   /** These objects came, changed or went: new versions whose pulls use them are tried again at once. */
@@ -75,7 +82,7 @@ export class DesiredPods {
 
   /** New versions that cannot replace their pod now, and why. */
   problems(): readonly Problem[] {
-    const notApplied = [...this.#entries].flatMap(
+    const notApplied = [...this.#names].flatMap(
       ([key, entry]) => notAppliedProblem(key, entry, this.#replacements.problem(key)) ?? [],
     )
     const leftAlone = this.workers.leftAlone().map(({ key, record }) => leftAloneProblem(key, record))
@@ -87,7 +94,7 @@ export class DesiredPods {
     this.workers.noteUnreadable(unreadable)
     for (const saved of inOrderOfAdmission(records)) {
       const worker = this.workers.restore(saved)
-      if (worker !== undefined) this.#adoptInto(this.#entry(podKey(worker.ref)), worker)
+      if (worker !== undefined) this.#names.adopt(worker)
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
     this.#queue.reviewStarted()
@@ -100,14 +107,6 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
-  /** Of two records of one name, the one that isn't ending holds it; of two such, the newer one. */
-  #adoptInto(entry: PodEntry, worker: PodWorker): void {
-    const before = entry.worker
-    if (before === undefined || !isLeaving(worker)) entry.worker = worker
-    if (before === undefined || isLeaving(before) || isLeaving(worker)) return
-    endAsSpecified(before, 'replaced', 'Another pod has its name')
-  }
-
   /** Confirms the adopted pods of the sources that `isSilent` names, which have not spoken yet. */
   confirmAdopted(isSilent: (source: SourceName) => boolean): void {
     for (const worker of this.workers.all()) if (isSilent(worker.state.record.source)) worker.confirm()
@@ -115,33 +114,59 @@ export class DesiredPods {
 
   /**
    * Reconciles the pods with what is wanted.
-   * @param mayRemove whether a pod that isn't wanted may go: the sources have spoken
+   * @param mayRemove whether a pod that isn't wanted may go
    */
-  reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (record: PodRecord) => boolean): void {
-    for (const [key, entry] of this.#entries) {
+  reconcile(
+    wanted: ReadonlyMap<PodKey, WantedPod>,
+    mayRemove: (record: PodRecord, key: PodKey) => boolean,
+  ): void {
+    for (const [key, entry] of this.#names) {
       if (wanted.has(key)) continue
       const { worker } = entry
       entry.held = undefined
       if (worker === undefined) continue
       worker.confirm()
-      if (!mayRemove(worker.state.record)) continue
-      this.#dropNext(key, entry)
+      if (!mayRemove(worker.state.record, key)) continue
+      this.#names.dropNext(key, entry)
       // Whoever deletes it over the API may give it more time than its manifest does.
       if (worker.state.record.ending?.cause === 'removed') continue
       endAsSpecified(worker, 'removed', 'The manifest was removed')
     }
+    this.#unsettled.clear()
+    this.#wantEach([...wanted])
+  }
+
+  /**
+   * The same where nothing but these documents changed since the last time, without a look at the pods that are as their
+   * documents say.
+   */
+  reconcileChanged(wanted: ReadonlyMap<PodKey, WantedPod>, changed: readonly PodKey[]): void {
+    const keys = new Set([...changed, ...this.#unsettled])
+    this.#unsettled.clear()
+    this.#wantEach(
+      [...keys].flatMap((key): readonly [PodKey, WantedPod][] => {
+        const pod = wanted.get(key)
+        return pod === undefined ? [] : [[key, pod]]
+      }),
+    )
+  }
+
+  #wantEach(pods: readonly (readonly [PodKey, WantedPod])[]): void {
     // What goes or gets smaller makes room for what is new.
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
-      this.#entries.get(key)?.worker !== undefined
-    const known = [...wanted].filter((each) => isKnown(each))
-    const fresh = [...wanted].filter((each) => !isKnown(each))
-    for (const [key, pod] of [...known, ...fresh]) this.#tryToWant(key, pod)
+      this.#names.find(key)?.worker !== undefined
+    const known = pods.filter((each) => isKnown(each))
+    const fresh = pods.filter((each) => !isKnown(each))
+    for (const [key, pod] of known) this.#tryToWant(key, pod)
+    this.#queue.together(() => {
+      for (const [key, pod] of fresh) this.#tryToWant(key, pod)
+    })
     this.reviewAdmission()
   }
 
   /** Starts the pods that were evicted until now, as new pods. */
   readmitEvicted(now: EvictionEnd): void {
-    for (const entry of this.#entries.values()) {
+    for (const [, entry] of this.#names) {
       const wanted = readmission(entry, now)
       if (wanted === undefined) continue
       entry.next = { wanted, replacement: undefined }
@@ -162,13 +187,14 @@ export class DesiredPods {
 
   /** The runtime reported a change of a pod without a worker: its name may be free. */
   reviewHeld(): void {
-    for (const [key, { held }] of this.#entries) if (held !== undefined) this.#tryToWant(key, held)
+    for (const [key, { held }] of this.#names) if (held !== undefined) this.#tryToWant(key, held)
   }
 
   /** A worker reached another stage. */
   onStage(worker: PodWorker): void {
+    if (isLeaving(worker)) this.#unsettled.add(podKey(worker.ref))
     if (worker.state.stage === 'gone') this.workers.forget(worker)
-    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#releaseName(worker)
+    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#names.release(worker)
     if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
     this.reviewAdmission()
   }
@@ -183,117 +209,59 @@ export class DesiredPods {
   /** A failing pod keeps no other from being reconciled. */
   #tryToWant(key: PodKey, wanted: WantedPod): void {
     try {
-      this.#want(key, wanted)
+      if (!this.#want(key, wanted)) this.#unsettled.add(key)
     } catch (error) {
+      this.#unsettled.add(key)
+      this.#queue.noteChange()
       this.#deps.logger.error({ pod: key, err: error }, 'cannot sync a pod')
     }
   }
 
-  #want(key: PodKey, wanted: WantedPod): void {
-    const entry = this.#entry(key)
+  /** Gives whether the pod is as its document says, and will be for as long as it stays. */
+  #want(key: PodKey, wanted: WantedPod): boolean {
+    const entry = this.#names.entry(key)
     const { worker } = entry
-    if (worker === undefined) return this.#startNew(key, entry, wanted)
+    if (worker === undefined) {
+      this.#names.start(key, entry, wanted)
+      return false
+    }
     // What was prepared for this version can still be used.
     const ready = sameData(entry.next?.wanted.document.manifest, wanted.document.manifest)
       ? entry.next
       : undefined
     if (isLeaving(worker)) {
-      if (ready === undefined) this.#dropNext(key, entry)
+      if (ready === undefined) this.#names.dropNext(key, entry)
       entry.next = { wanted, replacement: ready?.replacement }
-      return undefined
+      return false
     }
     const { document, source } = wanted
     if (!changesHands(worker.state.record, wanted) && !asksForNewPod(worker, document)) {
-      this.#dropNext(key, entry)
+      this.#names.dropNext(key, entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
-      if (entry.refused !== undefined) return worker.confirm()
+      if (entry.refused !== undefined) {
+        worker.confirm()
+        return false
+      }
       const place = { source, path: document.place.path, owner: document.owner }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
       this.#queue.judgeResize(worker)
       worker.confirm()
-      return undefined
+      return true
     }
-    if (ready !== undefined) return undefined
-    this.#dropNext(key, entry)
+    if (ready !== undefined) return false
+    this.#names.dropNext(key, entry)
     worker.confirm()
     entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
-    return undefined
+    return false
   }
 
   /** What is kept for versions whose pods were told to end, until they are admitted. */
   #promises(): readonly Neighbour[] {
     return this.#replacements.promises((key) => {
-      const entry = this.#entries.get(key)
+      const entry = this.#names.find(key)
       return entry !== undefined && keepsResources(entry)
     })
-  }
-
-  #startNew(key: PodKey, entry: PodEntry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
-    const { document, source } = wanted
-    const found = this.workers.findUnrecorded(key)
-    const fate = found && this.workers.fateOf(found, isOfDocument(found, document))
-    // It holds the name for as long as it runs.
-    if (fate === 'leave') {
-      entry.held = wanted
-      return
-    }
-    entry.held = undefined
-    if (found !== undefined && fate === 'end') {
-      entry.worker = this.workers.endOrphan(found)
-      entry.next = { wanted, replacement: undefined }
-      return
-    }
-    const shown = this.#deps.takeShown(key)
-    const record = newPodRecord({
-      uid: document.kept?.uid ?? found?.uid ?? shown?.uid ?? newUuid(),
-      document,
-      source,
-      nowMs: document.kept?.createdAtMs ?? shown?.acceptedAtMs ?? this.#deps.clock.wallMs(),
-      createdAtMs: found?.sandboxes[0]?.createdAtMs,
-    })
-    const worker = this.workers.add({
-      record,
-      pod: document.pod,
-      saved: false,
-      ...(found === undefined ? {} : { observed: found }),
-      ...(pulled === undefined ? {} : { pulled }),
-    })
-    entry.worker = worker
-    trace?.('desired', worker.ref.name)
-    this.#queue.admit(worker)
-  }
-
-  /** The name is free: what was waiting for it starts. */
-  #releaseName(worker: PodWorker): void {
-    const key = podKey(worker.ref)
-    const entry = this.#entries.get(key)
-    if (entry === undefined || entry.worker !== worker) {
-      if (entry?.worker?.state.isSettled !== false) worker.cleanUp()
-      return
-    }
-    const { next } = entry
-    entry.worker = undefined
-    entry.next = undefined
-    if (next === undefined) {
-      this.#entries.delete(key)
-      worker.cleanUp()
-      return
-    }
-    worker.supersede()
-    this.#startNew(key, entry, next.wanted, next.replacement?.pulled)
-  }
-
-  #entry(key: PodKey): PodEntry {
-    const entry = this.#entries.get(key) ?? newEntry()
-    this.#entries.set(key, entry)
-    return entry
-  }
-
-  #dropNext(key: PodKey, entry: PodEntry): void {
-    if (entry.next?.replacement !== undefined) this.#replacements.cancel(key)
-    entry.next = undefined
-    entry.refused = undefined
   }
 }

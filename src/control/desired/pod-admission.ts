@@ -1,4 +1,5 @@
 import { admitPod } from '../../decide/admission/admit-pod.ts'
+import type { HostTally } from '../../decide/admission/host-tally.ts'
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import type { HostLimits } from '../../decide/admission/host-shares.ts'
 import { podSecurityProblem } from '../../decide/admission/pod-security.ts'
@@ -59,10 +60,13 @@ export type RefuseByNode = (pod: Pod) => NodeRefusal | undefined
 export interface Candidate {
   readonly pod: Pod
   readonly source: SourceName
-  readonly neighbours: readonly Neighbour[]
+  /** Gathered where they are asked for. */
+  readonly neighbours: Iterable<Neighbour>
+  /** Of these neighbours. */
+  readonly tally: HostTally
   /** It was admitted before and has been started: rules that came later don't end it. */
   readonly isAccepted: boolean
-  /** What its classes came to then; undefined where nothing tells. */
+  /** The earlier result of resolving its classes; undefined where unknown. */
   readonly classes: PodClasses | undefined
 }
 
@@ -76,7 +80,7 @@ export type Examination =
       readonly exclusiveClaims: readonly string[]
     }
 
-/** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
+/** Checks whether pods may run here: gathers the facts for the pure deciders. */
 export class PodAdmission {
   readonly #rules: AdmissionRules
   readonly #objects: ObjectViews
@@ -87,7 +91,7 @@ export class PodAdmission {
     rules: AdmissionRules,
     facts: {
       readonly objects: ObjectViews
-      /** What the runtime can do; `any` where no certain one is meant. */
+      /** The runtime's features; `any` for no particular runtime. */
       readonly features: () => RuntimeFeatures | 'any' | undefined
       readonly nodeRefusal?: RefuseByNode
     },
@@ -106,18 +110,18 @@ export class PodAdmission {
   }
 
   admit(candidate: Candidate): Admission {
-    const { pod, source, neighbours } = candidate
+    const { pod, source, neighbours, tally } = candidate
     if (candidate.isAccepted) return this.#readmit(candidate)
     const found = this.examine(pod, source)
     if (found.kind !== 'fits') return found
     const { classes, exclusiveClaims } = found
     const taken = exclusiveClaimProblem(pod, neighbours, (name) => exclusiveClaims.includes(name))
     if (taken !== undefined) return taken
-    const admission = admitPod(withClasses(pod, classes), neighbours, this.limits)
+    const admission = admitPod(withClasses(pod, classes), neighbours, this.limits, tally)
     return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
   }
 
-  /** What can be said of a pod whatever else runs here. */
+  /** The checks of a pod that don't depend on other pods. */
   examine(pod: Pod, source: SourceName): Examination {
     const refusal = this.refusal(pod, source)
     if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
@@ -133,8 +137,8 @@ export class PodAdmission {
   }
 
   /**
-   * Why the host has no room for what a running pod asks for more
-   * (`pkg/kubelet/allocation/allocation_manager.go` canResizePod, Kubernetes 1.36).
+   * Why the host has no room for the resize of a running pod (`pkg/kubelet/allocation/allocation_manager.go`
+   * canResizePod, Kubernetes 1.36).
    */
   refuseResize(pod: Pod, neighbours: readonly Neighbour[]): ResizeRefusal | undefined {
     const limits = { ...this.limits, maxPods: Infinity }
@@ -151,10 +155,10 @@ export class PodAdmission {
   }
 
   /**
-   * A pod that has run keeps its resources; what the runtime has lost can't be given to it. If its record was lost, its
-   * classes are resolved again: it must not get another runtime handler than it requests.
+   * A pod that has run keeps its resources; features that the runtime has lost can't be provided. If its record was
+   * lost, its classes are resolved again: it must not get another runtime handler than it requests.
    */
-  #readmit({ pod, source, neighbours, classes: before }: Candidate): Admission {
+  #readmit({ pod, source, neighbours, tally, classes: before }: Candidate): Admission {
     const resolved =
       before === undefined
         ? resolveClasses(pod.spec, this.#classFacts(source))
@@ -163,7 +167,7 @@ export class PodAdmission {
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem?.kind === 'blocked') return problem
-    const admission = admitPod(pod, neighbours, { maxPods: Infinity })
+    const admission = admitPod(pod, neighbours, { maxPods: Infinity }, tally)
     return admission.kind === 'admitted' ? { ...admission, classes } : admission
   }
 

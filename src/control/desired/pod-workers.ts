@@ -73,12 +73,7 @@ export class PodWorkers {
   neighbours(self?: PodWorker): Neighbour[] {
     return [...this.#workers.values()]
       .filter((worker) => worker !== self && worker.state.holdsResources)
-      .map(({ ref, state }) => ({
-        key: podKey(ref),
-        pod: state.allocatedPod,
-        hasEnded: state.hasEnded,
-        isEnding: state.record.ending !== undefined,
-      }))
+      .map(({ state }) => state.asNeighbour())
   }
 
   /** Pods of the same name that were stopped and not yet cleared away. */

@@ -14,7 +14,7 @@ import type { PodWorker } from '../worker/pod-worker.ts'
 import { Replacement } from './replacement.ts'
 import type { ReplacementDeps } from './replacement.ts'
 
-export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'foreseeStart' | 'clock'> {
+export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'checkStart' | 'clock'> {
   readonly images: Pick<ImagePuller, 'ensure' | 'clearBackoff'>
   readonly admission: Pick<PodAdmission, 'examine' | 'limits'>
   /** What a pod refers to and isn't there; undefined: all is. */
@@ -54,13 +54,13 @@ export class ReplacementQueue {
 
   /** Begins with the next `review`. */
   add(worker: PodWorker, pod: Pod, source: SourceName): Replacement {
-    const { images, foreseeStart, clock, onChange } = this.#deps
+    const { images, checkStart, clock, onChange } = this.#deps
     const replacement = new Replacement({
       pod,
       source,
       ref: worker.ref,
       images,
-      foreseeStart,
+      checkStart,
       clock,
       onChange,
     })

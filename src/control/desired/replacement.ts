@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Readiness } from '../../decide/admission/plan-replacements.ts'
+import type { PodRecordStore } from '../../store/pod-records.ts'
+import type { PodHost } from '../actions/pod-host.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -23,7 +25,7 @@ export interface ReplacementDeps {
   readonly source: SourceName
   readonly images: Pick<ImagePuller, 'ensure'>
   /** Throws where the host would keep it from starting. */
-  readonly foreseeStart: (pod: Pod) => Promise<void>
+  readonly checkStart: (pod: Pod) => Promise<void>
   readonly clock: Clock
   /** Its readiness is another one. */
   readonly onChange: () => void
@@ -102,7 +104,7 @@ export class Replacement {
         this.#pulled.add(container.image)
       }
       this.#checkUsers()
-      await this.#deps.foreseeStart(pod)
+      await this.#deps.checkStart(pod)
       this.#problem = undefined
       this.#state = 'ready'
       this.#readyAtMs = clock.monotonicMs()
@@ -137,4 +139,20 @@ export class Replacement {
       if (problem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', `container ${name}: ${problem}`)
     }
   }
+}
+
+export interface StartCheckDeps {
+  readonly records: Pick<PodRecordStore, 'checkRoom'>
+  readonly host: { readonly volumes: Pick<PodHost['volumes'], 'checkHostPaths'> }
+}
+
+/** Throws PoddError where the host would keep a pod from starting: a full disk, or a hostPath of another type than declared. */
+export async function checkStart({ records, host }: StartCheckDeps, pod: Pod): Promise<void> {
+  try {
+    await records.checkRoom()
+  } catch (error) {
+    const message = `no record of it can be written: ${errorMessage(error)}`
+    throw new PoddError('RECORD_WRITE', message, { cause: error })
+  }
+  await host.volumes.checkHostPaths(pod)
 }

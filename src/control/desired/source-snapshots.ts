@@ -1,15 +1,17 @@
-import { mergeSnapshots } from '../../decide/sources/merge-snapshots.ts'
-import type { MergedSnapshots } from '../../decide/sources/merge-snapshots.ts'
+import { mergeObjects, mergePods } from '../../decide/sources/merge-snapshots.ts'
+import { selectChangedPods } from '../../decide/sources/select-changed-pods.ts'
 import type { Incumbent } from '../../decide/sources/settle-rivals.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import { pullsWith, refersTo } from '../objects/object-store.ts'
 import type { ChangedObjects, ObjectStore } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
+import type { WantedPod } from './pod-entry.ts'
 
 export interface SourceSnapshotsOptions {
   /** The sources that are configured. */
@@ -24,11 +26,35 @@ export interface SourceSnapshotsOptions {
   readonly logger: Logger
 }
 
+/** What is wanted now. */
+export interface WantedChange {
+  readonly wanted: ReadonlyMap<PodKey, WantedPod>
+  /** Those that have another document since the last merge; undefined where more than that may have changed. */
+  readonly changedPods: readonly PodKey[] | undefined
+  readonly changed: ChangedObjects
+}
+
+/** What the last merge was made of, and what it came to. */
+interface Merged {
+  readonly snapshots: readonly SourceSnapshot[]
+  /** Changed in place. */
+  readonly wanted: Map<PodKey, WantedPod>
+  readonly podProblems: readonly Problem[]
+  readonly objectProblems: readonly Problem[]
+}
+
+const noObjects: ChangedObjects = new Map()
+
 /** What each source gave last, and the objects that follow from it. */
 export class SourceSnapshots {
   readonly #options: SourceSnapshotsOptions
   readonly #newest = new Map<SourceName, SourceSnapshot>()
+  /** Pods that a source has been seen to drop while another one hasn't spoken. */
+  readonly #dropped = new Map<PodKey, SourceName>()
   #problems: readonly Problem[] = []
+  #merged: Merged | undefined
+  /** Renamed, of those of the last snapshots. */
+  readonly #renamed = new WeakMap<PodDocument, PodDocument>()
   /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
   #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
@@ -50,13 +76,39 @@ export class SourceSnapshots {
     return this.#options.sources.includes(source) && this.#newest.get(source)?.ready !== true
   }
 
-  /** Whether a pod with this record may go if no source wants it: all have spoken, and its own has read its file. */
-  mayRemove({ source, path }: Pick<PodRecord, 'source' | 'path'>): boolean {
-    return this.areReady && this.#newest.get(source)?.unreadable?.includes(path) !== true
+  /**
+   * Whether a pod with this record may go if no source wants it: its own has read its file, and has been seen to drop
+   * it, or all have spoken, so that none can have taken it over while podd didn't run.
+   */
+  mayRemove({ source, path }: Pick<PodRecord, 'source' | 'path'>, key: PodKey): boolean {
+    const isKnown = this.areReady || this.#dropped.get(key) === source
+    return isKnown && this.#newest.get(source)?.unreadable?.includes(path) !== true
   }
 
   take(snapshot: SourceSnapshot): void {
-    this.#newest.set(snapshot.source, renamePods(snapshot, this.#options.podNameSuffix))
+    const renamed = this.#renamePods(snapshot)
+    if (this.areReady) this.#dropped.clear()
+    else this.#noteDropped(this.#newest.get(snapshot.source), renamed)
+    this.#newest.set(snapshot.source, renamed)
+  }
+
+  /** The pods of a snapshot under the names that the kubelet would give them: `<name>-<node>` (`podNameSuffix: node`). */
+  #renamePods(snapshot: SourceSnapshot): SourceSnapshot {
+    const { podNameSuffix: suffix } = this.#options
+    // The API gives objects the names that it was asked for.
+    if (suffix === '' || snapshot.source === 'api') return snapshot
+    const rename = (document: PodDocument): PodDocument => {
+      const renamed = this.#renamed.get(document) ?? renamePod(document, suffix)
+      this.#renamed.set(document, renamed)
+      return renamed
+    }
+    return { ...snapshot, pods: snapshot.pods.map((document) => rename(document)) }
+  }
+
+  #noteDropped(before: SourceSnapshot | undefined, now: SourceSnapshot): void {
+    if (before?.isAnswer === true && now.isAnswer === true)
+      for (const { pod } of before.pods) this.#dropped.set(podKey(pod.metadata), now.source)
+    for (const { pod } of now.pods) this.#dropped.delete(podKey(pod.metadata))
   }
 
   /** Documents that are not followed, and why; warnings too. */
@@ -78,18 +130,63 @@ export class SourceSnapshots {
    * Merges all of them in the order of the sources, and takes over their objects: pods that refer to a changed one
    * review it.
    */
-  merge(): Pick<MergedSnapshots, 'wanted'> & { readonly changed: ChangedObjects } {
-    const { objects, sources, workers } = this.#options
-    const inOrder = sources.flatMap((source) => this.#newest.get(source) ?? [])
-    const merged = mergeSnapshots(inOrder, this.#incumbent, objects.rules)
-    this.#problems = merged.problems
+  merge(): WantedChange {
+    const { sources } = this.#options
+    const snapshots = sources.flatMap((source) => this.#newest.get(source) ?? [])
+    const before = this.#merged
+    this.#merged = undefined
+    const pods = this.#mergePods(snapshots, before)
+    const objects = this.#mergeObjects(snapshots, before)
+    this.#merged = {
+      snapshots,
+      wanted: pods.wanted,
+      podProblems: pods.problems,
+      objectProblems: objects.problems,
+    }
+    this.#problems = [...snapshots.flatMap(({ problems }) => problems), ...pods.problems, ...objects.problems]
+    return { wanted: pods.wanted, changedPods: pods.changed, changed: objects.changed }
+  }
+
+  #mergePods(
+    snapshots: readonly SourceSnapshot[],
+    before: Merged | undefined,
+  ): {
+    readonly wanted: Map<PodKey, WantedPod>
+    readonly problems: readonly Problem[]
+    readonly changed: readonly PodKey[] | undefined
+  } {
+    // Who of two rivals has a name follows from the pods that there are, too.
+    const isPlain = this.areReady && before?.podProblems.length === 0
+    const changed = isPlain ? selectChangedPods(before.snapshots, snapshots) : undefined
+    if (before === undefined || changed === undefined) {
+      const { wanted, problems } = mergePods(snapshots, this.#incumbent)
+      return { wanted: new Map(wanted), problems, changed: undefined }
+    }
+    const keys = changed.map((sourced) => {
+      const key = podKey(sourced.document.pod.metadata)
+      before.wanted.set(key, sourced)
+      return key
+    })
+    return { wanted: before.wanted, problems: [], changed: keys }
+  }
+
+  #mergeObjects(
+    snapshots: readonly SourceSnapshot[],
+    before: Merged | undefined,
+  ): { readonly problems: readonly Problem[]; readonly changed: ChangedObjects } {
+    const { objects, workers } = this.#options
+    const isSettled = this.#claimOwners.size === 0
+    if (before !== undefined && isSettled && givesSameObjects(before.snapshots, snapshots))
+      return { problems: before.objectProblems, changed: noObjects }
+    const merged = mergeObjects(snapshots, this.#incumbent, objects.rules)
     // Which source has a claim's name follows from the objects from here on.
     if (this.areReady) this.#claimOwners = new Map()
     const changed = objects.replace(merged.objects)
-    for (const worker of workers())
-      if (refersTo(worker.sourcedPod, changed))
-        worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
-    return { wanted: merged.wanted, changed }
+    if ([...changed.values()].some((keys) => keys.size > 0))
+      for (const worker of workers())
+        if (refersTo(worker.sourcedPod, changed))
+          worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
+    return { problems: merged.problems, changed }
   }
 
   readonly #incumbent: Incumbent = (key, asking) => {
@@ -103,12 +200,18 @@ export class SourceSnapshots {
   }
 }
 
-/** The pods of a snapshot under the names that the kubelet would give them: `<name>-<node>` (`podNameSuffix: node`). */
-function renamePods(snapshot: SourceSnapshot, suffix: string): SourceSnapshot {
-  // The API gives objects the names that it was asked for.
-  return suffix === '' || snapshot.source === 'api'
-    ? snapshot
-    : { ...snapshot, pods: snapshot.pods.map((pod) => renamePod(pod, suffix)) }
+function givesSameObjects(before: readonly SourceSnapshot[], after: readonly SourceSnapshot[]): boolean {
+  return (
+    before.length === after.length &&
+    after.every(({ source, objects }, at) => {
+      const old = before[at]
+      return (
+        old?.source === source &&
+        old.objects.length === objects.length &&
+        (old.objects === objects || objects.every((document, index) => document === old.objects[index]))
+      )
+    })
+  )
 }
 
 function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {

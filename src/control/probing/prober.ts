@@ -1,9 +1,9 @@
 /**
- * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a
- * verdict changes (`onResult`); it is never polled. One worker per container and kind of probe, all of them
- * on one timer (prober-schedule.ts); what results mean is decided in decide/probe-reducer.ts.
+ * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a verdict changes
+ * (`onResult`); it is never polled. One worker per container and kind of probe, all of them on one timer
+ * (prober-schedule.ts); decide/plan/probe-reducer.ts decides what results mean.
  */
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { Semaphore } from '../../base/semaphore.ts'
@@ -35,7 +35,7 @@ export interface ProbeResultEvent {
   readonly containerId: ContainerId
   readonly probe: ProbeKind
   readonly result: ProbeVerdict
-  /** What the probe said, in the words of its event; empty for a success. */
+  /** The probe's output, as its event has it; empty for a success. */
   readonly message: string
 }
 
@@ -50,13 +50,15 @@ export interface ProberOptions {
   readonly onStart?: (latenessMs: number) => void
 }
 
-/** How often a probe is tried whose probing itself goes wrong (kubelet: maxProbeRetries). */
+/** How often a probe is tried that cannot be carried out (kubelet: maxProbeRetries). */
 const maxTries = 3
-/** How often it is repeated for podd's own lateness, or for the runtime's silence. */
+/** How often a probe is repeated because podd was late or the runtime silent. */
 const maxRepeats = 3
-/** A timeout may be podd's own when podd stalled for this part of it; and what came after such a silence comes late. */
+/**
+ * A timeout doesn't count when podd or the runtime stalled for this share of it; an answer after such a stall is late.
+ */
 const stalledShare = 0.1
-/** Up to this part, what comes again and again is the container's all the same: an answer would have been read. */
+/** Up to this share, repeated timeouts do count: an answer would have been read. */
 const blindShare = 0.5
 /** Bounds on the probes in flight: sockets are cheap, commands in containers are not. */
 const maxNetworkProbes = 256
@@ -85,7 +87,7 @@ export class Prober {
     this.#schedule = new ProberSchedule(options.clock, (worker, dueMs) => this.#start(worker, dueMs))
   }
 
-  /** Takes the pod as it is now; to be called after every change, harmless without one. */
+  /** Sets the pod's current state. Call it after every change; a call without one does nothing. */
   setPod(probed: ProbedPod): void {
     if (this.#stopped) return
     const { uid } = probed.pod
@@ -98,7 +100,7 @@ export class Prober {
     }
   }
 
-  /** Forgets the pod; what is in flight ends at once. */
+  /** Forgets the pod, and cancels its probes at once. */
   removePod(uid: PodUid): void {
     for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
       for (const worker of workers.values()) this.#halt(worker)
@@ -106,7 +108,7 @@ export class Prober {
     this.#pods.delete(uid)
   }
 
-  /** The verdicts on a pod's containers as they stand. */
+  /** The current verdicts on a pod's containers. */
   verdicts(uid: PodUid): ProbeVerdicts {
     const verdicts: Record<ContainerId, ProbeVerdicts[ContainerId]> = {}
     for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
@@ -125,7 +127,7 @@ export class Prober {
     return reports
   }
 
-  /** Ends everything; the prober is of no use afterwards. */
+  /** Ends everything; the prober can't be used afterwards. */
   stop(): void {
     this.#stopped = true
     for (const uid of this.#pods.keys()) this.removePod(uid)
@@ -169,7 +171,7 @@ export class Prober {
     for (const worker of workers.values()) this.#reschedule(worker)
   }
 
-  /** Keeps probes from coming all at once when podd has just been started (kubelet prober/worker.go run, 1.36). */
+  /** Spreads the first probes after a start of podd (kubelet prober/worker.go run, 1.36). */
   #jitterMs(periodMs: number): number {
     const isFresh = this.#clock.monotonicMs() - this.#startedMs < periodMs
     return isFresh ? this.#options.random() * periodMs : 0
@@ -237,17 +239,17 @@ export class Prober {
         if (outcome.silentMs !== undefined) await this.#spread(worker, signal)
         continue
       }
-      // A success that comes late again and again is the container's own word all the same.
+      // A success that is late again and again counts all the same.
       if (share >= blindShare && outcome.result === 'failure') return undefined
       tries += 1
       if (outcome.result !== 'unknown' || tries >= maxTries) return outcome
     }
   }
 
-  /** All wait for a silent runtime, and must not come upon it at once when it answers again. */
+  /** Spreads the repeated probes: all wait for a silent runtime, and must not load it at once when it answers again. */
   async #spread(worker: ProbeWorker, signal: AbortSignal): Promise<void> {
     const delayMs = this.#options.random() * worker.probe.periodSeconds * 1000
-    await this.#clock.sleep(delayMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(this.#clock, delayMs, signal)
   }
 
   #take(worker: ProbeWorker, outcome: ProbeOutcome): void {
@@ -285,7 +287,7 @@ export class Prober {
     })
   }
 
-  /** The container has started up: what waited for that is due now. */
+  /** The container has started up: the probes that waited for that are due now. */
   #openGate(startup: ProbeWorker): void {
     for (const kind of ['readiness', 'liveness'] as const) {
       const worker = this.#sibling(startup, kind)

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
@@ -9,7 +9,7 @@ import { pickRuntimeEvents } from '../../cri/pick-runtime-events.ts'
 import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
-/** How soon an event stream that failed is opened again. */
+/** The delay before an event stream that failed is opened again. */
 const eventsRetryMs = 500
 
 /** The best event stream that a runtime has; chosen when it is first listened to, for then the runtime is there. */
@@ -38,7 +38,7 @@ export function createEventSource(options: {
           const message = errorMessage(error)
           if (message !== failure) logger.warn({ err: error }, 'cannot listen to the events of the runtime')
           failure = message
-          await clock.sleep(eventsRetryMs, signal).catch(() => undefined)
+          await sleepUnlessAborted(clock, eventsRetryMs, signal)
         }
       }
     },

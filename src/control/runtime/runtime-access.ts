@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { ContentStore } from '../../containerd/client/content-store.ts'
 import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
@@ -7,9 +9,11 @@ import { CriClient } from '../../cri/cri-client.ts'
 import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
 import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
+import { callDeadlineMs } from '../../cri/runtime-service.ts'
 import { loadProto } from '../../cri/load-proto.ts'
 import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
+import { keepConnection } from '../../host/keep-connection.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import type { Problem } from '../../pod/objects/document.ts'
@@ -27,18 +31,18 @@ import { RuntimeImages } from './runtime-images.ts'
 import { RuntimePulse } from './runtime-pulse.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
-/** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
+/** How long podd waits for the runtime at its start before it goes on without one for the time being. */
 const firstAnswerMs = 5000
 const meetAgainMs = 2000
 
 /**
- * The container runtime, whichever it is: the embedded one, started and watched, or one behind a
- * socket. It need not be there when podd starts.
+ * The container runtime, whichever it is: the embedded one, started and watched, or one behind a socket. It may be
+ * unavailable when podd starts.
  */
 export class RuntimeAccess {
-  /** Every call about sandboxes and containers goes through it: creating calls are tracked. */
+  /** Every call about sandboxes and containers goes through it, so that creating calls are tracked. */
   readonly runtime: RuntimeService
-  /** What it pulls outlives a power cut. */
+  /** Images that it has pulled survive a power cut. */
   readonly images: ImageService
   readonly imageStore: RuntimeImages
   /** For containerd's own services on the same socket. */
@@ -76,6 +80,15 @@ export class RuntimeAccess {
       endpoint: this.endpoint,
       imageEndpoint: config.imageServiceEndpoint,
       clock,
+      keep: (socket) =>
+        keepConnection(socket, {
+          lingerSeconds: callDeadlineMs / 1000,
+          onFailure: (error) =>
+            logger.warn(
+              { err: error },
+              'the runtime will cancel the start of a container if podd is killed during it',
+            ),
+        }),
       onCall: (method) => {
         this.#calls.set(method, (this.#calls.get(method) ?? 0) + 1)
         if (method === 'RunPodSandbox') for (const listener of this.#onSandbox) listener()
@@ -104,7 +117,16 @@ export class RuntimeAccess {
     return new ContentStore({ channel, definitions: loadProto('containerd-content.proto'), clock })
   }
 
-  /** As the runtime names itself; `containerd` until it has. */
+  /**
+   * Path of the seccomp profile that sandboxes get; undefined where they get the runtime's default one: the runtime isn't podd's
+   * own, or the file is gone.
+   */
+  sandboxSeccompPath(): string | undefined {
+    const path = this.#embedded?.places.sandboxSeccompPath
+    return path !== undefined && existsSync(path) ? path : undefined
+  }
+
+  /** The runtime's name for itself; `containerd` until it is known. */
   get name(): string {
     return this.#name
   }
@@ -118,7 +140,7 @@ export class RuntimeAccess {
     return this.#version
   }
 
-  /** Who makes cgroups, as far as can be said before the runtime is asked. */
+  /** The cgroup driver, as far as it is known before the runtime is asked. */
   cgroupDriver(runtime?: CgroupDriver): CgroupDriver {
     const { config, hostInfo } = this.#options
     return chooseCgroupDriver({
@@ -129,7 +151,10 @@ export class RuntimeAccess {
     })
   }
 
-  /** Starts or adopts the embedded containerd, and asks the runtime who it is. Gives what is wrong, if anything is. */
+  /**
+   * Starts or adopts the embedded containerd, and asks the runtime for its version. Returns what is wrong, if anything
+   * is.
+   */
   async open(signal: AbortSignal): Promise<string | undefined> {
     try {
       await this.#embedded?.start(signal)
@@ -154,11 +179,11 @@ export class RuntimeAccess {
     this.#version = version.runtimeVersion
   }
 
-  /** Asks a runtime that was unavailable at the start who it is, as soon as it answers. */
+  /** Asks a runtime that was unavailable at the start for its version, as soon as it answers. */
   async #meetLater(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options
     while (this.#version === undefined && !signal.aborted) {
-      await clock.sleep(meetAgainMs, signal).catch(() => undefined)
+      await sleepUnlessAborted(clock, meetAgainMs, signal)
       if (signal.aborted) return
       try {
         await this.#meet(signal)
@@ -170,8 +195,8 @@ export class RuntimeAccess {
   }
 
   /**
-   * Opens the runtime if there may be anything in it to end: an embedded containerd that neither runs
-   * nor left a container behind isn't started for that.
+   * Opens the runtime if it may have something to end. An embedded containerd that neither runs nor left a container
+   * behind isn't started for that.
    */
   async isThere(signal: AbortSignal): Promise<boolean> {
     if (this.#embedded !== undefined) {
@@ -184,8 +209,8 @@ export class RuntimeAccess {
   }
 
   /**
-   * The cgroup driver to use: the configured one, else the one that somebody else's runtime says it has. One that says
-   * nothing has to have the one that podd would choose. Throws what its calls throw.
+   * The cgroup driver to use: the configured one, else the one that an external runtime reports. A runtime that reports
+   * none must use the one that podd would choose. Throws what its calls throw.
    */
   async askCgroupDriver(): Promise<CgroupDriver> {
     if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
@@ -193,7 +218,7 @@ export class RuntimeAccess {
     return this.cgroupDriver(await askCgroupDriver(this.runtime))
   }
 
-  /** Kills the embedded containerd, which answers nothing any more; `watch` starts it again. Undefined without one. */
+  /** Kills the embedded containerd, which no longer answers; `watch` starts it again. Undefined without one. */
   get endFrozen(): (() => void) | undefined {
     const embedded = this.#embedded
     return embedded === undefined ? undefined : () => embedded.endFrozen()
@@ -214,12 +239,12 @@ export class RuntimeAccess {
     stop()
   }
 
-  /** Calls back when a sandbox is asked for: that adds firewall rules. */
+  /** Calls back when a sandbox is requested: that adds firewall rules. */
   onSandbox(listener: () => void): void {
     this.#onSandbox.add(listener)
   }
 
-  /** Keeps the pods' network; undefined where that is somebody else's. */
+  /** Keeps the pods' network; undefined where podd doesn't own it. */
   podNetworkKeeper(): PodNetworkKeeper | undefined {
     if (this.#embedded === undefined) return undefined
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
@@ -233,17 +258,17 @@ export class RuntimeAccess {
     return this.#embedded?.problems() ?? []
   }
 
-  /** What finds the orphans in the runtime; none where it is somebody else's. */
+  /** The collectors of orphans in the runtime; none for an external one. */
   orphanCollectors(): readonly OrphanCollector[] {
     return this.#embedded?.orphanCollectors(createRecords(this.connection, this.#options.clock)) ?? []
   }
 
-  /** When the oldest call in flight was sent in which the runtime makes something (monotonic time). */
+  /** When the oldest creating call in flight was sent (monotonic milliseconds). */
   get makingSinceMs(): number | undefined {
     return this.#making.sinceMs
   }
 
-  /** How often something happened so far that may leave something behind in the runtime. */
+  /** How many events so far may have left something behind in the runtime. */
   get disturbances(): number {
     return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
@@ -33,7 +33,7 @@ export interface RuntimeComparisonDeps {
     | {
         /** Whether CRI has files of a container. */
         hasFiles(id: string): boolean
-        /** Why it can't write down so many containers on its disk. */
+        /** Why its disk has no room to record that many containers. */
         findRoomProblem(containers: number): Promise<string | undefined>
         restart(reason: string): Promise<void>
       }
@@ -43,7 +43,7 @@ export interface RuntimeComparisonDeps {
   readonly logger: Logger
 }
 
-/** What is made or removed just now is known, or gone, by the second look. */
+/** A container that is being created or removed is listed, or gone, at the second look. */
 const secondLookMs = 500
 /** How often podd acts on containers that CRI no longer lists. */
 const retryMs = 2000
@@ -110,7 +110,7 @@ export class RuntimeComparison implements CallGate {
         if (!signal.aborted)
           logger.error({ err: error }, 'cannot handle the containers that CRI no longer lists')
       }
-      await clock.sleep(retryMs, signal).catch(() => undefined)
+      await sleepUnlessAborted(clock, retryMs, signal)
       if (signal.aborted) return
       await this.#compareOnce().catch((error: unknown) =>
         logger.debug({ err: error }, 'cannot compare the containers of CRI with those of containerd'),
@@ -183,13 +183,13 @@ export class RuntimeComparison implements CallGate {
         calls.listPodSandbox({}, ungated),
         calls.listContainers({}, ungated),
       ])
-      const books = {
+      const inventory = {
         held: all,
         sandboxes: new Set(items.map(({ id }) => id)),
         containers: containers.map(({ id, podSandboxId }) => ({ id, sandboxId: podSandboxId })),
       }
-      const remains = await this.#selectRemains(findUnknown(books))
-      return { forgotten: findForgotten({ ...books, remains }), count: all.length }
+      const remains = await this.#selectRemains(findUnknown(inventory))
+      return { forgotten: findForgotten({ ...inventory, remains }), count: all.length }
     } catch (error) {
       if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return { forgotten: [], count: 0 }
       throw error

@@ -1,26 +1,28 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import type { RuntimePulse } from './runtime-pulse.ts'
 
 export interface RuntimeWatchOptions {
   readonly clock: Clock
   readonly pulse: Pick<RuntimePulse, 'answer' | 'isAsking'>
-  /** Whatever was seen of the runtime before is out of date. */
+  /** Everything observed of the runtime before is out of date. */
   readonly onGap: (message: string) => void
   /**
-   * The runtime has been silent for a minute; once more after each further one. Undefined for somebody else's runtime,
-   * which isn't asked either unless something waits for it.
+   * The runtime has been silent for a minute; called again after each further minute. Undefined for an external
+   * runtime, which is asked only while a call waits for it.
    */
   readonly onFrozen: (() => void) | undefined
 }
 
 /** How often the runtime is asked whether it answers. */
 const periodMs = 10_000
-/** After this it counts as silent; one whose last answer took longer, after twice that time, up to the longest. */
+/** After this it counts as silent. If its last answer took longer, twice that time applies, up to the longest. */
 const silentMs = 5_000
 const longestSilentMs = 30_000
-/** After this, of time that podd ran, it isn't waited for any more; docs/OPERATIONS.md names it. */
+/**
+ * After this, not counting time in which podd did not run, podd gives up waiting for it; docs/OPERATIONS.md names it.
+ */
 const frozenMs = 60_000
-/** How much longer than meant podd may go without a look at its clock: it did not run then. */
+/** A timer that is later than this shows that podd did not run. */
 const stoppedMs = 10_000
 
 /**
@@ -45,14 +47,14 @@ export class RuntimeWatch {
     const { clock, pulse, onFrozen } = this.#options
     this.#noteLook()
     while (!signal.aborted) {
-      await clock.sleep(periodMs, signal).catch(() => undefined)
+      await sleepUnlessAborted(clock, periodMs, signal)
       if (signal.aborted) return
       this.look()
       if (onFrozen !== undefined || pulse.isAsking) await this.#ask(signal)
     }
   }
 
-  /** Tells of a gap that podd wakes up from right now; to be asked before anything is done on what was seen. */
+  /** Whether podd is just waking up from a gap. Ask before acting on an observation. */
   look(): void {
     const { clock, onGap } = this.#options
     const monotonicMs = clock.monotonicMs()
@@ -70,9 +72,9 @@ export class RuntimeWatch {
   }
 
   /**
-   * Resolves when the runtime has answered, or has shown that it isn't there. A slow one is not silent each time: what was
-   * listed before it fell silent is out of date, and a list that takes longer than from one such moment to the next would
-   * never count.
+   * Resolves when the runtime has answered or turned out to be unavailable. A slow runtime doesn't count as silent each
+   * time: every silence makes earlier lists outdated, and a list that takes longer than the time between two silences
+   * would never count.
    */
   async #ask(signal: AbortSignal): Promise<void> {
     const { clock, pulse, onGap, onFrozen } = this.#options
@@ -90,6 +92,7 @@ export class RuntimeWatch {
     const isSilent = (): Promise<boolean> =>
       clock.sleep(silentMs, over).then(
         () => true,
+        // It answered, or the watch ends.
         () => false,
       )
     for (let waitedMs = silentMs; await isSilent(); waitedMs += silentMs) {

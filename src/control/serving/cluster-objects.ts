@@ -7,7 +7,7 @@ import type {
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { ownNodeOf } from '../../decide/writing/own-node.ts'
 import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
@@ -28,23 +28,23 @@ export interface ClusterObjectsDeps {
   readonly hostName: string
   /** RuntimeClasses of the config, by name. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
-  /** The host now, without its identity and its images. */
+  /** The host's current state, without its identity and its images. */
   readonly readNode: () => Omit<NodeFacts, 'uid' | 'name' | 'machine' | 'createdMs' | 'images' | 'own'>
   /** The images that the runtime has. */
   readonly listImages: () => Promise<NodeFacts['images']>
-  /** The manifests of namespaces that were made over the API. */
+  /** The manifests of namespaces that were created over the API. */
   readonly writtenNamespaces: () => readonly JsonObject[]
-  /** What is kept of what clients wrote of the node. */
+  /** The Node as clients wrote it. */
   readonly writtenNode: () => JsonObject | undefined
-  /** Wall milliseconds at which podd was set up here. */
+  /** When podd was set up on this host, in wall milliseconds. */
   readonly createdMs: number
   readonly clock: Clock
 }
 
-/** How long a list of nodes waits for the runtime's images; those that were known last are shown then. */
+/** How long a list of nodes waits for the runtime's images; after that the last known ones are shown. */
 const imagesMs = 1000
 
-/** These are there without anything in them. */
+/** Namespaces that exist even when empty. */
 const standingNamespaces = ['default', 'kube-system']
 
 /**
@@ -76,16 +76,16 @@ export class ClusterObjects {
     this.#showClasses()
   }
 
-  /** Resolves when the node is shown as it is now. */
+  /** Resolves when the current state of the node is shown. */
   async whenNodeShown(): Promise<void> {
     const { clock, listImages } = this.#deps
     const listed = listImages().then(
       (images) => void (this.#images = images),
-      // The runtime is away; the node says so.
+      // The runtime is unavailable; the node's conditions say so.
       () => {},
     )
     const patience = new AbortController()
-    await Promise.race([listed, clock.sleep(imagesMs, patience.signal).catch(() => {})])
+    await Promise.race([listed, sleepUnlessAborted(clock, imagesMs, patience.signal)])
     patience.abort()
     this.refreshNode()
   }
@@ -99,7 +99,7 @@ export class ClusterObjects {
     shown.nodes.put(uid, toNodeObject(whole, clock.wallMs(), shown.nodes.get(uid)))
   }
 
-  /** What follows from what is written over the API, which may have changed; at once. */
+  /** Shows what follows from the objects written over the API, at once; call it when they may have changed. */
   showWritten(): void {
     this.showNamespaces()
     if (this.#deps.writtenNode() !== this.#writtenNode) this.refreshNode()
@@ -230,14 +230,14 @@ export class ClusterObjects {
     shown.runtimeclasses.replaceAll(runtimes)
   }
 
-  /** The same on this host for ever, and another one on any other host. */
+  /** Stable on this host, and different on any other. */
   #uidOf(kind: string, name: string): string {
     const { machine, hostName } = this.#deps
     return uuidOfText(JSON.stringify([kind, machine.machineId, hostName, name]))
   }
 }
 
-/** Whose objects keep their namespace. */
+/** The kinds whose objects keep their namespace alive. */
 function namespacedStores(
   shown: ShownResources,
 ): readonly Pick<ResourceStore<ResourceObject>, 'list' | 'subscribe'>[] {
@@ -245,7 +245,7 @@ function namespacedStores(
   return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates]
 }
 
-/** A namespace that was made over the API; it terminates for as long as something in it does. */
+/** A namespace that was created over the API; once deleted, it terminates until nothing is left in it. */
 function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
   if (!isJsonObject(metadata)) return undefined
   const { name, uid, labels, deletionTimestamp } = metadata

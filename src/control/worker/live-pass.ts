@@ -9,19 +9,19 @@ import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
 import { gatherFacts } from './gather-facts.ts'
 import type { PassSignals } from '../actions/pod-context.ts'
+import type { PodDisplay } from './pod-display.ts'
 import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
 
-/** What a pod's worker does for this pass. */
+/** What this pass needs of the pod's worker. */
 export interface LivePassDeps extends PassDeps {
   readonly executor: PodExecutor
-  /** What the next status depends on goes into the record; gives what shows it. */
-  readonly deriveStatus: () => () => void
+  readonly display: Pick<PodDisplay, 'derive' | 'showRecorded'>
   readonly volumeRefresh: VolumeRefresh
   readonly warn: (reason: string, message: string) => void
   readonly end: (request: EndRequest) => void
-  /** It has got to where its containers were started, or wait for something. */
+  /** The pod has settled: its containers were started, or wait for something. */
   readonly settle: () => void
   readonly wake: () => void
   readonly wakeIn: (delayMs: number) => void
@@ -29,17 +29,14 @@ export interface LivePassDeps extends PassDeps {
 
 const nothingBlocked: ReadonlyMap<string, string> = new Map()
 
-/** What could not be written is tried again after this. */
+/** The delay before a failed write is tried again. */
 const saveAgainMs = 10_000
 
-/** A disk that hangs holds back no status for longer than this. */
-const showAnywayMs = 1000
-
-/** One look at a pod that shall run: what it needs now is decided, shown, written down and done. */
+/** A pass of a pod that shall run: decides what it needs now, records and shows it, and carries it out. */
 export class LivePass {
   readonly #deps: LivePassDeps
   readonly #state: PodState
-  /** At the last pass. */
+  /** The clocks at the last pass. */
   #looked: ClockReading
 
   constructor(deps: LivePassDeps, state: PodState) {
@@ -49,7 +46,7 @@ export class LivePass {
   }
 
   async run(signals: PassSignals): Promise<void> {
-    const { clock, deriveStatus, objectsKnown, probes } = this.#deps
+    const { clock, display, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
     this.#followClock()
@@ -66,10 +63,10 @@ export class LivePass {
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
     this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
-    const show = deriveStatus()
+    const show = display.derive()
     if (plan.actions.length === 0) {
       const saved = memory.save('best-effort')
-      await this.#showRecorded(show, saved)
+      await display.showRecorded(show, saved)
       await saved
       return this.#rest(plan.wakeAtMs, overdueMs)
     }
@@ -77,25 +74,10 @@ export class LivePass {
     this.#noteAwaited(plan.actions)
     const actions = this.#numberSandbox(plan.actions)
     const recorded = memory.save('required')
-    void this.#showRecorded(show, recorded)
+    void display.showRecorded(show, recorded)
     await this.#actUntil(overdueMs, { actions, recorded }, signals)
     this.#deps.settle()
     return this.#deps.wake()
-  }
-
-  /**
-   * Shows a status once what it rests on is on disk, so that a podd that is killed now doesn't take it back at its
-   * next start. Where the disk can't be written the status is shown all the same. Resolves when it is shown.
-   */
-  async #showRecorded(show: () => void, recorded: Promise<void>): Promise<void> {
-    if (this.#state.memory.isAhead) {
-      const shown = Promise.withResolvers<void>()
-      const timer = this.#deps.clock.startTimer(showAnywayMs, shown.resolve)
-      recorded.then(shown.resolve, shown.resolve)
-      await shown.promise
-      timer.cancel()
-    }
-    show()
   }
 
   /** With log level `debug` the facts and the plan are logged: the plan can be computed again from that line. */
@@ -111,7 +93,7 @@ export class LivePass {
     return plan
   }
 
-  /** There is nothing to do until then. */
+  /** Nothing is to be done until then. */
   #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): void {
     const { memory } = this.#state
     this.#deps.settle()
@@ -124,7 +106,7 @@ export class LivePass {
     if (delayMs !== Infinity) this.#deps.wakeIn(delayMs)
   }
 
-  /** Brings the files of volumes up to date; what can't be is told and tried again with the next change. */
+  /** Updates the files of volumes. A failure becomes an event, and is tried again with the next change. */
   async #refreshVolumes(): Promise<void> {
     const { host, volumeRefresh, warn } = this.#deps
     try {
@@ -203,7 +185,7 @@ export class LivePass {
     this.#deps.wake()
   }
 
-  /** A pod has been there for as long as before the clock was set: its start moves with it, and so does its deadline. */
+  /** When the wall clock was set, the pod's start time and its deadline move with it: its age stays the same. */
   #followClock(): void {
     const { clock } = this.#deps
     const { memory } = this.#state
@@ -214,7 +196,7 @@ export class LivePass {
     if (setMs !== 0 && startedAtMs !== undefined) memory.change({ startedAtMs: startedAtMs + setMs })
   }
 
-  /** A pod's deadline ends it in the middle of what takes long, too. */
+  /** Wakes the pod at its active deadline, also while an action is in flight. */
   async #actUntil(
     overdueMs: number | undefined,
     { actions, recorded }: { readonly actions: readonly PodAction[]; readonly recorded: Promise<void> },
@@ -225,7 +207,7 @@ export class LivePass {
       overdueMs === undefined
         ? undefined
         : clock.startTimer(overdueMs - clock.wallMs(), () => {
-            // It may be another one by now.
+            // A changed manifest may have moved it.
             const { activeDeadlineMs } = this.#state
             if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
           })

@@ -1,6 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { goesAwayAfter } from '../../decide/plan/pod-ending.ts'
 import { podGeneration } from '../../decide/status/pod-generation.ts'
@@ -8,7 +9,6 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodStatus } from '../../pod/state/status.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
-import type { DerivedStatus } from '../../decide/status/derive-status.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
@@ -19,7 +19,7 @@ import type { PodState } from './pod-state.ts'
 
 export interface PodDisplayDeps {
   readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
-  /** The newest of this pod. */
+  /** The newest probe verdicts of this pod. */
   readonly probes: () => ProbeVerdicts
   /** Undefined takes the pod out of what is shown. Throws what a subscriber throws. */
   readonly publish: (uid: PodUid, object: PodObject | undefined) => void
@@ -27,43 +27,44 @@ export interface PodDisplayDeps {
   /** `containerd` */
   readonly runtimeName: () => string
   readonly recursiveReadOnly: PassDeps['recursiveReadOnly']
-  /** Undefined while the runtime can take calls; else why not. */
+  /** Why the runtime can't take calls; undefined while it can. */
   readonly runtimeProblem: () => string | undefined
   readonly images: ImagePuller
+  readonly logger: Logger
 }
 
-/** How one pod is shown, and what of that is to be recorded. */
-export interface PodView {
-  /** Of two views the one with the higher number is newer. */
-  readonly number: number
-  readonly object: PodObject
-  readonly recordChange: DerivedStatus['recordChange']
-}
+/** How long a hanging disk may delay a status. */
+const showAnywayMs = 1000
 
-/** Shows one pod as it stands. Changes nothing of it. */
+/** Derives the status of one pod, and shows it. */
 export class PodDisplay {
   readonly #deps: PodDisplayDeps
-  readonly #state: Readonly<PodState>
+  readonly #state: PodState
   #hidden = false
   #derived = 0
-  /** The number of the view that is shown. */
+  /** The number of the status that is shown. */
   #shown = 0
 
-  constructor(deps: PodDisplayDeps, state: Readonly<PodState>) {
+  constructor(deps: PodDisplayDeps, state: PodState) {
     this.#deps = deps
     this.#state = state
   }
 
-  /** Undefined once the pod is shown no more. */
-  derive(): PodView | undefined {
-    if (this.#hidden) return undefined
+  /**
+   * Derives the pod's status as it is now; what the next status depends on goes into the record. Returns the function
+   * that shows it, which logs what a subscriber throws.
+   */
+  derive(): () => void {
+    if (this.#hidden) return () => undefined
     const { clock, host, images, probes, recursiveReadOnly, runtimeName } = this.#deps
     const { memory, pod, observed, waiting, resize, postStarts } = this.#state
+    const verdicts = probes()
+    memory.rememberProbes(observed, verdicts)
     const { status, recordChange } = deriveStatus({
       pod,
       record: memory.record,
       observed,
-      probes: probes(),
+      probes: verdicts,
       waiting,
       pulling: images.pulling(this.#state.ref.uid),
       blocked: this.#whyNotStarted(),
@@ -75,18 +76,49 @@ export class PodDisplay {
       nowMs: clock.wallMs(),
     })
     const object = toPodObject(this.#state.classedPod, memory.record, { status, nodeName: host.hostName })
+    if (recordChange !== undefined) memory.change(recordChange)
     this.#derived += 1
-    return { number: this.#derived, object, recordChange }
+    const number = this.#derived
+    return () => this.#show(number, object)
   }
 
-  /** One that is older than what is shown is not. */
-  show({ number, object }: PodView): void {
+  /** Shows the pod's current status once the record behind it is on disk. */
+  publish(): void {
+    const show = this.derive()
+    if (this.#state.memory.isAhead) void this.showRecorded(show, this.#state.memory.save('best-effort'))
+    else show()
+  }
+
+  /**
+   * Shows a status once the record behind it is on disk, so that the next podd doesn't revert it if this one is killed.
+   * Where the disk can't be written the status is shown nevertheless. Resolves when it is shown.
+   * @param show what `derive` gave
+   * @param recorded settles when the record of that status is written, or can't be
+   */
+  async showRecorded(show: () => void, recorded: Promise<void>): Promise<void> {
+    if (this.#state.memory.isAhead) {
+      const shown = Promise.withResolvers<void>()
+      const timer = this.#deps.clock.startTimer(showAnywayMs, shown.resolve)
+      recorded.then(shown.resolve, shown.resolve)
+      await shown.promise
+      timer.cancel()
+    }
+    show()
+  }
+
+  /** A status that is older than the one that is shown is dropped. */
+  #show(number: number, object: PodObject): void {
     if (this.#hidden || number < this.#shown) return
     this.#shown = number
-    this.#deps.publish(this.#state.ref.uid, object)
+    const { name: pod, uid } = this.#state.ref
+    try {
+      this.#deps.publish(uid, object)
+    } catch (error) {
+      this.#deps.logger.error({ pod, uid, err: error }, 'cannot publish the status of the pod')
+    }
   }
 
-  /** It is gone, or another pod bears its name: it is shown no more. */
+  /** Removes the pod from what is shown: it is gone, or another pod has its name. */
   hide(): void {
     this.#hidden = true
     this.#deps.publish(this.#state.ref.uid, undefined)
@@ -119,7 +151,7 @@ export function toPodObject(
       uid: record.uid,
       generation: podGeneration(record),
       creationTimestamp: formatTime(record.acceptedAtMs),
-      // One that is ended to stay, as failed, isn't being deleted.
+      // A pod that was ended but stays as failed isn't being deleted.
       ...(ending === undefined || !goesAwayAfter(ending)
         ? {}
         : {

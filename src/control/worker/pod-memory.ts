@@ -9,17 +9,17 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { ContainerHistory, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
 
 export interface PodMemoryDeps {
-  /** Another one after each boot of the host. */
+  /** Changes with each boot of the host. */
   readonly bootId: string
   readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
-  /** What a container said at its end; never rejects. */
+  /** The termination message of a container; never rejects. */
   readonly readEndMessage: (container: ObservedContainer) => Promise<string>
   /**
-   * How often the kernel has killed in the pod's cgroup for memory, but for what lives; undefined where that can't be
-   * known. Never rejects.
+   * How many OOM kills the pod's cgroup has counted, without those of live containers; undefined where that is unknown.
+   * Never rejects.
    */
   readonly countOomKills: (observed: ObservedPod) => Promise<number | undefined>
-  /** A write failed of which nothing depends for now; told once for each reason. */
+  /** A best-effort write failed; called once for each reason. */
   readonly onUnwritten: (message: string) => void
 }
 
@@ -30,12 +30,12 @@ export interface PodMemoryDeps {
 export class PodMemory {
   readonly #deps: PodMemoryDeps
   #record: PodRecord
-  /** Why the last write of which nothing depended failed. */
+  /** Why the last write failed. */
   #unwritten: string | undefined
   #freeAttempt: number | undefined
-  /** What is on disk; differs from the record while the disk can't be written. */
+  /** The record as it is on disk; differs from the current one while the disk can't be written. */
   #saved: PodRecord | undefined
-  /** The write in flight; the next begins when it is done, so that none overtakes a later one. */
+  /** The write in flight. The next one begins when it is done, so that writes keep their order. */
   #writing: Promise<unknown> = Promise.resolve()
 
   constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
@@ -48,12 +48,12 @@ export class PodMemory {
     return this.#record
   }
 
-  /** Everything that is known stands on disk. */
+  /** Whether the record on disk is current. */
   get isSaved(): boolean {
     return this.#saved === this.#record
   }
 
-  /** More is not on disk than since when conditions hold: a next podd could not find it out again. */
+  /** Whether more than the times of conditions is not on disk yet; the next podd could not derive that again. */
   get isAhead(): boolean {
     if (this.#saved === undefined || this.isSaved) return this.#saved === undefined
     const saved = new Map<string, unknown>(Object.entries(this.#saved))
@@ -66,7 +66,7 @@ export class PodMemory {
     this.#record = { ...this.#record, ...fields }
   }
 
-  /** Holds an equal manifest in place of the record's own: to compare the two again costs nothing then. */
+  /** Replaces the record's manifest by an equal object, so that the next comparison is by identity. */
   shareManifest(manifest: PodRecord['manifest']): void {
     if (!this.isSaved || this.#record.manifest === manifest) return
     this.change({ manifest })
@@ -85,9 +85,9 @@ export class PodMemory {
   }
 
   /**
-   * The number of the sandbox that is about to be made. None is given twice, but for those that were not used: the
-   * runtime may have a sandbox that it doesn't list, and where it finds two of one name it doesn't start any more
-   * (containerd 1.6 to 2.1, recovery of the CRI plugin).
+   * The attempt number of the sandbox that is about to be created. A number is never used twice: the runtime may have a
+   * sandbox that it doesn't list, and with two of one name it no longer starts (containerd 1.6 to 2.1, recovery of the
+   * CRI plugin).
    * @param least one more than that of the newest sandbox that is listed
    */
   takeSandboxAttempt(least: number): number {
@@ -100,12 +100,12 @@ export class PodMemory {
     return attempt
   }
 
-  /** Nothing bears this number: it is given again. */
+  /** No sandbox was created with this number: it may be used again. */
   freeSandboxAttempt(attempt: number): void {
     this.#freeAttempt = attempt
   }
 
-  /** Of what an earlier manifest asked for: what its starts have cost, and which images were waited for. */
+  /** Forgets the backoff of starts and the awaited images of an earlier manifest. */
   forgetAttempts(): void {
     for (const name of Object.keys(this.#record.containers))
       this.changeContainer(name, { backoff: undefined, awaitedImage: undefined })
@@ -167,7 +167,9 @@ export class PodMemory {
     for (const { id, name, state } of containers) {
       if (state !== 'running') continue
       const { startedUp, ready } = this.#record.containers[name] ?? {}
-      if (startedUp !== id && probes[id]?.startup === 'success') this.changeContainer(name, { startedUp: id })
+      // Of a pod that ends, the prober takes startup probes for passed.
+      const hasStarted = this.#record.ending === undefined && probes[id]?.startup === 'success'
+      if (hasStarted && startedUp !== id) this.changeContainer(name, { startedUp: id })
       const readiness = probes[id]?.readiness
       if (readiness === 'success' && ready !== id) this.changeContainer(name, { ready: id })
       if (readiness === 'failure' && ready === id) this.changeContainer(name, { ready: undefined })
@@ -183,8 +185,8 @@ export class PodMemory {
   }
 
   /**
-   * Whether a container's preStop hook is still to be run, or waited for where the runtime holds it; it counts as begun from
-   * now on, also for a podd to come.
+   * Claims a container's preStop hook. Returns whether it is still to be run, or waited for where the runtime holds it.
+   * From now on it counts as begun, also for the next podd.
    */
   async claimPreStop(id: ContainerId, isHeld: boolean, { containers }: ObservedPod): Promise<boolean> {
     const { preStopBegun = [], preStopHeld = [] } = this.#record
@@ -210,7 +212,7 @@ export class PodMemory {
     await this.save('best-effort')
   }
 
-  /** The container's postStart hook, which the runtime will hold, is to run. Throws as `save`. */
+  /** Records that the container's postStart hook, which the runtime holds, is about to run. Throws as `save`. */
   async notePostStart(id: ContainerId, { containers }: ObservedPod): Promise<void> {
     const { postStartsDue = [] } = this.#record
     const known = postStartsDue.filter((due) => containers.some((container) => container.id === due))
@@ -218,7 +220,7 @@ export class PodMemory {
     await this.save('required')
   }
 
-  /** The hook is done. Where that can't be written, the next podd finds that it has ended. */
+  /** Records that the hook is done. Where that can't be written, the next podd finds out by itself. */
   async forgetPostStart(id: ContainerId): Promise<void> {
     const left = this.#record.postStartsDue?.filter((due) => due !== id)
     if (left?.length === this.#record.postStartsDue?.length) return
@@ -227,21 +229,23 @@ export class PodMemory {
   }
 
   /**
-   * `required`: what follows rests on it, so a disk that can't be written stops it here.
-   * `best-effort`: what runs goes on; the record is written when the disk can.
+   * Writes the record. `required`: the next step depends on it, so a failed write throws. `best-effort`: a failed write
+   * is tried again later.
    * @throws PoddError RECORD_WRITE
    */
   async save(need: 'required' | 'best-effort'): Promise<void> {
     const write = this.#writing.then(() => this.#write())
+    // `await write` below handles it; the next write only waits for this one.
     this.#writing = write.catch(() => undefined)
     try {
       await write
       this.#unwritten = undefined
     } catch (error) {
       const message = `cannot write the pod's record: ${errorMessage(error)}`
-      if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
-      if (message !== this.#unwritten) this.#deps.onUnwritten(message)
+      const isNews = message !== this.#unwritten
       this.#unwritten = message
+      if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
+      if (isNews) this.#deps.onUnwritten(message)
     }
   }
 

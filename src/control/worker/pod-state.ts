@@ -1,4 +1,4 @@
-import type { Admission } from '../../decide/admission/admit-pod.ts'
+import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import { selectCancelledStarts, withoutCancelledStarts } from '../../decide/plan/cancelled-starts.ts'
 import { hasFinished } from '../../decide/plan/has-finished.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
@@ -7,6 +7,7 @@ import { containerHold, holdOf, nextImageHold, noHolds } from '../../decide/plan
 import type { Holds } from '../../decide/plan/hold.ts'
 import { podAsAllocated, podAsApplied } from '../../decide/plan/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
+import { podKey } from '../../pod/values/ids.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { withClasses } from '../../pod/spec/pod-classes.ts'
@@ -20,70 +21,69 @@ import type { PodMemory } from './pod-memory.ts'
 /**
  * Where a pod stands:
  *
- *     adopted ──confirm──▶ waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone
- *        │                    └──────────────────end────────────▲
- *        └──────────────────────────────────────end─────────────┘
+ * adopted ──confirm──▶ waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone │
+ * └──────────────────end────────────▲ └──────────────────────────────────────end─────────────┘
  *
- * `adopted`: it is known from the record of an earlier podd, and nothing is done for it before its source confirms it.
+ * `adopted`: it is known from the record of an earlier podd, and nothing is done for it until its source confirms it.
  * `stopped`: nothing of it runs and its ports are free, so that its successor may start.
  */
 export type PodStage = 'adopted' | 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
 
-/** What a worker begins with. */
+/** The initial state of a worker. */
 export interface NewWorker {
   readonly record: PodRecord
   readonly pod: Pod
-  /** The record stands on disk already. */
+  /** The record is already on disk. */
   readonly saved: boolean
-  /** It is a pod of an earlier podd: no pass is made before it is confirmed. */
+  /** The pod was adopted from an earlier podd: no pass runs before it is confirmed. */
   readonly adopted?: boolean
   readonly observed?: ObservedPod
-  /** Images that were pulled a moment ago for this pod. */
+  /** Images that were just pulled for this pod. */
   readonly pulled?: ReadonlySet<string>
 }
 
-/** What is known of one pod, and what follows from that. Its worker alone changes it. */
+/** The state of one pod, and what follows from it. Only its worker changes it. */
 export class PodState {
   readonly ref: PodRef
   readonly memory: PodMemory
-  /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
+  /** Images that were just ensured: the next start doesn't ask the registry again. */
   readonly fresh: Set<string>
   /** Containers whose postStart hook is in flight. */
   readonly postStarts: Set<ContainerId>
-  /** Hooks in flight, by container. */
+  /** preStop hooks in flight, by container. */
   readonly preStops = new Map<ContainerId, HookInFlight>()
   /** Containers whose log was linked since podd began, or could not be. */
   readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
-  /** What is fetched for containers that go on meanwhile. */
+  /** Image fetches for containers that keep running meanwhile. */
   readonly aheadFetches: AheadFetches
-  /** What isn't tried again for now. */
+  /** Starts and fetches that are held back after failures. */
   holds: Holds = noHolds
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
   waiting: ReadonlyMap<string, Waiting> = new Map()
-  /** By container: what a container to be recreated would lack. */
+  /** By container: the missing reference that keeps a container from being recreated. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
   resize: ResizeState | undefined
   resizeRefusal: ResizeRefusal | undefined
   /** Exited containers and stopped sandboxes that the node's garbage collection wants removed. */
   condemned: ReadonlySet<string> = new Set()
-  /** Whether it has got to where its containers were started, or wait for something. */
+  /** Whether its containers were started, or wait for something. */
   isSettled = false
-  /** Whether it was looked at since this podd began. */
+  /** Whether this podd has observed it. */
   isSeen = false
-  /** Nothing of it can be in the runtime: its UID is new. */
+  /** Its UID is new, so the runtime can't have anything of it. */
   isUnheardOf: boolean
-  /** It is over, and its volumes and its cgroup are gone. */
+  /** It is over, and its volumes and its cgroup were removed. */
   isReleased = false
-  /** Why the newest pass failed. */
+  /** The error of the newest pass, where it failed. */
   lastError: string | undefined
-  /** How often the runtime had been away when `observed` was asked for. */
+  /** The value of `runtimeLosses` when `observed` was read. */
   lossesWhenSeen = 0
   #observed: ObservedPod
-  /** Names of containers that were seen to run. The runtime may forget them. */
+  /** Names of containers that were observed running. The runtime may lose them. */
   readonly #seenRunning = new Set<string>()
-  /** Undefined before it was seen: see selectCancelledStarts. */
+  /** Undefined before the first observation: see selectCancelledStarts. */
   #cancelledStarts: ReadonlySet<ContainerId> | undefined
 
   constructor(memory: PodMemory, aheadFetches: AheadFetches, input: NewWorker) {
@@ -111,7 +111,7 @@ export class PodState {
       if (state === 'running') this.#seenRunning.add(name)
   }
 
-  /** What is observed of it while the runtime holds nothing. */
+  /** The observation of a pod of which the runtime holds nothing. */
   get nothing(): ObservedPod {
     return { ...this.ref, sandboxes: [], containers: [] }
   }
@@ -120,22 +120,22 @@ export class PodState {
     return this.memory.record
   }
 
-  /** The pod as it was admitted: without what it asks for more since. */
+  /** The pod as it was admitted: without resources that it has requested since. */
   get allocatedPod(): Pod {
     return podAsAllocated(this.classedPod, this.record.allocated)
   }
 
-  /** The pod, as it asks to be, with what its classes added when it was admitted. */
+  /** The pod as its manifest requests it, with what its classes added at its admission. */
   get classedPod(): Pod {
     return withClasses(this.pod, this.record.classes)
   }
 
-  /** The pod with the resources that its running containers have by now. */
+  /** The pod with the resources that its running containers currently have. */
   get appliedPod(): Pod {
     return podAsApplied({ ...this.restartFacts, pod: this.allocatedPod })
   }
 
-  /** It is ending, and nothing of it will stay. */
+  /** It is terminating, and nothing of it will remain. */
   get goesAway(): boolean {
     return this.record.ending !== undefined && goesAwayAfter(this.record.ending)
   }
@@ -151,12 +151,12 @@ export class PodState {
     return hasFinished(this.restartFacts)
   }
 
-  /** Whether it holds no ports and no resources any more: it has ended, and is kept for its status. */
+  /** Whether it has released its ports and resources: it has ended, and is kept for its status. */
   get isOver(): boolean {
     return this.hasEnded && !this.observed.sandboxes.some((sandbox) => sandbox.ready)
   }
 
-  /** It was refused, has ended or is being ended: nothing of it is left that could change in place. */
+  /** It was rejected, has ended or is terminating: it can no longer change in place. */
   get isPastChange(): boolean {
     const { failed, ending } = this.record
     return (
@@ -164,7 +164,7 @@ export class PodState {
     )
   }
 
-  /** Whether it was not admitted yet, or not since podd began. */
+  /** Whether this podd has not admitted it yet. */
   get isWaiting(): boolean {
     return this.stage === 'adopted' || this.stage === 'waiting'
   }
@@ -175,12 +175,22 @@ export class PodState {
     return (!this.isWaiting || this.admission?.kind === 'admitted') && !this.isOver
   }
 
-  /** Whether it asks for more than it was admitted with. */
+  /** The host's resources that it has. */
+  asNeighbour(): Neighbour {
+    return {
+      key: podKey(this.ref),
+      pod: this.allocatedPod,
+      hasEnded: this.hasEnded,
+      isEnding: this.record.ending !== undefined,
+    }
+  }
+
+  /** Whether it requests more than it was admitted with. */
   get wantsToGrow(): boolean {
     return this.record.allocated !== undefined && this.record.ending === undefined
   }
 
-  /** Whether it has run, and will again by itself should it have ended. One that the runtime has forgotten has run. */
+  /** Whether it has run, and restarts by itself if it has ended. A pod that the runtime has lost counts as run. */
   get isAtWork(): boolean {
     if (this.hasRunning) return true
     if (this.isPastChange || (this.admission !== undefined && this.admission.kind !== 'admitted'))
@@ -197,7 +207,7 @@ export class PodState {
     )
   }
 
-  /** Why a container goes on as it was and not as its manifest was changed; undefined where none does. */
+  /** Why a container keeps running with its old spec although its manifest changed; undefined where none does. */
   get updateProblem(): string | undefined {
     const goesOn = ({ name, image }: ContainerSpec): boolean => {
       const newest = this.observed.containers.find((container) => container.name === name)
@@ -227,7 +237,7 @@ export class PodState {
     }
   }
 
-  /** By when it must be through, by the wall clock; undefined where nothing says, or it is. */
+  /** Its active deadline by the wall clock; undefined where it has none, or is over. */
   get activeDeadlineMs(): number | undefined {
     const seconds = this.pod.spec.activeDeadlineSeconds
     const { startedAtMs } = this.record

@@ -1,17 +1,19 @@
 import { realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import type { MountEntry } from '../../host/mounts.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { directoryWritersProblem, networkProblem } from './directory-problems.ts'
+import { listManifests } from './list-manifests.ts'
 import { findNetworkFileSystem } from '../network-file-system.ts'
 import { describeOtherWriters } from './other-writers.ts'
 
 export interface DirectoryIdentity {
   readonly isFile: boolean
   readonly device: bigint
-  /** Differs when another directory stands in this one's place. */
+  /** Changes when the directory is replaced. */
   readonly id: string
-  /** Who beside root can write it, in words; a single file is judged as a file. */
+  /** Who beside root can write it, as text; for a single file, of that file. */
   readonly otherWriters: string | undefined
 }
 
@@ -25,15 +27,54 @@ export async function identify(directory: string): Promise<DirectoryIdentity> {
   return { isFile, device: dev, id, otherWriters: isFile ? undefined : describeOtherWriters(stats) }
 }
 
+/** A directory that others than root can write. */
+export interface WritableDirectory {
+  readonly path: string
+  readonly writers: string
+}
+
+export interface DirectoryListing {
+  /** See listManifests; an empty name where the path is a single file. */
+  readonly names: readonly string[]
+  /** The first one, of the directory and the subdirectories that are read. */
+  readonly writable: WritableDirectory | undefined
+}
+
+/** Lists a directory. Throws what the system throws. */
+export async function listDirectory(
+  directory: string,
+  { isFile, otherWriters }: DirectoryIdentity,
+  recursive: boolean,
+): Promise<DirectoryListing> {
+  if (isFile) return { names: [''], writable: undefined }
+  const subdirectories: string[] = []
+  const names = await listManifests(directory, recursive, (name) => void subdirectories.push(name))
+  if (otherWriters !== undefined) return { names, writable: { path: directory, writers: otherWriters } }
+  return {
+    names,
+    writable: await findWritable(subdirectories.toSorted().map((name) => join(directory, name))),
+  }
+}
+
+async function findWritable(paths: readonly string[]): Promise<WritableDirectory | undefined> {
+  for (const path of paths) {
+    // One that is gone holds nothing.
+    const stats = await stat(path, { bigint: true }).catch(() => undefined)
+    const writers = stats === undefined ? undefined : describeOtherWriters(stats)
+    if (writers !== undefined) return { path, writers }
+  }
+  return undefined
+}
+
 export interface DirectoryFactsOptions {
   readonly directory: string
   /** Which network file system a path is on. */
   readonly findNetwork?: ((path: string) => Promise<string | undefined>) | undefined
-  /** How often it is read where changes aren't reported. */
+  /** The interval of reads where changes aren't reported. */
   readonly pollMs: number
 }
 
-/** What is worth a warning about the place that manifests are read from. */
+/** The facts about the manifest directory that are worth a warning. */
 export class DirectoryFacts {
   readonly #options: DirectoryFactsOptions
   #seen: string | undefined
@@ -53,9 +94,10 @@ export class DirectoryFacts {
     return [this.#network, this.#writers].filter((problem) => problem !== undefined)
   }
 
-  async note({ id, otherWriters }: DirectoryIdentity): Promise<void> {
+  async note({ id }: DirectoryIdentity, writable: WritableDirectory | undefined): Promise<void> {
     const { directory, findNetwork = findNetworkFileSystem, pollMs } = this.#options
-    this.#writers = otherWriters === undefined ? undefined : directoryWritersProblem(directory, otherWriters)
+    this.#writers =
+      writable === undefined ? undefined : directoryWritersProblem(writable.path, writable.writers)
     if (this.#seen === id) return
     this.#seen = id
     const fileSystem = await findNetwork(directory)

@@ -1,20 +1,20 @@
 import { join } from 'node:path'
 import { Semaphore } from '../../base/semaphore.ts'
 import { trace } from '../../base/trace.ts'
-import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
-import { isPodDocument } from '../../pod/objects/document.ts'
-import { longestRemovalMs, MissingFiles } from './missing-files.ts'
-import type { OtherFiles } from './missing-files.ts'
-import { failureProblem, holdsRemovals, readFailure } from './read-failure.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import type { DocumentLists } from './document-lists.ts'
+import { MissingFiles } from './missing-files.ts'
+import { failureProblem, readFailure } from './read-failure.ts'
 import type { PendingFile, ReadContent } from './pending-file.ts'
+import { PendingFiles } from './pending-files.ts'
 import { sizeOf } from './pending-file.ts'
 import { readContent } from './read-content.ts'
 import { lookAtFile } from './read-manifest-file.ts'
 import type { DirectoryFilesOptions } from './directory-options.ts'
 import { SeenFiles } from './seen-files.ts'
 import { isBeingReplaced } from './replaced-file.ts'
-import { ageMs, computeSettleWait } from './settle-file.ts'
-import { hasErrors, TakenFiles } from './taken-files.ts'
+import { ageMs } from './settle-file.ts'
+import { TakenFiles } from './taken-files.ts'
 import { leaveOutUnchanged } from './unchanged-files.ts'
 
 const concurrentReads = 8
@@ -28,8 +28,9 @@ const singleFile = ''
 export class DirectoryFiles {
   readonly #options: DirectoryFilesOptions
   readonly #taken: TakenFiles
-  readonly #pending = new Map<string, PendingFile>()
-  readonly #reading = new Set<string>()
+  readonly #pending: PendingFiles
+  /** How many were read since `onRead` was called. */
+  #untold = 0
   readonly #missing: MissingFiles
   readonly #seen: SeenFiles
   readonly #reads = new Semaphore(concurrentReads)
@@ -37,34 +38,26 @@ export class DirectoryFiles {
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
   #isSingleFile = false
-  /** Monotonic time of the last change of a name in the directory. */
-  #movedAtMs = -Infinity
 
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
     this.#seen = new SeenFiles(options.directory, options.isStrict)
     this.#taken = new TakenFiles(options.directory, options.lastGood)
+    this.#pending = new PendingFiles(options.clock, this.#taken)
   }
 
   isSettling(): boolean {
-    return [...this.#pending.values()].some(({ failure }) => failure === undefined)
+    return this.#pending.isSettling
   }
 
-  /** Whether podd itself is reading or decoding one, or is to try again what the system can't do just now. */
+  /** See PendingFiles. */
   isReading(): boolean {
-    const nowMs = this.#options.clock.monotonicMs()
-    if (this.#reading.size > 0) return true
-    return [...this.#pending.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
-  }
-
-  #others(): OtherFiles {
-    if (this.isReading()) return 'unknown'
-    return this.#pending.size > 0 ? 'settling' : 'settled'
+    return this.#pending.isReading
   }
 
   /** In the order of the names. */
-  documents(): readonly SourceDocument[] {
+  documents(): DocumentLists {
     return this.#taken.documents()
   }
 
@@ -79,12 +72,12 @@ export class DirectoryFiles {
   }
 
   countPods(): number {
-    return this.documents().filter((document) => isPodDocument(document)).length
+    return this.documents().pods.length
   }
 
   problems(): readonly Problem[] {
     const { directory } = this.#options
-    const failures = [...this.#pending].flatMap(([name, { failure }]) =>
+    const failures = [...this.#pending.entries()].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(directory, name), failure),
     )
     return [...this.#taken.problems(), ...failures, ...this.#seen.problems()]
@@ -112,7 +105,7 @@ export class DirectoryFiles {
 
   /** Notes that names came, went or changed, those that are no manifests' too. */
   noteMove(): void {
-    this.#movedAtMs = this.#options.clock.monotonicMs()
+    this.#pending.noteMove()
   }
 
   /** Looks at the files that there are hints about. */
@@ -188,7 +181,7 @@ export class DirectoryFiles {
 
   /** Whether `settle` would drop something. */
   hasDueRemovals(): boolean {
-    return this.#missing.due(this.#others()).length > 0
+    return this.#missing.due(this.#pending.state).length > 0
   }
 
   /** Nothing is missing in a directory that can't be read; when it can, its list tells. */
@@ -199,17 +192,16 @@ export class DirectoryFiles {
 
   /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */
   settle(options: { readonly removeAtOnce: boolean }): void {
-    const nowMs = this.#options.clock.monotonicMs()
     // Decides which files wait for others before any is taken: a document that moved between two is taken with both.
-    const due = [...this.#pending].filter(
-      ([name, pending]) => this.#waitMs(name, pending, nowMs) <= 0 && !this.#reading.has(name),
-    )
+    const due = this.#pending.due()
+    this.#options.decode.expect?.(due.length)
     for (const [name, pending] of due) {
       if (pending.read === undefined) void this.#read(name, pending)
+      else if (pending.read.isEarly) void this.#confirm(name, pending, pending.read)
       else this.#take(name, pending, pending.read)
     }
     this.#noteReplaced()
-    const others = this.#others()
+    const others = this.#pending.state
     const isAtOnce = options.removeAtOnce && others === 'settled'
     for (const name of isAtOnce ? this.#missing.names() : this.#missing.due(others)) {
       this.#missing.forget(name)
@@ -230,56 +222,15 @@ export class DirectoryFiles {
 
   /** Milliseconds until `settle` has something to do; undefined when nothing is pending. */
   nextWaitMs(): number | undefined {
-    const nowMs = this.#options.clock.monotonicMs()
-    const waits = [
-      ...[...this.#pending].flatMap(([name, pending]) =>
-        this.#reading.has(name) ? [] : [this.#waitMs(name, pending, nowMs)],
-      ),
-      ...this.#missing.waitsMs(this.#others()),
-    ].filter((waitMs) => waitMs !== Infinity)
+    const waits = [...this.#pending.waitsMs(), ...this.#missing.waitsMs(this.#pending.state)].filter(
+      (waitMs) => waitMs !== Infinity,
+    )
     return waits.length === 0 ? undefined : Math.min(...waits)
   }
 
-  #waitMs(name: string, pending: PendingFile, nowMs: number): number {
-    const ownMs = this.#ownWaitMs(name, pending, nowMs)
-    if (pending.read?.dropsObjects !== true) return ownMs
-    return Math.max(ownMs, this.#othersWaitMs(name, pending, nowMs))
-  }
-
-  /** A document that a file drops may be in another one that isn't decoded yet; podd's own reads are waited for. */
-  #othersWaitMs(name: string, { changedAtMs }: PendingFile, nowMs: number): number {
-    const unknown = [...this.#pending].filter(
-      ([other, file]) =>
-        other !== name && (file.read === undefined || this.#ownWaitMs(other, file, nowMs) > 0),
-    )
-    if (unknown.length === 0) return 0
-    if (unknown.some(([other, { failure }]) => this.#reading.has(other) || holdsRemovals(failure, nowMs)))
-      return Infinity
-    return Math.max(0, changedAtMs + longestRemovalMs - nowMs)
-  }
-
-  #ownWaitMs(name: string, pending: PendingFile, nowMs: number): number {
-    const { look, read, failure, isWrittenInPlace, changedAtMs } = pending
-    if (failure !== undefined) return Math.max(0, failure.retryAtMs - nowMs)
-    const sizeBytes = sizeOf(look)
-    return computeSettleWait({
-      sizeBytes,
-      isWrittenInPlace,
-      quietMs: nowMs - changedAtMs,
-      directoryQuietMs: nowMs - this.#movedAtMs,
-      ...(read !== undefined && {
-        content: {
-          hasErrors: hasErrors(read.result.problems),
-          endsCleanly: read.endsCleanly,
-          dropsObjects: read.dropsObjects,
-          givesLess: this.#taken.givesLess(name, sizeBytes, read.result),
-        },
-      }),
-    })
-  }
-
   async #read(name: string, pending: PendingFile): Promise<void> {
-    this.#reading.add(name)
+    this.#pending.beginRead(name)
+    const isEarly = this.#pending.waitMs(name, pending) > 0
     try {
       const read = await this.#reads.run(() => this.#readContent(name, pending.look))
       // A hint about the file has made another pending entry of it meanwhile.
@@ -287,17 +238,39 @@ export class DirectoryFiles {
       const { failure: _, ...rest } = pending
       const isKnown = (other: string): boolean => !this.#pending.has(other)
       const dropsObjects = this.#taken.dropsObjects(name, read.result, isKnown)
-      const complete = { ...rest, read: { ...read, dropsObjects } }
-      if (this.#waitMs(name, complete, this.#options.clock.monotonicMs()) > 0) {
+      const complete = { ...rest, read: { ...read, dropsObjects, isEarly } }
+      if (this.#pending.waitMs(name, complete) > 0) {
         this.#pending.set(name, complete)
-      } else this.#take(name, complete, complete.read)
+      } else if (isEarly && !read.isBraced) await this.#confirm(name, pending, complete.read)
+      else this.#take(name, complete, complete.read)
     } catch (error) {
       const failure = readFailure(error, pending.failure, this.#options.clock.monotonicMs())
       if (this.#pending.get(name) === pending) this.#pending.set(name, { ...pending, failure })
     } finally {
-      this.#reading.delete(name)
-      this.#options.onRead()
+      this.#pending.endRead(name)
+      this.#noteRead()
     }
+  }
+
+  /** Takes what was read early if the file is still the same. A change may be waiting behind the timer that found it quiet. */
+  async #confirm(name: string, pending: PendingFile, read: Required<PendingFile>['read']): Promise<void> {
+    this.#pending.beginRead(name)
+    const look = await lookAtFile(join(this.#options.directory, name))
+    this.#pending.endRead(name)
+    if (this.#pending.get(name) === pending && !this.#hints.has(name)) {
+      const isSame = look.kind !== 'missing' && look.fingerprint === pending.look.fingerprint
+      if (isSame) this.#take(name, pending, read)
+      else this.hint(name, 'written')
+    }
+    this.#noteRead()
+  }
+
+  /** Each call of `onRead` costs a look at all files: where many are read at once, several reads share one call. */
+  #noteRead(): void {
+    this.#untold += 1
+    if (this.#untold < this.#pending.readingCount / 8) return
+    this.#untold = 0
+    this.#options.onRead()
   }
 
   /** Throws what the system throws, and DecodeUnavailable. */

@@ -1,22 +1,20 @@
 import { resolve } from 'node:path'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
-import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { DirectoryFiles } from './directory-files.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
-import { listManifests } from './list-manifests.ts'
 import { isManifestPath } from '../manifest-name.ts'
 import { directoryProblem, refusedProblem, unmountedProblem } from './directory-problems.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
 import type { DirectoryIdentity } from './directory-facts.ts'
-import { DirectoryFacts, findMountPoint, identify } from './directory-facts.ts'
+import { DirectoryFacts, findMountPoint, identify, listDirectory } from './directory-facts.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
 import type { DirectoryHint } from '../watch-directory.ts'
 import { ManifestWatch } from './manifest-watch.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
-/** The first snapshot waits this long for files that look half-written. */
+/** How long the first snapshot waits for files that look half-written. */
 const firstSnapshotMs = 1_000
 /**
  * The least time between snapshots while files keep changing; it doubles with each, as the cost of a snapshot grows with
@@ -24,13 +22,12 @@ const firstSnapshotMs = 1_000
  */
 const snapshotGapMs = 100
 const longestSnapshotGapMs = 1000
-/** How long a directory that was away, or was replaced, has to be filled again before missing files count. */
+/** How long after a directory was missing or replaced its missing files don't count yet. */
 const refillMs = 5_000
 
 /**
- * The manifest directory as a source of pods. Events of the file system only say when to look; what
- * is there is read from the directory itself. A directory that is missing or can't be read is a problem
- * and never an empty set.
+ * The manifest directory as a source of pods. Events of the file system only trigger a read of the directory itself. A
+ * directory that is missing or can't be read is a problem and never an empty set.
  */
 export function createDirectorySource(options: DirectorySourceOptions): ReportingSource {
   let loop: DirectoryLoop | undefined
@@ -58,13 +55,13 @@ class DirectoryLoop {
   readonly #files: DirectoryFiles
   readonly #facts: DirectoryFacts
   readonly #hadLastGood: boolean
-  /** Where the directory's file system was mounted when its last good copy was kept. */
+  /** The mount point of the directory's file system when its last good copy was saved. */
   readonly #keptMountPoint: string | undefined
   #mountPoint: string | undefined
   readonly #watch: ManifestWatch
   #isListingDue = true
   #isRead = false
-  /** All files of the first reading were taken, or had their time. */
+  /** Whether all files of the first read were taken, or timed out. */
   #isComplete = false
   #identity: DirectoryIdentity | undefined
   #directoryProblem: Problem | undefined
@@ -144,7 +141,7 @@ class DirectoryLoop {
             publishedAtMs = clock.monotonicMs()
             gapMs = isSettling ? Math.min(gapMs * 2, longestSnapshotGapMs) : snapshotGapMs
             onSnapshot(this.#snapshot(problems))
-            if (this.#isComplete) this.#saver.save(this.#files.documents(), this.#mountPoint)
+            if (this.#isComplete) this.#saver.save(this.#files.documents().all, this.#mountPoint)
           }
         }
         await this.#waitForWork(holdMs, signal)
@@ -169,12 +166,14 @@ class DirectoryLoop {
   }
 
   #snapshot(problems: readonly Problem[]): SourceSnapshot {
+    const { pods, objects } = this.#files.documents()
     return {
       source: this.#options.name,
       location: this.#directory,
       ready: this.#isReady(),
-      pods: this.#files.documents().filter((document) => isPodDocument(document)),
-      objects: this.#files.documents().filter((document) => isObjectDocument(document)),
+      isAnswer: this.#isComplete,
+      pods,
+      objects,
       problems,
     }
   }
@@ -201,14 +200,12 @@ class DirectoryLoop {
     this.#isListingDue = false
     try {
       const identity = await identify(this.#directory)
-      const { otherWriters } = identity
-      if (otherWriters !== undefined && this.#options.isStrict === true) {
-        this.#noteDirectoryProblem(refusedProblem(this.#directory, otherWriters, this.#files.countPods()))
+      const { isStrict, recursive = false } = this.#options
+      const { names: listed, writable } = await listDirectory(this.#directory, identity, recursive)
+      if (writable !== undefined && isStrict === true) {
+        this.#noteDirectoryProblem(refusedProblem(writable.path, writable.writers, this.#files.countPods()))
         return
       }
-      const listed = identity.isFile
-        ? ['']
-        : await listManifests(this.#directory, this.#options.recursive === true)
       const before = this.#identity
       const isOtherDisk = before === undefined ? await this.#isElsewhere() : before.device !== identity.device
       if (listed.length === 0 && isOtherDisk) {
@@ -218,23 +215,23 @@ class DirectoryLoop {
       const wasAway =
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
-      await this.#facts.note(identity)
+      await this.#facts.note(identity, writable)
       if (before?.device !== identity.device)
         this.#mountPoint = await findMountPoint(this.#directory, this.#options.readMounts)
-      // What was watched lies below what was mounted there, or went with a directory above it.
+      // The watched directory is hidden below a mount, or was removed with a directory above it.
       if (before !== undefined && before.id !== identity.id) await this.#watch.restart()
       this.#identity = identity
       await this.#files.lookAtAll(listed, { isLocal: !this.#facts.isOnNetwork })
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
-      if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents(), this.#mountPoint)
+      if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents().all, this.#mountPoint)
     } catch (error) {
       this.#noteDirectoryProblem(directoryProblem(this.#directory, error, this.#files.countPods()))
     }
   }
 
-  /** What was kept of it was read from a disk that is not mounted there now. */
+  /** Its last good copy was read from a disk that is no longer mounted there. */
   async #isElsewhere(): Promise<boolean> {
     return (
       this.#keptMountPoint !== undefined &&
@@ -242,8 +239,9 @@ class DirectoryLoop {
     )
   }
 
-  /** A missing file counts only while its directory is there, and if it isn't back. */
+  /** A missing file counts only while its directory exists and the file has not returned. */
   async #confirmRemovals(): Promise<void> {
+    // The listing reports why it can't be looked at.
     const found = await identify(this.#directory).catch(() => undefined)
     if (found === undefined || found.id !== this.#identity?.id || found.isFile) this.#isListingDue = true
     else await this.#files.lookAtMissing()
@@ -280,7 +278,7 @@ class DirectoryLoop {
     return this.#options.unhealthyRescanMs ?? defaultUnhealthyRescanMs
   }
 
-  /** Until something happens, or something that was put off is due: a snapshot in `holdMs`, say, if that is above 0. */
+  /** Waits for an event, or until delayed work is due, such as a snapshot in `holdMs` if that is above 0. */
   async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     const isHealthy =

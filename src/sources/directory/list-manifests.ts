@@ -9,21 +9,35 @@ const maxDepth = 32
 /**
  * The manifests of a directory by their names, those in subdirectories (`sub/a.yaml`) only where `recursive`. A link to a
  * directory is not followed. Throws what the system throws of the directory itself.
+ * @param onDirectory called with the name of each subdirectory that is read
  */
-export async function listManifests(directory: string, recursive: boolean): Promise<readonly string[]> {
+export async function listManifests(
+  directory: string,
+  recursive: boolean,
+  onDirectory: (name: string) => void = () => {},
+): Promise<readonly string[]> {
   if (!recursive) return (await readdir(directory)).filter((name) => isManifestName(name))
-  return await listTree(directory, '', maxDepth)
+  return await listTree(directory, { prefix: '', depth: maxDepth, onDirectory })
 }
 
-async function listTree(directory: string, prefix: string, depth: number): Promise<readonly string[]> {
+interface Subtree {
+  /** The name of the subdirectory with a slash at its end. */
+  readonly prefix: string
+  readonly depth: number
+  readonly onDirectory: (name: string) => void
+}
+
+async function listTree(directory: string, subtree: Subtree): Promise<readonly string[]> {
+  const { prefix, depth, onDirectory } = subtree
   const entries = await readdir(join(directory, prefix), { withFileTypes: true })
   const found = await Promise.all(
     entries.map(async (entry) => {
       const name = `${prefix}${entry.name}`
       if (!entry.isDirectory()) return isManifestName(entry.name) ? [name] : []
       if (isHiddenName(entry.name) || depth === 0) return []
+      onDirectory(name)
       try {
-        return await listTree(directory, `${name}/`, depth - 1)
+        return await listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 })
       } catch (error) {
         if (errorCode(error) === 'ENOENT') return []
         throw error

@@ -2,11 +2,12 @@ import type { Problem } from '../../pod/objects/document.ts'
 import type { DirectoryHint, DirectoryWatch } from '../watch-directory.ts'
 import { watchDirectory } from '../watch-directory.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
+import { isManifestName } from '../manifest-name.ts'
 import { watchProblem } from './directory-problems.ts'
 
 export interface ManifestWatchParts {
   readonly directory: string
-  /** How often the directory is read while it can't be watched. */
+  /** The interval of reads while the directory can't be watched. */
   readonly pollMs: number
   readonly onHint: (hint: DirectoryHint) => void
   /** The directory can't be watched: see `problem`. */
@@ -36,14 +37,15 @@ export class ManifestWatch {
     const { watch = watchDirectory, recursive = false } = this.#options
     const onFailure = (error: unknown): void => this.#fail(error)
     try {
-      this.#watch = watch(this.#parts.directory, { onHint: this.#parts.onHint, onFailure }, { recursive })
+      const { directory, onHint } = this.#parts
+      this.#watch = watch(directory, { onHint, onFailure }, { recursive, looksAt: isManifestName })
     } catch (error) {
       this.#watch = undefined
       this.#fail(error)
     }
   }
 
-  /** Watches what has the directory's path now. */
+  /** Watches the directory that the path currently refers to. */
   async restart(): Promise<void> {
     await this.close()
     this.start()

@@ -4,6 +4,8 @@ import type { FileContent } from './taken-files.ts'
 
 export interface ReadContent extends FileContent {
   readonly endsCleanly: boolean
+  /** See isBraced. */
+  readonly isBraced: boolean
 }
 
 /** A file that changed and isn't taken yet. */
@@ -12,10 +14,14 @@ export interface PendingFile {
   readonly isWrittenInPlace: boolean
   /** Monotonic time of its last change. */
   readonly changedAtMs: number
-  /** The system kept it from being read or decoded, which says nothing about what it holds. */
+  /** Why the system could not read or decode it, whatever its content. */
   readonly failure?: ReadFailure
-  /** What it holds, once it was read. */
-  readonly read?: ReadContent & { readonly dropsObjects: boolean }
+  /** Its content, once it was read. */
+  readonly read?: ReadContent & {
+    readonly dropsObjects: boolean
+    /** It was read before the file was quiet: whether it is still the same has to be seen before it is taken. */
+    readonly isEarly: boolean
+  }
 }
 
 export function sizeOf(look: PendingFile['look']): number {

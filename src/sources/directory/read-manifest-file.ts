@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
-import { constants } from 'node:fs'
-import { lstat, open, stat } from 'node:fs/promises'
+import { close, constants, fstat, open, read } from 'node:fs'
+import { lstat, stat } from 'node:fs/promises'
+import { callFile } from '../../base/call-file.ts'
 import { errorCode, mayPass } from '../../base/errors.ts'
-import { readRest } from '../../base/read-bounded.ts'
 import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { describeOtherWriters } from './other-writers.ts'
 
-/** What a file in the manifest directory looks like from outside. */
+/** The result of examining a file in the manifest directory without reading it. */
 export type FileLook =
   | {
       readonly kind: 'file'
@@ -20,12 +20,12 @@ export type FileLook =
       /** The name is a symlink. */
       readonly isLink?: boolean
     }
-  /** There is something, and it can't be read, for this reason. */
+  /** It exists and can't be read, for this reason. */
   | {
       readonly kind: 'unreadable'
       readonly fingerprint: string
       readonly reason: string
-      /** What the system said where it may say something else later. */
+      /** The system's error, where it may go away by itself. */
       readonly error?: unknown
       readonly isLink?: boolean
     }
@@ -82,7 +82,7 @@ async function describeMissing(path: string): Promise<FileLook> {
     await lstat(path)
   } catch (error) {
     const code = errorCode(error)
-    // Only the system's word that there is none makes a file missing.
+    // A file is missing only where the system reports that it doesn't exist.
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'missing' }
     return unreadable(error)
   }
@@ -101,16 +101,30 @@ export interface FileContent {
  */
 export async function readUnchanged(path: string, fingerprint: string): Promise<FileContent | undefined> {
   // A FIFO put in the file's place must not make this wait.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK
+  const file = await callFile<number>((callback) => open(path, flags, callback))
   try {
-    const before = describe(await file.stat({ bigint: true }))
+    const before = describe(
+      await callFile<BigIntStats>((callback) => fstat(file, { bigint: true }, callback)),
+    )
     if (before.kind !== 'file' || before.fingerprint !== fingerprint) return undefined
-    // A writer that goes on meanwhile adds nothing to what is read.
-    const bytes = await readRest(file, maxSourceBytes)
+    const bytes = await readWhole(file, before.sizeBytes)
     const after = await lookAtFile(path)
     if (after.kind !== 'file' || after.fingerprint !== fingerprint) return undefined
     return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
   } finally {
-    await file.close()
+    await callFile<void>((callback) => close(file, callback))
   }
+}
+
+/** Of a file of this size. What a writer that goes on adds meanwhile isn't read. */
+async function readWhole(file: number, sizeBytes: number): Promise<Uint8Array> {
+  const bytes = Buffer.allocUnsafeSlow(sizeBytes)
+  let at = 0
+  while (at < sizeBytes) {
+    const count = await callFile<number>((callback) => read(file, bytes, at, sizeBytes - at, null, callback))
+    if (count === 0) break
+    at += count
+  }
+  return bytes.subarray(0, at)
 }

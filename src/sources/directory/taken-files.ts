@@ -3,8 +3,10 @@ import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey } from '../../pod/objects/document.ts'
 import { mergeLastGood } from '../merge-last-good.ts'
+import type { DocumentLists } from './document-lists.ts'
+import { listDocuments, replaceDocuments } from './document-lists.ts'
 
-/** What a file held when it was last taken. */
+/** The content of a file when it was last taken. */
 interface TakenFile {
   readonly fingerprint: string
   readonly sizeBytes: number
@@ -19,9 +21,15 @@ export interface FileContent {
   readonly result: DecodeResult
 }
 
-/** What was taken of each file of the manifest directory, by the files' names; of bad documents the last good form. */
+/**
+ * The documents taken from each file of the manifest directory, by file name; bad documents in their last good form.
+ */
 export class TakenFiles {
   readonly #files = new Map<string, TakenFile>()
+  /** Of those with problems, by name. */
+  readonly #problems = new Map<string, readonly Problem[]>()
+  /** Undefined where they have to be listed again. */
+  #lists: DocumentLists | undefined
 
   /** @param lastGood the last good copy, whose documents have paths in `directory` */
   constructor(directory: string, lastGood: readonly SourceDocument[]) {
@@ -46,16 +54,17 @@ export class TakenFiles {
   }
 
   /** In the order of the names. */
-  documents(): readonly SourceDocument[] {
-    return this.#sorted().flatMap((file) => file.documents)
+  documents(): DocumentLists {
+    this.#lists ??= listDocuments(inOrderOfNames(this.#files).flatMap((file) => file.documents))
+    return this.#lists
   }
 
   /** In the order of the names. */
   problems(): readonly Problem[] {
-    return this.#sorted().flatMap((file) => file.problems)
+    return inOrderOfNames(this.#problems).flat()
   }
 
-  /** Distinguishes what all of them hold. */
+  /** A hash of the content of all files. */
   hash(): string {
     const hash = createHash('sha256')
     for (const [name, file] of [...this.#files].sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -69,21 +78,21 @@ export class TakenFiles {
     return file !== undefined && !hasErrors(file.problems)
   }
 
-  /** What a file of this hash was decoded to, where it was taken with the same one. */
+  /** The result of decoding a file, where it was taken with this hash. */
   decoded(name: string, hash: string): DecodeResult | undefined {
     const file = this.#files.get(name)
     if (file?.hash !== hash) return undefined
     return { documents: file.documents, problems: file.problems, heldObjects: [], holdsAll: false }
   }
 
-  /** Whether the content is shorter than what was taken, or has fewer documents. */
+  /** Whether the content is shorter than the taken one, or has fewer documents. */
   givesLess(name: string, sizeBytes: number, { documents }: DecodeResult): boolean {
     const before = this.#files.get(name)
     if (before === undefined) return false
     return sizeBytes < before.sizeBytes || documents.length < before.documents.length
   }
 
-  /** Whether an object that this file gave would be in no file any more; files that aren't `known` don't count. */
+  /** Whether an object of this file would no longer be in any file; files that aren't `known` don't count. */
   dropsObjects(name: string, result: DecodeResult, isKnown: (other: string) => boolean): boolean {
     const before = this.#files.get(name)?.documents ?? []
     const kept = new Set(mergeLastGood(before, result).map((document) => documentKey(document)))
@@ -94,7 +103,7 @@ export class TakenFiles {
     return dropped.some((key) => !given.has(key))
   }
 
-  /** Gives whether that changed anything but what the file system says of the file. */
+  /** Returns whether anything changed beside the file's metadata. */
   take(name: string, seen: Pick<TakenFile, 'fingerprint' | 'sizeBytes'>, content: FileContent): boolean {
     const before = this.#files.get(name)
     const { fingerprint, sizeBytes } = seen
@@ -104,18 +113,24 @@ export class TakenFiles {
       return false
     }
     const documents = mergeLastGood(before?.documents ?? [], result)
-    this.#files.set(name, { fingerprint, sizeBytes, hash, documents, problems: result.problems })
+    const { problems } = result
+    this.#files.set(name, { fingerprint, sizeBytes, hash, documents, problems })
+    if (problems.length > 0) this.#problems.set(name, problems)
+    else this.#problems.delete(name)
+    this.#lists = this.#lists && before && replaceDocuments(this.#lists, before.documents, documents)
     return true
   }
 
-  /** Gives whether it was there. */
+  /** Returns whether it existed. */
   drop(name: string): boolean {
+    this.#problems.delete(name)
+    this.#lists = undefined
     return this.#files.delete(name)
   }
+}
 
-  #sorted(): readonly TakenFile[] {
-    return [...this.#files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file)
-  }
+function inOrderOfNames<T>(byName: ReadonlyMap<string, T>): readonly T[] {
+  return [...byName].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
 }
 
 export function hasErrors(problems: readonly Problem[]): boolean {

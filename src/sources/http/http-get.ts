@@ -1,4 +1,6 @@
 import type { Dispatcher } from 'undici'
+import { isLoopbackHost } from '../../base/http-forms.ts'
+import { untilAborted } from '../../base/until-aborted.ts'
 import type { HttpAnswer, Validators } from './http-answer.ts'
 import { discard, firstHeader, readAnswer } from './http-answer.ts'
 import { describeFailure } from './http-failure.ts'
@@ -10,17 +12,21 @@ const redirectStatuses = [301, 302, 303, 307, 308]
 export interface HttpGet {
   readonly url: URL
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** Of the copy that podd has, to ask only whether it is current. */
+  /** The validators of podd's copy, for a conditional request. */
   readonly validators: Validators | undefined
-  /** How long the server may hold the answer back while it has nothing new (RFC 7240, `Prefer: wait`). */
+  /** How long the server may delay the response while it has nothing new (RFC 7240, `Prefer: wait`). */
   readonly waitSeconds?: number | undefined
   /** Wall time. */
   readonly nowMs?: number
+  /** Whether redirects may lead from this host to another unencrypted; by default they may not. */
+  readonly allowHttp?: boolean | undefined
 }
 
-/** Leads to servers. */
+/** The connections to servers. */
 interface Routes {
   find(url: URL, isOwn: boolean): Promise<HttpRoute>
+  /** After a failed request. */
+  destroy(): Promise<void>
 }
 
 /** One GET, with a bounded number of redirects and a bounded body. Never rejects. */
@@ -31,11 +37,19 @@ export async function getOnce(routes: Routes, get: HttpGet, signal: AbortSignal)
     proxy = route.proxy
     return route.dispatcher
   }
-  const answer = await follow(findRoute, get, signal).catch((error: unknown): HttpAnswer => {
+  const answer = await followUntil(findRoute, get, signal).catch((error: unknown): HttpAnswer => {
+    // Not awaited: a connection that is being made may take its time to end.
+    void routes.destroy().catch(() => undefined)
     return { kind: 'failed', ...describeFailure(error, signal) }
   })
   if (answer.kind !== 'failed' || proxy === undefined) return answer
   return { ...answer, message: `${answer.message} (through the proxy ${proxy})` }
+}
+
+/** undici itself heeds the signal only once it is connected. */
+async function followUntil(...[findRoute, get, signal]: Parameters<typeof follow>): Promise<HttpAnswer> {
+  signal.throwIfAborted()
+  return await untilAborted(follow(findRoute, get, signal), signal)
 }
 
 async function follow(
@@ -69,12 +83,16 @@ async function follow(
         ...(to === 'https' && { hint: 'write the URL with https' }),
       }
     }
+    if (next.protocol === 'http:' && !isLoopbackHost(next.hostname) && get.allowHttp !== true) {
+      const message = `the server answered ${statusCode} and leads off this host, unencrypted`
+      return { kind: 'failed', message, hint: 'have it lead to https, or set allowHTTP: true' }
+    }
     url = next
   }
   return { kind: 'failed', message: `the server redirects more than ${maxRedirects} times` }
 }
 
-/** The configured headers and credentials go to the configured server and to no other. */
+/** The configured headers and credentials are sent only to the configured server. */
 function headersFor(get: HttpGet, target: URL): Record<string, string | string[]> {
   const { url, headers, validators, waitSeconds } = get
   const wanted = new Map<string, string | string[]>([

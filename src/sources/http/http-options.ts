@@ -14,23 +14,25 @@ export interface HttpSourceOptions {
   readonly name: SourceName
   /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
   readonly url: string
-  /** Sent with every request; several values of one name as they stand. */
+  /** Whether redirects may lead from this host to another unencrypted; by default they may not. */
+  readonly allowHttp?: boolean
+  /** Sent with every request; several values of one name stay separate. */
   readonly headers: Readonly<Record<string, readonly string[]>>
   /** Headers whose values are read from files with every request: paths by names. */
   readonly headerFiles?: HeaderFiles
   readonly tls?: TlsFiles
-  /** From one request to the next, where the server doesn't hold answers back. */
+  /** The period of requests, where the server doesn't delay responses. */
   readonly periodMs: number
-  /** Whether the server may hold an answer back until there is something new: yes where nothing is said. */
+  /** Whether the server may delay a response until there is something new; by default it may. */
   readonly mayHold?: boolean
   readonly clock: Clock
   readonly random?: RandomSource
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
-  /** What `decode` puts into texts: after a change the whole answer is asked for at once. */
+  /** The values that `decode` substitutes: after a change the full response is requested at once. */
   readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation
-  /** Where proxies are named; that of this process where nothing is said. */
+  /** The environment with the proxy settings; by default this process's. */
   readonly env?: Environment
 }

@@ -4,20 +4,20 @@ import { chooseProxy } from './choose-proxy.ts'
 import type { TlsFiles } from './tls-files.ts'
 import { fingerprintTlsFiles, loadTls } from './tls-files.ts'
 
-/** The way to a server. */
+/** A connection to a server. */
 export interface HttpRoute {
   readonly dispatcher: Dispatcher
-  /** The proxy that it leads through, as it may be shown. */
+  /** The proxy in use, as it may be shown. */
   readonly proxy: string | undefined
 }
 
 export interface RouteOptions {
-  /** Every request goes to this unix socket. */
+  /** All requests are sent to this unix socket. */
   readonly socketPath?: string | undefined
   readonly tls?: TlsFiles
 }
 
-/** The ways to servers: direct, through a unix socket, or through the proxies that the environment names. */
+/** Connections to servers: direct, through a unix socket, or through the proxies of the environment. */
 export class HttpRoutes {
   readonly #env: Environment
   readonly #options: RouteOptions
@@ -50,13 +50,17 @@ export class HttpRoutes {
     return { dispatcher, proxy: proxy?.origin }
   }
 
+  /**
+   * Ends all connections; the next request gets new ones. After a failure too: what undici refuses to send, and a request
+   * that was given up while it connected, may hold up the requests behind it.
+   */
   async destroy(): Promise<void> {
     const dispatchers = [...this.#dispatchers.values()]
     this.#dispatchers = new Map()
     await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()))
   }
 
-  /** Connections are made again after a certificate was replaced. */
+  /** Connections are recreated after a certificate was replaced. */
   async #followFiles(tls: TlsFiles): Promise<void> {
     const fingerprint = await fingerprintTlsFiles(tls)
     if (fingerprint !== this.#tlsFingerprint) await this.destroy()
@@ -72,10 +76,11 @@ interface DispatcherOptions {
 
 async function openDispatcher({ proxy, socketPath, secureContext }: DispatcherOptions): Promise<Dispatcher> {
   const { Agent, Pool, ProxyAgent } = await import('undici')
-  const tls = secureContext === undefined ? undefined : { secureContext }
-  // No connection outlives its request: a period is longer than servers keep one open. A server may hold an answer back,
-  // as long as the source's own deadline allows.
-  const own = { pipelining: 0, headersTimeout: 0, bodyTimeout: 0 }
+  const tls = secureContext === undefined ? undefined : { secureContext, allowH2: false }
+  // No connection outlives its request: a period is longer than servers keep one open, and one whose peer is gone would
+  // be used until the kernel gives it up. HTTP/2 would keep it. A server may delay a response within the source's own
+  // deadline.
+  const own = { pipelining: 0, headersTimeout: 0, bodyTimeout: 0, allowH2: false }
   if (socketPath !== undefined) return new Agent({ ...own, connect: { socketPath } })
   if (proxy === undefined) return new Agent({ ...own, ...(tls && { connect: tls }) })
   return new ProxyAgent({

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { systemRandom } from '../../base/random.ts'
 import { firstPace, holdSecondsOf, paceRequest } from '../../decide/sources/pace-requests.ts'
@@ -17,15 +18,15 @@ import { readHeaders } from './read-headers.ts'
 import { copyKey, parseSourceUrl, showUrl } from './show-url.ts'
 
 const timeoutMs = 10_000
-/** A whole answer is asked for so often, so that one `ETag` for two answers hides a change no longer. */
+/** The interval of unconditional requests, which bounds for how long a wrong `ETag` hides a change. */
 const wholeEveryMs = 3_600_000
-/** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
+/** How long the last good copy waits for the first response, so that pods don't start from it and change at once. */
 const firstAnswerMs = 2_000
 
 /**
- * A URL as a source of pods, asked again and again. Only 200 and 304 count; whatever else happens
- * leaves the pods as they are and is a problem. After a failure it is asked again sooner than after
- * the period, at first. A server that offers it holds its answer back until there is something new.
+ * A URL as a source of pods, asked again and again. Only 200 and 304 count; whatever else happens leaves the pods as
+ * they are and is a problem. After a failure the first retries come sooner than the period. A server that supports it
+ * delays its response until there is something new.
  */
 export function createHttpSource(options: HttpSourceOptions): ReportingSource {
   let loop: HttpLoop | undefined
@@ -34,13 +35,15 @@ export function createHttpSource(options: HttpSourceOptions): ReportingSource {
       if (signal.aborted) return
       const { url, socketPath } = parseSourceUrl(options.url)
       const routes = new HttpRoutes(options.env ?? process.env, { socketPath, tls: options.tls ?? {} })
-      // Loading the client is no delay of the server. A failure is reported by the first request.
+      // Load the client first, so that its load time doesn't count as the server's. The first request reports a failure.
       await routes.find(url).catch(() => undefined)
       const key = copyKey(options.url)
       const saver = new LastGoodSaver(options.lastGood, options.name, key, options.logger, () => {
         loop?.publish()
       })
-      loop = new HttpLoop(options, { url, routes, saver, onSnapshot })
+      // All that goes to a unix socket stays on this host.
+      const allowHttp = options.allowHttp === true || socketPath !== undefined
+      loop = new HttpLoop(options, { url, allowHttp, routes, saver, onSnapshot })
       try {
         await loop.run(signal)
       } finally {
@@ -54,6 +57,7 @@ export function createHttpSource(options: HttpSourceOptions): ReportingSource {
 
 interface HttpLoopParts {
   readonly url: URL
+  readonly allowHttp: boolean
   readonly routes: HttpRoutes
   readonly saver: LastGoodSaver
   readonly onSnapshot: (snapshot: SourceSnapshot) => void
@@ -70,14 +74,14 @@ class HttpLoop {
   #answeredAtMs: number | undefined
   #isReady = false
   #validators: Validators | undefined
-  /** When it was asked for a whole answer last, monotonic. */
+  /** When the last unconditional request was sent (monotonic). */
   #wholeAtMs = Number.NEGATIVE_INFINITY
-  /** The server gave different answers under one `ETag`: from then on it is asked for whole ones. */
+  /** The server gave different responses with one `ETag`: from then on requests are unconditional. */
   #lie: Problem | undefined
   #hash = ''
   #published: string | undefined
   #pace: Pace = firstPace
-  /** Ends the request or the wait that is in flight. */
+  /** Cancels the request or the wait in flight. */
   #turn = new AbortController()
 
   constructor(options: HttpSourceOptions, parts: HttpLoopParts) {
@@ -117,7 +121,7 @@ class HttpLoop {
         this.publish()
         const outcome = {
           isTaken,
-          // A whole answer comes at once, whether the server holds others back or not.
+          // An unconditional request is answered at once, also by a server that delays others.
           isChanged: this.#hash !== hashBefore || (isExtra && this.#lie === undefined),
           waits: answer.waits === true,
           tookMs: clock.monotonicMs() - startedMs,
@@ -125,7 +129,7 @@ class HttpLoop {
         }
         const { pace, waitMs } = paceRequest(this.#pace, outcome, periodMs, random())
         this.#pace = pace
-        if (waitMs > 0) await clock.sleep(waitMs, turn).catch(() => undefined)
+        if (waitMs > 0) await sleepUnlessAborted(clock, waitMs, turn)
       }
     } finally {
       unfollow?.()
@@ -144,7 +148,7 @@ class HttpLoop {
     }
   }
 
-  /** Yields a snapshot, unless it would say what the one before said. */
+  /** Yields a snapshot, unless it equals the previous one. */
   publish(): void {
     const problems = [
       this.#failure,
@@ -159,6 +163,7 @@ class HttpLoop {
       source: this.#options.name,
       location: this.#location,
       ready: this.#isReady,
+      isAnswer: this.#wholeAtMs !== Number.NEGATIVE_INFINITY,
       pods: this.#documents.filter((document) => isPodDocument(document)),
       objects: this.#documents.filter((document) => isObjectDocument(document)),
       problems,
@@ -169,7 +174,7 @@ class HttpLoop {
     return this.#lie !== undefined || nowMs - this.#wholeAtMs >= wholeEveryMs
   }
 
-  /** What it said means something else now. */
+  /** The substituted values changed, so the response has to be decoded again. */
   #forgetAnswer(): void {
     this.#turn = new AbortController()
     this.#validators = undefined
@@ -192,6 +197,7 @@ class HttpLoop {
         validators: isWhole ? undefined : this.#validators,
         waitSeconds,
         nowMs: clock.wallMs(),
+        allowHttp: this.#parts.allowHttp,
       }
       return await getOnce(this.#parts.routes, get, AbortSignal.any([signal, timeout.signal]))
     } catch (error) {
@@ -201,7 +207,7 @@ class HttpLoop {
     }
   }
 
-  /** Gives whether the server answered. */
+  /** Returns whether the server answered. */
   async #take(answer: HttpAnswer): Promise<boolean> {
     const { saver } = this.#parts
     if (answer.kind === 'failed') this.#noteFailure(this.#problem(answer.message, answer.hint))
@@ -217,12 +223,12 @@ class HttpLoop {
       saver.save(this.#documents)
       return true
     }
-    // A copy that could not be saved is saved again, whatever the server answered.
+    // Saving a copy is retried, whatever the server answered.
     if (this.#isReady && saver.problem() !== undefined) saver.save(this.#documents)
     return answer.kind !== 'failed'
   }
 
-  /** To be called where the answer differs from the one before. */
+  /** Call it where the response differs from the previous one. */
   #checkEtag(etag: string | undefined): void {
     if (etag === undefined || etag !== this.#validators?.etag || this.#lie !== undefined) return
     const message = `the server gives different answers under the ETag ${etag}: podd asks for the whole answer each time`
@@ -240,7 +246,7 @@ class HttpLoop {
 
   async #takeContent(bytes: Uint8Array): Promise<void> {
     const digest = createHash('sha256').update(bytes)
-    // The same text says something else with other values.
+    // With other values the same text decodes differently.
     const { revision = 0 } = this.#options.values ?? {}
     const hash = (revision === 0 ? digest : digest.update(`\n${revision}`)).digest('hex')
     if (hash === this.#hash) return

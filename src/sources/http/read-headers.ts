@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
+import { isHeaderValue } from '../../base/http-forms.ts'
 import type { HttpGet } from './http-get.ts'
-import { readOr } from './tls-files.ts'
+import { readText, unusable } from './tls-files.ts'
 
-/** Headers whose values stand in files, which may change: paths by names. */
+/** Headers whose values are in files, which may change: paths by header name. */
 export type HeaderFiles = Readonly<Record<string, string>>
 
 /** The headers of a request. Throws PoddError SOURCE_FILE. */
@@ -12,8 +12,9 @@ export async function readHeaders(
 ): Promise<HttpGet['headers']> {
   const read = await Promise.all(
     Object.entries(files).map(async ([name, path]): Promise<[string, readonly string[]]> => {
-      const text = await readOr(path, () => readFile(path, 'utf8'))
-      return [name, [text.trim()]]
+      const value = (await readText(path)).trim()
+      if (!isHeaderValue(value)) throw unusable(path, new Error('it is not a single line of text'))
+      return [name, [value]]
     }),
   )
   return { ...headers, ...Object.fromEntries(read) }

@@ -12,8 +12,8 @@ import type { TlsFiles } from '../http/tls-files.ts'
 import { listManifests } from '../directory/list-manifests.ts'
 
 /**
- * Distinguishes what a directory of manifests, or a single one, holds from what it held before, without reading a
- * manifest. Undefined where it can't be read.
+ * A fingerprint of the content of a manifest directory, or of a single manifest, without reading manifests. Undefined
+ * where it can't be read.
  */
 export async function fingerprintPath(path: string, recursive = false): Promise<string | undefined> {
   try {
@@ -29,31 +29,34 @@ export async function fingerprintPath(path: string, recursive = false): Promise<
   }
 }
 
-/** One that is gone, or a link that leads nowhere, counts by its name alone. */
+/** A file that is gone, or a dangling link, counts only by its name. */
 async function describeFile(path: string): Promise<string> {
+  // One that can't be read counts the same: the source itself reports why.
   const stats = await stat(path, { bigint: true }).catch(() => undefined)
   return stats === undefined ? 'none\n' : `${stats.size} ${stats.mtimeNs} ${stats.ino}\n`
 }
 
-/** What a URL is asked with. */
+/** The options of requests to a URL. */
 export interface UrlRequest {
   readonly url: string
+  readonly allowHttp?: boolean
   readonly headers: HttpGet['headers']
   readonly headerFiles?: HeaderFiles
   readonly tls?: TlsFiles
 }
 
-/** The same of what a URL answers. */
+/** The same for the response of a URL. */
 export async function fingerprintUrl(
   request: UrlRequest,
   env: Environment,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { url, socketPath } = parseSourceUrl(request.url)
+  const allowHttp = request.allowHttp === true || socketPath !== undefined
   const routes = new HttpRoutes(env, { socketPath, tls: request.tls ?? {} })
   try {
     const headers = await readHeaders(request.headers, request.headerFiles ?? {})
-    const answer = await getOnce(routes, { url, headers, validators: undefined }, signal)
+    const answer = await getOnce(routes, { url, headers, validators: undefined, allowHttp }, signal)
     return answer.kind === 'content' ? createHash('sha256').update(answer.bytes).digest('hex') : undefined
   } finally {
     await routes.destroy()

@@ -1,3 +1,4 @@
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -10,17 +11,17 @@ import type { SmallFile } from '../../store/small-file.ts'
 import type { StateReport } from '../../store/state-report.ts'
 import { readTrialRecord, writeTrialRecord } from '../../store/trial-record.ts'
 import type { Source } from '../source.ts'
-import { loadWorkedSet, setSignature } from './worked-set.ts'
+import { isSameSet, loadWorkedSet, setSignature } from './worked-set.ts'
 
 /** How long reading a fingerprint may take. */
 const fingerprintMs = 10_000
-/** How often a held source is looked at for a change. */
+/** The interval of checks for a change of a held source. */
 const lookMs = 10_000
 
-/** A source, and how to tell that what it gives has changed without decoding it. */
+/** A source, and its fingerprint, which shows changes without decoding. */
 export interface TriedSource {
   readonly name: SourceName
-  /** As users may see it. */
+  /** The location as it may be shown. */
   readonly location: string
   readonly source: Source
   /** Undefined where the source can't be read. */
@@ -30,7 +31,7 @@ export interface TriedSource {
 export interface SourceTrialsOptions {
   /** `<root-dir>/trial.json` */
   readonly file: SmallFile
-  /** The sets that worked. */
+  /** The store of the sets that worked. */
   readonly copies: LastGoodStore
   readonly sources: readonly TriedSource[]
   readonly bootId: string
@@ -47,21 +48,21 @@ export interface SourceTrialsOptions {
 
 interface Current {
   readonly documents: readonly SourceDocument[]
-  readonly signature: string
-  /** When the set came, or at the last look since. */
+  /** In the middle of its trial, or at the last check since. */
   fingerprint: string | undefined
 }
 
 /**
- * Notices that podd crashes again and again since a source changed, and then runs the last set of that source that
- * worked, until the source changes again or another version of podd starts. A set worked once podd has run with it for
- * the trial period.
+ * Detects that podd crashes repeatedly since a source changed, and then runs the last set of that source that worked,
+ * until the source changes again or another version of podd starts. A set worked once podd has run with it for the
+ * trial period.
  */
 export class SourceTrials {
   readonly #options: SourceTrialsOptions
   readonly #current = new Map<SourceName, Current>()
   #record: TrialRecord
   #timer: Timer | undefined
+  #looking: Promise<void> = Promise.resolve()
   #writing: Promise<void> = Promise.resolve()
 
   constructor(options: SourceTrialsOptions) {
@@ -70,7 +71,7 @@ export class SourceTrials {
     this.#record = { bootId, running: true, crashes: 0, reports, worked: {}, held: {} }
   }
 
-  /** Records this start, and decides which sources are held. Never throws. */
+  /** Records this start, and decides which sources are replaced by their last set that worked. Never throws. */
   async begin(): Promise<void> {
     const { file, bootId, reports, periodMs, poddVersion: podd, report } = this.#options
     if (periodMs === 0) return
@@ -91,7 +92,7 @@ export class SourceTrials {
     await this.#write()
   }
 
-  /** The source, or in its place the last set that worked while it is held. */
+  /** Wraps a source: while it is on trial and held, it yields the last set that worked. */
   wrap({ name }: { readonly name: SourceName }): Source {
     const tried = this.#options.sources.find((source) => source.name === name)
     if (tried === undefined) throw new PoddError('INTERNAL', `there is no source ${name}`)
@@ -108,7 +109,7 @@ export class SourceTrials {
     }
   }
 
-  /** podd ends by itself. Never throws. */
+  /** Records that podd ends without a crash. Never throws. */
   async noteEnd(): Promise<void> {
     if (this.#options.periodMs === 0) return
     this.#timer?.cancel()
@@ -116,7 +117,7 @@ export class SourceTrials {
     await this.#write()
   }
 
-  /** Until the source changes. */
+  /** Runs until the source changes. */
   async #runHeld(
     tried: TriedSource,
     held: HeldSet,
@@ -134,7 +135,7 @@ export class SourceTrials {
     events.recordNode({ type: 'Warning', reason: 'SourceHeld', message })
     onSnapshot(snapshot)
     for (;;) {
-      await clock.sleep(lookMs, signal).catch(() => undefined)
+      await sleepUnlessAborted(clock, lookMs, signal)
       if (signal.aborted) return
       const fingerprint = await this.#fingerprint(tried)
       if (fingerprint === undefined || fingerprint === held.fingerprint) continue
@@ -157,24 +158,33 @@ export class SourceTrials {
   #note(tried: TriedSource, { ready, pods, objects }: SourceSnapshot): void {
     if (!ready || this.#options.periodMs === 0) return
     const documents = [...pods, ...objects]
-    const signature = setSignature(documents)
-    if (this.#current.get(tried.name)?.signature === signature) return
-    const current: Current = { documents, signature, fingerprint: undefined }
-    this.#current.set(tried.name, current)
-    void this.#fingerprint(tried).then((fingerprint) => {
-      current.fingerprint = fingerprint
-    })
+    const before = this.#current.get(tried.name)?.documents
+    if (before !== undefined && isSameSet(before, documents)) return
+    this.#current.set(tried.name, { documents, fingerprint: undefined })
     this.#startTrial()
   }
 
+  /** Reads fingerprints in the middle of the trial, and not with each change: that would look at all files of the source. */
   #startTrial(): void {
     this.#timer?.cancel()
-    this.#timer = this.#options.clock.startTimer(this.#options.periodMs, () => void this.#endTrial())
+    const halfMs = this.#options.periodMs / 2
+    this.#timer = this.#options.clock.startTimer(halfMs, () => {
+      this.#timer = this.#options.clock.startTimer(halfMs, () => void this.#endTrial())
+      this.#looking = this.#lookAtNew()
+    })
   }
 
-  /** podd has run for the trial period with what the sources gave last. */
+  async #lookAtNew(): Promise<void> {
+    for (const source of this.#options.sources) {
+      const current = this.#current.get(source.name)
+      if (current !== undefined) current.fingerprint ??= await this.#fingerprint(source)
+    }
+  }
+
+  /** podd has run for the trial period with the sources' newest sets. */
   async #endTrial(): Promise<void> {
     const { sources, copies, logger } = this.#options
+    await this.#looking
     const worked = { ...this.#record.worked }
     for (const source of sources) {
       const { name, location } = source
@@ -183,16 +193,17 @@ export class SourceTrials {
       const fingerprint = await this.#fingerprint(source)
       if (fingerprint === undefined) continue
       if (fingerprint !== current.fingerprint) {
-        // It was written to meanwhile, without a change of the set so far.
+        // The source was written meanwhile, without a change of its set so far.
         current.fingerprint = fingerprint
         this.#startTrial()
         continue
       }
       const before = worked[name]
+      const digest = setSignature(current.documents)
       try {
-        if (before?.location !== location || before.digest !== current.signature)
+        if (before?.location !== location || before.digest !== digest)
           await copies.save(name, location, current.documents)
-        worked[name] = { location, fingerprint, digest: current.signature }
+        worked[name] = { location, fingerprint, digest }
       } catch (error) {
         logger.warn({ err: error, path: location }, 'cannot keep the set that works')
         this.#startTrial()
@@ -219,7 +230,7 @@ export class SourceTrials {
     }
   }
 
-  /** A disk that can't be written costs the count of crashes, never the pods. */
+  /** Where the disk can't be written only the count of crashes is lost. */
   #write(): Promise<void> {
     const { file, logger } = this.#options
     const record = this.#record

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sameData } from '../../base/json.ts'
 import type { SourceDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
@@ -32,4 +33,14 @@ export async function loadWorkedSet(
 export function setSignature(documents: readonly SourceDocument[]): string {
   const text = JSON.stringify(documents.map(({ manifest, place }) => [manifest, place.path]))
   return createHash('sha256').update(text).digest('hex')
+}
+
+/** Whether two sets have equal signatures. What didn't change is the same object in both. */
+export function isSameSet(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
+  return before.length === after.length && after.every((document, at) => isSameDocument(before[at], document))
+}
+
+function isSameDocument(before: SourceDocument | undefined, after: SourceDocument): boolean {
+  if (before === after) return true
+  return before?.place.path === after.place.path && sameData(before.manifest, after.manifest)
 }

@@ -7,20 +7,19 @@ import {
   writeFileAtomic,
 } from '../../base/atomic-file.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { makeDirectory } from '../../base/make-directory.ts'
 import { Semaphore } from '../../base/semaphore.ts'
-import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import { isKeptKind } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
-import { formatFieldPath } from '../../pod/schema/field-path.ts'
-import { decodeKept, nameOfManifest, recoverKept } from './kept-document.ts'
+import { decodeKept, nameOfManifest } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
+import { fileNameOf, isObjectFile, keyOf, readObjectFile } from './object-file.ts'
 import { watchDirectory } from '../watch-directory.ts'
-import type { WatchDirectory } from '../watch-directory.ts'
+import type { DirectoryHint, WatchDirectory } from '../watch-directory.ts'
 
 export interface ApiObjectsOptions {
   /** Made with the first object. */
@@ -72,12 +71,10 @@ export class ApiObjects {
     void this.#publish()
     const onFailure = (error: unknown): void =>
       logger.warn({ path: directory, err: error }, 'cannot watch the directory of API objects')
-    const watching = watch(directory, {
-      onHint: (hint) => {
-        if (hint.kind !== 'directory') this.#reread(hint.name)
-      },
-      onFailure,
-    })
+    const onHint = (hint: DirectoryHint): void => {
+      if (hint.kind !== 'directory') this.#reread(hint.name)
+    }
+    const watching = watch(directory, { onHint, onFailure }, { looksAt: isObjectFile })
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       signal.addEventListener('abort', () => resolve(), { once: true })
@@ -174,9 +171,9 @@ export class ApiObjects {
     try {
       const names = await readdir(directory)
       if (names.some((name) => isAtomicFileTemp(name)))
-        for (const name of names.filter((each) => isManifest(each)))
+        for (const name of names.filter((each) => isObjectFile(each)))
           await removeAtomicFileTemps(join(directory, name))
-      for (const name of names.filter((each) => isManifest(each)).sort()) await this.#read(name)
+      for (const name of names.filter((each) => isObjectFile(each)).sort()) await this.#read(name)
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return
       logger.error({ path: directory, err: error }, 'cannot read the directory of API objects')
@@ -190,7 +187,7 @@ export class ApiObjects {
 
   /** Somebody may have edited or removed the file. */
   #reread(name: string): void {
-    if (!isManifest(name)) return
+    if (!isObjectFile(name)) return
     const isBlind = this.#directoryProblem !== undefined
     void this.#writes
       .run(async () => {
@@ -224,7 +221,8 @@ export class ApiObjects {
     }
     if (this.#texts.get(name) === text) return false
     this.#texts.set(name, text)
-    const refusal = this.#accept(text, path, before)
+    const { kept, refusal } = readObjectFile(text, path, before)
+    if (kept !== undefined) this.#objects.set(keyOf(kept), kept)
     if (refusal === undefined) this.#problems.delete(name)
     else
       this.#problems.set(name, {
@@ -233,28 +231,6 @@ export class ApiObjects {
         message: before === undefined ? refusal : `${refusal}; what it said before stays`,
       })
     return true
-  }
-
-  /** Gives why the file isn't followed. */
-  #accept(text: string, path: string, before: KeptManifest | undefined): string | undefined {
-    const manifest = parse(text)
-    const named = manifest === undefined ? undefined : nameOfManifest(manifest)
-    if (manifest === undefined || named === undefined)
-      return 'not an object as the API keeps them: JSON with kind, metadata.name and metadata.uid'
-    if (before !== undefined && (keyOf(before) !== keyOf(named) || before.uid !== named.uid))
-      return 'another object than before: its kind, name, namespace and uid cannot be changed'
-    const { document, problems } = decodeKept(manifest, path)
-    const errors = problems.filter(({ severity }) => severity === 'error')
-    if (before !== undefined) errors.push(...judgeUpdate(before.manifest, manifest, 'object'))
-    const [first] = errors
-    if (first !== undefined) {
-      const recovered = before === undefined ? recoverKept(manifest, path) : undefined
-      if (recovered !== undefined)
-        this.#objects.set(keyOf(named), { ...named, manifest, path, document: recovered })
-      return `${formatFieldPath(first.path)}: ${first.message}`
-    }
-    this.#objects.set(keyOf(named), { ...named, manifest, path, document })
-    return undefined
   }
 
   async #publish(isSame = false): Promise<void> {
@@ -280,33 +256,4 @@ export class ApiObjects {
 /** Whether it was deleted and isn't gone yet. */
 export function isBeingDeleted({ metadata }: JsonObject): boolean {
   return isJsonObject(metadata) && typeof metadata['deletionTimestamp'] === 'string'
-}
-
-function keyOf({ kind, namespace, name }: ObjectName): string {
-  return `${kind}/${namespace}/${name}`
-}
-
-/** The longest that every file system takes, less what an atomic write adds. */
-const longestFileName = 200
-
-function fileNameOf({ kind, namespace, name, uid }: ObjectName & { readonly uid: string }): string {
-  const parts = [kind.toLowerCase(), ...(namespace === '' ? [] : [namespace]), name]
-  const file = `${parts.join('.')}.json`
-  // No name that leaves the directory gets past validation; what does gets none here.
-  const isPlain = file.length <= longestFileName && /^[\w.:-]+$/u.test(file)
-  return isPlain ? file : `${kind.toLowerCase()}.${uid}.json`
-}
-
-function isManifest(name: string): boolean {
-  return name.endsWith('.json') && !name.startsWith('.')
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: Json = JSON.parse(text)
-    return isJsonObject(value) ? value : undefined
-  } catch {
-    // Not JSON: that is what is asked.
-    return undefined
-  }
 }

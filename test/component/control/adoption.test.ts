@@ -400,7 +400,7 @@ describe('a host that was rebooted', () => {
     }
     expect(old).toHaveLength(2)
     expect(rig.container('two').restartCount + rig.container('web').restartCount).toBe(3)
-    // In the same boot nobody knows why.
+    // In the same boot the reason is unknown.
     await rig.kill()
     for (const container of rig.fake.containersNamed('main'))
       if (container.state === 'CONTAINER_RUNNING') world.exit(container, 255, 'Unknown')
@@ -666,6 +666,33 @@ describe('removed pods of several sources', () => {
     await rig.offer('http')
     await rig.clock.advance(1000)
     expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('go at once where their source is seen to drop them, whatever another has not said', async () => {
+    rig = new PodRig({ sources: ['file', 'http'] })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    rig.boot()
+    await rig.offer('file')
+    await rig.apply(podManifest('job'))
+    await rig.remove('job')
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('stay where only a last good copy gave them', async () => {
+    rig = new PodRig({ sources: ['file', 'http'] })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    rig.boot()
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), isAnswer: false })
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web/main'])
   })
 })
 

@@ -227,7 +227,7 @@ export class PodRig {
   snapshot(source: SourceName, ready = true): SourceSnapshot {
     const pods = [...(this.#documents.get(source) ?? [])]
     const objects = source === 'file' ? this.given : this.givenByUrl
-    return { source, location: `/${source}`, ready, pods, objects, problems: [] }
+    return { source, location: `/${source}`, ready, isAnswer: ready, pods, objects, problems: [] }
   }
 
   /** Lets everything happen that takes no time. */

@@ -146,6 +146,42 @@ describe('what others than root can write', () => {
   })
 })
 
+describe('a subdirectory that others than root can write', () => {
+  beforeEach(async () => {
+    await mkdir(join(pods, 'sub/deep'), { recursive: true })
+    await put('sub/deep/a.yaml')
+    await chmod(join(pods, 'sub'), 0o777)
+  })
+
+  it('is worth a warning', async () => {
+    const path = join(pods, 'sub')
+    const run = start({ recursive: true, rescanMs: 100 })
+    await run.until(gives('a'))
+    expect(run.last()?.problems).toMatchObject([
+      { severity: 'warning', place: { path }, hint: `chown root:root ${path}; chmod go-w ${path}` },
+    ])
+    await chmod(path, 0o755)
+    await run.until(({ problems }) => problems.length === 0)
+  })
+
+  it('keeps all from being read where that is strict, and takes no pod that runs', async () => {
+    const path = join(pods, 'sub')
+    await chmod(path, 0o755)
+    const run = start({ recursive: true, isStrict: true, rescanMs: 100, unhealthyRescanMs: 20 })
+    await run.until(gives('a'))
+    await chmod(path, 0o777)
+    await run.until(({ problems }) => problems.some((problem) => problem.includes('is not read')))
+    expect(run.last()?.problems[0]?.place.path).toBe(path)
+    await rm(join(path, 'deep'), { recursive: true })
+    await systemClock.sleep(300)
+    expect(run.last()?.pods).toHaveLength(1)
+    await chmod(path, 0o755)
+    // A directory that was away may be about to be filled again.
+    await run.until(gives(), 15_000)
+    expect(run.last()?.problems).toEqual([])
+  })
+})
+
 describe('a directory on a network file system', () => {
   it('is read again and again, and says so', async () => {
     const run = start({

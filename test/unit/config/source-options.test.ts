@@ -31,6 +31,7 @@ describe('the list of sources', () => {
         substitute: true,
         headers: {},
         headerFiles: { Authorization: '/run/token' },
+        allowHttp: false,
         caFile: '/ca.pem',
         certFile: undefined,
         keyFile: undefined,

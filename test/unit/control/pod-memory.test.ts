@@ -100,7 +100,7 @@ describe('how a container ended', () => {
       ['the kernel has killed nothing since', [2, 2], 137, 'Error'],
       ['it was not killed', [2, 3], 1, 'Error'],
       ['nobody counts', [2, undefined], 137, 'Error'],
-      ['the count is that of a cgroup that was made anew', [2, 0], 137, 'Error'],
+      ['the count is that of a cgroup that was recreated', [2, 0], 137, 'Error'],
       ['there were more', [2, 3], 137, 'OOMKilled'],
     ])('is told by whether there were new kills: %s', async (_what, counts, exitCode, reason) => {
       kills = counts

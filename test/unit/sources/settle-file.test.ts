@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { isManifestName } from '../../../src/sources/manifest-name.ts'
 import type { FileFacts } from '../../../src/sources/directory/settle-file.ts'
-import { computeSettleWait } from '../../../src/sources/directory/settle-file.ts'
+import { computeSettleWait, isBraced } from '../../../src/sources/directory/settle-file.ts'
 
-const fine = { hasErrors: false, endsCleanly: true, givesLess: false, dropsObjects: false }
-const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0, directoryQuietMs: 0 }
+const fine = { hasErrors: false, endsCleanly: true, isBraced: false, givesLess: false, dropsObjects: false }
+const json = { ...fine, isBraced: true }
+const written: FileFacts = {
+  sizeBytes: 100,
+  isWrittenInPlace: true,
+  isNew: false,
+  quietMs: 0,
+  directoryQuietMs: 0,
+}
+const fresh = { ...written, isNew: true }
 const moved = { ...written, isWrittenInPlace: false }
 
 describe('computeSettleWait', () => {
@@ -22,6 +30,11 @@ describe('computeSettleWait', () => {
       390,
     ],
     ['so does less than before', { ...written, quietMs: 10, content: { ...fine, givesLess: true } }, 390],
+    ['a new one waits as well', { ...fresh, content: fine }, 5],
+    ['but for JSON, no part of which parses', { ...fresh, sizeBytes: 4096, content: json }, 0],
+    ['as long as it does', { ...fresh, content: { ...json, hasErrors: true } }, 400],
+    ['and moves nothing', { ...fresh, content: { ...json, dropsObjects: true } }, 250],
+    ['JSON over an earlier version waits', { ...written, content: json }, 5],
     ['so does the end of a page', { ...written, sizeBytes: 8192, quietMs: 10, content: fine }, 390],
     ['a renamed file that drops objects waits', { ...moved, content: { ...fine, dropsObjects: true } }, 250],
     [
@@ -37,6 +50,21 @@ describe('computeSettleWait', () => {
     ],
   ])('%s', (_what, facts, expected) => {
     expect(computeSettleWait(facts)).toBe(expected)
+  })
+})
+
+describe('isBraced', () => {
+  it.each([
+    ['{"kind": "Pod"}', true],
+    ['\n {}\r\n', true],
+    ['{}\n---\n{}\n', true],
+    ['{"kind": "Pod"', false],
+    ['kind: Pod\nspec: {}', false],
+    ['[{}]', false],
+    ['', false],
+    [' \n', false],
+  ])('%j', (text, expected) => {
+    expect(isBraced(Buffer.from(text))).toBe(expected)
   })
 })
 

@@ -1,0 +1,272 @@
+import { errorMessage } from '../../base/errors.ts'
+import type { RandomSource } from '../../base/random.ts'
+import type { EndRequest } from '../../decide/plan/pod-ending.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
+import { linkLogs, unlinkGone } from '../actions/link-logs.ts'
+import type { PassSignals } from '../actions/pod-context.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+import { AheadFetches } from './ahead-fetches.ts'
+import { EndPass } from './end-pass.ts'
+import { LivePass } from './live-pass.ts'
+import { PassLoop } from './pass-loop.ts'
+import { PodDisplay } from './pod-display.ts'
+import type { PodDisplayDeps } from './pod-display.ts'
+import { PodExecutor } from './pod-executor.ts'
+import type { PodExecutorDeps } from './pod-executor.ts'
+import { PodMemory } from './pod-memory.ts'
+import type { PodMemoryDeps } from './pod-memory.ts'
+import { PodState } from './pod-state.ts'
+import type { NewWorker, PodStage } from './pod-state.ts'
+import { forgetDoneRestarts } from './request-restart.ts'
+import { countOomKills, readEndMessage } from './read-end.ts'
+import { VolumeRefresh } from './volume-refresh.ts'
+
+export interface PodPassesDeps extends PodExecutorDeps, PodDisplayDeps {
+  readonly host: PodHost
+  readonly records: PodMemoryDeps['records']
+  readonly random: RandomSource
+}
+
+/** What the passes of a pod tell its worker. */
+export interface PodPassesHooks {
+  /** The facts behind the probes: called whenever what is to be probed may have changed. */
+  readonly onObserved: () => void
+  /** The pod reached another stage, or finished. */
+  readonly onStage: () => void
+  /** The pod has exceeded its active deadline. */
+  readonly end: (request: EndRequest) => void
+}
+
+const errorRetryMs = 10_000
+const endingRetryMs = 2000
+
+/**
+ * The passes of one pod, one after another: observe, remember, decide, publish, act. A pass that fails is tried again.
+ * Constructs what the passes are made of, and holds the pod's state.
+ */
+export class PodPasses {
+  readonly state: PodState
+  /** Ends waits that a changed manifest may have made pointless. */
+  #outdate = new AbortController()
+  /** Ends hooks, when podd stops or the pod is gone. */
+  readonly #life = new AbortController()
+  readonly #deps: PodPassesDeps
+  readonly #hooks: PodPassesHooks
+  readonly #display: PodDisplay
+  readonly #loop: PassLoop
+  readonly #executor: PodExecutor
+  readonly #livePass: LivePass
+  readonly #endPass: EndPass
+  readonly #volumeRefresh: VolumeRefresh
+
+  /** No pass runs before `begin`. */
+  constructor(deps: PodPassesDeps, hooks: PodPassesHooks, input: NewWorker) {
+    this.#deps = deps
+    this.#hooks = hooks
+    const memory = new PodMemory(
+      {
+        records: deps.records,
+        bootId: deps.host.bootId,
+        readEndMessage: (container) => readEndMessage(deps, this.state.ref, container),
+        countOomKills: (observed) => countOomKills(deps, this.state.classedPod, observed),
+        onUnwritten: (message) => this.warn('FailedSync', message),
+      },
+      input,
+    )
+    const aheadFetches = new AheadFetches(() => this.wake())
+    this.state = new PodState(memory, aheadFetches, input)
+    this.#display = new PodDisplay(deps, this.state)
+    this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake())
+    this.#loop = new PassLoop({
+      clock: deps.clock,
+      pass: (signal) => this.#pass(signal),
+      onError: (error) => this.#retryLater(error),
+      isDone: () => this.state.stage === 'gone',
+    })
+    this.#executor = new PodExecutor(deps, this.state, (news) => this.#showNews(news))
+    const common = {
+      ...deps,
+      ...hooks,
+      executor: this.#executor,
+      publishStatus: () => this.publish(),
+      setStage: (stage: PodStage) => this.setStage(stage),
+      warn: this.warn,
+      wake: () => this.#loop.wake(),
+      wakeIn: (delayMs: number) => this.#loop.wakeIn(delayMs),
+    }
+    this.#endPass = new EndPass({ ...common, hide: () => this.#display.hide() }, this.state)
+    this.#livePass = new LivePass(
+      {
+        ...common,
+        display: this.#display,
+        volumeRefresh: this.#volumeRefresh,
+        settle: () => this.#settle(),
+      },
+      this.state,
+    )
+  }
+
+  /** Records a warning event of the pod. */
+  readonly warn = (reason: string, message: string): void =>
+    this.#deps.events.record({ pod: this.state.ref, type: 'Warning', reason, message })
+
+  /** The first pass runs as soon as it can. */
+  begin(): void {
+    this.#loop.start()
+  }
+
+  /** There may be something to do: a pass runs soon. */
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  /** As `wake`; while a slow action is in flight, the new status is published meanwhile. */
+  notice(): void {
+    this.#loop.wake()
+    this.#executor.notice()
+  }
+
+  /** The pass in flight ends as soon as it can, and another one begins. */
+  interrupt(): void {
+    this.#loop.interrupt()
+  }
+
+  /** Ends the waits of the pass in flight: the manifest has changed. */
+  endWaits(): void {
+    this.#outdate.abort(new Interrupted())
+  }
+
+  /** Labels, annotations or objects that volumes show have changed. */
+  markVolumes(): void {
+    this.#volumeRefresh.mark()
+  }
+
+  /** Shows the pod's current status once the record behind it is on disk. */
+  publish(): void {
+    this.#display.publish()
+  }
+
+  /** The pod is shown no more. */
+  hide(): void {
+    this.#display.hide()
+  }
+
+  /** Of a stopped pod: its remains are removed without waiting for its successor any longer. */
+  letRemainsGo(): void {
+    this.#endPass.letRemainsGo()
+  }
+
+  setStage(stage: PodStage): void {
+    if (this.state.stage === stage) return
+    this.state.stage = stage
+    this.#loop.start()
+    if (stage === 'gone') {
+      this.#life.abort(new Interrupted())
+      this.#volumeRefresh.stop()
+    }
+    this.#hooks.onStage()
+  }
+
+  /** Leaves the pod running; resolves when the pass in flight has stopped too. */
+  async stop(): Promise<void> {
+    this.#life.abort(new Interrupted())
+    this.state.aheadFetches.cancel()
+    await this.#loop.stop()
+    this.#volumeRefresh.stop()
+  }
+
+  #retryLater(error: unknown): void {
+    const isEnding = this.state.record.ending !== undefined
+    this.#loop.wakeIn((isEnding ? endingRetryMs : errorRetryMs) * (1 + this.#deps.random() * 0.5))
+    const message = errorMessage(error)
+    const isNews = message !== this.state.lastError
+    this.state.lastError = message
+    const { name: pod, uid } = this.state.ref
+    try {
+      if (isNews) {
+        this.#deps.logger.warn({ pod, uid, err: error }, 'pod sync failed')
+        this.warn(isEnding ? 'FailedKillPod' : 'FailedSync', message)
+      }
+      this.publish()
+    } catch (cause) {
+      this.#deps.logger.error({ pod, uid, err: cause }, 'cannot publish the status of the pod')
+    }
+  }
+
+  async #pass(signal: AbortSignal): Promise<void> {
+    this.#outdate = new AbortController()
+    const manifest = AbortSignal.any([signal, this.#outdate.signal])
+    await this.#run({ pass: signal, manifest, life: this.#life.signal })
+    this.state.lastError = undefined
+  }
+
+  /** Throws what a call threw, Interrupted where the pass was interrupted, OutdatedView where it has to begin again. */
+  async #run(signals: PassSignals): Promise<void> {
+    const { runtimeProblem, runtimeLosses } = this.#deps
+    const { state } = this
+    // Every worker is woken when the runtime is available again.
+    if (runtimeProblem() !== undefined) return this.publish()
+    const waitMs = this.#endPass.remainsWaitMs()
+    if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
+    const wasOver = state.isOver
+    const losses = runtimeLosses()
+    await this.#observe()
+    state.lossesWhenSeen = losses
+    if (losses !== runtimeLosses()) throw new OutdatedView()
+    if (!state.isSeen) await unlinkGone(this.#deps, state.observed)
+    await linkLogs(this.#deps, state.observed, state.linkedLogs)
+    state.isSeen = true
+    await state.memory.rememberEnds(state.observed)
+    forgetDoneRestarts(state)
+    if (state.isOver !== wasOver) this.#hooks.onStage()
+    this.#hooks.onObserved()
+    const { ending } = state.record
+    if (ending !== undefined) return this.#endPass.run(ending, signals)
+    if (await this.#mayRun()) await this.#livePass.run(signals)
+    return this.#endPass.release(signals)
+  }
+
+  async #observe(): Promise<void> {
+    const { state } = this
+    const { isUnheardOf } = state
+    state.isUnheardOf = false
+    // What was decided is recorded while the runtime is asked.
+    const saved = state.record.ending === undefined ? undefined : state.memory.save('best-effort')
+    const observed = isUnheardOf ? undefined : await this.#deps.observe(state.ref.uid)
+    await saved
+    state.observed = observed ?? state.nothing
+  }
+
+  /** Whether the pod may run. Blocked, rejected and failed pods are only shown. */
+  async #mayRun(): Promise<boolean> {
+    const { admission, memory, record } = this.state
+    if (admission?.kind === 'rejected' && record.failed === undefined) {
+      const { reason, message } = admission
+      memory.change({ failed: { reason, message, admission: true } })
+    }
+    if (admission?.kind === 'admitted' && record.failed === undefined) {
+      this.setStage('active')
+      return true
+    }
+    // A failed pod releases its space first: the disk may be full of what it has written.
+    await memory.save(memory.record.failed === undefined ? 'required' : 'best-effort')
+    this.publish()
+    return false
+  }
+
+  /** Takes an observation made while actions are in flight. */
+  #showNews(observed: ObservedPod): void {
+    const wasOver = this.state.isOver
+    this.state.observed = observed
+    this.#hooks.onObserved()
+    if (this.state.isOver !== wasOver) this.#hooks.onStage()
+    this.publish()
+  }
+
+  #settle(): void {
+    if (this.state.isSettled) return
+    this.state.isSettled = true
+    this.#hooks.onStage()
+  }
+}
