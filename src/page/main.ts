@@ -9,7 +9,7 @@ import { overview } from './view/overview.ts'
 import { readPodLink } from './view/pod-link.ts'
 import { containersOf, podView } from './view/pod-view.ts'
 
-/** Ages go on where nothing else changes. */
+/** How often ages are redrawn where nothing else changes. */
 const redrawMs = 5000
 
 const client = new ApiClient()
@@ -29,7 +29,7 @@ function find(id: string): HTMLElement {
   return found
 }
 
-/** Many changes at once are drawn once. */
+/** Draws once for several changes in a row. */
 function redraw(): void {
   if (isDue || !isLoggedIn) return
   isDue = true
@@ -91,7 +91,7 @@ function signIn(): void {
 }
 
 function signOut(): void {
-  const message = client.token === undefined ? '' : 'podd does not know this token any more.'
+  const message = client.token === undefined ? '' : 'The token is no longer valid.'
   askForToken(message)
 }
 
@@ -119,7 +119,7 @@ document.addEventListener('visibilitychange', () => {
 })
 addEventListener('hashchange', () => {
   redraw()
-  // A reader of the screen begins at what has been opened.
+  // A screen reader begins at the part that was opened.
   if (location.hash !== place) main.focus()
   place = location.hash
 })

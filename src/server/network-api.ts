@@ -14,7 +14,7 @@ import type { StateReport } from '../store/state-report.ts'
 
 export interface NetworkOptions {
   readonly address: ListenAddress
-  /** What the server's certificate says: host names and addresses under which clients may reach it. */
+  /** The names in the server's certificate: host names and addresses under which clients may reach it. */
   readonly names: readonly string[]
   readonly rootDir: string
   readonly tokenFile: string | undefined
@@ -30,10 +30,10 @@ export interface KubeconfigRequest {
   readonly server: string | undefined
 }
 
-/** An address may be there only later, as that of a VPN. */
+/** An address may be assigned only later, such as a VPN's. */
 const retryMs = 10_000
 
-/** The API over TLS: who may log in, and the listener. */
+/** The API over TLS: authentication and the listener. */
 export class NetworkApi {
   readonly #options: NetworkOptions
   readonly #clock: Clock
@@ -54,7 +54,7 @@ export class NetworkApi {
     this.#authority = new OwnAuthority({ rootDir, names, report, clock })
   }
 
-  /** Listens, or goes on trying; resolves after the first attempt. */
+  /** Listens, or keeps trying; resolves after the first attempt. */
   async listen(handler: ApiHandler): Promise<void> {
     const { tokenFile, address } = this.#options
     const tokens = tokenFile === undefined ? undefined : new TokenFile(tokenFile, this.#logger)
@@ -69,7 +69,7 @@ export class NetworkApi {
       } catch (error) {
         this.#logger.error(
           { err: error, reason: errorMessage(error) },
-          'the API cannot listen; podd goes on trying',
+          'the API cannot listen; podd keeps trying',
         )
         return false
       }
@@ -80,10 +80,11 @@ export class NetworkApi {
       do await this.#clock.sleep(retryMs, this.#stop.signal)
       while (!(await attempt()))
     }
+    // `attempt` logs its failures: only `close` rejects the wait.
     this.#running = retry().catch(() => {})
   }
 
-  /** Where it listens by now. */
+  /** The address where it listens; undefined before it does. */
   get port(): number | undefined {
     return this.#listener?.address.port
   }

@@ -18,13 +18,13 @@ export interface ReadOnlyPortOptions {
   readonly logger: Logger
 }
 
-/** What a scraper sends. */
+/** The largest head of a request; scrapers send little. */
 const mostHeaderBytes = 16 * 1024
 
-/** An address may be there only later, as that of a VPN. */
+/** An address may be assigned only later, such as a VPN's. */
 const retryMs = 10_000
 
-/** The kubelet's read-only port: metrics, stats and pods over plain HTTP, for everybody who reaches it. */
+/** The kubelet's read-only port: metrics, stats and pods over plain HTTP, without authentication. */
 export class ReadOnlyPort {
   readonly #options: ReadOnlyPortOptions
   readonly #listener: HttpListener
@@ -42,7 +42,7 @@ export class ReadOnlyPort {
     })
   }
 
-  /** Listens, or goes on trying; resolves after the first attempt. */
+  /** Listens, or keeps trying; resolves after the first attempt. */
   async listen(): Promise<void> {
     if (!(await this.#attempt())) void this.#retry()
   }
@@ -69,7 +69,7 @@ export class ReadOnlyPort {
     } catch (error) {
       logger.error(
         { path, reason: errorMessage(error) },
-        'cannot listen on the read-only port; podd goes on trying',
+        'cannot listen on the read-only port; podd keeps trying',
       )
       return false
     }
@@ -80,7 +80,7 @@ export class ReadOnlyPort {
       do await this.#options.clock.sleep(retryMs, this.#stop.signal)
       while (!(await this.#attempt()))
     } catch {
-      // Closed while it waited.
+      // It was closed during the wait.
     }
   }
 }

@@ -4,7 +4,7 @@ import type { ApiResponse } from './requests/api-request.ts'
 import type { SourceControl } from './requests/readers.ts'
 import type { Call, Route } from './requests/route.ts'
 
-/** The sources, and whether they are followed. */
+/** The routes of sources: list, hold and resume. */
 export function sourceRoutes(sources: SourceControl): readonly Route[] {
   return [
     { method: 'GET', pattern: '/podd/v1/sources', handle: () => jsonResponse(sources.list()) },
@@ -21,7 +21,7 @@ export function sourceRoutes(sources: SourceControl): readonly Route[] {
   ]
 }
 
-/** Throws ApiError NotFound for a source that there isn't; none is changed then. */
+/** Throws ApiError NotFound for an unknown source; none is changed then. */
 async function changeEach(
   sources: SourceControl,
   { query }: Call,
@@ -35,7 +35,7 @@ async function changeEach(
   return jsonResponse({ changed })
 }
 
-/** By its name, or what follows its kind: `edge` is `file:edge`. */
+/** Finds a source by its name, or by what follows its kind: `edge` is `file:edge`. */
 function findSource(all: readonly string[], word: string): string {
   const found = all.includes(word) ? [word] : all.filter((name) => name.endsWith(`:${word}`))
   const [only] = found
@@ -43,7 +43,7 @@ function findSource(all: readonly string[], word: string): string {
   if (word === 'api')
     throw new ApiError(
       404,
-      'what is written over the API is no source that can be held',
+      'the objects written over the API are not a source that can be held',
       'Directories and URLs can: what they give is held until `podd resume`, and each write over the API still counts.',
     )
   const hint = all.length === 0 ? 'No sources are configured.' : `There are ${all.join(', ')}.`

@@ -70,7 +70,7 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
     expect(tab.errors).toEqual([])
     await tab.send('Input.insertText', { text: 'nonsense' })
     await tab.press('Enter', 13, '\r')
-    await sees().toContain('podd does not know this token.')
+    await sees().toContain('The token is not valid.')
     expect(await tab.evaluate('document.activeElement.id')).toBe('token')
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
     await rig.writeTokens('other')
     await rig.close(0)
     await rig.listenAt(rig.port)
-    await sees().toContain('podd does not know this token any more.')
+    await sees().toContain('The token is no longer valid.')
     await rig.writeTokens(rig.token)
   })
 

@@ -11,7 +11,7 @@ import { readLines } from './read-lines.ts'
 import { WatchedObjects } from './watched-objects.ts'
 import type { WatchLine } from './watched-objects.ts'
 
-/** What no watch tells of is asked for so often. */
+/** How often data without a watch is polled. */
 const askEveryMs = 10_000
 const longestPauseMs = 10_000
 
@@ -23,7 +23,7 @@ export interface LiveDataOptions {
   readonly onUnauthorized: () => void
 }
 
-/** What podd tells, kept as it is now by watches; what no watch gives is polled. */
+/** The current data of the page: watched where the API has watches, polled elsewhere. */
 export class LiveData {
   readonly #options: LiveDataOptions
   readonly #pods = new WatchedObjects<PodObject>()
@@ -50,7 +50,7 @@ export class LiveData {
     }
   }
 
-  /** A page that is not seen asks for nothing, and holds no connection of the few that a browser has. */
+  /** A hidden page sends no requests, and holds none of the few connections that a browser allows. */
   start(): void {
     if (this.#running !== undefined) return
     const running = new AbortController()
@@ -126,7 +126,7 @@ export class LiveData {
   }
 
   #take(path: string, error: unknown): void {
-    if (!(error instanceof Refusal)) this.#options.onTrouble('podd does not answer; the page goes on trying')
+    if (!(error instanceof Refusal)) this.#options.onTrouble('podd does not answer; the page keeps trying')
     else if (error.status === 401) this.#options.onUnauthorized()
     else this.#refusals.set(path, error.message)
   }

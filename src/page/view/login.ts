@@ -21,7 +21,7 @@ export function loginForm(client: ApiClient, message: string, onDone: (user: str
       client.token = undefined
       error.textContent =
         failure instanceof Refusal && failure.status === 401
-          ? 'podd does not know this token.'
+          ? 'The token is not valid.'
           : failure instanceof Error
             ? failure.message
             : String(failure)
@@ -43,7 +43,7 @@ export function loginForm(client: ApiClient, message: string, onDone: (user: str
     element(
       'p',
       { id: 'token-help', class: 'faint' },
-      'One of api.tokenFile on the host. This tab keeps it until it is closed.',
+      'A token of api.tokenFile on the host. It is kept until this tab is closed.',
     ),
     element('button', { type: 'submit' }, 'Log in'),
   )

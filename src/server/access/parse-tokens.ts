@@ -5,8 +5,8 @@ export interface TokenEntry {
 }
 
 /**
- * Reads a file of tokens: a line for each, `token,user,uid,"group1,group2"`, the groups optional
- * (kube-apiserver's `--token-auth-file`, 1.36). No problem says what a token is.
+ * Reads a file of tokens: a line for each, `token,user,uid,"group1,group2"`, the groups optional (kube-apiserver's
+ * `--token-auth-file`, 1.36). Problems never contain a token.
  */
 export function parseTokens(text: string): {
   readonly entries: readonly TokenEntry[]
@@ -20,7 +20,7 @@ export function parseTokens(text: string): {
     if (token === '' || user === '' || uid === undefined)
       problems.push(`line ${index + 1} is not token,user,uid[,"groups"]`)
     else if (entries.some((entry) => entry.token === token))
-      problems.push(`line ${index + 1} has a token that stands there before`)
+      problems.push(`line ${index + 1} repeats the token of an earlier line`)
     else entries.push({ token, user, groups: groups.split(',').filter((group) => group !== '') })
   }
   return { entries, problems }

@@ -6,12 +6,12 @@ import type { Identity } from '../requests/identity.ts'
 import { parseTokens } from './parse-tokens.ts'
 import type { TokenEntry } from './parse-tokens.ts'
 
-/** Bearer tokens of a file that is read again when it has changed. One that others may read gives no token. */
+/** Bearer tokens of a file that is read again when it has changed. A file that others may read is ignored. */
 export class TokenFile {
   readonly #path: string
   readonly #logger: Logger
   #stamp = ''
-  /** By their digests: how long it takes to find one tells nothing of it. */
+  /** By their digests, so that the duration of a lookup reveals nothing about a token. */
   #entries: ReadonlyMap<string, TokenEntry> = new Map()
 
   constructor(path: string, logger: Logger) {
@@ -19,7 +19,7 @@ export class TokenFile {
     this.#logger = logger
   }
 
-  /** Whose token it is; undefined where it is none. */
+  /** The identity of a token; undefined for an unknown one. */
   identify(token: string): Identity | undefined {
     const entry = this.#read().get(digestOf(token))
     return entry && { name: entry.user, groups: [...entry.groups, authenticatedGroup] }
@@ -35,18 +35,18 @@ export class TokenFile {
       if ((mode & 0o077) !== 0) {
         this.#logger.warn(
           { path: this.#path },
-          'the file of tokens is ignored: others than its owner may open it; chmod 600 it',
+          'the token file is ignored: users other than its owner can open it; run chmod 600 on it',
         )
         return this.#entries
       }
       const { entries, problems } = parseTokens(readFileSync(this.#path, 'utf8'))
       this.#entries = new Map(entries.map((entry) => [digestOf(entry.token), entry]))
       for (const reason of problems)
-        this.#logger.warn({ path: this.#path, reason }, 'a line of the file of tokens is ignored')
+        this.#logger.warn({ path: this.#path, reason }, 'a line of the token file is ignored')
     } catch (error) {
       const stamp = String(error)
       if (stamp !== this.#stamp)
-        this.#logger.warn({ path: this.#path, err: error }, 'cannot read the file of tokens')
+        this.#logger.warn({ path: this.#path, err: error }, 'cannot read the token file')
       this.#stamp = stamp
       this.#entries = new Map()
     }

@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import { newUuid } from '../../base/random.ts'
 import {
   bitString,
@@ -15,7 +15,6 @@ import {
   unsignedInteger,
   utf8String,
 } from './der.ts'
-import { addressBytes } from './address-bytes.ts'
 
 /** A certificate with its private key, both in PEM. */
 export interface KeyPair {
@@ -25,7 +24,7 @@ export interface KeyPair {
 
 export interface CertificateRequest {
   readonly subject: { readonly commonName: string; readonly organizations?: readonly string[] }
-  /** It signs others; it is a server's, for these host names and addresses; it is a client's. */
+  /** The use of a certificate: an authority's, a server's for these host names and addresses, or a client's. */
   readonly use:
     | { readonly kind: 'authority' }
     | { readonly kind: 'server'; readonly names: readonly string[] }
@@ -83,7 +82,7 @@ export function issueCertificate(request: CertificateRequest, issuer?: KeyPair):
   }
 }
 
-/** What a certificate says of whom it is for. */
+/** The subject of a certificate. */
 export function subjectOf(certificate: X509Certificate): {
   readonly commonName: string
   readonly organizations: readonly string[]
@@ -156,4 +155,23 @@ function newSerial(): Buffer {
 function toPem(label: string, der: Buffer): string {
   const lines = der.toString('base64').match(/.{1,64}/gu) ?? []
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
+}
+
+/** The 4 or 16 bytes of an IP address. */
+function addressBytes(address: string): Buffer {
+  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number))
+  // A URL writes every IPv6 address in groups of hexadecimal digits.
+  const text = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const [head = '', tail] = text.split('::')
+  const before = groupsOf(head)
+  const after = tail === undefined ? [] : groupsOf(tail)
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0)
+  const bytes = Buffer.alloc(16)
+  for (const [index, group] of [...before, ...zeros, ...after].entries())
+    bytes.writeUInt16BE(group, index * 2)
+  return bytes
+}
+
+function groupsOf(text: string): readonly number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
 }

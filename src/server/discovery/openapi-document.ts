@@ -17,7 +17,7 @@ export function openApiDocuments(resources: readonly ApiResource[]): ReadonlyMap
   )
 }
 
-/** GET /openapi/v3: where each document is; another content has another address. */
+/** GET /openapi/v3: the address of each document, which has a hash of its content. */
 export function openApiIndex(documents: ReadonlyMap<string, string>): object {
   const paths = [...documents].map(([name, text]) => [
     name,
@@ -31,8 +31,8 @@ function hashOf(text: string): string {
 }
 
 /**
- * What a group's objects may hold, from the tables that manifests are decoded by. Writes take `fieldValidation`, so that
- * clients leave the checks to podd; no merge keys are told, so that they take those they know.
+ * The schemas of a group's objects, from the tables that manifests are decoded by. Writes take `fieldValidation`, so
+ * that clients leave validation to podd. The schemas have no merge keys, so that clients use those they know.
  */
 function openApiDocument(resources: readonly ApiResource[]): object {
   const schemas = new OpenApiSchemas()
@@ -84,7 +84,7 @@ function addSchema(
   else
     schemas.set(kind, {
       type: 'object',
-      description: 'Made by podd; it is not written in manifests.',
+      description: 'Created by podd; it is not written in manifests.',
       properties: {
         apiVersion: { type: 'string' },
         kind: { type: 'string' },

@@ -14,7 +14,7 @@ export class OpenApiSchemas {
     return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** @param extra beside what the type says */
+  /** @param extra fields in addition to the type's own */
   add(type: ObjectType<Fields>, extra: OpenApiSchema = {}): string {
     const known = this.#names.get(type)
     if (known !== undefined) return known
@@ -26,7 +26,7 @@ export class OpenApiSchemas {
     const required = fields.flatMap(([field, { presence }]) => (presence === 'required' ? [field] : []))
     this.#schemas.set(name, {
       type: 'object',
-      description: 'What podd does with each field; the Kubernetes documentation tells what they mean.',
+      description: 'What podd does with each field; the Kubernetes documentation explains them.',
       properties: Object.fromEntries(fields.map(([field, entry]) => [field, this.#property(entry)])),
       ...(required.length > 0 && { required }),
       ...extra,
@@ -34,12 +34,12 @@ export class OpenApiSchemas {
     return name
   }
 
-  /** One that is described by hand. */
+  /** Adds a hand-written schema. */
   set(name: string, schema: OpenApiSchema): void {
     this.#schemas.set(name, schema)
   }
 
-  /** Types of one name that differ in their fields have a number. */
+  /** Types of the same name with different fields get a number. */
   #freeName(wanted: string): string {
     let name = wanted
     for (let count = 2; this.#schemas.has(name); count += 1) name = `${wanted}${count}`
@@ -54,7 +54,7 @@ export class OpenApiSchemas {
       description,
       ...(isPlain && { default: value }),
     }
-    // Nothing may stand beside a reference (OpenAPI 3.0).
+    // A reference allows no other fields beside it (OpenAPI 3.0).
     return '$ref' in schema ? { allOf: [schema], ...extra } : { ...schema, ...extra }
   }
 

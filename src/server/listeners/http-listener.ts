@@ -17,42 +17,42 @@ import { writeResponse } from './write-response.ts'
 
 export interface HttpListenerOptions {
   readonly handler: ApiHandler
-  /** Who asks, for each request; may throw ApiError. */
+  /** Identifies the client of a request; may throw ApiError. */
   readonly identify: (request: IncomingMessage) => Identity
   /** Left out, connections are plain. */
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
-  /** What the head of a request may take; 512 KiB unless said. */
+  /** The largest head of a request, in bytes; by default 512 KiB. */
   readonly mostHeaderBytes?: number
-  /** How long a request may take to arrive, its body too; 30 s unless said. */
+  /** How long a request may take to arrive with its body; by default 30 s. */
   readonly requestMs?: number
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export interface HttpListener {
-  /** To be told where to listen. */
+  /** The server; the caller has it listen. */
   readonly server: Server | HttpsServer
-  /** What a server over TLS shows from now on. */
+  /** Replaces the certificate of a TLS server. */
   setSecureContext(context: SecureContextOptions): void
-  /** Takes no more requests, ends what runs without an end, and waits for what is being answered, `graceMs` at most. */
+  /** Accepts no more requests, ends streams, and waits for requests in flight, `graceMs` at most. */
   close(graceMs: number): Promise<void>
 }
 
-/** A command's words stand in the request's path. */
+/** Large, because a command's words are in the request's path. */
 const usualHeaderBytes = 512 * 1024
 
 const usualRequestMs = 30_000
 
 /**
- * How long a connection may be idle: longer than clients in Go keep one (90 s, `net/http` DefaultTransport), or they would send
- * a request over one that is just being closed, and most are not sent again.
+ * How long a connection may be idle: longer than clients in Go keep one (90 s, `net/http` DefaultTransport), or they
+ * would send a request over a connection that is just being closed, and would not resend most.
  */
 const idleMs = 100_000
 
-/** How much of a stream is written before the client has to make room. */
+/** How many bytes of a stream are written before the client has to read. */
 const streamBufferBytes = 16 * 1024
 
-/** HTTP/1.1 for the API's handler. */
+/** Serves the API's handler over HTTP/1.1. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const { handler, identify, tls, clock, logger } = options
   const requestMs = options.requestMs ?? usualRequestMs
@@ -104,7 +104,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     }
   }
 
-  /** What is served over upgraded connections, which the HTTP server knows nothing of. */
+  /** The streams over upgraded connections, which the HTTP server doesn't track. */
   const upgraded = new Set<Promise<void>>()
   server.on('upgrade', (request, socket, head) => {
     const served = upgrade(request, socket, head).finally(() => upgraded.delete(served))
@@ -113,7 +113,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
 
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => {})
-    // For as long as it is open: the HTTP server that ends waits for it and has no say over it.
+    // While it is open: a closing HTTP server waits for it but can't end it.
     const cut = (): void => void socket.destroy()
     closing.signal.addEventListener('abort', cut, { once: true })
     socket.once('close', () => closing.signal.removeEventListener('abort', cut))
@@ -125,7 +125,12 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
       const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
     }
-    await opened.serve()
+    try {
+      await opened.serve()
+    } catch (error) {
+      logger.error({ path: request.url ?? '', err: error }, 'API stream failed')
+      socket.destroy()
+    }
   }
 
   async function open(request: IncomingMessage, socket: Duplex): Promise<ApiResponse | OpenedStream> {
@@ -136,7 +141,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     }
   }
 
-  /** Also those whose handshake is not done, of which the HTTP server knows nothing. */
+  /** All connections, also those in a handshake, which the HTTP server doesn't track. */
   const connections = new Set<Socket>()
   secure?.on('connection', (socket: Socket) => {
     connections.add(socket)
@@ -146,7 +151,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   server.on('clientError', (error, socket) => {
     if (socket.writable) refuse(socket, statusResponse(toRequestError(error)), clock)
   })
-  // Before the handshake is done nothing can be said: an answer would wait for it, and the connection with it.
+  // During the handshake no response can be sent: it would wait for the handshake, and the connection with it.
   server.prependListener('tlsClientError', (_error: unknown, socket: Duplex) => socket.destroy())
 
   return {
@@ -159,28 +164,28 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   }
 }
 
-/** What is said of a request that is none, by Node's code. */
+/** The response to a malformed request, by Node's error code. */
 function toRequestError(error: unknown): ApiError {
   switch (errorCode(error)) {
     case 'HPE_HEADER_OVERFLOW':
       return new ApiError(431, `the head of the request is too large`)
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError(408, 'the request did not come in time')
+      return new ApiError(408, 'the request did not arrive in time')
     default:
       return new ApiError(400, `the request is not well-formed: ${errorMessage(error)}`)
   }
 }
 
-/** How long a client that was refused may take to read that and to go. */
+/** How long a rejected client may take to read the response and close. */
 const lingerMs = 5000
 
-/** Answers over a connection that no HTTP response stands for, and ends it. */
+/** Answers over a connection without a response object, and closes it. */
 function refuse(socket: Duplex, { status, contentType, body }: ApiResponse, clock: Clock): void {
   const text = typeof body === 'string' ? body : ''
   const line = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? 'Error'}`
   const headers = [`Content-Type: ${contentType}`, `Content-Length: ${Buffer.byteLength(text)}`]
   socket.end(`${[line, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${text}`)
-  // A client that can't send on might never read.
+  // A client that is blocked sending might never read.
   socket.resume()
   const timer = clock.startTimer(lingerMs, () => socket.destroy())
   socket.once('close', () => timer.cancel())
@@ -214,7 +219,7 @@ async function closeServer(
     if (patience.signal.aborted) resolve()
     patience.signal.addEventListener('abort', () => resolve(), { once: true })
   })
-  // The server counts no connection that came before it listened.
+  // The server doesn't count connections from before it listened.
   const gone = [...connections].map(
     (connection) => new Promise((resolve) => connection.once('close', resolve)),
   )

@@ -3,6 +3,7 @@ import { chmodSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { Server, connect } from 'node:net'
+import { tryRemove } from '../../base/atomic-file.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 
 /** sun_path less its final zero (unix(7)). */
@@ -11,18 +12,17 @@ const longestSocketPathBytes = 107
 /** A unix socket that a server listens at. */
 export interface HeldSocket {
   /**
-   * Listens again where the file is gone or another one is in its place; connections that are open stay. Resolves with
-   * whether that was so. Rejects as `listenOnSocket`: somebody else may answer there by now.
+   * Listens again where the file is gone or was replaced; open connections stay. Resolves with whether that was so.
+   * Rejects as `listenOnSocket`: another process may answer there by now.
    */
   renew(): Promise<boolean>
-  /** Removes the file, if it is still this socket, which is not renewed from then on. */
+  /** Removes the file, if it is still this socket, and stops renewing it. */
   remove(): Promise<void>
 }
 
 /**
- * Lets `server` listen at a unix socket that only its owner may open. A socket that a dead process left is taken
- * over; one that somebody answers at is not. Throws PoddError ALREADY_RUNNING, SOCKET_PATH_TOO_LONG or
- * SOCKET_FAILED.
+ * Lets `server` listen at a unix socket that only its owner may open. A socket left by a dead process is taken over;
+ * one at which a process answers is not. Throws PoddError ALREADY_RUNNING, SOCKET_PATH_TOO_LONG or SOCKET_FAILED.
  */
 export async function listenOnSocket(server: Server, path: string): Promise<HeldSocket> {
   if (Buffer.byteLength(path) > longestSocketPathBytes) {
@@ -42,7 +42,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<Held
       if (isOver || isOwn()) return false
       if (fileAt(path) !== undefined && (await isAnswered(path))) throw alreadyRunning(path)
       if (isOver) return false
-      // Not the HTTP server's own close, which ends connections that wait for their next request.
+      // Not the HTTP server's own close, which would end idle connections.
       Server.prototype.close.call(server)
       await takeOver(server, path)
       own = fileAt(path)
@@ -50,33 +50,36 @@ export async function listenOnSocket(server: Server, path: string): Promise<Held
     },
     async remove() {
       isOver = true
-      if (isOwn()) await unlink(path).catch(() => {})
+      // The next podd takes over a socket at which no process answers.
+      if (isOwn()) await tryRemove(path)
     },
   }
 }
 
-/** Listens in the place of what no process answers at. */
+/** Replaces a socket at which no process answers. */
 async function takeOver(server: Server, path: string): Promise<void> {
   try {
     await listen(server, path)
   } catch (error) {
     if (errorCode(error) !== 'EADDRINUSE') throw socketFailed(path, error)
     if (await isAnswered(path)) throw alreadyRunning(path)
-    await unlink(path).catch(() => {})
+    await unlink(path).catch((second: unknown) => {
+      if (errorCode(second) !== 'ENOENT') throw socketFailed(path, second)
+    })
     await listen(server, path).catch((second: unknown) => {
       throw errorCode(second) === 'EADDRINUSE' ? alreadyRunning(path) : socketFailed(path, second)
     })
   }
 }
 
-/** Whether some process answers at the socket. */
+/** Whether a process answers at the socket. */
 export async function isAnswered(path: string): Promise<boolean> {
   const socket = connect(path)
   try {
     await once(socket, 'connect')
     return true
   } catch (error) {
-    // Full, or not ours to open: somebody is there all the same.
+    // Its backlog is full, or access is denied: a process is there.
     const code = errorCode(error)
     return code !== 'ECONNREFUSED' && code !== 'ENOENT'
   } finally {
@@ -86,7 +89,7 @@ export async function isAnswered(path: string): Promise<boolean> {
 
 async function listen(server: Server, path: string): Promise<void> {
   const listening = once(server, 'listening')
-  // The socket is bound before listen() returns: nothing else is made under this umask.
+  // The socket is bound before listen() returns: no other file is created under this umask.
   const before = process.umask(0o177)
   try {
     server.listen({ path, exclusive: true })
@@ -101,7 +104,7 @@ function fileAt(path: string): Stats | undefined {
   try {
     return statSync(path)
   } catch {
-    // There is no such file any more, or it can't be looked at: either way it isn't known to be this socket.
+    // The file is gone, or can't be examined: it isn't known to be this socket.
     return undefined
   }
 }

@@ -9,17 +9,17 @@ import { readLog } from '../../logs/read-log.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import { podLogDirectory } from '../../translate/identity/log-path.ts'
 import { ApiError } from '../requests/api-error.ts'
-import { mayRunAgain } from './container-future.ts'
+import { mayRunAgain } from './may-run-again.ts'
 import { findRemovedLog } from './removed-log.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
-/** PodLogOptions of core/v1, what of it podd knows. */
+/** The fields of core/v1 PodLogOptions that podd supports. */
 export interface LogRequest {
   readonly container: string | undefined
   readonly follow: boolean
   readonly previous: boolean
   readonly timestamps: boolean
-  /** Only what was written to this one. */
+  /** Only lines written to this stream. */
   readonly stream: 'stdout' | 'stderr' | undefined
   readonly tailLines: number | undefined
   /** Wall time. */
@@ -41,7 +41,7 @@ export class PodLogs {
     this.#options = options
   }
 
-  /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system come while the chunks are taken. */
+  /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read. */
   async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const container = chooseContainer(pod, request.container)
     const directory = `${podLogDirectory(this.#options.podLogsDir, pod.metadata)}/${container}`
@@ -68,8 +68,8 @@ export class PodLogs {
   }
 
   /**
-   * The kept log of a pod that was removed, the one removed last where there were several of that name; undefined where
-   * none is kept. Nothing more comes in it: following it ends at its end. Throws ApiError.
+   * The kept log of a removed pod, of the last one where several had that name; undefined where none is kept. It gets
+   * no more lines: following it stops at its end. Throws ApiError.
    */
   async readRemoved(
     pod: { readonly namespace: string; readonly name: string },
@@ -109,8 +109,8 @@ function containerNames(pod: PodObject, list: ContainerList): readonly string[] 
 }
 
 /**
- * The container that was asked for, or the only one beside init and ephemeral containers
- * (`pkg/registry/core/pod/strategy.go` validateContainer, 1.36). Throws ApiError.
+ * The requested container, or the only one beside init and ephemeral containers (`pkg/registry/core/pod/strategy.go`
+ * validateContainer, 1.36). Throws ApiError.
  */
 export function chooseContainer(pod: PodObject, wanted: string | undefined): string {
   const main = containerNames(pod, 'containers')
@@ -156,7 +156,7 @@ async function chooseInstance(
   }
   if (newest !== undefined) return newest
   const hasEnded = status.phase === 'Failed' || status.phase === 'Succeeded'
-  // Whoever follows one that has ended waits for its next instance.
+  // Following a container that has ended waits for its next instance.
   const state = request.follow ? found?.state.running : (found?.state.running ?? found?.state.terminated)
   if (found !== undefined && state !== undefined && !hasEnded) throw logIsGone(pod, found, directory)
   if (request.follow) return found?.restartCount ?? 0
@@ -169,7 +169,7 @@ async function chooseInstance(
   throw new ApiError(400, `${which} is waiting to start: ${waitingWords[waiting] ?? waiting}`)
 }
 
-/** The runtime makes a container's log before it starts it: somebody has deleted this one. */
+/** The runtime creates a container's log before the start, so this one was deleted. */
 function logIsGone(
   { metadata }: PodObject,
   { name, restartCount }: ContainerStatus,
@@ -177,8 +177,8 @@ function logIsGone(
 ): ApiError {
   return new ApiError(
     400,
-    `the log file of container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)} is not there: ${directory}/${restartCount}.log`,
-    `A container that runs goes on writing to a file that was deleted. A restart begins a new one: podd restart ${metadata.name} -n ${metadata.namespace}`,
+    `the log file of container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)} does not exist: ${directory}/${restartCount}.log`,
+    `A running container keeps writing to a deleted file. A restart creates a new one: podd restart ${metadata.name} -n ${metadata.namespace}`,
   )
 }
 

@@ -10,7 +10,7 @@ const json = 'application/json'
 const yaml = 'application/yaml'
 const protobuf = 'application/vnd.kubernetes.protobuf'
 
-/** The type of a request's body, without its parameters; JSON where it is not told. */
+/** The media type of a request's body, without its parameters; JSON by default. */
 export function contentTypeOf({ headers }: ApiRequest): string {
   const [type = ''] = (headers['content-type'] ?? '').split(';')
   return type.trim().toLowerCase() || json
@@ -26,7 +26,7 @@ export async function readObject(request: ApiRequest): Promise<JsonObject | unde
   return asObject(type === yaml ? await parseYamlBody(bytes) : parseJson(bytes))
 }
 
-/** The same, and which fields stand in it twice. Throws ApiError. */
+/** The same, and the fields that occur twice in it. Throws ApiError. */
 export async function readWholeObject(
   request: ApiRequest,
 ): Promise<{ readonly object: JsonObject | undefined; readonly duplicates: readonly string[] }> {
@@ -37,7 +37,9 @@ export async function readWholeObject(
   return { object, duplicates: findDuplicateFields(toText(bytes)) }
 }
 
-/** Typed clients send it; what reads it is loaded with the first such body. Throws ApiError BadRequest. */
+/**
+ * Reads protobuf, which typed clients send; the decoder is loaded with the first such body. Throws ApiError BadRequest.
+ */
 async function readKubernetesProtobuf(bytes: Uint8Array): Promise<JsonObject> {
   const [{ WireError, readProtobuf }, table] = await Promise.all([
     import('../../api/wire/read-protobuf.ts'),
@@ -91,6 +93,6 @@ function toText(bytes: Uint8Array): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     // Not UTF-8: that is what is asked.
-    throw new ApiError(400, 'the body of the request is not a text in UTF-8')
+    throw new ApiError(400, 'the body of the request is not UTF-8')
   }
 }

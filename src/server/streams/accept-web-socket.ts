@@ -4,10 +4,10 @@ import { nodeHttp } from '../../base/node-http.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest } from '../requests/api-request.ts'
 
-/** What one message may take: clients send what one read gave, some a whole input at once. */
+/** The largest message: clients send what one read returned, some a whole input at once. */
 const mostMessageBytes = 4 * 1024 * 1024
 
-/** Refuses a handshake that can't succeed while it can still be answered with a Status. Throws ApiError. */
+/** Rejects a handshake that can't succeed, while it can still be answered with a Status. Throws ApiError. */
 export function checkHandshake({ method, headers }: ApiRequest): void {
   if (method !== 'GET') throw new ApiError(400, 'a WebSocket is asked for with GET')
   if (headers['sec-websocket-version'] !== '13') throw new ApiError(400, 'Sec-WebSocket-Version must be 13')
@@ -16,15 +16,15 @@ export function checkHandshake({ method, headers }: ApiRequest): void {
 }
 
 /**
- * Answers the handshake and gives the WebSocket that the connection is from then on; the handshake was checked. Its
- * messages wait until they are asked for.
+ * Answers a checked handshake and returns the WebSocket; undefined where the client has gone. Its messages wait until
+ * they are read.
  * @param protocol empty where the client names none
  */
 export async function acceptWebSocket(
   request: ApiRequest,
   connection: Duplex,
   protocol: string,
-): Promise<WebSocket> {
+): Promise<WebSocket | undefined> {
   const { WebSocketServer } = await import('ws')
   const { Socket } = await import('node:net')
   const server = new WebSocketServer({
@@ -37,13 +37,13 @@ export async function acceptWebSocket(
   const message = new nodeHttp.IncomingMessage(new Socket())
   message.method = request.method
   message.url = request.target
-  // The name of SPDY's tunnel has a slash, with which `ws` takes none: it is answered here.
+  // `ws` accepts no protocol with a slash, as the name of SPDY's tunnel has: it is answered here.
   message.headers = { ...request.headers, 'sec-websocket-protocol': undefined }
   if (protocol !== '') server.on('headers', (lines) => void lines.push(`Sec-WebSocket-Protocol: ${protocol}`))
-  return new Promise((resolve, reject) => {
-    connection.once('close', () => reject(new Error('the client went away')))
+  return new Promise((resolve) => {
+    connection.once('close', () => resolve(undefined))
     server.handleUpgrade(message, connection, Buffer.alloc(0), (socket) => {
-      // What breaks the protocol or the connection ends it, which its readers see.
+      // An error ends the connection, which its readers see.
       socket.on('error', () => {})
       socket.pause()
       resolve(socket)

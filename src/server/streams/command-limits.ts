@@ -1,15 +1,15 @@
 import { ApiError } from '../requests/api-error.ts'
 
 /**
- * What the arguments of a process may take together: a quarter of its stack, which is 8 MiB nearly everywhere
+ * The largest size of all arguments of a process together: a quarter of its stack, which is 8 MiB nearly everywhere
  * (execve(2)); its environment counts too, which only the kernel knows.
  */
 const mostCommandBytes = 2 * 1024 * 1024
 
-/** What one argument may take, less the zero byte that ends it (MAX_ARG_STRLEN, execve(2)). */
+/** The largest argument, without its final zero byte (MAX_ARG_STRLEN, execve(2)). */
 const mostWordBytes = 128 * 1024 - 1
 
-/** Refuses what the kernel would: here it can be said which word is too long. Throws ApiError. */
+/** Rejects a command that the kernel would reject, and names the word that is too long. Throws ApiError. */
 export function refuseLong(words: readonly string[]): void {
   const sizes = words.map((word) => Buffer.byteLength(word))
   const at = sizes.findIndex((bytes) => bytes > mostWordBytes)
@@ -26,6 +26,6 @@ export function refuseLong(words: readonly string[]): void {
   throw new ApiError(
     413,
     `the command has ${total} bytes, of which Linux takes ${mostCommandBytes} at most`,
-    'Pass what it works on on standard input (-i), or in a file.',
+    'Pass its input on standard input (-i), or in a file.',
   )
 }

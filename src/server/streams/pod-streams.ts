@@ -25,7 +25,7 @@ import { serveCommand } from './serve-command.ts'
 
 /**
  * How a log is sent over a WebSocket: as binary messages, or in base64 as text, for what runs in a browser
- * (`apimachinery/pkg/util/httpstream/wsstream/stream.go`, 1.36). A client that names none gets binary messages.
+ * (`apimachinery/pkg/util/httpstream/wsstream/stream.go`, 1.36). Without a protocol a client gets binary messages.
  */
 const logProtocols = ['binary.k8s.io', 'base64.binary.k8s.io', ''] as const
 
@@ -55,8 +55,8 @@ interface StreamRoute {
 }
 
 /**
- * Commands in containers, connections to ports and logs, over WebSocket, as kubectl asks for them from 1.30 on. A client that
- * is refused asks again for SPDY/3.1 and shows the second answer: it is the same one.
+ * Commands in containers, connections to ports and logs, over WebSocket, as kubectl asks for them from 1.30 on. A
+ * rejected client retries with SPDY/3.1 and shows the second response, which is the same.
  */
 export class PodStreams {
   readonly #deps: PodStreamsDeps
@@ -71,7 +71,7 @@ export class PodStreams {
   }
 
   /**
-   * Checks that there is what is asked for.
+   * Checks that the pod and the container exist.
    * @throws ApiError, PoddError
    */
   async open(request: ApiRequest, connection: Duplex): Promise<OpenedStream> {
@@ -127,7 +127,7 @@ export class PodStreams {
     const { body } = await openLog(readers, logs, { namespace, name, query, clock, signal: request.signal })
     return async (protocol) => {
       const { serveLog } = await import('./serve-log.ts')
-      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      const socket = await acceptWebSocket(request, connection, protocol)
       if (socket !== undefined) await serveLog({ socket, connection }, body, protocol.startsWith('base64'))
     }
   }
@@ -144,7 +144,7 @@ export class PodStreams {
     const wanted = { containerId: findRunningContainer(pod, container), command, ...readChoices(query) }
     return this.#serveCommand(opening, () =>
       reach.startCommand(wanted).catch((error: unknown) => {
-        // It has ended since its status was written.
+        // It has ended since its status was derived.
         throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
       }),
     )
@@ -170,7 +170,7 @@ export class PodStreams {
     if (!wants.stdout && !wants.stderr && !booleanParam(query, 'stdin'))
       throw new ApiError(400, 'you must specify at least 1 of stdin, stdout, stderr')
     return async (protocol) => {
-      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      const socket = await acceptWebSocket(request, connection, protocol)
       if (socket === undefined) return
       const saysAll = protocol !== 'channel.k8s.io'
       await serveCommand({ socket, connection, wants, saysAll }, start, this.#deps.clock)
@@ -181,7 +181,7 @@ export class PodStreams {
     const { resources, reach } = this.#deps.readers
     const find = () => findForwardedPod(resources.pods.reader, namespace, name)
     find()
-    // A restart or a new version of the pod doesn't end the forwarding: each connection goes to the one of that name.
+    // Forwarding survives a restart or a new version of the pod: each connection goes to the current pod of that name.
     const dial = async (port: number): Promise<Duplex> =>
       reach.dial(find().metadata.uid, port, request.signal).catch((error: unknown) => {
         throw errorCode(error) === 'PORT_REFUSED' ? new ApiError(503, errorMessage(error)) : error
@@ -191,12 +191,12 @@ export class PodStreams {
       const { readPorts, servePorts } = await import('./serve-ports.ts')
       const ports = readPorts(query)
       return async (protocol) => {
-        const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+        const socket = await acceptWebSocket(request, connection, protocol)
         if (socket !== undefined) await servePorts({ socket, connection }, ports, dial)
       }
     }
     return async (protocol) => {
-      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      const socket = await acceptWebSocket(request, connection, protocol)
       if (socket === undefined) return
       const [{ createWebSocketStream }, { serveForward }] = await Promise.all([
         import('ws'),

@@ -5,7 +5,7 @@ import type { ApiRequest, ApiResponse, OpenedStream } from '../requests/api-requ
 import { booleanParam } from '../requests/query.ts'
 import { acceptWebSocket, checkHandshake } from './accept-web-socket.ts'
 
-/** What dashboards name, whose events are text all the same. */
+/** A protocol that dashboards offer; events are text nevertheless. */
 const protocols = ['base64.binary.k8s.io', 'binary.k8s.io'] as const
 
 const closeStatus = 1000
@@ -16,8 +16,8 @@ export function asksForWatch({ headers: { upgrade } }: ApiRequest, { searchParam
 }
 
 /**
- * Serves a watch over a WebSocket, each event as a message of text (`apiserver/pkg/endpoints/handlers/watch.go`, HandleWS,
- * 1.36). Gives the answer itself where it is a refusal. Throws ApiError.
+ * Serves a watch over a WebSocket, each event as a message of text (`apiserver/pkg/endpoints/handlers/watch.go`,
+ * HandleWS, 1.36). Returns the response where the request is rejected. Throws ApiError.
  */
 export async function openWatch(
   request: ApiRequest,
@@ -35,9 +35,9 @@ export async function openWatch(
     headers: undefined,
     async serve() {
       answered.cutOff?.addEventListener('abort', () => connection.destroy(), { once: true })
-      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      const socket = await acceptWebSocket(request, connection, protocol)
       if (socket === undefined) return
-      // Whatever the client says, only its close counts.
+      // The client's messages are ignored; only its close counts.
       socket.resume()
       await sendAll(socket, body)
     },
@@ -55,12 +55,12 @@ async function sendAll(
     }
     socket.close(closeStatus)
   } catch {
-    // What was begun can't be told otherwise than by cutting it off.
+    // A stream that has begun can only be cut off.
     socket.terminate()
   }
 }
 
-/** Resolves when the connection has taken it, or takes nothing any more. */
+/** Resolves when the message was sent, or the connection is closed. */
 function sendText(socket: WebSocket, piece: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     socket.send(piece, { binary: false }, () => resolve())

@@ -10,13 +10,13 @@ import { integerParam } from '../requests/query.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
 import { conflict, invalid } from './write-errors.ts'
 import { readDryRun } from './write-query.ts'
-import { findWritten, plain } from './written-kind.ts'
+import { findByUid, findWritten, plain } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
 /** meta/v1 DeleteOptions. */
 export interface DeleteOptions {
   readonly dryRun: boolean
-  /** Undefined: as the object says. */
+  /** Undefined: the object's own. */
   readonly graceSeconds: number | undefined
   readonly uid: string | undefined
   readonly resourceVersion: string | undefined
@@ -71,7 +71,10 @@ function refusePolicy(policy: Json | undefined, orphanDependents: Json | undefin
   throw invalidMetaOptions('DeleteOptions', [{ field, reason: 'FieldValueInvalid', message }])
 }
 
-/** Deletes an object: a pod ends first. Gives what is answered. Throws ApiError, or PoddError OBJECT_NOT_KEPT. */
+/**
+ * Deletes an object; a pod terminates first. Returns the response's object. Throws ApiError, or PoddError
+ * OBJECT_NOT_KEPT.
+ */
 export function deleteObject(written: WrittenKind, target: Target, options: DeleteOptions): Promise<unknown> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
@@ -85,14 +88,14 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
       if (!isHeld && !options.dryRun) await writer.remove(kept)
       if (!isHeld || options.dryRun) return answer
       await writer.put(withDeletion(kept.manifest, 0, written.clock.wallMs()))
-      return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+      return findByUid(reader, kept.uid) ?? shown
     }
     const graceSeconds = graceOf(written, shown, kept.manifest, options.graceSeconds)
     const manifest = withDeletion(kept.manifest, graceSeconds, written.clock.wallMs())
     if (options.dryRun) return { ...shown, metadata: { ...shown.metadata, ...deletionOf(manifest) } }
     await writer.put(withLast(manifest, shown))
     writer.endPod(kept.uid, graceSeconds)
-    return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+    return findByUid(reader, kept.uid) ?? shown
   })
 }
 
@@ -103,7 +106,7 @@ function refuseStanding(name: string): void {
   throw new ApiError(403, message, undefined, { name, kind: 'namespaces' })
 }
 
-/** What was written into a namespace goes with it; it is there until the last of its pods has ended. */
+/** Deletes everything written into a namespace; the namespace remains until its last pod has ended. */
 async function deleteNamespace(
   { writer, reader, clock }: WrittenKind,
   kept: WrittenObject,
@@ -125,12 +128,12 @@ async function deleteNamespace(
     await writer.put(withDeletion(object.manifest, graceSeconds, nowMs))
     writer.endPod(object.uid, graceSeconds)
   }
-  const answer = reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+  const answer = findByUid(reader, kept.uid) ?? shown
   await writer.settleNamespace(kept.name)
   return answer
 }
 
-/** How long a pod has (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete, 1.36). */
+/** The grace period of a pod (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete, 1.36). */
 function graceOf(
   { kind }: WrittenKind,
   shown: ResourceObject,
@@ -170,7 +173,7 @@ function withDeletion(manifest: JsonObject, graceSeconds: number, nowMs: number)
   }
 }
 
-/** What finalizers hold is shown as it was last, also where podd is killed before the pod has ended. */
+/** Keeps the last status for an object that finalizers hold, also where podd is killed before the pod has ended. */
 function withLast(manifest: JsonObject, shown: ResourceObject): JsonObject {
   const { status } = plain(shown)
   return finalizersOf(manifest).length === 0 || status === undefined ? manifest : { ...manifest, status }
@@ -199,7 +202,7 @@ function refusePreconditions(
     throw refuse('ResourceVersion', resourceVersion, revision, 'modified')
 }
 
-/** Of what is gone at once. */
+/** The response for an object that is removed at once. */
 function success(resource: string, { metadata: { name, uid } }: ResourceObject): object {
   return {
     kind: 'Status',

@@ -13,10 +13,10 @@ import { checkObject } from './check-object.ts'
 import type { Written } from './create-object.ts'
 import { refuseStale } from './refuse-stale.ts'
 import type { WriteOptions } from './write-query.ts'
-import { findWritten, plain, refuseOther } from './written-kind.ts'
+import { findByUid, findWritten, plain, refuseOther } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
-/** What podd found and shows in a spec, by kind: a client that sends back what it read does not change it. */
+/** Fields of a spec that podd itself sets, by kind: a client that sends them back doesn't change them. */
 const derivedFields: Readonly<Record<string, readonly string[]>> = {
   Pod: ['nodeName', 'priority', 'overhead'],
   PersistentVolumeClaim: ['volumeName', 'storageClassName', 'volumeMode'],
@@ -26,9 +26,9 @@ export interface Update {
   readonly target: Target
   readonly options: WriteOptions
   readonly scope: UpdateScope
-  /** Who owns what is changed; undefined of an apply, which says that itself. */
+  /** The field manager; undefined for an apply, which names its own. */
   readonly updater?: Updater
-  /** What a client wants of the object, from what is shown of it. Throws ApiError. */
+  /** The changed object, from the current one. Throws ApiError. */
   readonly change: (shown: JsonObject) => JsonObject
 }
 
@@ -53,7 +53,7 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
     if (options.dryRun) return { object: preview(shown, manifest), status: 200, warnings }
     await writer.put(manifest)
     const object = read() ?? manifest
-    // A pod goes when it has ended, a namespace with what is in it.
+    // A pod is removed when it has ended, a namespace with its content.
     if (kind.kind !== 'Pod' && kind.kind !== 'Namespace' && isReleased(manifest)) {
       await writer.remove(kept)
       await writer.settleNamespace(target.namespace)
@@ -63,8 +63,8 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
 }
 
 /**
- * Of a status a client's conditions are kept, and shown beside those that podd finds; the rest is podd's to say. Nothing
- * that has no status takes one.
+ * Keeps the conditions that a client writes into a status, and shows them beside podd's own; podd owns the rest. Kinds
+ * without a status take none.
  */
 async function writeStatus(
   { kind, reader, writer }: WrittenKind,
@@ -88,11 +88,11 @@ async function writeStatus(
   const prepared = prepareUpdate(kept.manifest, { ...kept.manifest, metadata: metadataOf(wanted) })
   const manifest = { ...prepared, status: { conditions } }
   if (kind.kind === 'Pod' && !options.dryRun && !sameData(manifest, kept.manifest)) await writer.put(manifest)
-  const object = reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+  const object = findByUid(reader, kept.uid) ?? shown
   return { object: withTold(plain(object), status), status: 200, warnings: [] }
 }
 
-/** What is said of a pod holds until podd says what it finds: at once. */
+/** A written status holds until podd's own replaces it, at once. */
 function withTold(object: JsonObject, status: Json | undefined): JsonObject {
   const { message, reason, conditions } = isJsonObject(status) ? status : {}
   const found = isJsonObject(object['status']) ? object['status'] : {}
@@ -112,7 +112,7 @@ function toldOf(found: Json, told: readonly Json[]): Json {
   return told.find((condition) => isJsonObject(condition) && condition['type'] === type) ?? found
 }
 
-/** What a subresource changes is all that a request for it changes. */
+/** A request for a subresource changes only that. */
 function scoped(before: JsonObject, wanted: JsonObject, scope: Exclude<UpdateScope, 'status'>): JsonObject {
   switch (scope) {
     case 'object':
@@ -132,7 +132,7 @@ function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonO
   return { ...wanted, spec: Object.fromEntries(own) }
 }
 
-/** As it would be shown. */
+/** The object as it would be shown. */
 function preview(shown: ResourceObject, manifest: JsonObject): JsonObject {
   const before = plain(shown)
   const { annotations: written } = metadataOf(manifest)

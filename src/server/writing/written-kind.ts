@@ -11,7 +11,7 @@ import type { ObjectWriter, WrittenObject } from '../requests/object-writer.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 import { notWritable } from './write-errors.ts'
 
-/** One kind, as those who write it need it. */
+/** What writing needs of a kind. */
 export interface WrittenKind {
   readonly kind: ServedKind
   readonly reader: ResourceReader<ResourceObject>
@@ -28,7 +28,7 @@ export interface Target {
   readonly name: string
 }
 
-/** The object of that name as it is shown; of two, of which one replaces the other, the new one. */
+/** The shown object of that name; of a pod and its replacement, the replacement. */
 export function findShown(
   { kind, reader }: WrittenKind,
   { namespace, name }: Target,
@@ -41,8 +41,8 @@ export function findShown(
 }
 
 /**
- * What is kept of an object, and how it is shown.
- * @throws ApiError NotFound; MethodNotAllowed for what comes from elsewhere
+ * The kept object, and how it is shown.
+ * @throws ApiError NotFound; MethodNotAllowed for an object that a source gives
  */
 export function findWritten(
   written: WrittenKind,
@@ -50,13 +50,15 @@ export function findWritten(
 ): { readonly kept: WrittenObject; readonly shown: ResourceObject } {
   const { kind, reader, writer } = written
   const kept = writer.get({ kind: kind.kind, ...target })
-  const shown =
-    kept === undefined
-      ? findShown(written, target)
-      : reader.list().find(({ metadata }) => metadata.uid === kept.uid)
+  const shown = kept === undefined ? findShown(written, target) : findByUid(reader, kept.uid)
   if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
   if (kept === undefined) throw notWritable(kind, target.name, shown.metadata.annotations?.['podd.dev/path'])
   return { kept, shown }
+}
+
+/** The shown object of this uid; undefined where there is none. */
+export function findByUid(reader: WrittenKind['reader'], uid: string): ResourceObject | undefined {
+  return reader.list().find(({ metadata }) => metadata.uid === uid)
 }
 
 /** An object as plain data. */
@@ -65,7 +67,7 @@ export function plain(object: ResourceObject): JsonObject {
   return isJsonObject(copy) ? copy : {}
 }
 
-/** Throws ApiError BadRequest where a body isn't of the kind or the place that the path says. */
+/** Throws ApiError BadRequest where a body doesn't match the kind, name or namespace of the path. */
 export function refuseOther(
   kind: ServedKind,
   object: JsonObject,

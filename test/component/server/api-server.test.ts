@@ -14,6 +14,7 @@ import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import { holdInstanceLock } from '../../../src/server/listeners/instance-lock.ts'
 import { listenOnSocket } from '../../../src/server/listeners/listen-socket.ts'
 import { ApiRig } from '../../support/api-rig.ts'
+import { heldMemory } from '../../support/held-memory.ts'
 import { handshakeOf } from '../../support/web-sockets.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -27,7 +28,7 @@ afterEach(async () => {
 
 const podsPath = '/api/v1/namespaces/default/pods'
 
-/** What a killed process leaves: a socket file that nobody listens at. */
+/** What a killed process leaves: a socket file without a listener. */
 async function leaveDeadSocket(path: string): Promise<void> {
   rmSync(path, { force: true })
   const dead = createServer().listen(path)
@@ -229,7 +230,7 @@ describe('logs over the API', () => {
     ['has ended', '', containerStatus('main', { restartCount: 3, state: terminated(1) })],
   ])('names the file that was deleted of a container that %s', async (_, query, status) => {
     rig.pods.put(podObject({ status: { containerStatuses: [status] } }))
-    const words = String.raw`the log file of container \"main\" in pod \"web\" is not there: ${logs}/3.log`
+    const words = String.raw`the log file of container \"main\" in pod \"web\" does not exist: ${logs}/3.log`
     const expected = { code: 400, text: expect.stringContaining(words) }
     expect(await rig.call(`${podsPath}/web/log${query}`)).toMatchObject(expected)
     await rm(logs, { recursive: true })
@@ -418,10 +419,10 @@ describe('logs over the API', () => {
     const line = record('x'.repeat(1000))
     await writeFile(join(logs, '0.log'), line.repeat(20_000))
     const response = await rig.open(`${podsPath}/web/log`)
-    const before = process.memoryUsage().arrayBuffers
+    const before = heldMemory().arrayBuffers
     await new Promise((resolve) => setTimeout(resolve, 100))
-    // 20 MB wait in the file; what is under way is what the sockets hold.
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000)
+    // 20 MB wait in the file; what is in flight is what the sockets hold.
+    expect(heldMemory().arrayBuffers - before).toBeLessThan(8_000_000)
     let size = 0
     for await (const chunk of response) size += (chunk as Buffer).length
     expect(size).toBe(1001 * 20_000)
@@ -517,6 +518,12 @@ describe('the socket', () => {
     await expect(listenOnSocket(createServer(), '/proc/podd.sock')).rejects.toMatchObject({
       code: 'SOCKET_FAILED',
     })
+  })
+
+  it('says why it cannot be replaced, and not that another podd runs', async () => {
+    const path = join(rig.directory, 'taken.sock')
+    await mkdir(path)
+    await expect(listenOnSocket(createServer(), path)).rejects.toMatchObject({ code: 'SOCKET_FAILED' })
   })
 })
 

@@ -5,9 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { heldMemory } from '../../support/held-memory.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { podObject } from '../../support/pod-objects.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -51,11 +50,7 @@ afterEach(async () => {
 
 /** What this process holds, its garbage not counted: both ends of each connection. */
 function heldMiB(): number {
-  setFlagsFromString('--expose-gc')
-  const collect: unknown = runInNewContext('gc')
-  if (typeof collect !== 'function') throw new TypeError('no garbage collection')
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
+  const { heapUsed, external } = heldMemory()
   return (heapUsed + external) / mebibyte
 }
 

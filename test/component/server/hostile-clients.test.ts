@@ -8,11 +8,14 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
+import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import type { Logger } from '../../../src/base/logger.ts'
 import { OwnAuthority } from '../../../src/server/certificates/own-authority.ts'
 import { createHandler } from '../../../src/server/create-handler.ts'
 import { createHttpListener } from '../../../src/server/listeners/http-listener.ts'
 import type { HttpListener } from '../../../src/server/listeners/http-listener.ts'
+import type { ApiHandler } from '../../../src/server/requests/api-request.ts'
 import { root } from '../../../src/server/requests/identity.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -144,6 +147,32 @@ it('does not wait for a handshake when it closes', async () => {
   await listener.close(0)
   await gone
   expect(socket.destroyed).toBe(true)
+})
+
+it('survives a stream that fails, and cuts it off', async () => {
+  const lines: string[] = []
+  const handler: ApiHandler = {
+    handle: async () => ({ status: 404, contentType: 'text/plain', body: '' }),
+    upgrades: () => true,
+    open: async () => ({
+      headers: undefined,
+      serve: async () => {
+        throw new Error('a module is missing')
+      },
+    }),
+  }
+  const logger: Logger = {
+    ...silentLogger,
+    error: (fields, message) => void lines.push(`${message}: ${errorMessage(fields.err)}`),
+  }
+  listener = createHttpListener({ handler, identify: () => root, clock: systemClock, logger })
+  listener.server.listen(join(directory, 'stream.sock'))
+  await once(listener.server, 'listening')
+  const socket = connectPlain(join(directory, 'stream.sock'))
+  sockets.push(socket)
+  socket.write('GET /stream HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  await closed(socket.resume())
+  expect(lines).toEqual(['API stream failed: a module is missing'])
 })
 
 it('cuts off who was refused and does not go', async () => {

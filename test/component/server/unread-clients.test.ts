@@ -4,10 +4,9 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { encodeMessage, forwardProtocol } from '../../../src/api/remote-command.ts'
+import { heldMemory } from '../../support/held-memory.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { clientFrame, handshakeOf } from '../../support/web-sockets.ts'
@@ -49,11 +48,7 @@ async function askWithoutReading(path: string, protocol?: string): Promise<Socke
 
 /** What this process holds, its garbage not counted. */
 function heldBytes(): number {
-  setFlagsFromString('--expose-gc')
-  const collect: unknown = runInNewContext('gc')
-  if (typeof collect !== 'function') throw new TypeError('no garbage collection')
-  collect()
-  const { heapUsed, external, arrayBuffers } = process.memoryUsage()
+  const { heapUsed, external, arrayBuffers } = heldMemory()
   return heapUsed + external + arrayBuffers
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { mayRunAgain } from '../../../src/server/pods/container-future.ts'
+import { mayRunAgain } from '../../../src/server/pods/may-run-again.ts'
 import type { PodObjectChanges } from '../../support/pod-objects.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -25,7 +25,7 @@ describe('mayRunAgain', () => {
       { status: { containerStatuses: [containerStatus('main', { state: { waiting: {} } })] } },
       true,
     ],
-    ['one that nobody has seen yet', { status: { containerStatuses: [] } }, true],
+    ['one that was not observed yet', { status: { containerStatuses: [] } }, true],
     ['an end under Always', { spec: policy('Always'), status: ended(0) }, true],
     ['an end where nothing is said', { status: ended(0) }, true],
     ['a failure under OnFailure', { spec: policy('OnFailure'), status: ended(1) }, true],

@@ -4,8 +4,8 @@ import { shouldRestart } from '../../decide/plan/restart-policy.ts'
 import { podFromManifest } from '../../pod/decode/pod-from-manifest.ts'
 
 /**
- * Whether a container of this pod runs, or may yet: false once its last instance has ended and its pod or its
- * restart policy will start no other. What isn't known counts as yes.
+ * Whether a container of this pod runs or may still run: false once its last instance has ended and no other will be
+ * started. Unknown counts as true.
  */
 export function mayRunAgain(object: PodObject, container: string): boolean {
   const { status, metadata } = object
