@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'rolldown'
-import type { Plugin, RolldownOptions } from 'rolldown'
+import type { Plugin, PluginContext, RolldownOptions } from 'rolldown'
 
 /**
  * Takes Node's own modules without importing them. An import reads every export, and some of those load much more of Node
@@ -58,6 +58,24 @@ const noTransports: Plugin = {
   load: (id) => (id === '\0no-transports' ? 'module.exports = undefined' : undefined),
 }
 
+/** What `podd get` needs: the modules that the command line and this verb import. They are one file, and nothing else is in it. */
+const getRoots = ['src/cli/run-cli.ts', 'src/base/umask.ts', 'src/cli/verbs/get.ts']
+let neededByGet: Set<string> | undefined
+
+function isNeededByGet(id: string, context: Pick<PluginContext, 'getModuleInfo'>): boolean {
+  if (neededByGet === undefined) {
+    const needed = new Set<string>()
+    const add = (each: string): void => {
+      if (needed.has(each)) return
+      needed.add(each)
+      for (const imported of context.getModuleInfo(each)?.importedIds ?? []) add(imported)
+    }
+    for (const root of getRoots) add(`${import.meta.dirname}/${root}`)
+    neededByGet = needed
+  }
+  return neededByGet.has(id)
+}
+
 /** Without a word about it Node reads a file first, and then once more, to know that it is a module. */
 const declaresModules: Plugin = {
   name: 'declares-modules',
@@ -95,14 +113,10 @@ const program = defineConfig({
     codeSplitting: {
       groups: [
         // Reading one file costs less than reading twenty.
+        { debugName: 'cli', name: (id, context) => (isNeededByGet(id, context) ? 'cli' : null) },
         { name: 'base', test: /\/src\/(?:base\/(?!logger)|pod\/values\/(?!hash))/u, minShareCount: 2 },
         // The daemon needs these as well, but not the definitions of protobuf, which typed clients alone speak.
         { name: 'api', test: /\/src\/(?:api\/(?!wire)|cli\/arguments)/u },
-        // What carries streams is loaded by the verbs that need it.
-        {
-          name: 'cli',
-          test: /\/src\/cli\/(?:client\/(?!exec-stream|forward-port|tunnel)|output|verbs\/get)/u,
-        },
       ],
     },
   },

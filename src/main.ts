@@ -1,5 +1,11 @@
-import { setPoddUmask } from './base/umask.ts'
-import { runCli } from './cli/run-cli.ts'
+import { join } from 'node:path'
+import { keepCompiledCode } from './cli/local/compile-cache.ts'
+
+// Before anything else is loaded. The daemon loads its code once, and compiled code would stay in its memory.
+const isBuilt = import.meta.filename.endsWith('/dist/main.js')
+if (isBuilt && process.argv[2] !== 'run') keepCompiledCode(join(import.meta.dirname, 'cache'))
+const { setPoddUmask } = await import('./base/umask.ts')
+const { runCli } = await import('./cli/run-cli.ts')
 
 setPoddUmask()
 
@@ -23,7 +29,9 @@ const exitCode = await runCli(
   },
   {
     stdout: process.stdout,
-    stderr: process.stderr,
+    get stderr() {
+      return process.stderr
+    },
     get stdin() {
       return process.stdin
     },

@@ -19,39 +19,43 @@ import type { Verb, VerbContext } from './arguments/verb.ts'
 import type { VerbEntry } from './arguments/verb.ts'
 import { verbs } from './verbs.ts'
 
-/** What surrounds a call: the process, or a test. */
+/** The environment of a call: the process, or a test. */
 export interface Surroundings {
   readonly stdout: Writable
   readonly stderr: Writable
   readonly stdin: AsyncIterable<Uint8Array | string>
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Takes Ctrl-C over from here on; the signal is aborted by it. */
+  /** Handles Ctrl-C from here on, by aborting the signal. */
   readonly onInterrupt: () => AbortSignal
 }
 
 /** 128 and SIGINT's number, as shells report it. */
 const interruptedExitCode = 130
 
-/** Runs one command line; gives the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Never throws. */
+/** Runs one command line; returns the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Never throws. */
 export async function runCli(argv: readonly string[], deps: CliDeps, around: Surroundings): Promise<number> {
   const output = createOutput(around.stdout)
-  createOutput(around.stderr)
-  const notify = (line: string): void => void around.stderr.write(`${escapeControls(line)}\n`)
-  const { stdout, stderr, env, onInterrupt } = around
+  const { stdout, env, onInterrupt } = around
+  let errors: Writable | undefined
   const call: Call = {
     stdout,
-    stderr,
-    // Node opens it when it is asked for, and few verbs read it.
+    // Node opens these when they are asked for; few verbs read, and most write no errors.
+    get stderr() {
+      if (errors === undefined) createOutput(around.stderr)
+      errors = around.stderr
+      return errors
+    },
     get stdin() {
       return around.stdin
     },
     env,
     onInterrupt,
     output,
-    notify,
+    notify: (line) => void call.stderr.write(`${escapeControls(line)}\n`),
   }
+  const { notify } = call
   const exitCode = await runCommand(argv, deps, call).catch((error: unknown) => {
-    // Whoever interrupts knows it, and whoever stops reading needs no word about it.
+    // An interrupt, or a closed output, needs no message.
     if (errorCode(error) === 'INTERRUPTED' && !output.closed.aborted) return interruptedExitCode
     if (output.closed.aborted) return 0
     notify(formatError(error))
@@ -126,7 +130,7 @@ function columnsOf(stream: Writable): number | undefined {
     : undefined
 }
 
-/** Flags that may stand before the verb: those of every verb, and the namespace, as with kubectl. */
+/** Flags that may precede the verb: those of every verb, and the namespace, as with kubectl. */
 const flagsBefore: readonly FlagSpec[] = [...globalFlags, namespaceFlag]
 
 /** The action of a verb that the next word names; the verb itself where it has none, or a flag follows. */
@@ -147,7 +151,7 @@ function pickAction(
   )
 }
 
-/** The values of the flags before the verb must not be taken for it. */
+/** The values of flags before the verb must not be mistaken for it. */
 function splitCommand(argv: readonly string[]): {
   readonly before: readonly string[]
   readonly name: string | undefined
@@ -167,7 +171,7 @@ function takesNextWord(word: string | undefined): boolean {
 const byManifest =
   'Pods come from manifests: `podd apply` puts one into the manifest directory; to change it, edit it there. What is written over the API is changed with kubectl.'
 
-/** What does here what kubectl's other verbs do. */
+/** The replacements of kubectl's other verbs. */
 const otherVerbs = new Map([
   ['create', byManifest],
   ['edit', byManifest],

@@ -1,4 +1,5 @@
 import type { VerbEntry } from './arguments/verb.ts'
+import { getVerb } from './verbs/get.ts'
 
 /** All verbs, in the order of the help. */
 export const verbs: readonly VerbEntry[] = [
@@ -10,7 +11,7 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'get',
     summary: 'List pods, events and the objects that pods refer to',
-    load: async () => (await import('./verbs/get.ts')).getVerb,
+    load: () => Promise.resolve(getVerb),
   },
   {
     name: 'describe',

@@ -1,11 +1,10 @@
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
 import { apiSocketPath, defaultConfigPath, defaultRunDir } from '../../config/places.ts'
 import type { ParsedArguments } from './parse-arguments.ts'
 
 /**
- * The socket to talk to: the one that was named, else PODD_SOCKET's, else that of the run directory or of the config file
- * that was named, else the default, else, where nothing is there, the one of the default config file's runDir.
+ * The socket to use: the given one, else PODD_SOCKET's, else that of the given run directory or config file, else the
+ * default, else, where that doesn't exist, the one of the default config file's runDir.
  */
 export async function findSocket(
   args: Pick<ParsedArguments, 'value'>,
@@ -22,16 +21,26 @@ export async function findSocket(
   return (await socketOf(defaultConfigPath)) ?? usual
 }
 
-/** Undefined where the config file says nothing of it. */
+/** Undefined where the config file doesn't set it. */
 async function socketOf(configPath: string): Promise<string | undefined> {
-  const text = await readFile(configPath, 'utf8').catch(() => '')
+  const text = readText(configPath)
   if (!text.includes('runDir')) return undefined
   const { readConfigFile } = await import('../../config/read-config-file.ts')
   const { runDir } = (await readConfigFile(text, configPath)).values
   return typeof runDir === 'string' ? apiSocketPath(runDir) : undefined
 }
 
-/** The socket that the command line or the environment names, if one does. */
+/** Synchronously: Node's files with promises take a millisecond to load. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // Without a config file, or the right to read it, the daemon is looked for at the default socket.
+    return ''
+  }
+}
+
+/** The socket of the command line or the environment, if given. */
 export function namedSocket(
   named: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

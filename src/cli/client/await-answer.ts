@@ -1,15 +1,15 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
-import { nodeHttp } from '../../base/node-http.ts'
+import { sendRequest } from './send-request.ts'
 
-/** How long an answer may take until podd is asked whether it works at all, and from one such question to the next. */
+/** How long a response may take before podd's health is checked, and the interval of these checks. */
 const askAfterMs = 5_000
-/** How long that question may take: a host that is busy makes podd slow. */
+/** The timeout of that check: a busy host makes podd slow. */
 const aliveMs = 10_000
 
 /**
- * Gives what `ask` gives, however long that takes, as long as the daemon answers anybody: one that is stopped or hangs
- * still takes connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
+ * Waits for `ask` without a time limit, as long as the daemon answers other calls: a stopped or hanging one still
+ * accepts connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
  */
 export async function awaitAnswer<T>(
   {
@@ -30,6 +30,7 @@ export async function awaitAnswer<T>(
       await clock.sleep(askAfterMs, answered.signal)
       if (!(await isAlive(socketPath, clock, answered.signal))) silent.abort()
     }
+    // Only `answered` rejects the wait; `isAlive` doesn't throw.
   })().catch(() => {})
   try {
     return await ask(AbortSignal.any([signal, silent.signal]))
@@ -41,7 +42,7 @@ export async function awaitAnswer<T>(
   }
 }
 
-/** What is said of a daemon that takes connections, and no more. */
+/** The error for a daemon that accepts connections and doesn't answer. */
 export function daemonSilent(socketPath: string, cause: unknown): PoddError {
   return new PoddError('DAEMON_SILENT', `podd at ${socketPath} does not answer`, {
     cause,
@@ -49,20 +50,18 @@ export function daemonSilent(socketPath: string, cause: unknown): PoddError {
   })
 }
 
-/** Whether the daemon answers in time. A connection that fails is an answer too: whoever waits for one of their own is told why. */
-function isAlive(socketPath: string, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const request = nodeHttp.request({ socketPath, path: '/healthz', agent: false, signal }, (response) => {
-      response.resume()
-      done(true)
-    })
-    const timer = clock.startTimer(aliveMs, () => done(false))
-    const done = (alive: boolean): void => {
-      timer.cancel()
-      request.destroy()
-      resolve(alive)
-    }
-    request.on('error', () => done(true))
-    request.end()
-  })
+/**
+ * Whether the daemon answers in time. A failed connection counts as an answer, since the waiting call reports the
+ * reason.
+ */
+async function isAlive(socketPath: string, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const given = new AbortController()
+  const timer = clock.startTimer(aliveMs, () => given.abort())
+  const cut = AbortSignal.any([signal, given.signal])
+  // Only the time limit counts here.
+  await sendRequest(socketPath, { method: 'GET', path: '/healthz' }, cut).catch(() => {})
+  const isLate = given.signal.aborted
+  timer.cancel()
+  given.abort()
+  return !isLate
 }

@@ -1,13 +1,12 @@
-import type { IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { StatusObject } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { parseApiReason } from '../../api/reasons.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { nodeHttp } from '../../base/node-http.ts'
 import { awaitAnswer, daemonSilent } from './await-answer.ts'
+import { sendRequest } from './send-request.ts'
+import type { Answer, Request } from './send-request.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -20,7 +19,7 @@ export class ServerError extends PoddError {
     this.reason = reason
   }
 
-  /** An error that came in the middle of an answer. */
+  /** An error within a response. */
   static of({ reason, message, details }: StatusObject): ServerError {
     const hint = details?.causes?.[0]?.message
     return new ServerError(reason, message, hint === '' ? undefined : hint)
@@ -37,33 +36,45 @@ export class ApiClient {
     this.#clock = clock
   }
 
-  /** The JSON of one answer. The types are the daemon's word: both ends come from one package. */
+  /** The JSON of one response. The types are trusted, as both ends come from one package. */
   get<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#await(signal, async (until) => this.#json(await this.#send('GET', path, until)))
+    return this.#await(signal, async (until) => this.#json(await this.#send({ method: 'GET', path }, until)))
+  }
+
+  /** As `get`, of a list. Throws PoddError ANSWER_UNREADABLE where the answer is none, as of another program. */
+  async getList<T extends { readonly items: readonly unknown[] }>(
+    path: string,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const list = await this.get<T | { readonly items?: undefined } | null>(path, signal)
+    if (!list?.items) throw this.#unreadable()
+    return list
   }
 
   post<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#await(signal, async (until) => this.#json(await this.#send('POST', path, until)))
+    return this.#await(signal, async (until) => this.#json(await this.#send({ method: 'POST', path }, until)))
   }
 
-  /** Sends a strategic merge patch; gives the JSON of the answer. */
+  /** Sends a strategic merge patch; returns the JSON of the response. */
   patch<T>(path: string, patch: object, signal: AbortSignal): Promise<T> {
     const body = { type: 'application/strategic-merge-patch+json', text: JSON.stringify(patch) }
-    return this.#await(signal, async (until) => this.#json(await this.#send('PATCH', path, until, body)))
+    return this.#await(signal, async (until) =>
+      this.#json(await this.#send({ method: 'PATCH', path, body }, until)),
+    )
   }
 
   /**
-   * The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. Once the answer has begun
-   * it may take any time.
+   * Streams the bytes of a response; ends without an error when the signal is aborted. Once the response has begun it
+   * may take any time.
    */
   async *stream(
     path: string,
     signal: AbortSignal,
     method: 'GET' | 'POST' = 'GET',
   ): AsyncGenerator<Uint8Array, void> {
-    const response = await this.#await(signal, (until) => this.#send(method, path, until))
+    const response = await this.#await(signal, (until) => this.#send({ method, path }, until))
     try {
-      for await (const chunk of response) if (Buffer.isBuffer(chunk)) yield chunk
+      yield* response.chunks()
     } catch (error) {
       if (signal.aborted) return
       throw this.#failure(error)
@@ -71,8 +82,8 @@ export class ApiClient {
   }
 
   /**
-   * The objects of a watch, one for each line; ends quietly when the signal is aborted. Throws PoddError DAEMON_GONE
-   * where the daemon ends it, which has no end of its own, and ServerError where the daemon says why.
+   * The objects of a watch; ends without an error when the signal is aborted. Throws PoddError DAEMON_GONE where the
+   * daemon ends it, and ServerError where the daemon gives the reason.
    */
   async *watch<T>(
     path: string,
@@ -83,14 +94,14 @@ export class ApiClient {
     let rest: string[] = []
     for await (const chunk of this.stream(path, signal, method)) {
       const [end = '', ...lines] = decoder.decode(chunk, { stream: true }).split('\n')
-      // An object may be larger than many chunks: its pieces are put together once.
+      // An object may span many chunks: its pieces are joined once.
       rest.push(end)
       const next = lines.pop()
       if (next === undefined) continue
       const complete = [rest.join(''), ...lines]
       rest = [next]
       for (const line of complete) {
-        const parsed: T = JSON.parse(line)
+        const parsed: T = this.#parse(line)
         const error = errorOfLine(parsed)
         if (error !== undefined) throw error
         yield parsed
@@ -104,90 +115,59 @@ export class ApiClient {
    * daemon refuses.
    */
   async openWebSocket(path: string, protocol: string, signal: AbortSignal): Promise<WebSocket> {
-    const { WebSocket } = await import('ws')
-    const result = await this.#await(signal, (until) => this.#handshake(WebSocket, path, protocol, until))
-    if (!('answer' in result)) return result
-    throw toServerError(result.answer.statusCode ?? 0, await readText(result.answer))
-  }
-
-  #handshake(
-    Socket: typeof WebSocket,
-    path: string,
-    protocol: string,
-    signal: AbortSignal,
-  ): Promise<WebSocket | { readonly answer: IncomingMessage }> {
-    return new Promise((resolve, reject) => {
-      const socket = new Socket(`ws://podd${path}`, {
-        createConnection: () => connect(this.socketPath),
-        headers: { 'Sec-WebSocket-Protocol': protocol },
-        perMessageDeflate: false,
-        skipUTF8Validation: true,
-      })
-      const abort = (): void => {
-        socket.terminate()
-        reject(new PoddError('INTERRUPTED', 'interrupted', { cause: signal.reason }))
-      }
-      signal.addEventListener('abort', abort, { once: true })
-      const settled = (): void => signal.removeEventListener('abort', abort)
-      // The name of SPDY's tunnel has a slash, with which `ws` takes none: it is asked for and taken here.
-      socket.once('upgrade', (response) => {
-        if (response.headers['sec-websocket-protocol'] === protocol)
-          delete response.headers['sec-websocket-protocol']
-      })
-      socket.once('open', () => {
-        settled()
-        socket.pause()
-        resolve(socket)
-      })
-      socket.once('unexpected-response', (_request, answer) => {
-        settled()
-        resolve({ answer })
-      })
-      socket.on('error', (error) => {
-        settled()
-        reject(this.#failure(error))
-      })
-    })
+    const { shakeHands } = await import('./shake-hands.ts')
+    const result = await this.#await(signal, (until) =>
+      shakeHands({ socketPath: this.socketPath, path, protocol, signal: until }).catch((error: unknown) => {
+        throw this.#failure(error)
+      }),
+    )
+    if (!('refused' in result)) return result
+    throw toServerError(result.refused.statusCode, result.refused.text)
   }
 
   #await<T>(signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return awaitAnswer({ socketPath: this.socketPath, clock: this.#clock, signal }, ask)
   }
 
-  async #json<T>(response: IncomingMessage): Promise<T> {
-    const parsed: T = JSON.parse(await readText(response))
+  async #json<T>(answer: Answer): Promise<T> {
+    const parsed: T = this.#parse(await this.#text(answer))
     return parsed
   }
 
-  async #send(
-    method: string,
-    path: string,
-    signal: AbortSignal,
-    body?: { readonly type: string; readonly text: string },
-  ): Promise<IncomingMessage> {
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const request = nodeHttp.request(
-        {
-          // An agent would look first whether the name of the host is an address, with large regular expressions.
-          createConnection: () => connect(this.socketPath),
-          method,
-          path,
-          signal,
-          headers: { host: 'podd', ...(body !== undefined && { 'content-type': body.type }) },
-        },
-        resolve,
-      )
-      request.on('error', (error) => reject(this.#failure(error)))
-      request.end(body?.text)
+  /** Of any type, as JSON.parse: podd and its daemon are of one package. */
+  #parse(text: string): ReturnType<typeof JSON.parse> {
+    try {
+      return JSON.parse(text)
+    } catch (error) {
+      throw this.#unreadable(error)
+    }
+  }
+
+  #unreadable(cause?: unknown): PoddError {
+    return new PoddError('ANSWER_UNREADABLE', `the answer from ${this.socketPath} is not podd's`, {
+      cause,
+      hint: 'Does --socket name the socket of podd?',
     })
-    const { statusCode = 0 } = response
-    if (statusCode >= 200 && statusCode < 300) return response
-    throw toServerError(statusCode, await readText(response))
+  }
+
+  #text(answer: Answer): Promise<string> {
+    return answer.text().catch((error: unknown) => {
+      throw this.#failure(error)
+    })
+  }
+
+  async #send(request: Request, signal: AbortSignal): Promise<Answer> {
+    const answer = await sendRequest(this.socketPath, request, signal).catch((error: unknown) => {
+      throw this.#failure(error)
+    })
+    const { statusCode } = answer
+    if (statusCode >= 200 && statusCode < 300) return answer
+    throw toServerError(statusCode, await this.#text(answer))
   }
 
   #failure(error: unknown): PoddError {
+    if (error instanceof PoddError) return error
     const code = errorCode(error)
-    if (code === 'ABORT_ERR') return new PoddError('INTERRUPTED', 'interrupted', { cause: error })
     if (code === 'ENOENT' || code === 'ECONNREFUSED') {
       return new PoddError(
         'DAEMON_NOT_RUNNING',
@@ -199,12 +179,12 @@ export class ApiClient {
       )
     }
     if (code === 'EACCES' || code === 'EPERM') {
-      return new PoddError('SOCKET_DENIED', `you may not talk to podd at ${this.socketPath}`, {
+      return new PoddError('SOCKET_DENIED', `no permission to connect to podd at ${this.socketPath}`, {
         cause: error,
         hint: 'Only root may; try again with sudo.',
       })
     }
-    // More wait for it to take their connections than the kernel keeps.
+    // The backlog of the socket is full.
     if (code === 'EAGAIN') return daemonSilent(this.socketPath, error)
     return this.#gone(`broke: ${errorMessage(error)}`, error)
   }
@@ -217,13 +197,7 @@ export class ApiClient {
   }
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of response) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-/** A watch that can't go on ends with a line of its own, which says why. */
+/** A watch that can't continue ends with a Status line. */
 function errorOfLine(line: unknown): ServerError | undefined {
   if (!isJsonObject(line) || line['type'] !== 'ERROR') return undefined
   return toServerError(0, JSON.stringify(line['object']))
@@ -236,7 +210,7 @@ function toServerError(statusCode: number, text: string): ServerError {
   const details = status?.['details']
   const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
   const [cause]: unknown[] = causes
-  // One that is about a field says what the message says.
+  // A cause about a field repeats the message.
   const isHint = isJsonObject(cause) && cause['field'] === undefined
   const hint = isHint && typeof cause['message'] === 'string' ? cause['message'] : ''
   return new ServerError(
@@ -251,7 +225,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
     const parsed: unknown = JSON.parse(text)
     return isJsonObject(parsed) ? parsed : undefined
   } catch {
-    // No Status of the API: the status code has to do.
+    // It is no Status of the API: only the status code is known.
     return undefined
   }
 }

@@ -1,13 +1,13 @@
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import type { ApiClient } from './client.ts'
 import { LogPosition } from './log-position.ts'
 
-/** How long a daemon that was restarted may be away, and how often to look. */
+/** How long a restarting daemon may be unavailable, and the interval of retries. */
 const awayMs = 60_000
 const againMs = 500
 
-/** What a daemon that ends or begins gives as an answer. */
+/** The responses of a daemon that is stopping or starting. */
 const away: readonly (string | undefined)[] = [
   'DAEMON_GONE',
   'DAEMON_NOT_RUNNING',
@@ -24,8 +24,8 @@ export interface FollowedLog {
 }
 
 /**
- * Follows a log over restarts of the daemon: each line is given once, and none is lost that is still kept. Throws what the
- * daemon says, and PoddError of a daemon that stays away for a minute.
+ * Follows a log over restarts of the daemon: each line is printed once, and no kept line is lost. Throws the daemon's
+ * errors, and PoddError where the daemon is unavailable for a minute.
  */
 export async function* followLog(
   client: Pick<ApiClient, 'stream'>,
@@ -46,15 +46,15 @@ export async function* followLog(
       return
     } catch (error) {
       const nowMs = clock.monotonicMs()
-      // Whoever has seen nothing yet is told at once.
+      // Before the first output an error is thrown at once.
       const isFirst =
         goneMs === undefined && position.time === undefined && errorCode(error) !== 'DAEMON_GONE'
       if (isFirst || signal.aborted || !away.includes(errorCode(error))) throw error
-      if (goneMs === undefined) notify('podd has gone; waiting for it to come back')
+      if (goneMs === undefined) notify('podd is unavailable; waiting for it to return')
       goneMs ??= nowMs
       if (nowMs - goneMs >= awayMs) throw error
     }
-    await clock.sleep(againMs, signal).catch(() => {})
+    await sleepUnlessAborted(clock, againMs, signal)
     if (signal.aborted) return
     position.resume()
     if (position.time === undefined) continue

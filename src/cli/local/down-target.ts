@@ -14,10 +14,10 @@ import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 
-/** Which podd a `podd down` is about. */
+/** The podd that `podd down` ends. */
 export interface DownTarget {
   readonly config: PoddConfig
-  /** The socket that was named; the daemon that answers there is the one to end. */
+  /** The given socket, whose daemon is to be ended. */
   readonly socketPath?: string
 }
 
@@ -33,8 +33,8 @@ const placeKeys = [
 ] as const satisfies readonly (keyof DaemonPlaces)[]
 
 /**
- * Where a socket is named, the podd that answers there, with the places that it says are its own; where none does,
- * the one whose places the flags name. Without a socket, the one that config file, flags and defaults come to.
+ * With a given socket, the podd that answers there, with the places that it reports; where none answers, the one whose
+ * places the flags name. Without a socket, the one of the config file, flags and defaults.
  *
  * @throws PoddError DAEMON_NOT_RUNNING or another of ApiClient's, PLACES_DIFFER, BAD_CONFIG
  */
@@ -68,13 +68,13 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
   }
 }
 
-/** Whether the flags alone tell where everything is. */
+/** Whether the flags alone name all places. */
 function namesPlaces(args: ParsedArguments): boolean {
   const isGiven = (flag: string | undefined): boolean => flag !== undefined && args.value(flag) !== undefined
   return isGiven('config') || (isGiven(options.rootDir.flag) && isGiven(options.runDir.flag))
 }
 
-/** Whoever names a socket and other places than its podd's means one of them, and it can't be told which. */
+/** Throws where the given places differ from those of the socket's podd: it is unclear which is meant. */
 function refuseDifferent(
   said: PoddConfig,
   places: DaemonPlaces,
@@ -109,7 +109,7 @@ function unknownPlaces(socketPath: string, version: string): PoddError {
   })
 }
 
-/** Where one of these is wrong, pods would be looked for in the wrong place. */
+/** Where one of these is wrong, podd would search pods in the wrong place. */
 const neededFields: readonly string[] = [
   'apiVersion',
   'kind',
@@ -121,14 +121,17 @@ const neededFields: readonly string[] = [
 ]
 
 /**
- * Whether the file can't be followed without what is wrong here: a text that can't be read at all, or one of the
- * needed fields, be it misspelt.
+ * Whether an error makes the file unusable: an unreadable text, or an error in one of the needed fields, possibly
+ * misspelt.
  */
 function isNeeded({ field }: Problem): boolean {
   return field === undefined || nearestName(field, neededFields) !== undefined
 }
 
-/** The settings, also of a config file with errors that have no part in where the pods are: nothing shall keep them running. */
+/**
+ * The settings, also of a config file with errors that don't concern the places: such errors must not keep pods
+ * running.
+ */
 async function loadUsableConfig(args: ParsedArguments, notify: (line: string) => void): Promise<PoddConfig> {
   try {
     return (await loadConfig(args)).config
@@ -140,7 +143,7 @@ async function loadUsableConfig(args: ParsedArguments, notify: (line: string) =>
     if (errors.some((problem) => isNeeded(problem))) {
       throw new PoddError('BAD_CONFIG', errorMessage(error), {
         cause: error,
-        hint: 'Mend it, or go without it: --config /dev/null, with --root-dir, --run-dir where they are not the usual ones.',
+        hint: 'Fix it, or run without it: --config /dev/null, with --root-dir, --run-dir where they are not the usual ones.',
       })
     }
     for (const problem of errors) notify(`ignored: ${formatProblem(problem)}`)
@@ -148,7 +151,7 @@ async function loadUsableConfig(args: ParsedArguments, notify: (line: string) =>
   }
 }
 
-/** The flags that stand for options. */
+/** The flags of options. */
 function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
   return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
 }

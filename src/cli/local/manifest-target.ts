@@ -12,7 +12,7 @@ import { isManifestName } from '../../sources/manifest-name.ts'
 import { appliedKey } from './plan-manifests.ts'
 import type { ReadManifest } from './read-manifests.ts'
 
-/** A manifest and the file of the manifest directory that it stands in, or is to stand in. */
+/** A manifest with its file in the manifest directory. */
 export interface ManifestTarget {
   readonly manifest: ReadManifest
   readonly path: string
@@ -23,15 +23,17 @@ export async function findManifestDirectory({ manifestDirectory }: AppliedReply)
   const hint = 'Set staticPodPath (--pod-manifest-path) to a directory; see docs/OPTIONS.md.'
   if (manifestDirectory === undefined)
     throw new PoddError('NO_MANIFEST_DIRECTORY', 'podd reads no directory of manifests', { hint })
-  const found = await stat(manifestDirectory).catch(() => undefined)
-  if (found?.isDirectory() === true) return manifestDirectory
-  const what = found === undefined ? 'does not exist' : 'is a single file'
+  const found = await stat(manifestDirectory).catch((error: unknown) =>
+    errorCode(error) === 'ENOENT' ? 'does not exist' : `can't be read: ${errorMessage(error)}`,
+  )
+  if (typeof found !== 'string' && found.isDirectory()) return manifestDirectory
+  const what = typeof found === 'string' ? found : 'is a single file'
   throw new PoddError('NO_MANIFEST_DIRECTORY', `the manifest directory ${manifestDirectory} ${what}`, {
     hint,
   })
 }
 
-/** Where a manifest goes: under its own name; standard input, and what a URL gives, under that of its first object. */
+/** The file of a manifest: its own name; for standard input and URLs the name of the first object. */
 export function targetOf(manifest: ReadManifest, directory: string): ManifestTarget {
   const isNameless = manifest.path === '-' || isSourceUrl(manifest.path)
   const path = isNameless ? undefined : resolve(manifest.path)
@@ -49,18 +51,18 @@ function objectName(document: SourceDocument): string {
   return `${kind.toLowerCase()}-${metadata.name}`
 }
 
-/** What stands in a file now, by its key: all that the daemon has of it. */
+/** The current objects of a file, by key, as the daemon has them. */
 export function objectsIn(path: string, applied: AppliedReply): readonly string[] {
   return [...applied.pods, ...applied.objects].flatMap((each) => (each.path === path ? [each.key] : []))
 }
 
-/** What stands in a file of the manifest directory, whether or not the daemon has taken it. */
+/** The content of a file in the manifest directory, whether or not the daemon has read it. */
 export interface TargetContent {
   /** Undefined where there is no file. */
   readonly text: Buffer | undefined
-  /** Of all that can be named, refused documents among it. */
+  /** The keys of all objects with a name, including refused ones. */
   readonly keys: readonly string[]
-  /** There is something in it that can't be named. */
+  /** Whether it has something without a name. */
   readonly isUnclear: boolean
 }
 
@@ -79,8 +81,8 @@ export async function readTarget(path: string, applied: AppliedReply): Promise<T
 }
 
 /**
- * Why a manifest can't be written to its file: another file, or the URL, has one of its objects, or the file has something
- * that the manifest lacks and that would be lost. Undefined where nothing stands against it.
+ * Why a manifest can't be written to its file: another file, or the URL, has one of its objects, or the file has other
+ * objects, which would be lost. Undefined where it can.
  */
 export function targetProblem(
   { manifest, path }: ManifestTarget,
@@ -106,7 +108,7 @@ export function targetProblem(
       hint,
     })
   if (content.isUnclear)
-    return new PoddError('MANIFEST_ELSEWHERE', `${path} has errors, and it is unclear what stands in it`, {
+    return new PoddError('MANIFEST_ELSEWHERE', `${path} has errors, so its other objects are unknown`, {
       hint,
     })
   return undefined
@@ -121,7 +123,7 @@ async function readText(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Whether a file is as it was read; a file that isn't there has no text. */
+/** Whether a file is unchanged since it was read; a missing file has no text. */
 export async function isUnchanged(path: string, text: Uint8Array | undefined): Promise<boolean> {
   const now = await readText(path)
   return now === undefined || text === undefined ? now === text : now.equals(text)

@@ -12,7 +12,7 @@ export interface UrlReading {
   readonly signal: AbortSignal
 }
 
-/** What a URL answers, as podd asks it, within the same bounds. Throws PoddError UNREADABLE. */
+/** Reads a URL as podd's source does, within the same bounds. Throws PoddError UNREADABLE. */
 export async function readUrl(name: string, { env, clock, signal }: UrlReading): Promise<Uint8Array> {
   const { url, socketPath } = parse(name)
   const routes = new HttpRoutes(env, { socketPath })
@@ -21,7 +21,7 @@ export async function readUrl(name: string, { env, clock, signal }: UrlReading):
     late.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${timeoutMs / 1000} s`)),
   )
   try {
-    const request = { url, headers: {}, validators: undefined, nowMs: clock.wallMs() }
+    const request = { url, headers: {}, validators: undefined, nowMs: clock.wallMs(), allowHttp: true }
     const answer = await getOnce(routes, request, AbortSignal.any([signal, late.signal]))
     signal.throwIfAborted()
     if (answer.kind === 'content') return answer.bytes

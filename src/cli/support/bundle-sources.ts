@@ -1,24 +1,25 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { errorMessage } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { readUnitLog } from '../../containerd/process/containerd-process.ts'
 import { runCommand } from '../../host/run-command.ts'
 import { nodeDockerConfigPaths } from '../../images/credentials/node-docker-config.ts'
 
-/** Of a longer log its end. */
+/** The most bytes of a log; of a longer one its end. */
 const mostLogBytes = 2 ** 20
 /** A state file is far smaller. */
 const mostStateBytes = 2 ** 20
 const podUnit = 'podd.service'
 
-/** A file of a bundle before anything is taken out of it. */
+/** A file of a bundle before redaction. */
 export type BundleSource =
   | { readonly path: string; readonly kind: 'json'; readonly content: Json }
   | { readonly path: string; readonly kind: 'text'; readonly content: string }
 
-/** podd's own files; those that are no JSON any more as text that is left out, because nothing tells what is secret in it. */
+/** podd's own files; a file that is no longer JSON is left out, as its secrets can't be recognized. */
 export function readStateFiles(rootDir: string): readonly BundleSource[] {
   const directories = ['.', 'records', 'sources', 'sources/worked', 'sources/held', 'crash']
   return directories.flatMap((directory) =>
@@ -33,21 +34,19 @@ export function readStateFiles(rootDir: string): readonly BundleSource[] {
           const content: Json = JSON.parse(text)
           return { path, kind: 'json', content }
         } catch {
-          return { path, kind: 'text', content: `left out: ${text.length} letters that are no JSON\n` }
+          // The bundle says what is missing, and the daemon reports its unreadable files.
+          return { path, kind: 'text', content: `left out: ${text.length} characters that are not JSON\n` }
         }
       }),
   )
 }
 
-/** What podd and containerd have logged, as far as it is found. */
+/** The logs of podd and containerd, as far as found. */
 export async function readLogs(rootDir: string, runDir: string): Promise<readonly BundleSource[]> {
   const places = containerdPlaces(rootDir, runDir)
   const journal = ['--unit', podUnit, '--lines', '5000', '--output', 'short-iso', '--no-pager']
-  const podd = await runCommand('journalctl', journal).then(
-    ({ stdout }) => stdout,
-    () => '',
-  )
-  const unit = await readUnitLog(places).catch(() => '')
+  const podd = await orWhyNot(runCommand('journalctl', journal).then(({ stdout }) => stdout))
+  const unit = await orWhyNot(readUnitLog(places))
   const logs: readonly (readonly [string, string])[] = [
     ['logs/podd.log', podd.slice(-mostLogBytes)],
     ['logs/containerd-unit.log', unit.slice(-mostLogBytes)],
@@ -58,7 +57,12 @@ export async function readLogs(rootDir: string, runDir: string): Promise<readonl
   return logs.flatMap(([path, content]) => (content === '' ? [] : [{ path, kind: 'text', content }]))
 }
 
-/** What the kernel tells of the host. */
+/** A log, or why the bundle has none. */
+function orWhyNot(log: Promise<string>): Promise<string> {
+  return log.catch((error: unknown) => `left out: ${errorMessage(error)}\n`)
+}
+
+/** The kernel's information about the host. */
 export function readHostFiles(): readonly BundleSource[] {
   const paths = [
     'version',
@@ -84,7 +88,7 @@ export function readCredentials(rootDir: string): readonly Json[] {
       const content: Json = JSON.parse(readTail(path, mostStateBytes))
       return [content]
     } catch {
-      // There is none, or it can't be used.
+      // There is none, or it is invalid.
       return []
     }
   })
@@ -94,12 +98,12 @@ function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory).toSorted()
   } catch {
-    // podd was never here, or only root may look.
+    // podd never ran here, or only root may read it.
     return []
   }
 }
 
-/** The end of a file; nothing where it can't be read. Files of /proc have no size: those are read whole. */
+/** The end of a file; undefined where it can't be read. Files of /proc have no size: those are read as a whole. */
 function readTail(path: string, mostBytes: number): string {
   try {
     const file = openSync(path, 'r')
@@ -113,7 +117,7 @@ function readTail(path: string, mostBytes: number): string {
       closeSync(file)
     }
   } catch {
-    // What is not there is not in the bundle.
+    // A missing file is not in the bundle.
     return ''
   }
 }

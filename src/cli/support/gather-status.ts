@@ -7,13 +7,13 @@ import { mostErrors, readStateOnDisk } from './state-on-disk.ts'
 import { countPods, lastErrors } from './status-report.ts'
 import type { StatusReport } from './status-report.ts'
 
-/** What a daemon that is dead, or as good as dead, is told by. */
+/** The errors that mean that the daemon is dead or doesn't answer. */
 const deadCodes: readonly string[] = ['DAEMON_NOT_RUNNING', 'DAEMON_SILENT', 'DAEMON_GONE']
 
 /**
- * Asks the daemon, or reads its files where it doesn't answer. Throws what the client throws for another reason, and where
- * nothing says where its files are.
- * @param places those of the daemon; undefined where they aren't known
+ * Asks the daemon, or reads its files where it doesn't answer. Throws what the client throws for another reason, and
+ * where nothing says where its files are.
+ * @param places those of the daemon; undefined where unknown
  */
 export async function gatherStatus(
   client: ApiClient,
@@ -22,7 +22,7 @@ export async function gatherStatus(
 ): Promise<StatusReport> {
   try {
     const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
-    const pods = await client.get<PodListObject>('/api/v1/pods', signal)
+    const pods = await client.getList<PodListObject>('/api/v1/pods', signal)
     const events = await client.get<EventListObject>('/api/v1/events', signal)
     return {
       ...status,

@@ -18,9 +18,14 @@ import {
 } from '../local/manifest-target.ts'
 import type { ManifestTarget, TargetContent } from '../local/manifest-target.ts'
 import { appliedKey, formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
-import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import {
+  fieldValidationFlag,
+  filenameFlag,
+  formatProblemLine,
+  readManifests,
+} from '../local/read-manifests.ts'
 import { refuseHeld } from '../local/refuse-held.ts'
-import { filenameFlag, readFilenames } from './diff.ts'
+import { readFilenames } from './diff.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
 export const applyVerb: Verb = {
@@ -98,9 +103,9 @@ async function checkTargets(
 }
 
 /**
- * Root's alone where it is new: manifests hold Secrets. A link stays one, and the file that it leads to keeps its mode and
+ * A new file is readable only by root, as manifests contain Secrets. A link stays, and its target keeps its mode and
  * owner.
- * @param before what the file was checked with
+ * @param before the text with which the file was checked
  */
 async function write({ path, manifest }: ManifestTarget, before: Buffer | undefined): Promise<void> {
   const text = Buffer.from(manifest.text)
@@ -120,7 +125,7 @@ async function write({ path, manifest }: ManifestTarget, before: Buffer | undefi
   }
 }
 
-/** The errors that stand before something is written: the daemon may show them until it has read the new files. */
+/** The errors before the write: the daemon may show them until it has read the new files. */
 async function knownProblems({ client, signal }: VerbContext): Promise<ReadonlySet<string>> {
   const { problems } = await client.get<DaemonStatus>('/podd/v1/status', signal)
   return new Set(problems.map((problem) => formatProblem(problem)))
@@ -130,14 +135,14 @@ interface RunningWait {
   /** The applied manifest by the pod's key. */
   readonly wanted: ReadonlyMap<string, object>
   readonly paths: readonly string[]
-  /** Errors from before: they count only when the daemon has had time to read the files. */
+  /** Earlier errors: they count only once the daemon has had time to read the files. */
   readonly known: ReadonlySet<string>
   readonly timeoutMs: number
 }
 
-/** How often it is looked whether the daemon has taken the manifests. */
+/** The interval of checks whether the daemon has read the manifests. */
 const lookMs = 200
-/** How long the daemon may take to read what was written. */
+/** How long the daemon may take to read the written files. */
 const readMs = 3000
 
 async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promise<void> {
@@ -183,7 +188,7 @@ async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promis
     shown = news
     if (clock.monotonicMs() >= untilMs) {
       throw new PoddError('WAIT_TIMEOUT', `timed out: ${news}`, {
-        hint: 'The manifests are written; podd goes on.',
+        hint: 'The manifests are written; podd keeps applying them.',
       })
     }
     await clock.sleep(lookMs, signal)
@@ -195,7 +200,7 @@ function isSame(before: object, after: object): boolean {
   return sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })
 }
 
-/** What keeps a pod from being ready, in a few words. */
+/** A short reason why a pod isn't ready. */
 function stateOf({ status }: PodObject): string {
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
   const waiting = statuses.find(({ state }) => state.waiting !== undefined)?.state.waiting

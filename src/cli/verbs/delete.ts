@@ -10,7 +10,7 @@ import { findManifestDirectory, readTarget, targetOf } from '../local/manifest-t
 import { appliedKey } from '../local/plan-manifests.ts'
 import { readManifests } from '../local/read-manifests.ts'
 import { refuseHeld } from '../local/refuse-held.ts'
-import { filenameFlag } from './diff.ts'
+import { filenameFlag } from '../local/read-manifests.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 
 const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
@@ -62,7 +62,10 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   for (const key of keys) {
     const pod = applied.pods.find((each) => each.key === key)
     if (pod === undefined)
-      throw new PoddError('API_NotFound', `Error from server (NotFound): pods "${key}" not found`)
+      throw new PoddError(
+        'API_NotFound',
+        `Error from server (NotFound): pods "${key.slice(namespace.length + 1)}" not found`,
+      )
     paths.add(pod.path)
   }
   const directory = await findManifestDirectory(applied)
@@ -71,13 +74,13 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   return remove(context, [...paths], applied)
 }
 
-/** Throws where a file has more than these objects, or something that can't be named. */
+/** Throws where a file has other objects, or one without a name. */
 async function checkHolds(path: string, keys: readonly string[], applied: AppliedReply): Promise<void> {
   const content = await readTarget(path, applied)
   const others = content.keys.filter((key) => !keys.includes(key))
   if (others.length === 0 && !content.isUnclear) return
   const what =
-    others.length === 0 ? 'has errors, and it is unclear what stands in it' : `also has ${others.join(', ')}`
+    others.length === 0 ? 'has errors, so its other objects are unknown' : `also has ${others.join(', ')}`
   throw new PoddError('MANIFEST_ELSEWHERE', `${path} ${what}`, {
     hint: `Edit the file, or remove all of it: podd delete -f ${path}`,
   })
@@ -92,7 +95,7 @@ async function deleteFiles(context: VerbContext): Promise<VerbResult> {
   const directory = await findManifestDirectory(applied)
   const targets = files.map((file) => targetOf(file, directory))
   for (const { manifest, path } of targets) {
-    // A file of the directory goes as it is; another one of its name has to say all that goes with it.
+    // A file of the directory is removed as it is; a given file of the same name must contain all objects that are removed.
     if (manifest.path !== '-' && resolve(manifest.path) === path) continue
     await checkHolds(
       path,

@@ -74,7 +74,7 @@ names begin with it.`,
   },
 }
 
-/** The objects that are named; of a kind alone there is one entry without a name. Throws UsageError. */
+/** The given objects; a kind without names is one entry without a name. Throws UsageError. */
 function readNames(args: ParsedArguments): readonly { readonly kind: ServedKind; readonly name?: string }[] {
   const [first, ...rest] = args.positionals
   if (first === undefined) return []
@@ -112,7 +112,7 @@ async function listNames(
   const query =
     selector === undefined ? '' : `?${new URLSearchParams({ labelSelector: selector }).toString()}`
   const path = listPath(kind.resource, kind.namespaced ? namespace : undefined, kind.tableRoot)
-  const { items } = await client.get<ResourceList>(`${path}${query}`, signal)
+  const { items } = await client.getList<ResourceList>(`${path}${query}`, signal)
   return items.map(({ metadata }) => ({ kind, namespace: metadata.namespace ?? '', name: metadata.name }))
 }
 
@@ -126,7 +126,7 @@ async function describeAll(context: VerbContext, asked: readonly Asked[]): Promi
 
 type Describer = (context: VerbContext, asked: Asked) => Promise<string>
 
-/** Of the kinds of which there is more to tell than their columns and data. */
+/** The kinds with a description of their own. */
 const describers: { readonly [Name in keyof ServedResources]?: Describer } = { pods: describeOnePod }
 
 async function describeAnything(

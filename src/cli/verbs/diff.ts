@@ -2,43 +2,40 @@ import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/applied.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
-import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { configFlag } from '../local/config-flag.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
 import {
   fieldValidationFlag,
+  filenameFlag,
+  filenamesOf,
   formatProblemLine,
   placeOf,
   readManifests,
+  recursiveFlag,
   substituteFlag,
 } from '../local/read-manifests.ts'
 import { formatError } from '../output/format-error.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
-export const filenameFlag: FlagSpec = {
-  name: 'filename',
-  short: 'f',
-  label: 'FILE|DIRECTORY|URL',
-  doc: 'The manifests; - for standard input. May be given more than once.',
-}
-
 /** Throws UsageError where none is named. */
 export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {
-  const names = args.flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
+  const names = filenamesOf(args)
   if (names.length === 0 || args.positionals.length > 0)
     throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY|URL`)
   return names
 }
 
 export const diffVerb: Verb = {
-  usage: 'diff -f FILE|DIRECTORY|URL [-o json|yaml]',
+  usage: 'diff -f FILE|DIRECTORY|URL [-R] [-o json|yaml]',
   help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
 restart), are replaced (and for which fields) or end. A pod ends if it comes from one of these files, or this directory
 or URL, now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
   flags: [
     filenameFlag,
+    recursiveFlag,
     fieldValidationFlag,
     substituteFlag,
     configFlag,
@@ -73,7 +70,7 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const places = names.map((name) => (isSourceUrl(name) ? placeOf(name) : resolve(name)))
   const replacesFile = (path: string): boolean =>
-    places.some((place) => path === place || path.startsWith(`${place}/`))
+    places.some((place) => path === place || isBelow(path, place, args.has('recursive')))
   const changes = planManifests({ documents, applied, replacesFile })
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
   const text =
@@ -84,4 +81,10 @@ async function diff(context: VerbContext): Promise<VerbResult> {
     notes: format === undefined ? [...notes, summarizeChanges(changes)] : notes,
     exitCode,
   }
+}
+
+/** Whether reading the directory reads a file at this path too. */
+function isBelow(path: string, directory: string, isRecursive: boolean): boolean {
+  if (!path.startsWith(`${directory}/`)) return false
+  return isRecursive || !path.slice(directory.length + 1).includes('/')
 }

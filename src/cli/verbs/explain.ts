@@ -40,7 +40,7 @@ function schemaOf({ kind }: ServedKind): ObjectType<Fields> {
   const type = (of: Fields[string]['type']): Fields[string] => ({
     type: of,
     presence: 'optional',
-    support: { kind: 'supported', note: 'podd makes these objects; they are not written in manifests' },
+    support: { kind: 'supported', note: 'podd creates these objects; they are not written in manifests' },
   })
   const fields = { apiVersion: type(string), kind: type(string), metadata: type(objectMetaSchema) }
   return { kind: 'object', name: kind, fields }

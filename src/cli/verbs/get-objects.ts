@@ -8,10 +8,7 @@ import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
-import { customListing } from '../output/custom-columns.ts'
-import { printJsonPath } from '../output/json-path-template.ts'
 import { listObjects } from '../output/object-listing.ts'
-import { sortObjects } from '../output/sort-objects.ts'
 
 /** What a container that is being created is shown as. */
 const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
@@ -41,7 +38,7 @@ interface Asking extends Asked {
 export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
   const { args, client, clock, signal } = context
   const { kind, names } = asked
-  const custom = readCustomOutput(args.value('output'))
+  const custom = await readCustomOutput(args.value('output'))
   const format = custom === undefined ? readOutputFormat(args) : 'table'
   const withNamespace = args.has('all-namespaces')
   const namespace = withNamespace || !kind.namespaced ? undefined : readNamespace(args)
@@ -53,7 +50,7 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
     path: listPath(kind.resource, namespace, isData ? kind.root : kind.tableRoot),
     listing: (objects) =>
       custom?.kind === 'columns'
-        ? customListing(custom.spec, objects)
+        ? custom.list(objects)
         : listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
   }
   if (args.has('watch')) {
@@ -69,9 +66,9 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   }
   const found =
     names.length === 0
-      ? await client.get<ResourceList>(withQuery(asking, {}), signal)
+      ? await client.getList<ResourceList>(withQuery(asking, {}), signal)
       : await getNamed(context, asking)
-  const items = asked.sortBy === undefined ? found.items : sortObjects(found.items, asked.sortBy)
+  const items = asked.sortBy === undefined ? found.items : await sorted(found.items, asked.sortBy)
   const missing = 'missing' in found ? found.missing : []
   const notes = missing.map((error) => `podd: ${error.message}`)
   if (names.length === 0 && items.length === 0 && !isData)
@@ -86,7 +83,7 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   if (custom?.kind === 'jsonPath') {
     const [only] = names.length === 1 ? items : []
     const value = only ?? { kind: 'List', apiVersion: 'v1', metadata: {}, items }
-    return { kind: 'text', text: printJsonPath(custom.template, value), notes, exitCode }
+    return { kind: 'text', text: custom.print(value), notes, exitCode }
   }
   return { kind: 'listing', listing: asking.listing(items), format, notes, exitCode }
 }
@@ -122,7 +119,7 @@ async function* watchObjects(context: VerbContext, asking: Asking): AsyncGenerat
   for (const note of await notesOn(kind, context)) notify(note)
   const isWanted = ({ metadata }: ResourceObject): boolean =>
     names.length === 0 || names.includes(metadata.name)
-  const { items, metadata } = await client.get<ResourceList>(withQuery(asking, {}), signal)
+  const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
   yield listing(items.filter((object) => isWanted(object)))
   const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
   for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
@@ -131,11 +128,11 @@ async function* watchObjects(context: VerbContext, asking: Asking): AsyncGenerat
 }
 
 type CustomOutput =
-  | { readonly kind: 'columns'; readonly spec: string }
-  | { readonly kind: 'jsonPath'; readonly template: string }
+  | { readonly kind: 'columns'; readonly list: (objects: readonly ResourceObject[]) => Listing }
+  | { readonly kind: 'jsonPath'; readonly print: (value: unknown) => string }
 
 /** What `-o` says of how objects look; undefined for the formats that every verb has. Throws UsageError. */
-function readCustomOutput(text: string | undefined): CustomOutput | undefined {
+async function readCustomOutput(text: string | undefined): Promise<CustomOutput | undefined> {
   const [, name, rest = ''] = /^(custom-columns|jsonpath)=(.*)$/su.exec(text ?? '') ?? []
   if (name === undefined) {
     const [word = ''] = (text ?? '').split('=')
@@ -144,9 +141,19 @@ function readCustomOutput(text: string | undefined): CustomOutput | undefined {
     return undefined
   }
   // A wrong one is known before anybody is asked.
-  if (name === 'jsonpath') printJsonPath(rest, {})
-  else customListing(rest, [])
-  return name === 'jsonpath' ? { kind: 'jsonPath', template: rest } : { kind: 'columns', spec: rest }
+  if (name === 'jsonpath') {
+    const { printJsonPath } = await import('../output/json-path-template.ts')
+    printJsonPath(rest, {})
+    return { kind: 'jsonPath', print: (value) => printJsonPath(rest, value) }
+  }
+  const { customListing } = await import('../output/custom-columns.ts')
+  customListing(rest, [])
+  return { kind: 'columns', list: (objects) => customListing(rest, objects) }
+}
+
+async function sorted<T>(objects: readonly T[], path: string): Promise<readonly T[]> {
+  const { sortObjects } = await import('../output/sort-objects.ts')
+  return sortObjects(objects, path)
 }
 
 function withQuery({ path, fields = [], labels }: Asking, params: Readonly<Record<string, string>>): string {

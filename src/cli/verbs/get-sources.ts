@@ -4,9 +4,6 @@ import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/output-format.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 
-/** Words for the sources as `podd get` takes them. */
-export const sourceWords: readonly string[] = ['sources', 'source']
-
 /**
  * The sources, all or by name. Exit code 1 where a named one isn't there.
  * @throws PoddError API_NotFound where only such are named

@@ -2,11 +2,13 @@ import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { nearestName } from '../../pod/values/nearest-name.ts'
 import { getObjects } from './get-objects.ts'
-import { getSources, sourceWords } from './get-sources.ts'
 import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
+
+/** What `podd get` takes for the sources, which are no Kubernetes kind. */
+const sourceWords: readonly string[] = ['sources', 'source']
 
 export const getVerb: Verb = {
   usage:
@@ -26,7 +28,7 @@ container runtime, follow on standard error.`,
       label: 'SELECTOR',
       doc: 'Only with these fields (status.phase=Running,metadata.name!=web).',
     },
-    { name: 'sort-by', label: 'PATH', doc: 'By what this JSONPath leads to (.status.startTime).' },
+    { name: 'sort-by', label: 'PATH', doc: 'Sort by the value at this JSONPath (.status.startTime).' },
     { name: 'watch', short: 'w', doc: 'After listing, watch for changes until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
@@ -44,10 +46,13 @@ container runtime, follow on standard error.`,
     ['get secrets', 'their keys; `-o yaml` shows their values in base64'],
     ['get pvc', 'claims, and how much is in them'],
   ],
-  run(context) {
+  async run(context) {
     const [first, ...rest] = context.args.positionals
     if (first === undefined) throw new UsageError('get what?', 'Try `podd get pods` or `podd get events`.')
-    if (sourceWords.includes(first)) return getSources(context, rest)
+    if (sourceWords.includes(first)) {
+      const { getSources } = await import('./get-sources.ts')
+      return getSources(context, rest)
+    }
     const slash = first.indexOf('/')
     const kind = requireKind(slash === -1 ? first : first.slice(0, slash))
     const names = [...(slash === -1 ? [] : [first]), ...rest].map((name) => name.replace(/^[a-z]+\//u, ''))

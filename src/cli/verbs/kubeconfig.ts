@@ -21,7 +21,7 @@ commands in containers, which makes it as good as root on this host; view to loo
   ],
   examples: [
     ['kubeconfig > ~/.kube/config', 'let kubectl reach this podd'],
-    ['kubeconfig --user ann --role view --days 30', 'for somebody who only looks'],
+    ['kubeconfig --user ann --role view --days 30', 'for read-only access'],
   ],
   async run({ args, client, signal }) {
     const [extra] = args.positionals

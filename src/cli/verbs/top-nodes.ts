@@ -11,7 +11,7 @@ export async function listNodeUsage(
   const path = '/apis/metrics.k8s.io/v1beta1/nodes'
   const metrics =
     name === undefined
-      ? (await client.get<NodeMetricsList>(path, signal)).items
+      ? (await client.getList<NodeMetricsList>(path, signal)).items
       : [await client.get<NodeMetrics>(`${path}/${encodeURIComponent(name)}`, signal)]
   const { items: nodes } = await client.get<{ readonly items: readonly NodeObject[] }>(
     '/api/v1/nodes',

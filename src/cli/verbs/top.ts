@@ -46,7 +46,7 @@ reclaim without killing processes of the pod. Of the node, what the whole host u
     const path = all ? `${base}/pods` : `${base}/namespaces/${encodeURIComponent(namespace)}/pods`
     const items =
       name === undefined
-        ? (await client.get<PodMetricsList>(path, signal)).items
+        ? (await client.getList<PodMetricsList>(path, signal)).items
         : [await client.get<PodMetrics>(`${path}/${encodeURIComponent(name)}`, signal)]
     const listing = listUsage(items, {
       withNamespace: all,

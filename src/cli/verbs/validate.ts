@@ -4,21 +4,31 @@ import { configFlag } from '../local/config-flag.ts'
 import type { Verb } from '../arguments/verb.ts'
 import {
   fieldValidationFlag,
+  filenameFlag,
+  filenamesOf,
   formatProblemLine,
   readManifests,
+  recursiveFlag,
   substituteFlag,
 } from '../local/read-manifests.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 export const validateVerb: Verb = {
-  usage: 'validate FILE... [-o json|yaml] [--field-validation Strict|Warn]',
+  usage: 'validate [-f] FILE... [-R] [-o json|yaml] [--field-validation Strict|Warn]',
   help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A directory means its .yaml, .yml and .json
 files, - means standard input; URLs are asked as the daemon asks them.
 With a config file it also says what the daemon's admission would say on this host, beside the pods of the configured
 directories: unknown classes, sysctls, pod security, host ports that are held, resources that are lacking. Without one,
 what classes and policies forbid is a warning.`,
-  flags: [fieldValidationFlag, substituteFlag, configFlag, reportFlag('a line for each problem')],
+  flags: [
+    filenameFlag,
+    recursiveFlag,
+    fieldValidationFlag,
+    substituteFlag,
+    configFlag,
+    reportFlag('a line for each problem'),
+  ],
   examples: [
     ['validate /etc/pods', 'all that podd would run'],
     ['validate web.yaml db.yaml', 'some files'],
@@ -27,11 +37,11 @@ what classes and policies forbid is a warning.`,
     ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {
-    const { positionals } = context.args
-    if (positionals.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
+    const paths = [...context.args.positionals, ...filenamesOf(context.args)]
+    if (paths.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
     const format = readReportFormat(context.args)
-    const { files, documents, problems: found } = await readManifests(context, positionals)
-    // The daemon's admission is loaded by who needs it alone.
+    const { files, documents, problems: found } = await readManifests(context, paths)
+    // The daemon's admission is loaded only where needed.
     const { admitManifests } = await import('../local/admit-manifests.ts')
     const problems = [...found, ...(await admitManifests(context, files))]
     const errors = problems.filter(({ severity }) => severity === 'error').length

@@ -112,7 +112,7 @@ export interface PodWait {
   readonly names: readonly string[]
   readonly condition: WaitCondition
   readonly timeoutMs: number
-  /** Called with each change, for who watches. */
+  /** Called with each change, for observers. */
   readonly onChange?: (pod: PodObject) => void
 }
 
@@ -138,14 +138,14 @@ export async function waitForPods(
   const timer = clock.startTimer(timeoutMs, () => late.abort())
   try {
     const path = listPath('pods', namespace)
-    const { items, metadata: list } = await client.get<PodListObject>(path, signal)
+    const { items, metadata: list } = await client.getList<PodListObject>(path, signal)
     for (const name of names) {
       const found = items.filter(({ metadata }) => metadata.name === name)
       if (found.length === 0) note(name, undefined, undefined)
       for (const pod of found) note(name, pod.metadata.uid, pod)
     }
     if (open.size === 0) return
-    // From where the list stands: nothing is missed in between.
+    // From the list's revision, so that no change is missed.
     const changes = `${path}?watch=true&resourceVersion=${list.resourceVersion}`
     const until = AbortSignal.any([signal, late.signal])
     for await (const { type, object } of client.watch<WatchEvent<PodObject>>(changes, until)) {
@@ -158,7 +158,7 @@ export async function waitForPods(
     signal.throwIfAborted()
     throw tooLate(namespace, open)
   } catch (error) {
-    // However far it had come: the time is over.
+    // The timeout has passed.
     if (late.signal.aborted && !signal.aborted) throw tooLate(namespace, open)
     throw error
   } finally {

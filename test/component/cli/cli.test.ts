@@ -303,7 +303,7 @@ web    1/1     Running   0          5m    10.88.0.2   box    /etc/pods/web.yaml
     expect(stdout).toMatch(/^NAME/u)
     expect(stderr)
       .toBe(`error: /etc/pods/bad.yaml:7:5: spec.contaners: unknown field (did you mean containers?)
-warning: https://host/pods has not been read yet (source http)
+warning: https://host/pods has not been read yet (source http); pods that were removed before podd started run until it is
 warning: the container runtime at unix:///run/c.sock does not work: connection refused
 `)
   })
@@ -1008,10 +1008,15 @@ describe('a namespace', () => {
     expect(stdout).toBe('pod/web\n')
   })
 
-  it.each(['..', 'A', 'a/b', 'a.b'])('is not called %s', async (name) => {
+  it.each([
+    ['..', 'a lowercase RFC 1123 label'],
+    ['A', 'a lowercase RFC 1123 label'],
+    ['a/b', 'a lowercase RFC 1123 label'],
+    ['a.b', 'must not contain dots'],
+  ])('is not called %s', async (name, why) => {
     const { exitCode, stderr } = await callCli(['get', 'pods', '-n', name], withSocket())
     expect(exitCode).toBe(2)
-    expect(stderr).toContain(`podd: no namespace is called "${name}"\na lowercase RFC 1123 label`)
+    expect(stderr).toContain(`podd: no namespace is called "${name}"\n${why}`)
   })
 })
 
@@ -1388,6 +1393,7 @@ describe('podd validate', () => {
   })
 
   it('prints every problem with its place and exits 1', async () => {
+    expect(await callCli(['validate', '-f', join(directory, 'good.yaml')])).toMatchObject({ exitCode: 0 })
     const json = await callCli(['validate', join(directory, 'bad.yaml'), '-o', 'json'])
     expect(JSON.parse(json.stdout)).toMatchObject({
       kind: 'ManifestReport',

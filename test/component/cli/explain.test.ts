@@ -31,7 +31,7 @@ DESCRIPTION:
     ['pod.spec.volumes.nfs', 'Refused by podd: '],
     ['runtimeclass', 'GROUP:      node.k8s.io\nKIND:       RuntimeClass\nVERSION:    v1\n'],
     ['secret.stringData', '<map[string]string>'],
-    ['node', 'podd makes these objects'],
+    ['node', 'podd creates these objects'],
   ])('%s', async (path, told) => {
     expect((await explain(path)).replaceAll('\n    ', ' ')).toContain(told)
   })

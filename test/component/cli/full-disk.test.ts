@@ -4,13 +4,19 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { slowness } from '../../support/slowness.ts'
 
 const main = join(import.meta.dirname, '../../../src/main.ts')
 let directory: string
+/** A daemon that crashes starts again several times, and is compiled once. */
+let compileCache: string
 const children: ChildProcess[] = []
 
+beforeAll(async () => {
+  compileCache = await mkdtemp(join(tmpdir(), 'podd-compile-cache-'))
+})
+afterAll(() => rm(compileCache, { recursive: true }))
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'podd-full-'))
 })
@@ -39,7 +45,8 @@ async function start(
   const device = await open('/dev/full', 'w')
   const place = (name: 'stdout' | 'stderr'): 'pipe' | number => (name === full ? device.fd : 'pipe')
   const stdio = ['ignore', place('stdout'), place('stderr')] as const
-  const child = spawn(process.execPath, [...nodeFlags, main, ...args], { stdio: [...stdio] })
+  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+  const child = spawn(process.execPath, [...nodeFlags, main, ...args], { stdio: [...stdio], env })
   children.push(child)
   await device.close()
   const written = { stdout: '', stderr: '' }

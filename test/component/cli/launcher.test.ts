@@ -59,7 +59,7 @@ describe('bin/podd', () => {
     for (const node of nodes) putNode(node)
     expect(run(['get', 'pods', 'a b'])).toEqual({
       status: 0,
-      out: `${chosen} /dist/main.js get pods a b`,
+      out: `${chosen} --min-semi-space-size=4 /dist/main.js get pods a b`,
       err: '',
     })
   })
@@ -67,7 +67,16 @@ describe('bin/podd', () => {
   it('finds itself through links', () => {
     putNode('node/bin/node')
     symlinkSync(join(root, 'bin/podd'), join(root, 'path/podd'))
-    expect(run(['version'], join(root, 'path/podd')).out).toBe('/node/bin/node /dist/main.js version')
+    for (const way of ['path/podd', 'bin/podd', 'bin/./podd', 'bin/../bin/podd', 'bin//podd'])
+      expect(run(['version'], `${root}/${way}`).out).toBe(
+        '/node/bin/node --min-semi-space-size=4 /dist/main.js version',
+      )
+    const { stdout } = spawnSync('../bin/podd', ['version'], {
+      encoding: 'utf8',
+      cwd: join(root, 'bin'),
+      env: { PATH: join(root, 'path') },
+    })
+    expect(stdout).toBe(`${root}/node/bin/node --min-semi-space-size=4 ${root}/dist/main.js version\n`)
   })
 
   it('gives the daemon settings of its own', () => {
@@ -75,6 +84,21 @@ describe('bin/podd', () => {
     expect(run(['run', '--run-dir', '/x']).out).toMatch(
       /^\/node\/bin\/node --\S+ .*\/dist\/main\.js run --run-dir \/x$/u,
     )
+  })
+
+  it("gives the daemon's allocator settings, which nothing else gets", () => {
+    put('node/bin/node', '#!/bin/sh\necho "$MALLOC_ARENA_MAX $MALLOC_TRIM_THRESHOLD_"\n', 0o755)
+    expect(run(['run']).out).toBe('1 65536')
+    expect(run(['get', 'pods']).out).toBe('')
+  })
+
+  it('keeps code where podd decides alone', () => {
+    put('node/bin/node', '#!/bin/sh\necho "${NODE_COMPILE_CACHE-none}"\n', 0o755)
+    const env = { PATH: join(root, 'path'), NODE_COMPILE_CACHE: '/proc/nowhere' }
+    for (const verb of ['get', 'run']) {
+      const { stdout } = spawnSync(join(root, 'bin/podd'), [verb], { encoding: 'utf8', env })
+      expect(stdout).toBe('none\n')
+    }
   })
 
   it('says what is missing where the host has an old Node or none', () => {
@@ -97,6 +121,6 @@ describe('bin/podd', () => {
       err: 'podd:  is incomplete: dist/main.js is missing\n',
     })
     put('src/main.ts', '')
-    expect(run(['version']).out).toBe('/node/bin/node /src/main.ts version')
+    expect(run(['version']).out).toBe('/node/bin/node --min-semi-space-size=4 /src/main.ts version')
   })
 })

@@ -95,6 +95,20 @@ describe('podd diff', () => {
     )
   })
 
+  it('leaves what stands in subdirectories alone, unless it reads them', async () => {
+    run('deep', 'sub/deep.yaml')
+    run('gone', 'sub/gone.yaml')
+    await mkdir(join(manifests, 'sub'))
+    await hold('sub/deep.yaml', manifest('deep'))
+    await hold('top.yaml', manifest('top'))
+    expect((await podd('diff', '-f', manifests)).stdout).toBe('create   pod default/top\n')
+    expect((await podd('diff', '-R', '-f', manifests)).stdout).toBe(
+      'create   pod default/top\nend      pod default/gone\n',
+    )
+    expect((await podd('validate', '-R', manifests)).stderr).toContain('2 valid pods, 0 errors')
+    expect((await podd('validate', manifests)).stderr).toContain('1 valid pod, 0 errors')
+  })
+
   it('compares objects without showing what they hold', async () => {
     const path = await put('secret.yaml', {
       apiVersion: 'v1',
@@ -203,7 +217,7 @@ describe('podd apply', () => {
     await hold('web.yaml', { ...manifest('precious'), spec: { containers: [] } })
     expect((await podd('apply', '-f', path)).stderr).toContain('also has default/precious, which would end')
     await writeFile(join(manifests, 'web.yaml'), '{ broken')
-    expect((await podd('apply', '-f', path)).stderr).toContain('it is unclear what stands in it')
+    expect((await podd('apply', '-f', path)).stderr).toContain('its other objects are unknown')
     expect(await podd('apply', '--overwrite', '-f', path)).toMatchObject({ exitCode: 0 })
     // A manifest with an error is mended by its own next version.
     await hold('web.yaml', { ...manifest('web'), spec: { containers: [] } })

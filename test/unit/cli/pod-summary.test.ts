@@ -178,7 +178,7 @@ describe('summarizePod', () => {
       0,
     ],
     [
-      'init containers under way',
+      'init containers in progress',
       {
         spec: withInit,
         status: {

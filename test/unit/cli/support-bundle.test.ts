@@ -1,7 +1,8 @@
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
 import type { BundleSource } from '../../../src/cli/support/bundle-sources.ts'
+import { readLogs } from '../../../src/cli/support/bundle-sources.ts'
 import { makeBundle } from '../../../src/cli/support/make-bundle.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
@@ -49,6 +50,17 @@ describe('a support bundle', () => {
     expect(bundle).not.toContain(base64(word))
     expect(bundle).toContain('probe said: <redacted>!')
     expect(bundle).toContain('the end')
+  })
+
+  it('says why it has no log', async () => {
+    vi.stubEnv('PATH', '')
+    try {
+      const logs = await readLogs('/nowhere/root', '/nowhere/run')
+      expect(logs.map(({ path }) => path)).toEqual(['logs/podd.log', 'logs/containerd-unit.log'])
+      for (const { content } of logs) expect(content).toContain('left out: cannot run journalctl')
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 
   it('has nothing of the credentials of the node, nor what a log writes before an @', () => {

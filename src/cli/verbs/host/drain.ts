@@ -1,3 +1,4 @@
+import { sleepUnlessAborted } from '../../../base/clock.ts'
 import type { DrainReply } from '../../../api/routes.ts'
 import { errorCode, errorMessage } from '../../../base/errors.ts'
 import { extendTimeout, takeServiceManager } from '../../../host/service-manager.ts'
@@ -12,7 +13,7 @@ period or what shutdownGracePeriod leaves it, and admits none meanwhile. podd ke
 the next boot of the host, or with --undo. Pods that have finished stay as they are. The exit code is 1 if a pod has not
 ended in time. As the ExecStop of a unit with NotifyAccess=all it has systemd wait while pods end, and tries again where
 podd does not answer.`,
-  flags: [{ name: 'undo', doc: 'The host goes on: admit pods, and start those that were ended.' }],
+  flags: [{ name: 'undo', doc: 'Undo the drain: admit pods again, and start those that it ended.' }],
   examples: [
     ['drain', 'before a reboot: end all pods in order'],
     ['drain --undo', 'start them again without a reboot'],
@@ -35,10 +36,10 @@ podd does not answer.`,
   },
 }
 
-/** How often systemd is asked to wait, and for how long each time: one that fails costs nothing. */
+/** The interval at which systemd's timeout is extended, and by how much: a failed extension is harmless. */
 const extendMs = 60_000
 const extensionMs = 5 * extendMs
-/** How long podd may be silent or gone before a shutdown goes on without it, and when it is asked again. */
+/** How long podd may be silent or unavailable before the shutdown continues without it, and the interval of retries. */
 const patienceMs = 300_000
 const askAgainMs = 2000
 
@@ -79,6 +80,6 @@ async function keepWaiting(
     await manager.notify(extendTimeout(extensionMs), 'STATUS=ending the pods').catch((error: unknown) => {
       notify(errorMessage(error))
     })
-    await clock.sleep(extendMs, signal).catch(() => undefined)
+    await sleepUnlessAborted(clock, extendMs, signal)
   }
 }

@@ -1,6 +1,7 @@
 import { createWriteStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { open, rename, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
+import { tryRemove } from '../../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
@@ -40,7 +41,7 @@ it from its registry.`,
   },
 }
 
-/** Gives its size. Nothing is left of a file that could not be completed. */
+/** Returns its size. An incomplete file is removed. */
 async function writeArchive(
   file: string,
   chunks: AsyncGenerator<Uint8Array, void>,
@@ -51,7 +52,7 @@ async function writeArchive(
     // An error of the daemon comes before the file is opened.
     const first = await chunks.next()
     await pipeline(rejoin(first, chunks), createWriteStream(partial), { signal })
-    // The chunks end quietly where the call is interrupted.
+    // The chunks end without an error where the call is interrupted.
     signal.throwIfAborted()
     const handle = await open(partial)
     try {
@@ -62,7 +63,7 @@ async function writeArchive(
     await rename(partial, file)
     return (await stat(file)).size
   } catch (error) {
-    await rm(partial, { force: true }).catch(() => undefined)
+    await tryRemove(partial)
     if (error instanceof PoddError) throw error
     signal.throwIfAborted()
     throw new PoddError('WRITE_FAILED', `cannot write ${file}: ${errorMessage(error)}`, { cause: error })

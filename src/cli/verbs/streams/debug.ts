@@ -22,7 +22,7 @@ of one that comes from a manifest, the manifest is changed, and the call says ho
   flags: [
     { name: 'image', label: 'IMAGE', doc: 'The image of the container.' },
     { name: 'container', short: 'c', label: 'NAME', doc: 'Its name; by default debugger- and five letters.' },
-    { name: 'target', label: 'CONTAINER', doc: 'Sees the processes of this container of the pod.' },
+    { name: 'target', label: 'CONTAINER', doc: 'Share the process namespace of this container of the pod.' },
     { name: 'stdin', short: 'i', doc: 'Join the container, and pass standard input to it.' },
     { name: 'tty', short: 't', doc: 'Allocate a terminal for the container.' },
     { name: 'attach', doc: 'Join the container without -i too; --attach=false: with -i neither.' },
@@ -86,7 +86,7 @@ function requireContainer(pod: PodObject, target: string): void {
   })
 }
 
-/** Letters and digits that make no words, as Kubernetes' generated names. */
+/** Characters of a generated suffix, as in Kubernetes' generated names. */
 const letters = 'bcdfghjklmnpqrstvwxz2456789'
 
 function freeName(pod: PodObject): string {

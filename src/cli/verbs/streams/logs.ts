@@ -37,19 +37,19 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     {
       name: 'tail',
       label: 'LINES',
-      doc: 'Only so many of the last lines; -1 for all, the default except with -l, where it is 10.',
+      doc: 'Only this many of the last lines; -1 for all, the default except with -l, where it is 10.',
     },
     { name: 'since', label: 'DURATION', doc: 'Only lines newer than this (5s, 2m, 3h).' },
     { name: 'since-time', label: 'TIME', doc: 'Only lines written at this time or later (RFC 3339).' },
-    { name: 'limit-bytes', label: 'BYTES', doc: 'At most so many bytes; 0 for all.' },
+    { name: 'limit-bytes', label: 'BYTES', doc: 'At most this many bytes; 0 for all.' },
     { name: 'timestamps', doc: 'Prefix each line with its time.' },
     { name: 'prefix', doc: 'Prefix each line with its pod and container.' },
     {
       name: 'max-log-requests',
       label: 'COUNT',
-      doc: 'Follow at most so many containers at once; by default 5.',
+      doc: 'Follow at most this many containers at once; by default 5.',
     },
-    { name: 'ignore-errors', doc: 'Print what fails for one container, and go on with the others.' },
+    { name: 'ignore-errors', doc: 'Print the errors of single containers, and continue with the others.' },
     {
       name: 'insecure-skip-tls-verify-backend',
       doc: 'Has no effect: no kubelet stands between podd and the logs.',
@@ -133,15 +133,15 @@ interface PodName {
 
 /** The pods with these labels, in the order in which the daemon lists them. */
 async function selectPods(
-  client: Pick<ApiClient, 'get'>,
+  client: Pick<ApiClient, 'getList'>,
   { namespace, selector }: { readonly namespace: string; readonly selector: string },
   signal: AbortSignal,
 ): Promise<readonly PodObject[]> {
   const path = `${listPath('pods', namespace)}?${new URLSearchParams({ labelSelector: selector }).toString()}`
-  return (await client.get<PodListObject>(path, signal)).items
+  return (await client.getList<PodListObject>(path, signal)).items
 }
 
-/** What is kept of a pod that isn't there, with a line about that; throws why it isn't there where nothing is kept. */
+/** The kept log of a removed pod, with a note; throws the original error where none is kept. */
 async function* readRemoved(
   chunks: AsyncIterable<Uint8Array>,
   {
@@ -176,7 +176,7 @@ function logQuery(container: string | undefined, query: string): string {
 const defaultMostFollowed = 5
 const selectedTail = 10
 
-/** The container that is named, if any; the messages are kubectl's (`kubectl/pkg/cmd/logs/logs.go` Validate, 1.36). */
+/** The given container, if any; the messages are kubectl's (`kubectl/pkg/cmd/logs/logs.go` Validate, 1.36). */
 function readContainer(args: ParsedArguments, inline: string | undefined): string | undefined {
   const flag = args.value('container')
   if (flag !== undefined && inline !== undefined)
@@ -187,7 +187,7 @@ function readContainer(args: ParsedArguments, inline: string | undefined): strin
   return named
 }
 
-/** Ends the stream where it fails, and says why. */
+/** Ends the stream where it fails, with a note. */
 async function* sayErrors(
   chunks: AsyncIterable<Uint8Array>,
   notify: (line: string) => void,
