@@ -28,6 +28,11 @@ const sections: readonly {
         'Try again; the daemon was stopped or restarted.',
       ),
       entry(
+        'ANSWER_UNREADABLE',
+        'What listens at the socket answers, but not as podd does.',
+        "Name podd's socket with `--socket`.",
+      ),
+      entry(
         'DAEMON_SILENT',
         'The daemon accepts connections and does not answer: it is stopped (`kill -STOP`), hangs, or the host is overloaded.',
         'Check its state; `systemctl restart podd` restarts it, and the pods keep running.',
@@ -81,7 +86,7 @@ const sections: readonly {
         'The message says why.',
       ),
       entry('DRAIN_UNDONE', '`podd drain --undo` ended this drain.', 'Nothing: pods start again.'),
-      entry('WAIT_TIMEOUT', 'What is waited for did not come in time.', 'Wait longer: `--timeout`.'),
+      entry('WAIT_TIMEOUT', 'The condition was not met in time.', 'Wait longer: `--timeout`.'),
       entry(
         'NOTHING_TO_READ',
         'The file is a pipe, and no data arrived from it.',

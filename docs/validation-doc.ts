@@ -1,10 +1,11 @@
+import { otherWords } from '../test/judge/other-words.ts'
 import { differences } from '../test/judge/differences.ts'
 
 /** The text of docs/VALIDATION.md: how podd's verdicts stand to those of the API server. */
 export function validationDoc(): string {
   return `# Validation as the API server does it
 
-<!-- Made from test/judge/differences.ts by \`npm run generate\`. -->
+<!-- Made from test/judge/differences.ts and other-words.ts by \`npm run generate\`. -->
 
 podd refuses what the API server of Kubernetes 1.36 refuses, with its words and its field paths, and takes what it takes,
 but for what podd doesn't support: such an error says \`not supported\`, and [SUPPORT.md](SUPPORT.md) lists the fields. An
@@ -29,5 +30,13 @@ ones, and those of any directory (\`--also=DIR\`). The API server's verdicts are
 | what | the API server | why |
 |---|---|---|
 ${differences.map(({ what, apiServer, reason }) => `| ${what} | ${apiServer} it | ${reason} |`).join('\n')}
+
+Of what both refuse, podd says each cause of the API server in its words, beside the place and a hint. Types, unknown
+fields and texts that can't be read have words of podd's own, for the API server says what Go's decoder does, and of the
+first fault alone. These are all the causes among the documents made by hand that podd puts in other words:
+
+| of what | why |
+|---|---|
+${otherWords.map(({ what, reason }) => `| ${what} | ${reason} |`).join('\n')}
 `
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# npm run check: types, lint with the floors, format, dead code, unit and component tests, in about half a minute.
+# npm run check: types, lint with the floors, format, dead code, unit and component tests, in about a minute.
 # Needs no root and no containerd, and only `npm ci` before it.
+#
+# test/check.sh code runs all but the tests, test/check.sh tests those alone; test/run.sh calls them apart.
 #
 # PODD_TEST_RESULTS=DIR keeps what the steps said, for test/lib/summary.ts: DIR/checks, DIR/runs, and the logs.
 set -uo pipefail
@@ -15,6 +17,7 @@ if [ -z "$results" ]; then
   results=$(mktemp -d)
   trap 'rm -rf "$results"' EXIT
 fi
+failures=$results/check-failed-${1:-all}
 if [ ! -x node_modules/.bin/vitest ]; then
   echo "check: the packages are missing; run 'npm ci' first" >&2
   exit 1
@@ -29,7 +32,7 @@ step() { # NAME COMMAND... : runs it, tells how it went, shows the output of a f
   else
     printf '  FAIL  %s (%s s)\n' "$name" $((SECONDS - start))
     sed 's/^/    /' "$log"
-    printf '%s\n' "$name" >>"$results/check-failed"
+    printf '%s\n' "$name" >>"$failures"
   fi
   return $status
 }
@@ -52,18 +55,31 @@ scripts() { # whether bash can read them, and what shellcheck says where it is i
   ! command -v shellcheck >/dev/null || shellcheck -x "${files[@]}"
 }
 
-# Two lanes for two cores: the tests, and everything that reads the code.
-tests &
-check types tsc --noEmit
-check page-types tsc --noEmit --project src/page
-check lint oxlint --type-aware --deny-warnings
-check format oxfmt --check
-check unused knip --no-progress
-check scripts scripts
-wait
+code() { # everything that reads the code
+  check types tsc --noEmit
+  check page-types tsc --noEmit --project src/page
+  check lint oxlint --type-aware --deny-warnings
+  check format oxfmt --check
+  check unused knip --no-progress
+  check scripts scripts
+}
 
-if [ -s "$results/check-failed" ]; then
-  echo "check: FAILED: $(paste -sd' ' "$results/check-failed") ($SECONDS s)"
+case ${1-} in
+  # Two lanes for two cores.
+  '')
+    tests &
+    code
+    wait
+    ;;
+  tests | code) "$1" ;;
+  *)
+    echo "test/check.sh: runs \`tests\`, \`code\` or, without an argument, both" >&2
+    exit 2
+    ;;
+esac
+
+if [ -s "$failures" ]; then
+  echo "check: FAILED: $(paste -sd' ' "$failures") ($SECONDS s)"
   exit 1
 fi
 echo "check: all well ($SECONDS s)"

@@ -3,9 +3,9 @@
 #
 # From a fresh clone, on a machine without Node too, it gets what it lacks by itself: the npm packages, among
 # them the pinned Node; containerd, runc, CNI plugins and what else the tests use, from the distribution; a
-# second, newer containerd, unpacked beside the host's. Then: npm run check, and the contract, e2e and fault
-# suites on the host's, and on the second what its version may change (test/lib/slow-suites.ts). Without root what needs
-# root is skipped, and counted (the tests see to that themselves).
+# second, newer containerd, unpacked beside the host's. Then: the unit and component tests, and the contract, e2e and
+# fault suites on the host's, and on the second what its version may change (test/lib/slow-suites.ts), with the rest of
+# npm run check beside them. Without root what needs root is skipped, and counted (the tests see to that themselves).
 #
 # Its last line is `N passed, N failed, N skipped`; its status is 0 only if nothing failed.
 #
@@ -36,6 +36,7 @@ cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
 kubectl_pid=
 suites_pid=
+code_pid=
 
 # The tests start what they use; a package's own service would only be in the way. A policy that a killed run left is
 # known by its mark; any other stays.
@@ -49,11 +50,18 @@ keep_services_down() {
 }
 let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 
+stop_code() { # with the program that it waits for
+  local below
+  read -r -a below <"/proc/$code_pid/task/$code_pid/children"
+  kill "$code_pid" "${below[@]}"
+}
+
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
   [ -z "$kubectl_pid" ] || kill "$kubectl_pid" 2>/dev/null
   # Interrupted in the middle: the tests end with it. What they leave, the next ones clear up.
+  [ -z "$code_pid" ] || stop_code 2>/dev/null
   [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
   ! is_root || let_services_start
   rm -rf "$results"
@@ -69,6 +77,10 @@ passed() { echo "passed $*" >>"$results/checks"; }
 failed() { echo "failed $*" >>"$results/checks"; echo "FAILED: $*"; }
 skipped() { echo "skipped $*" >>"$results/checks"; }
 finish() {
+  say 'check of the code'
+  wait "$code_pid"
+  code_pid=
+  cat "$results/code.log"
   say 'summary'
   node test/lib/summary.ts "$results"
   exit
@@ -174,14 +186,18 @@ failed_files() { # REPORT
   [ ${#files[@]} -gt 8 ] || printf '%s\n' "${files[@]}"
 }
 
-say 'check'
-PODD_TEST_RESULTS=$results test/check.sh
+say 'unit and component tests'
+PODD_TEST_RESULTS=$results test/check.sh tests
 mapfile -t files < <(failed_files check.json)
 if [ -n "${files[0]-}" ]; then
   say 'once more'
   vitest run --project unit --project component "${files[@]}" --maxWorkers=1 \
     --reporter=default --reporter=json --outputFile.json="$results/second-check.json"
 fi
+
+# Nothing in them depends on time: they take what the suites below leave of the processors, which wait much.
+PODD_TEST_RESULTS=$results nice -n 19 test/check.sh code >"$results/code.log" 2>&1 &
+code_pid=$!
 
 # ------------------------------------------------------------------ on real containerd
 

@@ -2,14 +2,14 @@ import type { SpecResult } from './ginkgo-report.ts'
 import { reasonFor } from './reasons.ts'
 import type { RunFacts } from './run-reports.ts'
 
-/** Runs on one containerd, and what came of their specs. */
+/** Runs on one containerd, and the results of their specs. */
 export interface ReleaseResults {
   readonly runs: readonly RunFacts[]
   readonly results: readonly SpecResult[]
 }
 
 /**
- * The text of docs/CONFORMANCE.md: what came of Kubernetes' specs, and why those that did not pass did not.
+ * The text of docs/CONFORMANCE.md: the results of Kubernetes' specs, and the reasons of those that did not pass.
  * @param others runs of some of the specs on other releases of containerd
  */
 export function formatConformance(
@@ -24,7 +24,7 @@ export function formatConformance(
 <!-- Written by npm run conformance. -->
 
 Kubernetes' own end-to-end specs (\`test/e2e\`, Kubernetes 1.36: the files of \`common/node\`, \`common/storage\` and \`node\`)
-run against podd's API as they stand; images of their names are made of Kubernetes' \`agnhost\`, busybox and bash.
+run unchanged against podd's API, on images of the same names that are built of Kubernetes' \`agnhost\`, busybox and bash.
 ${formatRuns(runs)}
 
 | | specs | passed | failed | skipped |
@@ -32,13 +32,13 @@ ${formatRuns(runs)}
 | [NodeConformance] | ${counts(ofNode)} |
 | all | ${counts(results)} |
 
-## Those that did not pass
+## Specs that did not pass
 
-| spec | what came of it | why |
+| spec | result | why |
 |---|---|---|
 ${left.map((spec) => formatRow(spec)).join('\n')}
 ${others.map((other) => formatOther(other)).join('')}
-## All by their files
+## All specs by file
 
 | file | specs | passed | failed | skipped |
 |---|---|---|---|---|
@@ -64,7 +64,7 @@ function formatOther({ runs, results }: ReleaseResults): string {
 | [NodeConformance] | ${counts(ofNode)} |
 | all that were run | ${counts(results)} |
 
-| spec that did not pass | what came of it | why |
+| spec that did not pass | result | why |
 |---|---|---|
 ${left.map((spec) => formatRow(spec)).join('\n')}
 `
@@ -81,7 +81,7 @@ function formatRuns(runs: readonly RunFacts[]): string {
   const skips = isWhole ? [] : [...new Set(runs.map(({ skip }) => skip))]
   const left = skips.map((skip) => ` Specs whose names match \`${skip}\` were left out.`).join('')
   if (runs.length === 1) return `This was one run on containerd ${releases}.${left}`
-  return `These were ${runs.length} runs on containerd ${releases}; the last that had a spec counts.${left}`
+  return `These were ${runs.length} runs on containerd ${releases}; where several ran a spec, the last result counts.${left}`
 }
 
 function counts(specs: readonly SpecResult[]): string {

@@ -11,21 +11,21 @@ export interface Reason {
 
 /** The specs that cannot pass by what podd is, and why; each pattern is held to match something. */
 export const reasons: readonly Reason[] = [
-  { spec: /environment variables for services/u, why: 'it makes a Service' },
-  { spec: /limit-ranger/u, why: 'it makes LimitRanges: quota' },
-  { spec: /resource-quota/u, why: 'it makes ResourceQuotas' },
+  { spec: /environment variables for services/u, why: 'it creates a Service' },
+  { spec: /limit-ranger/u, why: 'it creates LimitRanges' },
+  { spec: /resource-quota/u, why: 'it creates ResourceQuotas' },
   {
     spec: /PLR guaranteed qos .*restart/u,
     message: /oom_score_adj value 0 not equal to expected -997/u,
-    why: 'it wants an OOM score below 0 of a container that was restarted, which takes CAP_SYS_RESOURCE: root of this run has it not',
+    why: 'it expects a restarted container to have an OOM score adjustment below 0, which takes CAP_SYS_RESOURCE: root has no such capability in this run',
   },
   {
     spec: /node didn't have enough resource|scheduler-focused/u,
     why: 'it waits for the scheduler to find no room',
   },
-  { spec: /KubeletFineGrainedAuthz/u, why: 'it makes ServiceAccounts, their tokens and RBAC rules' },
-  { spec: /Node Lifecycle/u, why: 'it makes a Node: podd has the one that it runs on' },
-  { spec: /NoExecuteTaintManager/u, why: 'a controller evicts pods from tainted nodes' },
+  { spec: /KubeletFineGrainedAuthz/u, why: 'it creates ServiceAccounts, their tokens and RBAC rules' },
+  { spec: /Node Lifecycle/u, why: 'it creates a Node: podd serves only the one that it runs on' },
+  { spec: /NoExecuteTaintManager/u, why: 'it expects a controller to evict pods from tainted nodes' },
   {
     spec: /RuntimeClass.*with scheduling/u,
     why: 'it taints the node for the scheduler, and schedules by a RuntimeClass',
@@ -34,20 +34,20 @@ export const reasons: readonly Reason[] = [
     spec: /should call prestop when killing a pod/u,
     why: 'its server asks the API for the endpoints of a Service, with the token of a ServiceAccount, before it listens',
   },
-  { spec: /Clean up pods on node/u, why: 'it makes ReplicationControllers' },
+  { spec: /Clean up pods on node/u, why: 'it creates ReplicationControllers' },
   { spec: /scheduler about pods scheduling/u, why: 'it waits for an event of the scheduler' },
   {
     spec: /\[Serial\] should be able to pull image \[/u,
-    why: 'it pulls from a registry on the internet, which this run does without',
+    why: 'it pulls from a registry on the internet, and this run has no access to it',
   },
   {
     spec: /\[Serial\] should be able to pull from private registry with secret/u,
-    why: 'its registry, which took the Secret, has an image that stands in Kubernetes’ own image of `agnhost` alone; this run makes that itself',
+    why: 'its registry accepted the Secret, but serves an image that only Kubernetes’ own `agnhost` image contains; this run builds `agnhost` itself',
   },
   {
     spec: /PrivilegedPod/u,
     message: /ip link add dummy1 type dummy.*RTNETLINK answers: Operation not supported/u,
-    why: 'it adds an interface of type `dummy`, which the kernel of this run doesn’t have',
+    why: 'it adds an interface of type `dummy`, which the kernel of this run does not support',
   },
   {
     spec: /Mount propagation should/u,
@@ -56,7 +56,7 @@ export const reasons: readonly Reason[] = [
   {
     spec: /ImageVolume/u,
     message: /ErrImagePull|ImagePullBackOff/u,
-    why: 'it pulls an image, present or not, from a registry, which this run does without',
+    why: 'it pulls an image, present or not, from a registry, and this run has no access to it',
   },
   { spec: /ImageVolume/u, why: 'image volumes need containerd 2.1' },
 ]

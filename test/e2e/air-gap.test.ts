@@ -111,7 +111,7 @@ describePodd('air gap', {}, (rig) => {
     const file = openSync(archivePath(podd, 'late.tar.gz'), 'w')
     writeSync(file, data.subarray(0, data.length / 2))
     const note = 'late.tar.gz: it ends in the middle; it may still be written'
-    await podd.until('the half to be read', async () => (await podd.cli('images')).stderr.includes(note))
+    await podd.until('the half to be read', async () => (await podd.ask('images')).stderr.includes(note))
     writeSync(file, data.subarray(data.length / 2))
     closeSync(file)
     const pod = await podd.untilReady('late')

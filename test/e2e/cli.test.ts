@@ -187,7 +187,7 @@ describePodd('the command line', { config }, (rig) => {
     const lines = follow.output().trim().split('\n')
     expect(lines).toEqual([0, 1].flatMap((run) => [1, 2, 3, 4, 5].map((line) => `run ${run} line ${line}`)))
     await podd.untilPod('talk', 'its restart', (pod) => containerOf(pod, 'main').restartCount === 1)
-    await podd.until('its words', async () => (await podd.cliOk('logs', 'talk')) !== '')
+    await podd.until('its words', async () => (await podd.ask('logs', 'talk')).stdout !== '')
     expect(await podd.cliOk('logs', 'talk', '--previous')).toMatch(/^run 0 line 1\n(.*\n)*run 0 line 5\n$/u)
     expect(await podd.cliOk('logs', 'talk')).toMatch(/^run 1 line 1\n/u)
   })

@@ -348,7 +348,7 @@ describePodd('environment', {}, (rig) => {
     await rig().untilLine('large', new RegExp(` ${most}$`, 'u'))
     rig().drop('large', pod(most + 1))
     await rig().until('the refusal', async () =>
-      (await rig().cliOk('describe', 'pod', 'large')).includes(`takes more than ${longestString} bytes`),
+      (await rig().ask('describe', 'pod', 'large')).stdout.includes(`takes more than ${longestString} bytes`),
     )
     expect(
       rig()
@@ -422,9 +422,13 @@ describePodd('changed objects', {}, (rig) => {
     await rig().restartDaemon('SIGKILL')
     // What is needed and gone restarts nothing: it could not start again.
     rig().drop('settings', configMap('settings', { other: 'x' }), secret('access', { key: 'b' }))
-    await rig().until('the change', async () => (await rig().cliOk('get', 'configmaps')).includes('other'))
+    await rig().until('the change', async () =>
+      (await rig().ask('get', 'configmaps')).stdout.includes('other'),
+    )
     rig().drop('settings', configMap('settings', { key: '2' }), secret('access', { key: 'b' }))
-    await rig().until('the way back', async () => (await rig().cliOk('get', 'configmaps')).includes('key'))
+    await rig().until('the way back', async () =>
+      (await rig().ask('get', 'configmaps')).stdout.includes('key'),
+    )
     await rig().untilReady('asking')
     expect(await restarts()).toEqual(once)
     rig().removeManifest('asking')

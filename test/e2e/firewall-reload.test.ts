@@ -67,41 +67,8 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
       await commandOutput('iptables', rule.replace('-A', '-D').split(' '))
     expect(await isOpen()).toBe(false)
     await podd.until('the rules', isOpen, 15_000 * slowness)
-  })
-})
-
-describePodd('the pod network', {}, (rig) => {
-  it('masquerades pods: a host without a route to them answers', async () => {
-    const podd = rig()
-    const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
-    // A network that no other test takes at the same time.
-    const prefix = `198.18.${process.pid % 256}`
-    const ip = (...args: readonly string[]) => commandOutput('ip', args)
-    await ip('netns', 'add', networkName)
-    try {
-      await ip('link', 'add', `v${networkName}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', networkName)
-      await ip('address', 'add', `${prefix}.1/30`, 'dev', `v${networkName}`)
-      await ip('link', 'set', `v${networkName}`, 'up')
-      await ip('-n', networkName, 'address', 'add', `${prefix}.2/30`, 'dev', 'eth0')
-      await ip('-n', networkName, 'link', 'set', 'eth0', 'up')
-      const code =
-        "require('net').createServer((s) => s.end(s.remoteAddress + '\\n')).listen(8080, '0.0.0.0')"
-      const serve = ['netns', 'exec', networkName, process.execPath, '-e', code]
-      const server = spawn('ip', serve, { stdio: 'ignore' })
-      try {
-        const ask = `from=$(nc -w 1 ${prefix}.2 8080 < /dev/null)`
-        podd.drop('sent', shellPod('sent', podd.shared, `until ${ask}; do sleep 0.2; done; say $from; stay`))
-        const lines = await podd.until('the answer', () => {
-          const said = podd.lines('sent')
-          return said.length > 0 && said
-        })
-        expect(wordsOf(lines)).toEqual([`${prefix}.1`])
-      } finally {
-        server.kill()
-      }
-    } finally {
-      await ip('netns', 'delete', networkName)
-    }
+    podd.removeManifest('beside')
+    await podd.untilGone('beside')
   })
 })
 
@@ -142,6 +109,41 @@ describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s'
     const own = [...chains].filter((chain) => /^CNI-(?:DN-)?[0-9a-f]+$/u.test(chain))
     expect(own).toHaveLength(1)
     expect(own.filter((chain) => saved.includes(chain))).toEqual([])
+  })
+})
+
+describePodd('the pod network', {}, (rig) => {
+  it('masquerades pods: a host without a route to them answers', async () => {
+    const podd = rig()
+    const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
+    // A network that no other test takes at the same time.
+    const prefix = `198.18.${process.pid % 256}`
+    const ip = (...args: readonly string[]) => commandOutput('ip', args)
+    await ip('netns', 'add', networkName)
+    try {
+      await ip('link', 'add', `v${networkName}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', networkName)
+      await ip('address', 'add', `${prefix}.1/30`, 'dev', `v${networkName}`)
+      await ip('link', 'set', `v${networkName}`, 'up')
+      await ip('-n', networkName, 'address', 'add', `${prefix}.2/30`, 'dev', 'eth0')
+      await ip('-n', networkName, 'link', 'set', 'eth0', 'up')
+      const code =
+        "require('net').createServer((s) => s.end(s.remoteAddress + '\\n')).listen(8080, '0.0.0.0')"
+      const serve = ['netns', 'exec', networkName, process.execPath, '-e', code]
+      const server = spawn('ip', serve, { stdio: 'ignore' })
+      try {
+        const ask = `from=$(nc -w 1 ${prefix}.2 8080 < /dev/null)`
+        podd.drop('sent', shellPod('sent', podd.shared, `until ${ask}; do sleep 0.2; done; say $from; stay`))
+        const lines = await podd.until('the answer', () => {
+          const said = podd.lines('sent')
+          return said.length > 0 && said
+        })
+        expect(wordsOf(lines)).toEqual([`${prefix}.1`])
+      } finally {
+        server.kill()
+      }
+    } finally {
+      await ip('netns', 'delete', networkName)
+    }
   })
 })
 

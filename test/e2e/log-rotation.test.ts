@@ -64,13 +64,13 @@ describe('logs that are rotated', () => {
       const podd = rig()
       const lines = 150_000
       const script = numberedLines(lines, 15_000, 2)
-      podd.drop('talker', shellPod('talker', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
-      await podd.untilReady('talker')
+      podd.drop('loud', shellPod('loud', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
+      await podd.untilReady('loud')
       const beganMs = performance.now()
-      const tail = tailFile(join(logDirectory(podd, 'talker'), '0.log'))
+      const tail = tailFile(join(logDirectory(podd, 'loud'), '0.log'))
       let text = ''
       try {
-        text = await podd.cliOk('logs', '-f', 'talker')
+        text = await podd.cliOk('logs', '-f', 'loud')
         const followedMs = performance.now() - beganMs
         expectAllLines(text, lines)
         await podd.until('the last line in tail', () => tail.lines() >= lines, 10_000).catch(() => {})
@@ -80,12 +80,12 @@ describe('logs that are rotated', () => {
       } finally {
         tail.child.kill()
       }
-      expect(logFiles(podd, 'talker').length).toBeGreaterThan(5)
+      expect(logFiles(podd, 'loud').length).toBeGreaterThan(5)
       const againMs = performance.now()
-      const again = await podd.cliOk('logs', '-f', 'talker')
+      const again = await podd.cliOk('logs', '-f', 'loud')
       const poddMs = performance.now() - againMs
       expect(again === text).toBe(true)
-      const directory = logDirectory(podd, 'talker')
+      const directory = logDirectory(podd, 'loud')
       const zcatMs = performance.now()
       const options = { cwd: directory, maxBuffer: 2 ** 30 }
       const raw = execFileSync('sh', ['-c', 'zcat -f 0.log.* 0.log'], options)

@@ -15,7 +15,8 @@ function wholeFiles(podd: PoddRig, pod: string): string[] {
 
 const never = { spec: { restartPolicy: 'Never' } }
 const line = 'hello world '.repeat(10)
-const talk = `while true; do echo ${line}; sleep 0.02; done`
+/** Some 25 KiB a second, so that each look at the logs rotates them. */
+const talk = `while true; do for n in 1 2 3 4 5 6 7 8; do echo ${line}; done; sleep 0.05; done`
 const record = (second: number, text: string): string =>
   `2026-01-01T00:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}.000000001Z stdout F ${text}\n`
 

@@ -65,14 +65,14 @@ describePodd('the example manifests', {}, (rig) => {
     expect(performance.now() - askedMs).toBeLessThan(4000 * slowness)
   })
 
-  it('shared-folder', async () => {
+  it('shared-directory', async () => {
     const podd = rig()
-    drop(podd, 'shared-folder')
-    const { status } = await podd.untilReady('shared-folder')
+    drop(podd, 'shared-directory')
+    const { status } = await podd.untilReady('shared-directory')
     const url = `http://${status.podIP ?? ''}:8080/`
     const first = await page(url, /:\d\d:\d\d /u)
     expect(await page(url, new RegExp(`^(?!${first.trim()})`, 'u'))).not.toBe(first)
-    await end(podd, 'shared-folder')
+    await end(podd, 'shared-directory')
   })
 
   it('one-shot', async () => {
@@ -93,12 +93,12 @@ describePodd('the example manifests', {}, (rig) => {
     await end(podd, 'host-network')
   })
 
-  it('host-folder', async () => {
+  it('host-directory', async () => {
     const podd = rig()
-    drop(podd, 'host-folder', [['/var/lib/podd-example', join(podd.shared, 'made')]])
-    await podd.untilReady('host-folder')
+    drop(podd, 'host-directory', [['/var/lib/podd-example', join(podd.shared, 'made')]])
+    await podd.untilReady('host-directory')
     await podd.untilLine('made/starts', /^started /u)
-    await end(podd, 'host-folder')
+    await end(podd, 'host-directory')
     expect(podd.lines('made/starts')).toHaveLength(1)
   })
 

@@ -83,7 +83,7 @@ class ManifestServer {
 
 async function untilLogged(podd: PoddRig, name: string, line: string): Promise<void> {
   await podd.until(`${line} in the log of ${name}`, async () =>
-    (await podd.cli('logs', name)).stdout.includes(line),
+    (await podd.ask('logs', name)).stdout.includes(line),
   )
 }
 

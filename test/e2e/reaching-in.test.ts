@@ -278,7 +278,7 @@ describePodd('reaching into pods', {}, (rig) => {
     )
     const pod = await podd.findPod('shell')
     rmSync(join(podd.logsDir, `default_shell_${pod?.metadata.uid}`, 'other'), { recursive: true })
-    const isGone = `the log file of container "other" in pod "shell" is not there: ${podd.logsDir}`
+    const isGone = `the log file of container "other" in pod "shell" does not exist: ${podd.logsDir}`
     expect(await wrong('logs', 'shell', '-c', 'other')).toContain(isGone)
     expect(await wrong('logs', 'shell', '-c', 'other', '-f')).toContain(isGone)
     expect(await wrong('exec', 'shell', 'true')).toContain('2 podd: the command must stand after --')

@@ -1,6 +1,7 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -346,6 +347,26 @@ describePodd('security context', {}, (rig) => {
       await podd.untilGone('apparmor')
     },
   )
+
+  // id: sandbox-seccomp
+  // Alone: no other sandbox is made while the profile is away.
+  it('confines the sandbox’s own process, with podd’s profile or the runtime’s', async () => {
+    const podd = rig()
+    const { sandboxSeccompPath } = containerdPlaces(podd.rootDir, podd.runDir)
+    const { architectures } = JSON.parse(readFileSync(sandboxSeccompPath, 'utf8'))
+    expect(architectures).toHaveLength(1)
+    const confinement = 'say $(sed -n "s/^Seccomp:[^0-9]*//p" /proc/1/status)'
+    const spec = { shareProcessNamespace: true }
+    podd.drop('own', shellPod('own', podd.shared, `${confinement}; stay`, { spec }))
+    await podd.untilLine('own', / 2$/u)
+    const profile = readFileSync(sandboxSeccompPath)
+    rmSync(sandboxSeccompPath)
+    podd.drop('default', shellPod('default', podd.shared, `${confinement}; stay`, { spec }))
+    await podd.untilLine('default', / 2$/u)
+    writeFileSync(sandboxSeccompPath, profile)
+    for (const name of ['own', 'default']) podd.removeManifest(name)
+    for (const name of ['own', 'default']) await podd.untilGone(name)
+  })
 })
 
 describePodd('the user of an image', {}, (rig) => {

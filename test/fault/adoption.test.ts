@@ -85,7 +85,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     expect(await podd.stopDaemon('SIGTERM')).toBe(0)
     for (const pod of before.values())
       for (const { containerID = '' } of pod.status.containerStatuses ?? [])
-        expect(podd.pidOf(containerID)).toBeGreaterThan(0)
+        expect(podd.pidOf(containerID), `process of ${pod.metadata.name}`).toBeGreaterThan(0)
     podd.launch()
     const first = await podd.until('the first answer', () => podd.pods())
     expect(first.map(({ metadata }) => metadata.name)).toEqual([...before.keys()].toSorted())

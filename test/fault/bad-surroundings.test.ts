@@ -51,7 +51,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
       'a root directory where none can be made',
       ['--root-dir', '/proc/podd/root'],
       1,
-      /cannot make \/proc\/podd\/root: ENOENT/u,
+      /cannot create \/proc\/podd\/root: ENOENT/u,
     ],
   ])('says in one message what is wrong with %s', async (_, args, code, message) => {
     const result = await rig().cli('run', ...args)
@@ -104,7 +104,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     const change = { spec: { hostname: 'changed' } }
     podd.drop('unlucky', shellPod('unlucky', podd.shared, 'say start; stay', change))
     await podd.until('the reason', async () =>
-      /the old one keeps running.*ENOSPC/u.test((await podd.cli('get', 'pods')).stderr),
+      /the old one keeps running.*ENOSPC/u.test((await podd.ask('get', 'pods')).stderr),
     )
     expect((await podd.untilReady('unlucky')).metadata.uid).toBe(before.metadata.uid)
     rmSync(filler)

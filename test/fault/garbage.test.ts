@@ -129,7 +129,7 @@ describe('garbage', () => {
       await podd.startDaemon()
       const seen = new Set<string>()
       await podd.until('each kind to be listed', async () => {
-        const report: GarbageReport = JSON.parse(await podd.cliOk('gc', '--dry-run', '-o', 'json'))
+        const report: GarbageReport = JSON.parse((await podd.ask('gc', '--dry-run', '-o', 'json')).stdout)
         for (const { kind } of report.items) seen.add(kind)
         return seen.size >= 7
       })

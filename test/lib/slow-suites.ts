@@ -24,58 +24,110 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
 }
 
 /**
- * The files that take longest, which begin first: what begins last ends last. In turn one that mostly waits and one that
- * mostly works, so that there is always work beside the waiting.
+ * The suites in the order in which they run. A worker lives for as long as files of its project follow each other: one
+ * that goes from suite to suite loads everything again each time. The last one has most of the short files.
+ */
+const suites: readonly string[] = [
+  'component',
+  'unit',
+  'fault',
+  'fault-2',
+  'contract',
+  'contract-2',
+  'e2e-2',
+  'e2e',
+]
+
+/**
+ * The files that take longest, which begin first in their suite: what begins last ends last. In turn one that mostly
+ * waits and one that mostly works, so that there is always work beside the waiting.
  */
 export const longFiles: readonly string[] = [
+  'test/component/server/crowd.test.ts',
+  'test/component/cli/full-disk.test.ts',
+  'test/component/sources/decode-source.test.ts',
+  'test/component/volumes/open-inside.test.ts',
+  'test/component/containerd/supervise.test.ts',
+  'test/component/sources/directory.test.ts',
+  'test/component/control/self-check.test.ts',
+  'test/component/store/full-disks.test.ts',
+  'test/component/sources/http.test.ts',
+  'test/component/control/spoiled-manifests.test.ts',
+  'test/component/leftovers.test.ts',
+  'test/component/cli/end-daemon.test.ts',
+  'test/unit/outside/documents.test.ts',
+  'test/unit/pod/api-server-verdicts.test.ts',
+  'test/unit/store/state-files.test.ts',
+  'test/unit/outside/parsers.test.ts',
+  'test/unit/pod/decode-anything.test.ts',
   'test/fault/garbage.test.ts',
-  'test/fault/adoption.test.ts',
   'test/fault/containerd-frozen-for-good.test.ts',
-  'test/e2e/log-rotation.test.ts',
+  'test/fault/adoption.test.ts',
+  'test/fault/containerd-frozen.test.ts',
+  'test/fault/bad-surroundings.test.ts',
+  'test/fault/podd-frozen.test.ts',
+  'test/fault/start-killed.test.ts',
+  'test/fault/crash.test.ts',
+  'test/fault/manifest-directory.test.ts',
+  'test/fault/hostile-rounds.test.ts',
+  'test/fault/full-disk.test.ts',
+  'test/fault/changed-surroundings.test.ts',
+  'test/fault/containerd-killed.test.ts',
+  'test/contract/cri.test.ts',
+  'test/contract/exec.test.ts',
+  'test/contract/fake.test.ts',
+  'test/e2e/install.test.ts',
+  'test/e2e/logs.test.ts',
+  'test/e2e/image-pulls.test.ts',
   'test/e2e/eviction.test.ts',
   'test/e2e/kubectl-writing.test.ts',
   'test/e2e/firewall-reload.test.ts',
-  'test/contract/cri.test.ts',
-  'test/fault/bad-surroundings.test.ts',
-  'test/fault/start-killed.test.ts',
-  'test/e2e/image-pulls.test.ts',
-  'test/e2e/reaching-in.test.ts',
-  'test/fault/containerd-frozen.test.ts',
-  'test/e2e/security-context.test.ts',
-  'test/e2e/logs.test.ts',
-  'test/e2e/embedded-containerd.test.ts',
-  'test/e2e/disk-writes.test.ts',
-  'test/e2e/cli.test.ts',
-  'test/e2e/image-credentials.test.ts',
-  'test/e2e/config-objects.test.ts',
   'test/e2e/image-garbage.test.ts',
-  'test/e2e/air-gap.test.ts',
-  'test/fault/podd-frozen.test.ts',
-  'test/fault/hostile-rounds.test.ts',
-  'test/fault/crash.test.ts',
-  'test/fault/full-disk.test.ts',
-  'test/e2e/fleet.test.ts',
-  'test/e2e/volumes.test.ts',
-  'test/e2e/sources.test.ts',
-  'test/fault/manifest-directory.test.ts',
-  'test/e2e/down.test.ts',
+  'test/e2e/log-rotation.test.ts',
+  'test/e2e/kubectl.test.ts',
+  'test/e2e/disk-writes.test.ts',
   'test/e2e/mounts.test.ts',
+  'test/e2e/probes.test.ts',
+  'test/e2e/image-credentials.test.ts',
+  'test/e2e/down.test.ts',
+  'test/e2e/reaching-in.test.ts',
+  'test/e2e/restarts.test.ts',
+  'test/e2e/api-writing.test.ts',
+  'test/e2e/random-walk.test.ts',
+  'test/e2e/umask.test.ts',
+  'test/e2e/embedded-containerd.test.ts',
+  'test/e2e/air-gap.test.ts',
+  'test/e2e/container-garbage.test.ts',
+  'test/e2e/volumes.test.ts',
+  'test/e2e/object-sources.test.ts',
   'test/e2e/updates.test.ts',
-  'test/e2e/install.test.ts',
   'test/e2e/image-pull-order.test.ts',
-  'test/fault/containerd-killed.test.ts',
+  'test/e2e/sources.test.ts',
+  'test/e2e/short-pods.test.ts',
+  'test/e2e/apply.test.ts',
+  'test/e2e/network-files.test.ts',
+  'test/e2e/ending.test.ts',
+  'test/e2e/drain.test.ts',
+  'test/e2e/cli.test.ts',
 ]
 
-/** Runs what takes long first, in whichever project it is; vitest itself would run one project after another. */
+/** Runs suite after suite, and what takes long first in each, whatever vitest knows of earlier runs. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => groupOf(a) - groupOf(b) || rankOf(a) - rankOf(b))
+    return sorted.toSorted(
+      (a, b) => groupOf(a) - groupOf(b) || suiteOf(a) - suiteOf(b) || rankOf(a) - rankOf(b),
+    )
   }
 }
 
 function groupOf({ project }: TestSpecification): number {
   return project.config.sequence.groupOrder
+}
+
+/** Those of other projects, which have no place among them, come as they are. */
+function suiteOf({ project }: TestSpecification): number {
+  return suites.indexOf(project.name)
 }
 
 function rankOf({ moduleId }: TestSpecification): number {

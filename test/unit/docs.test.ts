@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, matchesGlob } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listOptions } from '../../src/config/options.ts'
 import { isPodDocument } from '../../src/pod/objects/document.ts'
@@ -54,15 +54,47 @@ describe('docs/DEPENDENCIES.md names each package, and no other', () => {
   })
 })
 
-test('docs/ARCHITECTURE.md names each room of src, each room within a room, and no other', () => {
-  const text = read('docs/ARCHITECTURE.md')
-  const [, table = ''] = text.split('\n| room | its job |\n')
+/** The rows of the table of rooms in docs/ARCHITECTURE.md. */
+function listRooms(): readonly { readonly room: string; readonly job: string }[] {
+  const [, table = ''] = read('docs/ARCHITECTURE.md').split('\n| room | its job |\n')
   const [rows = ''] = table.split('\n\n')
-  const named = [...rows.matchAll(/^\| `(src\/[\w/-]+\/)`/gm)].map(([, room = '']) => room)
+  return [...rows.matchAll(/^\| `(src\/[\w/-]+\/)` \| (.*) \|$/gm)].map(([, room = '', job = '']) => ({
+    room,
+    job,
+  }))
+}
+
+function filesOf(directory: string, recursive = false): readonly string[] {
+  return readdirSync(directory, { recursive, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map(({ name }) => name.slice(0, -'.ts'.length))
+}
+
+test('docs/ARCHITECTURE.md names each room of src, each room within a room, and no other', () => {
+  const named = listRooms().map(({ room }) => room)
   const rooms = readdirSync('src', { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map(({ parentPath }) => `${parentPath}/`)
   expect(named.toSorted()).toEqual([...new Set(rooms)].filter((room) => room !== 'src/').toSorted())
+})
+
+test('docs/ARCHITECTURE.md names files where they are: of each room, its own', () => {
+  const verbs = filesOf('src/cli/verbs', true).map((name) => name.replace('-verb', ''))
+  const missing = listRooms().flatMap(({ room, job }) => {
+    const files = [...filesOf(room), ...verbs]
+    return [...job.matchAll(/`([a-z0-9*]+(?:-[a-z0-9*]+)*)`/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => !files.some((file) => matchesGlob(file, name)))
+      .map((name) => `${room}${name}`)
+  })
+  expect(missing).toEqual([])
+})
+
+test('docs/ARCHITECTURE.md names files in each room of many', () => {
+  const silent = listRooms()
+    .filter(({ room, job }) => filesOf(room).length > 8 && !/`[a-z0-9*]+(?:-[a-z0-9*]+)*`/.test(job))
+    .map(({ room }) => room)
+  expect(silent).toEqual([])
 })
 
 describe.each(pages)('%s', (page) => {
