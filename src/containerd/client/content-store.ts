@@ -19,6 +19,7 @@ const callMs = 10_000
  */
 const sourceLabel = 'containerd.io/distribution.source.'
 const digestPattern = /sha256:[0-9a-f]{64}$/u
+const partPattern = /^(?:layer|config)-/u
 
 /** containerd's content store, while images are pulled into it. The errors are the channel's. */
 export class ContentStore {
@@ -43,9 +44,10 @@ export class ContentStore {
       this.#channel.unary(this.#listStatuses, {}, signal, criHeaders),
     )
     return objectsIn(reply, 'statuses').flatMap(({ ref, offset }) => {
+      if (typeof ref !== 'string' || typeof offset !== 'number') return []
       // `layer-sha256:…` (core/remotes/handlers.go, MakeRefKey)
-      const digest = typeof ref === 'string' ? digestPattern.exec(ref)?.[0] : undefined
-      return digest === undefined || typeof offset !== 'number' ? [] : [{ digest, offsetBytes: offset }]
+      const digest = digestPattern.exec(ref)?.[0]
+      return digest === undefined ? [] : [{ digest, offsetBytes: offset, isPart: partPattern.test(ref) }]
     })
   }
 

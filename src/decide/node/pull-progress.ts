@@ -3,6 +3,8 @@ export interface Ingest {
   /** `sha256:…` */
   readonly digest: string
   readonly offsetBytes: number
+  /** A layer or a config: the manifest that names it has been stored before. */
+  readonly isPart?: boolean
 }
 
 /** A blob in the content store. */
@@ -71,8 +73,10 @@ export function derivePullState(facts: PullFacts): PullState {
       ...facts.manifests.filter(({ isPresent, blobs }) => !isPresent && isFetched(blobs, stored, isOpen)),
     )
   if (own.length === 0) {
-    // Any activity may belong to this pull: waiting too long is better than cancelling an active one.
-    const all = facts.ingests.map(({ digest, offsetBytes }) => `${digest}=${offsetBytes}`)
+    // Any activity may belong to this pull: waiting too long is better than cancelling an active one. But while nothing of
+    // its repository is stored, no layer and no config can be its own.
+    const possible = facts.ingests.filter(({ isPart }) => isPart !== true || stored.size > 0)
+    const all = possible.map(({ digest, offsetBytes }) => `${digest}=${offsetBytes}`)
     const marker = [...all, ...stored].toSorted().join(' ')
     return { phase: 'resolving', doneBytes: 0, totalBytes: undefined, missingBytes: 0, marker }
   }

@@ -31,9 +31,15 @@ function storeOf(answers: { readonly unary?: object; readonly stream?: readonly 
 it('lists what is being written, by digest', async () => {
   const statuses = [
     { ref: `layer-${digest}`, offset: 7, total: 9 },
+    { ref: `config-${digest}`, offset: 1, total: 1 },
+    { ref: `manifest-${digest}`, offset: 0, total: 3 },
     { ref: 'upload-of-something', offset: 1, total: 2 },
   ]
-  expect(await storeOf({ unary: { statuses } }).store.listIngests()).toEqual([{ digest, offsetBytes: 7 }])
+  expect(await storeOf({ unary: { statuses } }).store.listIngests()).toEqual([
+    { digest, offsetBytes: 7, isPart: true },
+    { digest, offsetBytes: 1, isPart: true },
+    { digest, offsetBytes: 0, isPart: false },
+  ])
 })
 
 it.each([

@@ -22,6 +22,17 @@ describe('how far a pull is', () => {
     expect(stateOf({ manifests: [] })).toMatchObject({ phase: 'resolving', totalBytes: undefined })
   })
 
+  it('does not move with the layers of others while nothing of its repository is stored', () => {
+    const markerOf = (ingests: PullFacts['ingests'], blobs: PullFacts['blobs'] = []) =>
+      stateOf({ manifests: [], ingests, blobs }).marker
+    const layer = { ...ingest('sha256:x', 1), isPart: true }
+    const later = { ...layer, offsetBytes: 2 }
+    expect(markerOf([layer])).toBe(markerOf([later]))
+    const ofRepository = [stored('sha256:index', 5)]
+    expect(markerOf([layer], ofRepository)).not.toBe(markerOf([later], ofRepository))
+    expect(markerOf([])).not.toBe(markerOf([ingest('sha256:manifest', 1)]))
+  })
+
   it('counts what has been stored and what is being written', () => {
     const facts = {
       ingests: [ingest('sha256:l1', 40), ingest('sha256:other', 7)],
