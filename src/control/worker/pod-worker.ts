@@ -3,12 +3,15 @@ import { computeEnding } from '../../decide/plan/pod-ending.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { noHolds, withoutReasons, withoutReferenceHolds } from '../../decide/plan/hold.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
-import type { PodRef } from '../../pod/values/ids.ts'
+import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { isImageReason } from '../images/image-error.ts'
 import { listPodImages } from '../images/named-images.ts'
 import type { SourcedPod } from '../objects/object-store.ts'
+import type { ProbedContainer, ProbedPod } from '../probing/prober-worker.ts'
+import type { Prober } from '../probing/prober.ts'
 import { findMissingReference } from '../../translate/find-missing-reference.ts'
 import { takeAdmission, takeResizeVerdict, takeUpdate } from './pod-intake.ts'
 import type { PodUpdate } from './pod-intake.ts'
@@ -18,8 +21,8 @@ import type { NewWorker, PodState } from './pod-state.ts'
 import { requestRestart } from './request-restart.ts'
 
 export interface PodWorkerDeps extends PodPassesDeps {
-  /** The facts behind the probes: called whenever what is to be probed may have changed. */
-  readonly onObserved: (worker: PodWorker) => void
+  /** Told whenever what is to be probed may have changed. */
+  readonly prober: Pick<Prober, 'setPod'>
   /** The pod reached another stage, or finished. */
   readonly onStage: (worker: PodWorker) => void
 }
@@ -41,7 +44,7 @@ export class PodWorker {
     this.#passes = new PodPasses(
       deps,
       {
-        onObserved: () => deps.onObserved(this),
+        onObserved: () => deps.prober.setPod(probedPod(this.#state, deps.host.hostIps())),
         onStage: () => deps.onStage(this),
         end: (request) => this.end(request),
       },
@@ -216,5 +219,40 @@ export class PodWorker {
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#state.memory.forgetAttempts()
     this.#passes.endWaits()
+  }
+}
+
+/** What the prober needs to know of a pod: its running containers, each once its postStart hook is done. */
+function probedPod(state: Readonly<PodState>, hostIps: readonly string[]): ProbedPod {
+  const { observed, pod, ref, record, postStarts } = state
+  const specs = [...pod.spec.initContainers, ...pod.spec.containers]
+  const containers = specs.flatMap((spec): ProbedContainer[] => {
+    const running = observed.containers.find(
+      ({ id, name, state }) => name === spec.name && state === 'running' && !postStarts.has(id),
+    )
+    if (running === undefined) return []
+    const startedAtMs = running.startedAtMs ?? running.createdAtMs
+    const adopted = wasFound(record, { name: spec.name, id: running.id, startedAtMs })
+    return [{ name: spec.name, containerId: running.id, startedAtMs, spec, adopted }]
+  })
+  const podIps = pod.spec.hostNetwork ? hostIps : (observed.sandboxes[0]?.ips ?? [])
+  return { pod: ref, podIps, ending: state.stage === 'ending', containers }
+}
+
+/**
+ * How a container was when podd last looked, maybe before podd was restarted: it stays so until a probe
+ * says otherwise. A pod whose containers were all ready had started up, and so had each of them, which records of older
+ * podds tell in no other way.
+ */
+function wasFound(
+  record: PodRecord,
+  running: { readonly name: string; readonly id: ContainerId; readonly startedAtMs: number },
+): NonNullable<ProbedContainer['adopted']> {
+  const containersReady = record.conditions['ContainersReady']
+  const allReady = containersReady?.status === 'True' && running.startedAtMs <= containersReady.atMs
+  const { startedUp, ready } = record.containers[running.name] ?? {}
+  return {
+    started: startedUp === undefined ? allReady : startedUp === running.id,
+    ready: ready === running.id || allReady,
   }
 }
