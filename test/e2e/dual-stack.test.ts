@@ -63,7 +63,7 @@ describePodd('dual stack', { config: { podCIDR: `${freeSubnet()},${freeSubnet6()
     await podd.startDaemon()
     await podd.until('the page again', async () => (await page()) === 'page\n', 30_000 * slowness)
     await expect.poll(rules, { timeout: 60_000 * slowness }).toEqual(made)
-    expect((await podd.events('box')).map(({ reason }) => reason)).toContain('FirewallRulesRestored')
+    await podd.untilEvent('box', 'FirewallRulesRestored', /restored/u)
   })
 })
 
