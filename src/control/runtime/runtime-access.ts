@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { ContentStore } from '../../containerd/client/content-store.ts'
@@ -34,6 +35,8 @@ import { writeOutPulled } from './write-out-pulled.ts'
 /** How long podd waits for the runtime at its start before it goes on without one for the time being. */
 const firstAnswerMs = 5000
 const meetAgainMs = 2000
+/** How many creating calls the runtime has at a time, for each processor (docs/PERFORMANCE.md). */
+const callsPerProcessor = 4
 
 /**
  * The container runtime, whichever it is: the embedded one, started and watched, or one behind a socket. It may be
@@ -95,7 +98,10 @@ export class RuntimeAccess {
       },
     })
     this.connection = this.#client.connection
-    this.#making = new MakingCalls(this.#client.runtime, clock)
+    this.#making = new MakingCalls(this.#client.runtime, {
+      clock,
+      limit: callsPerProcessor * availableParallelism(),
+    })
     this.runtime = this.#making.runtime
     const { runtime, connection, instance } = this
     const embedded = this.#embedded

@@ -8,7 +8,7 @@ it('tracks calls in flight by when they were sent, until they succeed or fail', 
   const fake = new FakeRuntime({ clock, images: [] })
   fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 2000 })
   fake.fault('StartContainer', { kind: 'delays', delayMs: 3000 })
-  const calls = new MakingCalls(fake.runtime, clock)
+  const calls = new MakingCalls(fake.runtime, { clock, limit: 8 })
   const startMs = clock.monotonicMs()
   const sentMs = () => (calls.sinceMs === undefined ? undefined : calls.sinceMs - startMs)
   expect(sentMs()).toBeUndefined()

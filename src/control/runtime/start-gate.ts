@@ -1,0 +1,89 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+
+/** What a creating call makes, the one that goes first at the front: what was begun is ended before more is begun. */
+const stages = ['start', 'container', 'sandbox'] as const
+export type StartStage = (typeof stages)[number]
+
+/**
+ * How long a call counts (milliseconds). One that takes longer is stuck or waits for something other than the processor: it must
+ * not hold up those of other pods.
+ */
+const countsForMs = 5000
+
+interface Call {
+  readonly sinceMs: number
+}
+
+/**
+ * Bounds how many creating calls the runtime has at a time. Each runs programs (shim, runc, network plugins), and with more of them
+ * at once than the processors can carry all take longer than one after another would.
+ */
+export class StartGate {
+  readonly #limit: number
+  readonly #clock: Clock
+  readonly #counted = new Set<Call>()
+  readonly #waiting: Readonly<Record<StartStage, ((call: Call) => void)[]>> = {
+    start: [],
+    container: [],
+    sandbox: [],
+  }
+  #timer: Timer | undefined
+
+  constructor(limit: number, clock: Clock) {
+    this.#limit = limit
+    this.#clock = clock
+  }
+
+  /** Sends when fewer than `limit` calls count, at once where that is so already; those of one stage in the order they came. */
+  async run<Reply>(stage: StartStage, send: () => Promise<Reply>): Promise<Reply> {
+    const call = this.#counted.size < this.#limit ? this.#enter() : await this.#wait(stage)
+    try {
+      return await send()
+    } finally {
+      this.#counted.delete(call)
+      this.#admit()
+    }
+  }
+
+  #enter(): Call {
+    const call = { sinceMs: this.#clock.monotonicMs() }
+    this.#counted.add(call)
+    return call
+  }
+
+  #wait(stage: StartStage): Promise<Call> {
+    return new Promise((resolve) => {
+      this.#waiting[stage].push(resolve)
+      this.#watchOldest()
+    })
+  }
+
+  #admit(): void {
+    while (this.#counted.size < this.#limit) {
+      const next = this.#firstQueue()?.shift()
+      if (next === undefined) break
+      next(this.#enter())
+    }
+    if (this.#firstQueue() !== undefined) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  #firstQueue(): ((call: Call) => void)[] | undefined {
+    return stages.map((stage) => this.#waiting[stage]).find(({ length }) => length > 0)
+  }
+
+  /** One timer for all, and only while somebody waits. */
+  #watchOldest(): void {
+    const [oldest] = this.#counted
+    if (this.#timer !== undefined || oldest === undefined) return
+    const now = this.#clock.monotonicMs()
+    this.#timer = this.#clock.startTimer(oldest.sinceMs + countsForMs - now, () => {
+      this.#timer = undefined
+      const before = this.#clock.monotonicMs() - countsForMs
+      for (const call of this.#counted) if (call.sinceMs <= before) this.#counted.delete(call)
+      this.#admit()
+      if (this.#firstQueue() !== undefined) this.#watchOldest()
+    })
+  }
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { StartGate } from '../../../src/control/runtime/start-gate.ts'
+import type { StartStage } from '../../../src/control/runtime/start-gate.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+function rig(limit: number) {
+  const clock = new ManualClock()
+  const gate = new StartGate(limit, clock)
+  const sent: string[] = []
+  const endings = new Map<string, (failure?: Error) => void>()
+  const call = (name: string, stage: StartStage = 'sandbox'): Promise<string> =>
+    gate.run(stage, () => {
+      sent.push(name)
+      return new Promise((resolve, reject) => {
+        endings.set(name, (failure) => (failure === undefined ? resolve(name) : reject(failure)))
+      })
+    })
+  const end = async (name: string, failure?: Error): Promise<void> => {
+    endings.get(name)?.(failure)
+    await settle()
+  }
+  return { clock, sent, call, end }
+}
+
+/** Lets all that is due by promises run. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('StartGate', () => {
+  it('sends at once below its limit', () => {
+    const { sent, call, clock } = rig(2)
+    void call('a')
+    void call('b')
+    expect(sent).toEqual(['a', 'b'])
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('sends a further one when another has ended, and gives each its reply', async () => {
+    const { sent, call, end } = rig(1)
+    const a = call('a')
+    const b = call('b')
+    await settle()
+    expect(sent).toEqual(['a'])
+    await end('a')
+    expect(sent).toEqual(['a', 'b'])
+    await end('b')
+    expect(await Promise.all([a, b])).toEqual(['a', 'b'])
+  })
+
+  it('sends a further one when another has failed, and passes the failure on', async () => {
+    const { sent, call, end } = rig(1)
+    const a = call('a').catch((error: unknown) => String(error))
+    void call('b')
+    await end('a', new Error('no room'))
+    expect(await a).toBe('Error: no room')
+    expect(sent).toEqual(['a', 'b'])
+  })
+
+  it('ends what was begun before it begins more: processes, then containers, then sandboxes', async () => {
+    const { sent, call, end } = rig(1)
+    void call('first')
+    void call('sandbox')
+    void call('sandbox 2')
+    void call('container', 'container')
+    void call('start', 'start')
+    for (const name of ['first', 'start', 'container', 'sandbox', 'sandbox 2']) await end(name)
+    expect(sent).toEqual(['first', 'start', 'container', 'sandbox', 'sandbox 2'])
+  })
+
+  it('never has more than its limit in flight, however many come and go', async () => {
+    const clock = new ManualClock()
+    const gate = new StartGate(3, clock)
+    let inFlight = 0
+    let most = 0
+    await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        gate.run(index % 2 === 0 ? 'sandbox' : 'start', async () => {
+          inFlight += 1
+          most = Math.max(most, inFlight)
+          await settle()
+          inFlight -= 1
+        }),
+      ),
+    )
+    expect(most).toBe(3)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('does not count a stuck call after 5 s, neither then nor when it ends', async () => {
+    const { sent, call, end, clock } = rig(1)
+    void call('stuck')
+    void call('a')
+    void call('b')
+    await clock.advance(4999)
+    expect(sent).toEqual(['stuck'])
+    await clock.advance(1)
+    await settle()
+    expect(sent).toEqual(['stuck', 'a'])
+    await end('stuck')
+    expect(sent).toEqual(['stuck', 'a'])
+    await end('a')
+    expect(sent).toEqual(['stuck', 'a', 'b'])
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('lets further ones pass one limit after another while all are stuck', async () => {
+    const { sent, call, clock } = rig(2)
+    for (let index = 0; index < 6; index += 1) void call(`${index}`)
+    await clock.advance(5000)
+    await settle()
+    expect(sent).toHaveLength(4)
+    await clock.advance(5000)
+    await settle()
+    expect(sent).toHaveLength(6)
+  })
+})
