@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** What a creating call makes, the one that goes first at the front: what was begun is ended before more is begun. */
+/** What creating calls make, in the order in which waiting ones are sent: pods that were begun are completed before more are begun. */
 const stages = ['start', 'container', 'sandbox'] as const
 export type StartStage = (typeof stages)[number]
 
@@ -60,17 +60,17 @@ export class StartGate {
 
   #admit(): void {
     while (this.#counted.size < this.#limit) {
-      const next = this.#firstQueue()?.shift()
-      if (next === undefined) break
-      next(this.#enter())
+      const stage = this.#firstWaiting()
+      if (stage === undefined) break
+      this.#waiting[stage].shift()?.(this.#enter())
     }
-    if (this.#firstQueue() !== undefined) return
+    if (this.#firstWaiting() !== undefined) return
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
-  #firstQueue(): ((call: Call) => void)[] | undefined {
-    return stages.map((stage) => this.#waiting[stage]).find(({ length }) => length > 0)
+  #firstWaiting(): StartStage | undefined {
+    return stages.find((stage) => this.#waiting[stage].length > 0)
   }
 
   /** One timer for all, and only while somebody waits. */
@@ -83,7 +83,7 @@ export class StartGate {
       const before = this.#clock.monotonicMs() - countsForMs
       for (const call of this.#counted) if (call.sinceMs <= before) this.#counted.delete(call)
       this.#admit()
-      if (this.#firstQueue() !== undefined) this.#watchOldest()
+      if (this.#firstWaiting() !== undefined) this.#watchOldest()
     })
   }
 }
