@@ -6,9 +6,9 @@ import { expectAllLines, logDirectory, logFiles, numberedLines } from '../suppor
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
-const count = 60_000
-/** Some 7 MB of log, for as long as several looks at it. */
-const script = `${numberedLines(count, 6_000, 1)}; stay`
+const count = 36_000
+/** Some 5 MB of log, for as long as several looks at it. */
+const script = `${numberedLines(count, 3_600, 1)}; stay`
 
 const rotation = { containerLogMaxSize: '1Mi', containerLogMonitorInterval: '3s' }
 
@@ -59,11 +59,11 @@ describe('logs that are rotated', () => {
     })
   })
 
-  describePodd('16 MB', { config: { ...rotation, containerLogMaxFiles: 100 } }, (rig) => {
+  describePodd('11 MB', { config: { ...rotation, containerLogMaxFiles: 100 } }, (rig) => {
     it('are followed to the end of their container without a line lost, beside tail -F', async () => {
       const podd = rig()
-      const lines = 150_000
-      const script = numberedLines(lines, 15_000, 2)
+      const lines = 75_000
+      const script = numberedLines(lines, 7_500, 2)
       podd.drop('loud', shellPod('loud', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
       await podd.untilReady('loud')
       const beganMs = performance.now()

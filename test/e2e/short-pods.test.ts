@@ -4,12 +4,12 @@ import { describePodd } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 
 describePodd('short pods', {}, (current) => {
-  it('twenty that come, end and go leave the host as it was', async () => {
+  it('ten that come, end and go leave the host as it was', async () => {
     const podd = current()
     // The bridge, the levels of cgroups and the like come with the first one, and stay.
     await runShortPods(podd, 2, 2)
     const before = countHost(podd)
-    await runShortPods(podd, 20, 5)
+    await runShortPods(podd, 10, 5)
     expect(await awaitCounts(podd, before)).toEqual([])
   })
 })

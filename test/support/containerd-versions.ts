@@ -14,11 +14,17 @@ export interface ContainerdInstall {
 
 const cniDirs = ['usr/lib/cni', 'opt/cni/bin']
 
+/** By program: each suite of a worker asks, and a program of containerd takes 50 ms to tell. */
+const versions = new Map<string, string | undefined>()
+
 function readVersion(binDir: string): string | undefined {
   const program = join(binDir, 'containerd')
   if (!existsSync(program)) return undefined
-  const text = execFileSync(program, ['--version'], { encoding: 'utf8' })
-  return /\bv?(\d+\.\d+\.\d+)/.exec(text)?.[1]
+  if (!versions.has(program)) {
+    const text = execFileSync(program, ['--version'], { encoding: 'utf8' })
+    versions.set(program, /\bv?(\d+\.\d+\.\d+)/.exec(text)?.[1])
+  }
+  return versions.get(program)
 }
 
 function installAt(binDir: string, root: string): ContainerdInstall | undefined {

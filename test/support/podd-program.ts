@@ -24,6 +24,13 @@ export function rigImages(): Buffer {
  * where a source is newer than what was built.
  */
 export function poddProgram(): string {
+  return (program ??= findProgram())
+}
+
+/** Looked for once: a worker runs many files. */
+let program: string | undefined
+
+function findProgram(): string {
   const given = process.env['PODD_TEST_PROGRAM']
   if (given !== undefined && given !== '') return given
   const built = join(root, 'dist/main.js')

@@ -4,19 +4,14 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { poddProgram } from '../../support/podd-program.ts'
 import { slowness } from '../../support/slowness.ts'
 
-const main = join(import.meta.dirname, '../../../src/main.ts')
+const program = poddProgram()
 let directory: string
-/** A daemon that crashes starts again several times, and is compiled once. */
-let compileCache: string
 const children: ChildProcess[] = []
 
-beforeAll(async () => {
-  compileCache = await mkdtemp(join(tmpdir(), 'podd-compile-cache-'))
-})
-afterAll(() => rm(compileCache, { recursive: true }))
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'podd-full-'))
 })
@@ -40,13 +35,13 @@ interface Started {
 async function start(
   full: 'stdout' | 'stderr' | undefined,
   args: readonly string[],
-  nodeFlags: readonly string[] = [],
+  nodeOptions = '',
 ): Promise<Started> {
   const device = await open('/dev/full', 'w')
   const place = (name: 'stdout' | 'stderr'): 'pipe' | number => (name === full ? device.fd : 'pipe')
   const stdio = ['ignore', place('stdout'), place('stderr')] as const
-  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
-  const child = spawn(process.execPath, [...nodeFlags, main, ...args], { stdio: [...stdio], env })
+  const env = { ...process.env, NODE_OPTIONS: nodeOptions }
+  const child = spawn(program, args, { stdio: [...stdio], env })
   children.push(child)
   await device.close()
   const written = { stdout: '', stderr: '' }
@@ -92,7 +87,7 @@ describe('a daemon whose log can’t be written', { timeout: 30_000 * slowness }
   ] as const)('ends by itself where its start fails (full: %s)', async (full, told) => {
     // By then it holds its locks and listens.
     const script = `process.once = () => { throw new Error('no handlers here') }`
-    const { outcome } = await start(full, ['run', ...flags], ['--import', `data:text/javascript,${script}`])
+    const { outcome } = await start(full, ['run', ...flags], `--import="data:text/javascript,${script}"`)
     const { code, stderr } = await outcome
     expect(code).toBe(1)
     expect(stderr).toContain(told)

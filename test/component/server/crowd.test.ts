@@ -15,7 +15,7 @@ import { readKubeconfig } from '../../support/tls-client.ts'
 /** How many watch over TLS, of which every second one never reads. */
 const watchers = 200
 /** How many lists are asked for meanwhile, by how many clients; a long run sets more. */
-const lists = Number(process.env['PODD_LISTS'] ?? 2000)
+const lists = Number(process.env['PODD_LISTS'] ?? 400)
 const askers = 8
 
 const mebibyte = 1024 * 1024

@@ -81,7 +81,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
       await symlink(`${scratch}/host`, `${volume}/trap`)
       const stopSwapping = await swapForLink(volume)
       try {
-        for (let round = 0; round < tries(500); round += 1) await give()
+        for (let round = 0; round < tries(100); round += 1) await give()
       } finally {
         await stopSwapping()
       }

@@ -79,7 +79,7 @@ describe('openInside', () => {
       const stopSwapping = await swapForLink(volume)
       const outcomes = { inside: 0, refused: 0 }
       const hasMetBoth = (): boolean => outcomes.inside > 0 && outcomes.refused > 0
-      await tryUntil(5000, hasMetBoth, async () => {
+      await tryUntil(500, hasMetBoth, async () => {
         try {
           const handle = await openInside(volume, 'spot/secret')
           const text = await readFile(handlePath(handle), 'utf8')

@@ -103,7 +103,7 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
       const shown: string[] = []
       let refused = 0
       await tryUntil(
-        300,
+        60,
         () => shown.length > 0 && refused > 0,
         async () => {
           try {

@@ -19,8 +19,11 @@ export async function swapForLink(directory: string): Promise<() => Promise<void
   return stop
 }
 
+/** How many times more rounds than usual: `npm run soak` takes 20. */
+const moreRounds = Number(process.env['PODD_SWAP_ROUNDS'] ?? 1)
+
 /** How often a test tries, for all that a slow machine has the time for. */
-export const tries = (count: number): number => Math.max(50, Math.ceil(count / slowness))
+export const tries = (count: number): number => Math.max(50, Math.ceil((count * moreRounds) / slowness))
 
 /** More tries where those before didn't meet all that they are for, as on a machine that runs one of the two at a time. */
 export async function tryUntil(

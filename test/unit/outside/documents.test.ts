@@ -4,7 +4,7 @@ import { hardDocuments } from '../../support/hard-documents.ts'
 import { slowness } from '../../support/slowness.ts'
 import { cpuMs } from '../../support/thread-time.ts'
 
-const largeBytes = 96 * 1024
+const largeBytes = 48 * 1024
 /** Text four times as long may take four times as long, and some more; a square would be sixteen times. */
 const growth = 4
 const mostGrowth = 9

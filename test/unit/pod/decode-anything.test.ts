@@ -31,21 +31,51 @@ function sampleOf(type: AnyType): Json {
   }
 }
 
+type Change = (place: Json) => readonly Json[]
+
+/** What else is kept of an object in which something is changed. */
+type Beside = (object: JsonObject) => JsonObject
+
 /** Copies of a value, each with what stands in one place of it changed. */
-function* variantsOf(value: Json, change: (place: Json) => readonly Json[]): Generator<Json> {
+function* variantsOf(value: Json, change: Change, beside: Beside): Generator<Json> {
   yield* change(value)
-  if (Array.isArray(value)) for (const variant of variantsOf(value[0] ?? null, change)) yield [variant]
+  if (Array.isArray(value))
+    for (const variant of variantsOf(value[0] ?? null, change, beside)) yield [variant]
   if (!isJsonObject(value)) return
   for (const [key, item] of Object.entries(value)) {
     // The other containers have the same fields.
     if (key === 'initContainers') continue
-    for (const variant of variantsOf(item, change)) yield { ...value, [key]: variant }
+    for (const variant of variantsOf(item, change, beside)) yield { ...beside(value), [key]: variant }
   }
 }
 
-const replaced = (): readonly Json[] => ['', null, [], {}, 'constructor', 0]
+const everything: Beside = (object) => object
+const needed = new Set([
+  'apiVersion',
+  'kind',
+  'metadata',
+  'spec',
+  'containers',
+  'name',
+  'image',
+  'mountPath',
+  'handler',
+])
+/** What a document can't do without: one with every field has sources that exclude each other, and is never good. */
+const theNeeded: Beside = (object) =>
+  Object.fromEntries(
+    Object.entries(object).flatMap(([key, item]) => (needed.has(key) ? [[key, leastOf(item)]] : [])),
+  )
 
-const mistyped = (place: Json): readonly Json[] => {
+function leastOf(value: Json): Json {
+  if (Array.isArray(value)) return value.map((item) => leastOf(item))
+  return isJsonObject(value) ? theNeeded(value) : value
+}
+
+const empty: Change = () => ['']
+const replaced: Change = () => ['', null, [], {}, 'constructor', 0]
+
+const mistyped: Change = (place) => {
   if (!isJsonObject(place)) return []
   const entries = Object.entries(place)
   return entries.map(([key]) =>
@@ -63,13 +93,16 @@ const schemas = [
 
 describe.each(schemas)('a %s', (kind, schema) => {
   it.each([
-    ['anything for a field', replaced, 'Strict'],
-    ['a field that is not known', mistyped, 'Strict'],
-    ['a field that is not known', mistyped, 'Warn'],
+    ['anything for a field', replaced, theNeeded, 'Strict'],
+    ['an empty word for a field, beside all others', empty, everything, 'Strict'],
+    ['a field that is not known', mistyped, theNeeded, 'Strict'],
+    ['a field that is not known', mistyped, theNeeded, 'Warn'],
   ] as const)(
     'with %s is taken or complained of',
-    (_what, change, mode) => {
-      const variants = [...variantsOf(sampleOf(schema), change)].filter((variant) => isJsonObject(variant))
+    (_what, change, beside, mode) => {
+      const variants = [...variantsOf(sampleOf(schema), change, beside)].filter((variant) =>
+        isJsonObject(variant),
+      )
       const wrong = variants.filter((manifest) => {
         const { accepted, problems } = decodeAny(kind, manifest, mode)
         return problems.some(({ severity }) => severity === 'error') !== (accepted === undefined)

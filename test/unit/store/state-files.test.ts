@@ -18,6 +18,15 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
+/** Larger files are cut at each byte of both ends and at every seventh between them; `npm run soak` cuts at each. */
+const wholeBytes = process.env['PODD_ALL_CUTS'] === undefined ? 600 : Number.POSITIVE_INFINITY
+const endBytes = 150
+
+function* cutsOf({ length }: Buffer): Generator<number> {
+  for (let at = 0; at <= length; at += 1)
+    if (length <= wholeBytes || at < endBytes || at > length - endBytes || at % 7 === 0) yield at
+}
+
 /** The text that podd writes, and what it reads back. */
 async function writeOnce(file: StateFile): Promise<{ text: Buffer; content: string }> {
   await file.write(root)
@@ -60,7 +69,7 @@ const asideWith = (bytes: string | Uint8Array): unknown => ({
 describe.each(versionedFiles.map((file) => [file.path, file] as const))('%s', (_path, file) => {
   it('is read as it was, wherever a power cut ends the write of its next version', async () => {
     const { text, content } = await writeOnce(file)
-    for (let length = 0; length <= text.length; length += 1) {
+    for (const length of cutsOf(text)) {
       const start = await startWith(file, text, text.subarray(0, length))
       expect(start, `after ${length} bytes`).toEqual({ content, reported: [] })
     }
@@ -68,7 +77,8 @@ describe.each(versionedFiles.map((file) => [file.path, file] as const))('%s', (_
 
   it('is read or put aside, and reported, wherever a disk has lost its end', async () => {
     const { text, content } = await writeOnce(file)
-    for (let length = 0; length < text.length; length += 1) {
+    for (const length of cutsOf(text)) {
+      if (length === text.length) break
       const zeros = Buffer.concat([text.subarray(0, length), Buffer.alloc(text.length - length)])
       for (const bytes of [text.subarray(0, length), zeros]) {
         const start = await startWith(file, bytes)
@@ -96,7 +106,7 @@ describe.each(versionedFiles.map((file) => [file.path, file] as const))('%s', (_
 describe.each(textFiles.map((file) => [file.path, file] as const))('%s', (_path, file) => {
   it('is read as it was, wherever a power cut ends the write of its next version', async () => {
     const { text, content } = await writeOnce(file)
-    for (let length = 0; length <= text.length; length += 1) {
+    for (const length of cutsOf(text)) {
       const start = await startWith(file, text, text.subarray(0, length))
       expect(start, `after ${length} bytes`).toEqual({ content, reported: [] })
     }
@@ -105,7 +115,8 @@ describe.each(textFiles.map((file) => [file.path, file] as const))('%s', (_path,
   it('is read whole or not at all, wherever a disk has lost its end', async () => {
     const { text, content } = await writeOnce(file)
     const none = file.none === undefined ? content : JSON.stringify(file.none)
-    for (let length = 0; length < text.length; length += 1) {
+    for (const length of cutsOf(text)) {
+      if (length === text.length) break
       const zeros = Buffer.concat([text.subarray(0, length), Buffer.alloc(text.length - length)])
       for (const bytes of [text.subarray(0, length), zeros]) {
         const start = await startWith(file, bytes)
