@@ -131,6 +131,7 @@ export const wireNames = [
   'containerd-content',
   'containerd-snapshots',
   'containerd-leases',
+  'containerd-images',
 ] as const
 export type WireName = (typeof wireNames)[number]
 

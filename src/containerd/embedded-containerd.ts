@@ -8,6 +8,7 @@ import type { NodeEvent, NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { ContainerdStateStore } from './containerd-state.ts'
 import type { ContainerdState, RunningContainerd } from './containerd-state.ts'
 import { EmbeddedImages } from './embedded-images.ts'
+import type { OpenImageRecords } from './embedded-images.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
 import { detectLaunchMode, endContainerd, findContainerd } from './process/containerd-process.ts'
@@ -36,6 +37,7 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   /** podd's run directory. */
   readonly runDir: string
   readonly known: CriKnowledge
+  readonly openImageRecords: OpenImageRecords
   /** Left out, images that a power cut may have damaged are kept. */
   readonly unpacks?: Omit<UnpackedImagesOptions, 'file' | 'logger'>
   /** Left out, what happens to containerd is only logged. */
@@ -81,7 +83,7 @@ export class EmbeddedContainerd {
       unpacks,
       whenRunning: async () => (await this.#state.whenRunning()).importTarget,
       running: () => this.#state.running?.importTarget,
-      clock,
+      openRecords: options.openImageRecords,
       logger,
     })
     this.#home = {

@@ -1,23 +1,17 @@
-import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { smallFile } from '../store/small-file.ts'
-import { hasImage } from './process/containerd-client.ts'
+import type { ImageRecords } from './client/image-records.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
 import { exportImages } from './process/export-images.ts'
-import {
-  discardImage,
-  dropUnfinished,
-  importImageFile,
-  importPinnedImage,
-  listPinnedImages,
-  needsWriteOut,
-  pinImage,
-} from './process/import-image.ts'
+import { importImageBytes, importImageFile, needsWriteOut } from './process/import-image.ts'
 import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
 import { UnpackedImages } from './process/unpacked-images.ts'
 import type { ImageUnpacking, UnpackedImagesOptions } from './process/unpacked-images.ts'
 import { WriteOuts } from './process/write-outs.ts'
 import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
+
+/** Connects to a containerd by its socket, also to one that has just started; its user closes it. */
+export type OpenImageRecords = (socketPath: string) => ImageRecords
 
 export interface EmbeddedImagesOptions {
   readonly places: ContainerdPlaces
@@ -28,13 +22,13 @@ export interface EmbeddedImagesOptions {
   readonly whenRunning: () => Promise<ImageImportTarget>
   /** Undefined while none runs. */
   readonly running: () => ImageImportTarget | undefined
-  readonly clock: Clock
+  readonly openRecords: OpenImageRecords
   readonly logger: Logger
 }
 
 /**
- * The images of podd's own containerd, beyond what CRI can do: imports, exports and pins through its client, and
- * removes images that a power cut has damaged.
+ * The images of podd's own containerd, beyond what CRI can do: imports and exports through its client, pins, and removes
+ * images that a power cut has damaged.
  */
 export class EmbeddedImages {
   readonly #options: EmbeddedImagesOptions
@@ -63,21 +57,24 @@ export class EmbeddedImages {
 
   /**
    * Prepares a containerd that has just started for pods: removes damaged images and imports the sandbox image. Throws
-   * ImageImportError.
+   * ImageImportError, and PoddError RUNTIME_* where containerd fails.
    */
   async prepare(target: ImageImportTarget): Promise<void> {
-    await this.#unpacked?.recover({
-      writeOut: () => this.#writeOuts.run(target),
-      dropUnfinished: () => dropUnfinished(target),
+    await this.#asking(target, async (records) => {
+      await this.#unpacked?.recover({
+        writeOut: () => this.#writeOuts.run(target),
+        dropUnfinished: () => records.dropUnfinished(),
+      })
+      await this.#ensureSandboxImage(target, records)
     })
-    await this.#ensureSandboxImage(target)
   }
 
   /**
    * Imports an archive into the image store, pins its images by default, and returns their names. Waits for a
    * containerd that is still starting.
    *
-   * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
+   * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up, RUNTIME_* where it fails to pin
+   * them; ImageImportError
    */
   async importImages(
     file: ImageFile,
@@ -85,7 +82,7 @@ export class EmbeddedImages {
   ): Promise<readonly string[]> {
     const target = await this.#options.whenRunning()
     const names = await this.#importing(target, () => importImageFile(target, file))
-    if (pin) for (const name of names) await pinImage(target, name)
+    if (pin) await this.#asking(target, (records) => pinAll(records, names, true))
     return names
   }
 
@@ -94,30 +91,46 @@ export class EmbeddedImages {
     yield* exportImages(await this.#options.whenRunning(), names, signal)
   }
 
-  /** Pins one name of an image, which excludes it from garbage collection, or unpins it. Throws as `importImages`. */
-  async pinImage(name: string, pinned: boolean): Promise<void> {
-    await pinImage(await this.#options.whenRunning(), name, pinned)
+  /**
+   * Pins names of images, which excludes them from garbage collection, or unpins them. Throws PoddError RUNTIME_*, of
+   * them RUNTIME_NOT_FOUND for the first name that doesn't exist.
+   */
+  async pinImages(names: readonly string[], pinned: boolean): Promise<void> {
+    await this.#asking(await this.#options.whenRunning(), (records) => pinAll(records, names, pinned))
   }
 
-  /** Removes a name of an image, if it exists. Throws as `importImages`. */
+  /** Removes a name of an image, if it exists. Throws PoddError RUNTIME_*. */
   async discardImage(name: string): Promise<void> {
-    await discardImage(await this.#options.whenRunning(), name)
+    await this.#asking(await this.#options.whenRunning(), (records) => records.discard(name))
   }
 
-  /** The pinned names. Throws as `importImages`. */
+  /** The pinned names. Throws PoddError RUNTIME_*. */
   async pinnedImages(): Promise<readonly string[]> {
-    return listPinnedImages(await this.#options.whenRunning())
+    return this.#asking(await this.#options.whenRunning(), (records) => records.pinned())
   }
 
-  async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
-    const { clock, sandboxImage, places } = this.#options
-    if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
-    const archive = await sandboxImage.build()
+  async #ensureSandboxImage(target: ImageImportTarget, records: ImageRecords): Promise<void> {
+    const { sandboxImage, places } = this.#options
     const { name } = sandboxImage
+    if (await records.has(name)) return
+    const archive = await sandboxImage.build()
     await this.#importing(target, async () => {
-      await importPinnedImage(target, { name, archive, tempDir: places.runDir })
-      return [name]
+      const names = await importImageBytes(target, archive, places.runDir)
+      await records.pin(name)
+      return names
     })
+  }
+
+  async #asking<T>(
+    { socketPath }: ImageImportTarget,
+    ask: (records: ImageRecords) => Promise<T>,
+  ): Promise<T> {
+    const records = this.#options.openRecords(socketPath)
+    try {
+      return await ask(records)
+    } finally {
+      records.close()
+    }
   }
 
   /** Imports an archive and syncs its images to the disk; returns their names. */
@@ -135,4 +148,8 @@ export class EmbeddedImages {
       await unpacked?.endNamed(names)
     }
   }
+}
+
+async function pinAll(records: ImageRecords, names: readonly string[], pinned: boolean): Promise<void> {
+  for (const name of names) await records.pin(name, pinned)
 }

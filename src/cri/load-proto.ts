@@ -3,6 +3,7 @@ import { PoddError } from '../base/errors.ts'
 import containerdContainers from '../cri-types/containerd-containers.wire.json' with { type: 'json' }
 import containerdContent from '../cri-types/containerd-content.wire.json' with { type: 'json' }
 import containerdEvents from '../cri-types/containerd-events.wire.json' with { type: 'json' }
+import containerdImages from '../cri-types/containerd-images.wire.json' with { type: 'json' }
 import containerdLeases from '../cri-types/containerd-leases.wire.json' with { type: 'json' }
 import containerdSnapshots from '../cri-types/containerd-snapshots.wire.json' with { type: 'json' }
 import containerdTasks from '../cri-types/containerd-tasks.wire.json' with { type: 'json' }
@@ -21,6 +22,7 @@ const wires = {
   'containerd-content.proto': containerdContent,
   'containerd-snapshots.proto': containerdSnapshots,
   'containerd-leases.proto': containerdLeases,
+  'containerd-images.proto': containerdImages,
 }
 
 type Decode = (bytes: Uint8Array) => object

@@ -20,7 +20,7 @@ import type { EmbeddedContainerdOptions } from '../../src/containerd/embedded-co
 import type { RunningContainerd } from '../../src/containerd/containerd-state.ts'
 import { importImageFile } from '../../src/containerd/process/import-image.ts'
 import { Orphans } from '../../src/control/node/garbage/orphans.ts'
-import { createRecords } from '../../src/control/runtime/create-records.ts'
+import { createRecords, openImageRecords } from '../../src/control/runtime/create-records.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
@@ -267,6 +267,7 @@ class TestInstance {
       cniBinDirs: [install.cniBinDir],
       launchMode: 'detached',
       known: { list: () => this.#listAll(), listSandboxes: () => this.#listAll() },
+      openImageRecords: (socketPath) => openImageRecords(socketPath, systemClock),
       clock: systemClock,
       logger: silentLogger,
       ...more,

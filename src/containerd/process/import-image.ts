@@ -80,62 +80,25 @@ export function needsWriteOut({ version }: Pick<ImageImportTarget, 'version'>): 
   return version.major < 2
 }
 
-/**
- * The prefixes of these leases. containerd before 2 has no others; leases of CRI's sandboxes are named by their ids.
- */
-const sandboxLease = /^[0-9a-f]{64}$/u
-
-/**
- * Removes the leases of abandoned pulls and imports, and with them the layers of no image. Each lease would keep its
- * layers for a day. Throws HostCommandError.
- */
-export async function dropUnfinished(target: ImageImportTarget): Promise<void> {
-  const leases = await commandOutput(target.ctrPath, [...ctrArgs(target), 'leases', 'list', '--quiet'])
-  for (const id of leases.split('\n').map((line) => line.trim())) {
-    if (id === '' || sandboxLease.test(id)) continue
-    await commandOutput(target.ctrPath, [...ctrArgs(target), 'leases', 'delete', '--sync', id])
-  }
-}
-
 /** Reads the output of `ctr images import`: `unpacking NAME (DIGEST)...done` for each image. */
 export function parseImportedNames(output: string): readonly string[] {
   return [...output.matchAll(/^unpacking (\S+) \(sha256:/gm)].flatMap(([, name]) => name ?? [])
 }
 
-/** Imports an archive from memory and pins its image. */
-export async function importPinnedImage(
+/** Imports an archive from memory, through a file in a directory of its own, and returns the names of its images. */
+export async function importImageBytes(
   target: ImageImportTarget,
-  image: { readonly name: string; readonly archive: Uint8Array; readonly tempDir: string },
-): Promise<void> {
-  const directory = await mkdtemp(join(image.tempDir, 'import-'))
+  archive: Uint8Array,
+  tempDir: string,
+): Promise<readonly string[]> {
+  const directory = await mkdtemp(join(tempDir, 'import-'))
   try {
     const path = join(directory, 'image.tar')
-    await writeFile(path, image.archive)
-    await importImageFile(target, { path })
+    await writeFile(path, archive)
+    return await importImageFile(target, { path })
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
-  await pinImage(target, image.name)
-}
-
-const pinLabel = 'io.cri-containerd.pinned'
-
-/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on, or unpins it. */
-export async function pinImage(target: ImageImportTarget, name: string, pinned = true): Promise<void> {
-  const label = `${pinLabel}=${pinned ? 'pinned' : ''}`
-  await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'label', name, label])
-}
-
-/** Removes a name of an image; does nothing where it doesn't exist. */
-export async function discardImage(target: ImageImportTarget, name: string): Promise<void> {
-  await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'rm', '--sync', name])
-}
-
-/** The names of the images that are pinned, on any version of containerd. */
-export async function listPinnedImages(target: ImageImportTarget): Promise<readonly string[]> {
-  const filter = `labels."${pinLabel}"==pinned`
-  const output = await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'ls', '-q', filter])
-  return output.split('\n').filter((name) => name !== '')
 }
 
 /** The arguments that lead `ctr` to CRI's images. */

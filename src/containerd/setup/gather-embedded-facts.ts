@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { EmbeddedRuntimeFacts } from '../../decide/doctor/host-facts.ts'
 import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from '../network/cni-plugins.ts'
-import { criAnswers } from '../process/containerd-client.ts'
+import { criAnswers } from '../process/cri-answers.ts'
 import { containerdPlaces } from '../process/containerd-places.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import { findContainerd, findShims } from '../process/containerd-process.ts'

@@ -9,6 +9,7 @@ import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import { openImageRecords } from './create-records.ts'
 
 export interface RuntimeAccessOptions {
   readonly config: PoddConfig
@@ -45,6 +46,7 @@ export function createEmbedded(
       list: () => listIds(calls().runtime),
       listSandboxes: () => listSandboxIds(calls().runtime),
     },
+    openImageRecords: (socketPath) => openImageRecords(socketPath, clock),
     unpacks: {
       bootId: hostInfo.bootId,
       images: {

@@ -1,7 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
 import { ContainerdRecords } from '../../containerd/client/containerd-records.ts'
 import type { ContainerdChannel } from '../../containerd/client/containerd-calls.ts'
+import { ImageRecords } from '../../containerd/client/image-records.ts'
 import { loadProto } from '../../cri/load-proto.ts'
+import { RuntimeConnection } from '../../cri/runtime-connection.ts'
 
 /** containerd's own records, over a connection to it. */
 export function createRecords(channel: ContainerdChannel, clock: Clock): ContainerdRecords {
@@ -12,4 +14,14 @@ export function createRecords(channel: ContainerdChannel, clock: Clock): Contain
     leases: loadProto('containerd-leases.proto'),
   }
   return new ContainerdRecords({ channel, definitions, clock })
+}
+
+/** Its records of images, over a connection of their own. The first call connects; it fails at once where none listens. */
+export function openImageRecords(socketPath: string, clock: Clock): ImageRecords {
+  const definitions = {
+    images: loadProto('containerd-images.proto'),
+    leases: loadProto('containerd-leases.proto'),
+  }
+  const channel = new RuntimeConnection({ endpoint: `unix://${socketPath}`, clock, reconnectWaitMs: 0 })
+  return new ImageRecords({ channel, definitions, clock })
 }

@@ -52,7 +52,7 @@ export class RuntimeImages {
     })
   }
 
-  /** Removes one name of an image, if it is there. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
+  /** Removes one name of an image, if it is there. Throws PoddError RUNTIME_*. */
   async discardName(name: string): Promise<void> {
     await this.#options.embedded?.images.discardImage(name)
   }
@@ -79,13 +79,16 @@ export class RuntimeImages {
     yield* this.#options.embedded.images.exportImages(names, signal)
   }
 
-  /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */
+  /**
+   * Pins one name of an image, or unpins it; its other names stay as they are. Throws PoddError PIN_UNSUPPORTED or
+   * RUNTIME_*.
+   */
   async pinName(name: string, pinned: boolean): Promise<void> {
     if (this.#options.embedded === undefined) throw pinUnsupported()
-    await this.#options.embedded.images.pinImage(name, pinned)
+    await this.#options.embedded.images.pinImages([name], pinned)
   }
 
-  /** The complete names that are pinned. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
+  /** The complete names that are pinned. Throws PoddError RUNTIME_*. */
   async pinnedNames(): Promise<ReadonlySet<string>> {
     const names = (await this.#options.embedded?.images.pinnedImages()) ?? []
     return new Set(names.map((name) => normalizeImageName(name)))
@@ -96,7 +99,10 @@ export class RuntimeImages {
     return this.#options.embedded !== undefined
   }
 
-  /** Pins an image by any of its names, or unpins all of them; gives these names. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
+  /**
+   * Pins an image by any of its names, or unpins all of them; gives these names. Throws PoddError IMAGE_NOT_FOUND,
+   * PIN_UNSUPPORTED or RUNTIME_*.
+   */
   async pinImage(image: string, pinned: boolean): Promise<readonly string[]> {
     if (this.#options.embedded === undefined) throw pinUnsupported()
     const wanted = normalizeImageName(image)
@@ -109,7 +115,7 @@ export class RuntimeImages {
     }
     const names = [...found.repoTags, ...found.repoDigests]
     const chosen = pinned && names.includes(wanted) ? [wanted] : names
-    for (const name of chosen) await this.#options.embedded.images.pinImage(name, pinned)
+    await this.#options.embedded.images.pinImages(chosen, pinned)
     return chosen
   }
 

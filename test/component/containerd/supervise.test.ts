@@ -15,6 +15,7 @@ import { findContainerd, findShims } from '../../../src/containerd/process/conta
 import type { EmbeddedContainerdError } from '../../../src/containerd/process/embedded-containerd-error.ts'
 import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
+import { openImageRecords } from '../../../src/control/runtime/create-records.ts'
 import { readProcess, readUmask, waitForExit } from '../../../src/host/processes.ts'
 import { removeEmbeddedContainerd } from '../../../src/containerd/remove-embedded-containerd.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -111,6 +112,7 @@ function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedConta
     podCidrs: ['10.99.0.0/24'],
     launchMode: 'detached',
     known: { list: async () => new Set(), listSandboxes: async () => new Set() },
+    openImageRecords: (socketPath) => openImageRecords(socketPath, systemClock),
     clock: systemClock,
     logger: silentLogger,
     ...change,
