@@ -31,24 +31,20 @@ const quick = {
   maxWorkers,
 }
 
-/** `PODD_TEST_CONTAINERD` names one containerd or more: the slow suites are a project for each, `e2e`, `e2e-2`, … */
+/**
+ * `PODD_TEST_CONTAINERD` names one containerd or more: contract, e2e and fault are one project for each, `containerd`,
+ * `containerd-2`, …, for a worker goes on to another file within its project only, and loads everything again in another.
+ */
 const [firstContainerd, ...otherContainerds] = (process.env['PODD_TEST_CONTAINERD'] ?? '').split(',')
 
-function slowSuites(containerd: string | undefined, suffix: string, files?: readonly string[]) {
+function slowSuites(containerd: string | undefined, name: string, include: readonly string[]) {
   const env = containerd ? { PODD_TEST_CONTAINERD: containerd } : {}
-  return ['contract', 'e2e', 'fault'].map((name) => ({
-    test: {
-      name: `${name}${suffix}`,
-      include: files?.filter((path) => path.startsWith(`test/${name}/`)) ?? [`test/${name}/**/*.test.ts`],
-      env,
-      ...slow,
-    },
-  }))
+  return { test: { name, include: [...include], env, ...slow } }
 }
 
 /**
- * Projects, from fast to slow. `npm run check` runs unit and component; `test/run.sh` runs all but soak.
- * contract, e2e and fault use real containerd and need root.
+ * Projects, from fast to slow. `npm run check` runs unit and component; `test/run.sh` runs the suites on real containerd
+ * too, which need root.
  */
 export default defineConfig({
   test: {
@@ -57,9 +53,9 @@ export default defineConfig({
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
       { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
-      ...slowSuites(firstContainerd, ''),
-      ...otherContainerds.flatMap((containerd, at) =>
-        slowSuites(containerd, `-${at + 2}`, Object.keys(onEachContainerd)),
+      slowSuites(firstContainerd, 'containerd', ['test/{contract,e2e,fault}/**/*.test.ts']),
+      ...otherContainerds.map((containerd, at) =>
+        slowSuites(containerd, `containerd-${at + 2}`, Object.keys(onEachContainerd)),
       ),
       {
         test: {

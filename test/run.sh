@@ -201,7 +201,7 @@ code_pid=$!
 
 # ------------------------------------------------------------------ on real containerd
 
-suites=(--project 'contract*' --project 'e2e*' --project 'fault*')
+suites=(--project 'containerd*')
 
 skip_suites() { # REASON : counts the tests of the slow suites as skipped
   local count

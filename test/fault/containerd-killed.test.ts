@@ -84,6 +84,7 @@ describePodd(
         (pod) => containerOf(pod, 'main').restartCount === 1 && conditionOf(pod, 'Ready') === 'True',
       )
       expect(after.metadata.uid).toBe(before.metadata.uid)
+      await podd.untilWords('steady', 2)
       const lines = podd.lines('steady')
       expect(wordsOf(lines)).toEqual(['start', 'start'])
       expect(saidAt(lines, 'start')).toBeLessThan(Number(lines[1]?.split(' ')[0]))

@@ -23,23 +23,11 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
   'test/fault/unpacked-images.test.ts': 'images that a power cut left half unpacked',
 }
 
-/**
- * The suites in the order in which they run. A worker lives for as long as files of its project follow each other: one
- * that goes from suite to suite loads everything again each time. The last one has most of the short files.
- */
-const suites: readonly string[] = [
-  'component',
-  'unit',
-  'fault',
-  'fault-2',
-  'contract',
-  'contract-2',
-  'e2e-2',
-  'e2e',
-]
+/** The projects in the order in which they run. The last one has most of the short files. */
+const projects: readonly string[] = ['component', 'unit', 'containerd-2', 'containerd']
 
 /**
- * The files that take longest, which begin first in their suite: what begins last ends last. In turn one that mostly
+ * The files that take longest, which begin first in their project: what begins last ends last. In turn one that mostly
  * waits and one that mostly works, so that there is always work beside the waiting.
  */
 export const longFiles: readonly string[] = [
@@ -61,62 +49,70 @@ export const longFiles: readonly string[] = [
   'test/unit/outside/parsers.test.ts',
   'test/unit/pod/decode-anything.test.ts',
   'test/fault/garbage.test.ts',
-  'test/fault/containerd-frozen-for-good.test.ts',
-  'test/fault/adoption.test.ts',
-  'test/fault/containerd-frozen.test.ts',
-  'test/fault/bad-surroundings.test.ts',
-  'test/fault/podd-frozen.test.ts',
-  'test/fault/start-killed.test.ts',
-  'test/fault/crash.test.ts',
-  'test/fault/manifest-directory.test.ts',
-  'test/fault/hostile-rounds.test.ts',
-  'test/fault/full-disk.test.ts',
-  'test/fault/changed-surroundings.test.ts',
-  'test/fault/containerd-killed.test.ts',
-  'test/contract/cri.test.ts',
-  'test/contract/exec.test.ts',
-  'test/contract/fake.test.ts',
-  'test/e2e/install.test.ts',
-  'test/e2e/logs.test.ts',
   'test/e2e/image-pulls.test.ts',
+  'test/fault/adoption.test.ts',
+  'test/fault/containerd-frozen-for-good.test.ts',
+  'test/e2e/install.test.ts',
   'test/e2e/eviction.test.ts',
-  'test/e2e/kubectl-writing.test.ts',
-  'test/e2e/firewall-reload.test.ts',
-  'test/e2e/image-garbage.test.ts',
-  'test/e2e/log-rotation.test.ts',
-  'test/e2e/kubectl.test.ts',
-  'test/e2e/disk-writes.test.ts',
-  'test/e2e/mounts.test.ts',
-  'test/e2e/probes.test.ts',
-  'test/e2e/image-credentials.test.ts',
-  'test/e2e/down.test.ts',
-  'test/e2e/reaching-in.test.ts',
-  'test/e2e/restarts.test.ts',
-  'test/e2e/api-writing.test.ts',
-  'test/e2e/random-walk.test.ts',
-  'test/e2e/umask.test.ts',
   'test/e2e/embedded-containerd.test.ts',
+  'test/e2e/logs.test.ts',
+  'test/e2e/image-garbage.test.ts',
+  'test/fault/bad-surroundings.test.ts',
+  'test/e2e/kubectl-writing.test.ts',
+  'test/fault/containerd-frozen.test.ts',
+  'test/e2e/log-rotation.test.ts',
+  'test/e2e/firewall-reload.test.ts',
+  'test/e2e/config-objects.test.ts',
+  'test/e2e/disk-writes.test.ts',
+  'test/contract/cri.test.ts',
+  'test/fault/podd-frozen.test.ts',
   'test/e2e/air-gap.test.ts',
-  'test/e2e/container-garbage.test.ts',
-  'test/e2e/volumes.test.ts',
-  'test/e2e/object-sources.test.ts',
-  'test/e2e/updates.test.ts',
-  'test/e2e/image-pull-order.test.ts',
-  'test/e2e/sources.test.ts',
-  'test/e2e/short-pods.test.ts',
-  'test/e2e/apply.test.ts',
-  'test/e2e/network-files.test.ts',
-  'test/e2e/ending.test.ts',
-  'test/e2e/drain.test.ts',
+  'test/fault/full-disk.test.ts',
+  'test/e2e/reaching-in.test.ts',
+  'test/fault/changed-surroundings.test.ts',
+  'test/e2e/security-context.test.ts',
+  'test/contract/exec.test.ts',
+  'test/fault/start-killed.test.ts',
+  'test/e2e/mounts.test.ts',
+  'test/e2e/umask.test.ts',
   'test/e2e/cli.test.ts',
+  'test/e2e/fleet.test.ts',
+  'test/e2e/down.test.ts',
+  'test/e2e/image-credentials.test.ts',
+  'test/fault/crash.test.ts',
+  'test/fault/hostile-rounds.test.ts',
+  'test/e2e/kubectl.test.ts',
+  'test/e2e/volumes.test.ts',
+  'test/fault/manifest-directory.test.ts',
+  'test/e2e/object-sources.test.ts',
+  'test/e2e/network-files.test.ts',
+  'test/e2e/container-garbage.test.ts',
+  'test/e2e/image-pull-order.test.ts',
+  'test/fault/containerd-killed.test.ts',
+  'test/e2e/drain.test.ts',
+  'test/e2e/updates.test.ts',
+  'test/e2e/sources.test.ts',
+  'test/e2e/random-walk.test.ts',
+  'test/e2e/probes.test.ts',
+  'test/e2e/dual-stack.test.ts',
+  'test/e2e/api-writing.test.ts',
+  'test/e2e/pod-security.test.ts',
+  'test/e2e/short-pods.test.ts',
+  'test/fault/burst.test.ts',
+  'test/e2e/restarts.test.ts',
+  'test/e2e/apply.test.ts',
+  'test/e2e/ending.test.ts',
+  'test/e2e/resources.test.ts',
+  'test/fault/self-check.test.ts',
+  'test/contract/fake.test.ts',
 ]
 
-/** Runs suite after suite, and what takes long first in each, whatever vitest knows of earlier runs. */
+/** Runs project after project, and what takes long first in each, whatever vitest knows of earlier runs. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
     return sorted.toSorted(
-      (a, b) => groupOf(a) - groupOf(b) || suiteOf(a) - suiteOf(b) || rankOf(a) - rankOf(b),
+      (a, b) => groupOf(a) - groupOf(b) || orderOf(a) - orderOf(b) || rankOf(a) - rankOf(b),
     )
   }
 }
@@ -126,8 +122,8 @@ function groupOf({ project }: TestSpecification): number {
 }
 
 /** Those of other projects, which have no place among them, come as they are. */
-function suiteOf({ project }: TestSpecification): number {
-  return suites.indexOf(project.name)
+function orderOf({ project }: TestSpecification): number {
+  return projects.indexOf(project.name)
 }
 
 function rankOf({ moduleId }: TestSpecification): number {
