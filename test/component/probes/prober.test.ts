@@ -118,7 +118,10 @@ describe('the prober', () => {
     const httpGet = { path: '/', port: server.port, scheme: 'HTTP', httpHeaders: [] } as const
     const { prober, results, events } = rig({ livenessProbe: { ...base, periodSeconds: 60, httpGet } })
     await expect.poll(() => prober.reports('u1')[0]?.counts.success, { timeout: 3_000 * slowness }).toBe(1)
-    expect(prober.reports('u1')[0]?.counts).toMatchObject({ failure: 0, repeated: 1 })
+    const counts = prober.reports('u1')[0]?.counts
+    expect(counts?.failure).toBe(0)
+    // A busy host may hold up the second one too.
+    expect(counts?.repeated).toBeGreaterThanOrEqual(1)
     expect([results, events]).toEqual([[], []])
   })
 
