@@ -20,6 +20,7 @@ import { logLimitBytes } from './node/limit-logs.ts'
 import type { NodeWorkOptions } from './node/node-work.ts'
 import { createPressureSurroundings } from './node/pressure/pressure-surroundings.ts'
 import type { RuntimeAccess } from './runtime/runtime-access.ts'
+import { listSandboxStats } from './runtime/sandbox-stats.ts'
 
 interface NodeWorkParts {
   readonly config: PoddConfig
@@ -59,7 +60,7 @@ export function assembleNodeWork(parts: NodeWorkParts): Pick<NodeWorkOptions, As
         cgroups,
         imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
         listContainerStats: async (signal) => (await client.listContainerStats({}, { signal })).stats,
-        listPodStats: async (signal) => (await client.listPodSandboxStats({}, { signal })).stats,
+        listPodStats: (signal) => listSandboxStats(client, signal),
       }),
       events,
     },

@@ -13,9 +13,11 @@ import type {
   PodStats,
 } from '../../pod/state/node-stats.ts'
 import { labelKeys } from '../../translate/identity/labels.ts'
+import { listSandboxStats } from '../runtime/sandbox-stats.ts'
+import type { SandboxStatsCalls } from '../runtime/sandbox-stats.ts'
 
 export interface NodeMeterOptions {
-  readonly runtime: Pick<RuntimeService, 'listContainerStats' | 'listPodSandboxStats'>
+  readonly runtime: Pick<RuntimeService, 'listContainerStats'> & SandboxStatsCalls
   readonly rootDir: string
   /** Where the images are; undefined if the runtime does not report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
@@ -50,7 +52,7 @@ export class NodeMeter {
   /** None where the runtime has no such call: containerd before 1.7. */
   async #sandboxes(signal: AbortSignal): Promise<readonly cri.PodSandboxStats[]> {
     try {
-      return (await this.#options.runtime.listPodSandboxStats({}, { signal })).stats
+      return await listSandboxStats(this.#options.runtime, signal)
     } catch (error) {
       if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return []
       throw error
