@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { lstat, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
+import type { WebSocket } from 'ws'
 import type { PodObject } from '../../../api/objects.ts'
 import { commandProtocols } from '../../../api/remote-command.ts'
 import { PoddError, errorCode, errorMessage } from '../../../base/errors.ts'
@@ -56,61 +57,103 @@ function readPlace(text: string): Place | undefined {
   return pod === undefined || path === undefined ? undefined : { namespace, pod, path }
 }
 
-/** Runs commands in one container. */
-async function reachContainer(context: VerbContext, place: Place) {
+/** The side of a command in the container that this host's tar is joined with. */
+type Side = 'stdin' | 'stdout'
+
+interface Ended {
+  readonly exitCode: number
+  readonly errors: string
+}
+
+interface Container {
+  /** Runs a command of which only its end matters. */
+  run(command: readonly string[]): Promise<Ended>
+  /** Runs tar in the container, joined with this host's. Throws PoddError COPY_FAILED where either fails. */
+  joinTar(command: readonly string[], side: Side, localWords: readonly string[]): Promise<void>
+}
+
+async function reachContainer(context: VerbContext, place: Place): Promise<Container> {
   const { args, client, signal, notify } = context
   const namespace = place.namespace ?? readNamespace(args)
   const path = podPath(namespace, place.pod)
   const pod = await client.get<PodObject>(path, signal)
   const container = args.value('container') ?? chooseContainer(pod, notify)
-  return async (
-    command: readonly string[],
-    streams: { readonly stdin?: AsyncIterable<Uint8Array>; readonly stdout?: Writable },
-  ): Promise<{ readonly exitCode: number; readonly errors: string }> => {
+  const open = (command: readonly string[], hasStdin: boolean): Promise<WebSocket> => {
     const query = new URLSearchParams({ container, stdout: 'true', stderr: 'true' })
-    if (streams.stdin !== undefined) query.set('stdin', 'true')
+    if (hasStdin) query.set('stdin', 'true')
     for (const word of command) query.append('command', word)
-    const socket = await client.openWebSocket(`${path}/exec?${query.toString()}`, commandProtocols[0], signal)
-    let errors = ''
-    const stderr = new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        if (errors.length < 4096) errors += chunk.toString('utf8')
-        done()
-      },
-    })
-    const stdout = streams.stdout ?? new Writable({ write: (_chunk, _encoding, done) => done() })
-    const outcome = await runExec(
-      socket,
-      { stdin: streams.stdin, stdout, stderr, terminal: undefined },
-      signal,
-    )
-    if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
-    return { exitCode: outcome.exitCode, errors: errors.trim() }
+    return client.openWebSocket(`${path}/exec?${query.toString()}`, commandProtocols[0], signal)
   }
+  return {
+    run: async (command) => takeEnd(await open(command, false), {}, signal),
+    async joinTar(command, side, localWords) {
+      const socket = await open(command, side === 'stdin')
+      try {
+        // Only now: Node drops the output of a process that has exited while nothing reads it.
+        const local = runTar(localWords, side)
+        try {
+          const ended = await takeEnd(socket, local.streams, signal)
+          // A sender that fails makes the receiver fail too, except where the receiver ended first and cut it off.
+          if (side === 'stdin' && !local.isCut()) await local.finish()
+          throwIfFailed(ended)
+          await local.finish()
+        } finally {
+          await local.stop()
+        }
+      } finally {
+        socket.terminate()
+      }
+    },
+  }
+}
+
+async function takeEnd(
+  socket: WebSocket,
+  streams: { readonly stdin?: Readable; readonly stdout?: Writable },
+  signal: AbortSignal,
+): Promise<Ended> {
+  let errors = ''
+  const stderr = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      if (errors.length < 4096) errors += chunk.toString('utf8')
+      done()
+    },
+  })
+  const { stdin, stdout = new Writable({ write: (_chunk, _encoding, done) => done() }) } = streams
+  const outcome = await runExec(socket, { stdin, stdout, stderr, terminal: undefined }, signal)
+  if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
+  return { exitCode: outcome.exitCode, errors: errors.trim() }
 }
 
 const tarHint = {
   hint: 'podd cp needs tar in the image; `podd exec POD -- cat FILE` shows a file without it.',
 }
 
+/** The exit codes with which runtimes and shells report a command that can't be executed, or isn't there. */
+const notFoundExitCodes: ReadonlySet<number> = new Set([126, 127])
+
+function throwIfFailed({ exitCode, errors }: Ended): void {
+  if (exitCode === 0) return
+  const why = errors === '' ? `exit code ${exitCode}` : errors
+  const options = notFoundExitCodes.has(exitCode) ? tarHint : {}
+  throw new PoddError('COPY_FAILED', `tar in the container: ${why}`, options)
+}
+
 async function upload(context: VerbContext, source: string, to: Place): Promise<void> {
   await lstat(source).catch((error: unknown) => {
     throw new PoddError('COPY_FAILED', `${source}: ${errorMessage(error)}`, { cause: error })
   })
-  const execute = await reachContainer(context, to)
+  const container = await reachContainer(context, to)
   const name = basename(resolve(source))
-  const isDirectory = (await execute(['test', '-d', to.path], {})).exitCode === 0
+  const isDirectory = (await container.run(['test', '-d', to.path])).exitCode === 0
   const [directory, newName] = isDirectory ? [to.path, name] : [dirname(to.path), basename(to.path)]
   const transform = `s|^${escapePattern(name)}|${escapeReplacement(newName)}|S`
   const words = ['-cf', '-', `--transform=${transform}`, '-C', dirname(resolve(source)), '--', name]
-  const local = runTar(words, ['ignore', 'pipe', 'pipe'])
-  const { exitCode, errors } = await execute(['tar', '-xmf', '-', '-C', directory], { stdin: local.output() })
-  await local.ended
-  if (exitCode !== 0) throw new PoddError('COPY_FAILED', `tar in the container: ${errors}`, tarHint)
+  await container.joinTar(['tar', '-xmf', '-', '-C', directory], 'stdin', words)
 }
 
 async function download(context: VerbContext, from: Place, destination: string): Promise<void> {
-  const execute = await reachContainer(context, from)
+  const container = await reachContainer(context, from)
   const name = basename(from.path)
   if (name === '' || name === '.' || name === '..')
     throw new UsageError('cp needs a path with a name at its end', 'podd cp POD:/etc/hosts .')
@@ -125,12 +168,9 @@ async function download(context: VerbContext, from: Place, destination: string):
     throw new PoddError('COPY_FAILED', `${dirname(target)}: ${errorMessage(error)}`, { cause: error })
   })
   try {
-    const local = runTar(['-xf', '-', '--no-same-owner', '-C', staging], ['pipe', 'ignore', 'pipe'])
+    const words = ['-xf', '-', '--no-same-owner', '-C', staging]
     const command = ['tar', 'cf', '-', '-C', dirname(from.path), '--', name]
-    const { exitCode, errors } = await execute(command, { stdout: local.input() })
-    local.input().end()
-    if (exitCode !== 0) throw new PoddError('COPY_FAILED', `tar in the container: ${errors}`, tarHint)
-    await local.ended
+    await container.joinTar(command, 'stdout', words)
     await rename(join(staging, name), target).catch((error: unknown) => {
       throw new PoddError('COPY_FAILED', `${target}: ${errorMessage(error)}`, { cause: error })
     })
@@ -139,12 +179,21 @@ async function download(context: VerbContext, from: Place, destination: string):
   }
 }
 
-type Stdio = 'ignore' | 'pipe'
+interface LocalTar {
+  /** To join with the command in the container. */
+  readonly streams: { readonly stdin?: Readable; readonly stdout?: Writable }
+  /** Whether its output was closed before its end was read. */
+  isCut(): boolean
+  /** Ends its input, and resolves once it has succeeded. Throws PoddError COPY_FAILED. */
+  finish(): Promise<void>
+  /** Resolves when it no longer runs. */
+  stop(): Promise<void>
+}
 
-/** This host's tar. */
-function runTar(words: readonly string[], stdio: readonly [Stdio, Stdio, Stdio]) {
+/** This host's tar: it writes the input of the command in the container, or reads its output. */
+function runTar(words: readonly string[], side: Side): LocalTar {
   const child = spawn('tar', [...words], {
-    stdio: [...stdio],
+    stdio: side === 'stdin' ? ['ignore', 'pipe', 'pipe'] : ['pipe', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'], LC_ALL: 'C' },
   })
   let errors = ''
@@ -157,16 +206,30 @@ function runTar(words: readonly string[], stdio: readonly [Stdio, Stdio, Stdio])
     child.once('error', (error) =>
       fail(errorCode(error) === 'ENOENT' ? 'there is none' : errorMessage(error), error),
     )
-    child.once('close', (code) => (code === 0 ? done() : fail(errors.trim())))
+    child.once('close', (code, signalName) => {
+      if (code === 0) done()
+      else fail(errors.trim() || (signalName ?? `exit code ${code}`))
+    })
   })
   // Awaited only once the other side is done.
   ended.catch(() => {})
-  const present = <T>(stream: T | null): T => {
-    if (stream === null) throw new PoddError('COPY_FAILED', 'tar on this host has no pipe')
-    return stream
-  }
   child.stdin?.on('error', () => {})
-  return { ended, input: (): Writable => present(child.stdin), output: () => present(child.stdout) }
+  return {
+    // A process that could not be spawned may have no pipes.
+    streams:
+      side === 'stdin'
+        ? { stdin: child.stdout ?? Readable.from([]) }
+        : { stdout: child.stdin ?? new Writable({ write: (_chunk, _encoding, done) => done() }) },
+    isCut: () => child.stdout?.readableEnded === false,
+    finish() {
+      child.stdin?.end()
+      return ended
+    },
+    async stop() {
+      child.kill()
+      await ended.catch(() => {})
+    },
+  }
 }
 
 function escapePattern(text: string): string {
