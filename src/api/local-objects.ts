@@ -5,6 +5,7 @@ export interface LocalObjectMeta {
   /** Follows from the kind, the name and the source: the same after a restart of podd. */
   readonly uid: string
   readonly resourceVersion?: string
+  /** Of an object without a record: when podd first showed it since it started. */
   readonly creationTimestamp?: string
   readonly labels?: Readonly<Record<string, string>>
   /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */

@@ -117,6 +117,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     shown: assembly.shown,
     rootDir: config.rootDir,
     pods: () => pods.allPods(),
+    clock,
     logger,
   })
   localObjects.begin()

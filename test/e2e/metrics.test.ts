@@ -40,6 +40,17 @@ describePodd(
       expect(pod?.containers[0]?.cpu.usageNanoCores).toBeGreaterThan(0)
     })
 
+    it('tells it beside a pod that has completed', async () => {
+      const podd = rig()
+      podd.drop('done', shellPod('done', podd.shared, 'say done', { spec: { restartPolicy: 'Never' } }))
+      await podd.untilPhase('done', 'Succeeded')
+      for (const path of ['/metrics/resource', '/metrics/cadvisor', '/stats/summary']) {
+        const answer = await fetch(`http://127.0.0.1:${port}${path}`)
+        expect([path, answer.status]).toEqual([path, 200])
+        expect(await answer.text()).toContain('busy')
+      }
+    })
+
     it('serves the status page, and what was used, over the socket alone', async () => {
       const podd = rig()
       const page = await podd.getText('/ui')

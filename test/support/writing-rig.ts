@@ -44,6 +44,7 @@ export class WritingRig extends ApiRig {
       shown: this.shown,
       rootDir: directory,
       pods: () => [],
+      clock: systemClock,
       logger: silentLogger,
     })
     local.begin()

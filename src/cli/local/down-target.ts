@@ -69,7 +69,7 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
 }
 
 /** Whether the flags alone name all places. */
-function namesPlaces(args: ParsedArguments): boolean {
+export function namesPlaces(args: ParsedArguments): boolean {
   const isGiven = (flag: string | undefined): boolean => flag !== undefined && args.value(flag) !== undefined
   return isGiven('config') || (isGiven(options.rootDir.flag) && isGiven(options.runDir.flag))
 }
@@ -152,6 +152,6 @@ async function loadUsableConfig(args: ParsedArguments, notify: (line: string) =>
 }
 
 /** The flags of options. */
-function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
+export function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
   return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
 }

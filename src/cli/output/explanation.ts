@@ -1,9 +1,9 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
-import { describeSupport } from '../../pod/schema/describe-support.ts'
+import { describeSupport, fieldBelow } from '../../pod/schema/describe-support.ts'
 import type { AnyType, Field, Fields } from '../../pod/schema/types.ts'
 import { wrap } from './wrap.ts'
 
-/** A type, and the field that has it; the kind itself has neither name nor field. */
+/** A type, and the field that has it, as it is below its parents; the kind itself has neither name nor field. */
 export interface Explained {
   readonly name: string | undefined
   readonly type: AnyType
@@ -26,7 +26,7 @@ export function explainType(kind: ServedKind, { name, type, field }: Explained, 
     ...(told.length === 0 ? [] : ['DESCRIPTION:', ...told]),
     ...(Object.keys(fields).length === 0
       ? []
-      : ['FIELDS:', ...(recursive ? listNames(fields, '  ', []) : listFields(fields))]),
+      : ['FIELDS:', ...(recursive ? listNames(fields, '  ', []) : listFields(fields, field))]),
     '',
   ].join('\n')
 }
@@ -51,9 +51,9 @@ export function fieldsOf(type: AnyType): Fields {
   }
 }
 
-function listFields(fields: Fields): readonly string[] {
+function listFields(fields: Fields, parent: Field | undefined): readonly string[] {
   return sorted(fields).flatMap(([name, field]) =>
-    [headOf(name, field)].concat(enumOf(field.type, '  '), describe(field), ''),
+    [headOf(name, field)].concat(enumOf(field.type, '  '), describe(fieldBelow(parent?.support, field)), ''),
   )
 }
 

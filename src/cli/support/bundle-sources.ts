@@ -1,7 +1,7 @@
-import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { errorMessage } from '../../base/errors.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { readUnitLog } from '../../containerd/process/containerd-process.ts'
@@ -10,8 +10,8 @@ import { nodeDockerConfigPaths } from '../../images/credentials/node-docker-conf
 
 /** The most bytes of a log; of a longer one its end. */
 const mostLogBytes = 2 ** 20
-/** A state file is far smaller. */
-const mostStateBytes = 2 ** 20
+/** The copy of a large source has some 10 MiB. */
+const mostStateBytes = 2 ** 26
 const podUnit = 'podd.service'
 
 /** A file of a bundle before redaction. */
@@ -19,26 +19,54 @@ export type BundleSource =
   | { readonly path: string; readonly kind: 'json'; readonly content: Json }
   | { readonly path: string; readonly kind: 'text'; readonly content: string }
 
-/** podd's own files; a file that is no longer JSON is left out, as its secrets can't be recognized. */
-export function readStateFiles(rootDir: string): readonly BundleSource[] {
-  const directories = ['.', 'records', 'sources', 'sources/worked', 'sources/held', 'crash']
-  return directories.flatMap((directory) =>
-    namesIn(join(rootDir, directory))
-      .filter((name) => /\.json(?:\.unreadable)?$/u.test(name))
+/** podd's own files. */
+export interface StateFiles {
+  readonly sources: readonly BundleSource[]
+  /** Files and directories that may hold Secrets, and can't be read. */
+  readonly unread: readonly string[]
+}
+
+/** The directories below the root directory that hold objects, Secrets too. */
+const objectDirectories = ['sources', 'sources/worked', 'sources/held', 'api']
+
+/** Reads podd's own files; of one that isn't JSON the content is left out, as its secrets can't be recognized. */
+export function readStateFiles(rootDir: string): StateFiles {
+  const sources: BundleSource[] = []
+  const unread: string[] = []
+  for (const directory of ['.', 'records', ...objectDirectories, 'crash']) {
+    const mayHoldSecrets = objectDirectories.includes(directory)
+    const names = namesIn(join(rootDir, directory))
+    if (names === undefined && mayHoldSecrets) unread.push(join(rootDir, directory))
+    for (const name of names ?? []) {
+      if (!/\.json(?:\.unreadable)?$/u.test(name)) continue
       // It holds the node's credentials.
-      .filter((name) => directory !== '.' || name !== 'config.json')
-      .map((name): BundleSource => {
-        const path = join('state', directory, name)
-        const text = readTail(join(rootDir, directory, name), mostStateBytes)
-        try {
-          const content: Json = JSON.parse(text)
-          return { path, kind: 'json', content }
-        } catch {
-          // The bundle says what is missing, and the daemon reports its unreadable files.
-          return { path, kind: 'text', content: `left out: ${text.length} characters that are not JSON\n` }
-        }
-      }),
-  )
+      if (directory === '.' && name === 'config.json') continue
+      const path = join('state', directory, name)
+      const text = readWhole(join(rootDir, directory, name))
+      const content = parseLines(text)
+      if (content !== undefined) sources.push({ path, kind: 'json', content })
+      else {
+        // The bundle says what is missing, and the daemon reports its unreadable files.
+        const leftOut = `left out: ${text.length} characters that are not JSON\n`
+        sources.push({ path, kind: 'text', content: leftOut })
+        if (mayHoldSecrets) unread.push(join(rootDir, directory, name))
+      }
+    }
+  }
+  return { sources, unread }
+}
+
+/** One document, or, in the copy of a large source, one in each line; undefined where the text is neither. */
+function parseLines(text: string): Json | undefined {
+  for (const documents of [[text], text.split('\n').filter((line) => line !== '')])
+    try {
+      const parsed = documents.map((document): Json => JSON.parse(document))
+      const [first] = parsed
+      if (first !== undefined) return parsed.length === 1 ? first : parsed
+    } catch {
+      // The caller reports it.
+    }
+  return undefined
 }
 
 /** The logs of podd and containerd, as far as found. */
@@ -94,12 +122,23 @@ export function readCredentials(rootDir: string): readonly Json[] {
   })
 }
 
-function namesIn(directory: string): readonly string[] {
+/** Undefined where they can't be read. */
+function namesIn(directory: string): readonly string[] | undefined {
   try {
     return readdirSync(directory).toSorted()
+  } catch (error) {
+    // A directory is made with its first file.
+    return errorCode(error) === 'ENOENT' ? [] : undefined
+  }
+}
+
+/** Empty where it can't be read, or is too large. */
+function readWhole(path: string): string {
+  try {
+    return statSync(path).size > mostStateBytes ? '' : readFileSync(path, 'utf8')
   } catch {
-    // podd never ran here, or only root may read it.
-    return []
+    // The bundle names it without its content.
+    return ''
   }
 }
 

@@ -8,7 +8,7 @@ import { countPods, lastErrors } from './status-report.ts'
 import type { StatusReport } from './status-report.ts'
 
 /** The errors that mean that the daemon is dead or doesn't answer. */
-const deadCodes: readonly string[] = ['DAEMON_NOT_RUNNING', 'DAEMON_SILENT', 'DAEMON_GONE']
+export const deadCodes: readonly string[] = ['DAEMON_NOT_RUNNING', 'DAEMON_SILENT', 'DAEMON_GONE']
 
 /**
  * Asks the daemon, or reads its files where it doesn't answer. Throws what the client throws for another reason, and

@@ -4,6 +4,7 @@ import type { AppliedReply } from '../../api/applied.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
+import { readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { findManifestDirectory, readTarget, targetOf } from '../local/manifest-target.ts'
@@ -57,7 +58,7 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   if (names.length === 0) throw new UsageError('delete which pod?', 'podd delete pod NAME')
   const namespace = readNamespace(args)
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
-  const keys = names.map((name) => `${namespace}/${name.replace(/^pods?\//u, '')}`)
+  const keys = names.map((name) => `${namespace}/${readPodName(name, 'delete pod')}`)
   const paths = new Set<string>()
   for (const key of keys) {
     const pod = applied.pods.find((each) => each.key === key)

@@ -1,6 +1,7 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { isKeptKind, keptKinds } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectKind, objectKinds } from '../../pod/kinds/object-kinds.ts'
+import { fieldBelow } from '../../pod/schema/describe-support.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { string } from '../../pod/schema/types.ts'
 import type { Fields, ObjectType } from '../../pod/schema/types.ts'
@@ -63,7 +64,7 @@ function findField(root: ObjectType<Fields>, names: readonly string[]): Explaine
           : `Did you mean ${near}?`,
       )
     }
-    found = { name, type: field.type, field }
+    found = { name, type: field.type, field: fieldBelow(found.field?.support, field) }
   }
   return found
 }

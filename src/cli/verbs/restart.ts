@@ -2,6 +2,7 @@ import type { RestartReply } from '../../api/routes.ts'
 import { errorCode } from '../../base/errors.ts'
 import { formatError } from '../output/format-error.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
+import { readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 
@@ -34,7 +35,7 @@ restart policy; but a finished pod stays finished. Completed init containers don
       const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
       return `pod/${name}: restarting ${containers.join(', ')}\n`
     }
-    const names = args.positionals.map((word) => word.replace(/^pods?\//u, ''))
+    const names = args.positionals.map((word) => readPodName(word, 'restart'))
     const lines: string[] = []
     const notes: string[] = []
     for (const name of names) {

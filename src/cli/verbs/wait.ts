@@ -1,9 +1,11 @@
 import type { PodListObject, PodObject } from '../../api/objects.ts'
 import type { WatchEvent } from '../../api/resource.ts'
+import { findKind } from '../../api/kinds/served-kinds.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/duration.ts'
 import { namespaceFlag, listPath, readNamespace } from '../arguments/namespace.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { isPodWord, podsOnly, readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { readJsonPath, selectJsonPath } from '../output/json-path.ts'
@@ -38,8 +40,7 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
     const condition = readCondition(args)
     const timeoutMs = readTimeout(args)
     const namespace = readNamespace(args)
-    const named = args.positionals.filter((word, at) => at > 0 || !/^(?:pods?|po)$/u.test(word))
-    const names = named.map((word) => word.replace(/^(?:pods?|po)\//u, ''))
+    const names = readPodNames(args)
     if (names.length === 0 && !args.has('all'))
       throw new UsageError('wait for which pod?', 'podd wait POD --for=…')
     if (names.length > 0 && args.has('all')) throw new UsageError('--all and names exclude each other')
@@ -57,6 +58,18 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
     await waitForPods(context, { namespace, names: wanted, condition, timeoutMs })
     return { kind: 'text', text: wanted.map((name) => `pod/${name} condition met\n`).join('') }
   },
+}
+
+const kubectlHint = 'For other kinds there is `kubectl wait`; kubectl works with podd.'
+
+/** `POD...` or `pod POD...`. Throws UsageError, also where the first word is another kind. */
+function readPodNames(args: ParsedArguments): readonly string[] {
+  const [first = '', ...rest] = args.positionals
+  if (isPodWord(first)) return rest.map((word) => readPodName(word, 'wait', kubectlHint))
+  // Alone, such a word is the name of a pod.
+  if ((rest.length > 0 || args.has('all')) && findKind(first) !== undefined)
+    throw podsOnly(first, 'wait', kubectlHint)
+  return args.positionals.map((word) => readPodName(word, 'wait', kubectlHint))
 }
 
 /** What is waited for. */

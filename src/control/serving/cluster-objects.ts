@@ -118,10 +118,10 @@ export class ClusterObjects {
   /** At once. */
   showNamespaces(): void {
     const { shown, createdMs, writtenNamespaces } = this.#deps
-    const all = namespacedStores(shown).flatMap((store) => store.list())
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
-    for (const { metadata } of all) {
-      const { namespace = '', creationTimestamp = formatTime(createdMs) } = metadata
+    for (const object of namespacedStores(shown).flatMap((store) => store.list())) {
+      const { namespace = '' } = object.metadata
+      const creationTimestamp = recordedTime(object) ?? formatTime(createdMs)
       const known = since.get(namespace)
       if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
     }
@@ -243,6 +243,13 @@ function namespacedStores(
 ): readonly Pick<ResourceStore<ResourceObject>, 'list' | 'subscribe'>[] {
   const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates } = shown
   return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates]
+}
+
+/** Undefined where an object only has the time at which this podd first showed it: another podd gives another time. */
+function recordedTime({ kind, metadata }: ResourceObject): string | undefined {
+  const isConfig = kind === 'ConfigMap' || kind === 'Secret' || kind === 'PersistentVolumeClaim'
+  const isRecorded = !isConfig || metadata.annotations?.['podd.dev/source'] === 'api'
+  return isRecorded ? metadata.creationTimestamp : undefined
 }
 
 /** A namespace that was created over the API; once deleted, it terminates until nothing is left in it. */

@@ -1,4 +1,6 @@
 import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
+import type { Clock } from '../../base/clock.ts'
+import { formatTime } from '../../base/clock.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
@@ -17,6 +19,7 @@ import {
 import type { ClaimName } from '../../volumes/plugins/claim-directory.ts'
 import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
+import type { ResourceStore } from '../status/resource-store.ts'
 import type { ShownResources } from '../status/shown-resources.ts'
 
 /** A claim can't be purged: a pod uses it, or there is no such claim. */
@@ -32,6 +35,7 @@ export interface LocalObjectsDeps {
   readonly rootDir: string
   /** All pods, including those that are terminating. */
   readonly pods: () => Iterable<Pod>
+  readonly clock: Pick<Clock, 'wallMs'>
   readonly logger: Logger
 }
 
@@ -73,9 +77,15 @@ export class LocalObjects {
     for (const { source, document } of objects.documents()) {
       const { object, place, kept } = document
       if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') continue
-      const made = this.#made.get(object) ?? toConfigObject(object, { source, place, kept })
+      const isSecret = object.kind === 'Secret'
+      const made =
+        this.#made.get(object) ??
+        this.#dated(
+          toConfigObject(object, { source, place, kept }),
+          isSecret ? shown.secrets : shown.configmaps,
+        )
       this.#made.set(object, made)
-      const kind = object.kind === 'Secret' ? secrets : configmaps
+      const kind = isSecret ? secrets : configmaps
       kind.set(made.metadata.uid, made)
     }
     shown.configmaps.replaceAll(configmaps)
@@ -124,7 +134,18 @@ export class LocalObjects {
         .filter((directory) => !isWanted(directory))
         .map((directory) => this.#toReleased(directory, measure)),
     ])
-    shown.persistentvolumeclaims.replaceAll(new Map(claims.map((claim) => [claim.metadata.uid, claim])))
+    shown.persistentvolumeclaims.replaceAll(
+      new Map(claims.map((claim) => [claim.metadata.uid, this.#dated(claim, shown.persistentvolumeclaims)])),
+    )
+  }
+
+  /** An object that has no creation time gets that at which this podd first shows it, and keeps it. */
+  #dated<T extends ConfigObject | ClaimObject>(object: T, shown: Pick<ResourceStore<T>, 'get'>): T {
+    const { metadata } = object
+    if (metadata.creationTimestamp !== undefined) return object
+    const known = shown.get(metadata.uid)?.metadata.creationTimestamp
+    const creationTimestamp = known ?? formatTime(this.#deps.clock.wallMs())
+    return { ...object, metadata: { ...metadata, creationTimestamp } }
   }
 
   /**

@@ -11,3 +11,8 @@ export function describeSupport(support: Field['support']): string {
       return `Refused by podd: ${support.reason}.`
   }
 }
+
+/** The field as it is below another one: a parent that isn't supported answers for all that is below it. */
+export function fieldBelow(parent: Field['support'] | undefined, field: Field): Field {
+  return parent === undefined || parent.kind === 'supported' ? field : { ...field, support: parent }
+}

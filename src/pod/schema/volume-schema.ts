@@ -21,7 +21,10 @@ const hostPathSchema = object('HostPathVolumeSource', {
 })
 
 const emptyDirSchema = object('EmptyDirVolumeSource', {
-  medium: defaulted(string, ''),
+  medium: defaulted(string, '', {
+    kind: 'supported',
+    note: '`Memory` is a tmpfs; `HugePages` and `HugePages-<size>` are refused: podd mounts no huge pages',
+  }),
   sizeLimit: optional(quantity),
 })
 

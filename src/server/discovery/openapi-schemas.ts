@@ -1,4 +1,4 @@
-import { describeSupport } from '../../pod/schema/describe-support.ts'
+import { describeSupport, fieldBelow } from '../../pod/schema/describe-support.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
 
 /** A schema of OpenAPI 3.0. */
@@ -7,7 +7,8 @@ export type OpenApiSchema = Readonly<Record<string, unknown>>
 /** Collects the schemas of objects by their names, each with those that it refers to. */
 export class OpenApiSchemas {
   readonly #schemas = new Map<string, OpenApiSchema>()
-  readonly #names = new Map<ObjectType<Fields>, string>()
+  /** By the answer of a parent that isn't supported, else by an empty text. */
+  readonly #names = new Map<ObjectType<Fields>, Map<string, string>>()
 
   /** The schemas by name, as `components.schemas` holds them. */
   toJson(): Readonly<Record<string, OpenApiSchema>> {
@@ -16,10 +17,17 @@ export class OpenApiSchemas {
 
   /** @param extra fields in addition to the type's own */
   add(type: ObjectType<Fields>, extra: OpenApiSchema = {}): string {
-    const known = this.#names.get(type)
+    return this.#add(type, undefined, extra)
+  }
+
+  /** A type has a schema for each answer that its fields inherit. */
+  #add(type: ObjectType<Fields>, parent: Field['support'] | undefined, extra: OpenApiSchema = {}): string {
+    const answer = parent === undefined || parent.kind === 'supported' ? '' : describeSupport(parent)
+    const names = this.#names.get(type) ?? new Map<string, string>()
+    const known = names.get(answer)
     if (known !== undefined) return known
     const name = this.#freeName(type.name)
-    this.#names.set(type, name)
+    this.#names.set(type, names.set(answer, name))
     // It may refer to itself.
     this.#schemas.set(name, {})
     const fields = Object.entries(type.fields)
@@ -27,7 +35,9 @@ export class OpenApiSchemas {
     this.#schemas.set(name, {
       type: 'object',
       description: 'What podd does with each field; the Kubernetes documentation explains them.',
-      properties: Object.fromEntries(fields.map(([field, entry]) => [field, this.#property(entry)])),
+      properties: Object.fromEntries(
+        fields.map(([field, entry]) => [field, this.#property(fieldBelow(parent, entry))]),
+      ),
       ...(required.length > 0 && { required }),
       ...extra,
     })
@@ -48,7 +58,7 @@ export class OpenApiSchemas {
 
   #property({ type, presence, value, support }: Field): OpenApiSchema {
     const description = describeSupport(support)
-    const schema = this.#schemaOf(type)
+    const schema = this.#schemaOf(type, support)
     const isPlain = presence === 'defaulted' && (typeof value !== 'object' || value === null)
     const extra = {
       description,
@@ -58,14 +68,14 @@ export class OpenApiSchemas {
     return '$ref' in schema ? { allOf: [schema], ...extra } : { ...schema, ...extra }
   }
 
-  #schemaOf(type: AnyType): OpenApiSchema {
+  #schemaOf(type: AnyType, support: Field['support']): OpenApiSchema {
     switch (type.kind) {
       case 'object':
-        return { $ref: `#/components/schemas/${this.add(type)}` }
+        return { $ref: `#/components/schemas/${this.#add(type, support)}` }
       case 'list':
-        return { type: 'array', items: this.#schemaOf(type.item) }
+        return { type: 'array', items: this.#schemaOf(type.item, support) }
       case 'map':
-        return { type: 'object', additionalProperties: this.#schemaOf(type.value) }
+        return { type: 'object', additionalProperties: this.#schemaOf(type.value, support) }
       case 'string':
         return {
           type: 'string',

@@ -191,6 +191,20 @@ describe('podd get of configs and claims', () => {
     expect((await podd('describe secret tls')).stdout).toContain('word: <7 bytes>')
   })
 
+  it('says how much binary data a ConfigMap has', async () => {
+    expect((await podd('describe cm settings')).stdout).not.toContain('BinaryData')
+    rig.configmaps.put({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: meta('images'),
+      data: { a: '1' },
+      binaryData: { logo: Buffer.alloc(10).toString('base64'), empty: '' },
+    })
+    expect((await podd('describe cm images')).stdout).toMatch(
+      /\nData:\n  a: 1\n\nBinaryData\n====\nempty: 0 bytes\nlogo: 10 bytes\n$/u,
+    )
+  })
+
   it.each(['configmaps', 'secrets'])('goes on with each change of %s', async (resource) => {
     using call = startCli(['get', resource, '-w'], withSocket())
     await expect.poll(() => call.stdout().split('\n').length).toBe(3)

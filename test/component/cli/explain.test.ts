@@ -36,6 +36,18 @@ DESCRIPTION:
     expect((await explain(path)).replaceAll('\n    ', ' ')).toContain(told)
   })
 
+  it.each([
+    ['pod.spec.volumes.csi.driver', 'Refused by podd: storage drivers need a control plane.'],
+    ['pod.spec.volumes.csi', 'Refused by podd: storage drivers need a control plane.'],
+    ['pod.spec.resourceClaims.name', 'Refused by podd: '],
+    ['pod.spec.affinity.nodeAffinity', 'Accepted by podd with no effect: there is one host and no scheduler'],
+    ['pod.spec.affinity', 'Accepted by podd with no effect: there is one host and no scheduler'],
+  ])('%s and all below it have the answer of the parent', async (path, told) => {
+    const text = (await explain(path)).replaceAll('\n    ', ' ')
+    expect(text).toContain(told)
+    expect(text).not.toContain('Works as in Kubernetes')
+  })
+
   it('lists the names of all fields below', async () => {
     const lines = (await explain('pod', '--recursive')).split('\n')
     expect(lines).toContain('  spec\t<PodSpec> -required-')

@@ -434,6 +434,30 @@ describe('podd wait', () => {
   ])('%s %s %s: wrong usage', async (...argv) => {
     expect(await podd(...argv)).toMatchObject({ exitCode: 2 })
   })
+
+  it.each([
+    ['cm/settings'],
+    ['secret/tls'],
+    ['svc/web'],
+    ['web', 'pvc/data'],
+    ['pod', 'cm/settings'],
+    ['configmap', 'settings'],
+    ['configmaps', '--all'],
+  ])('%s %s: takes pods only', async (...words) => {
+    const { exitCode, stdout, stderr } = await podd('wait', ...words, '--for=delete')
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/podd wait takes pods only, not .*\n.*`kubectl wait`/u)
+  })
+
+  it.each([['pods/web'], ['po/web'], ['Pod', 'web'], ['web'], ['configmap']])(
+    '%s %s: a pod',
+    async (...words) => {
+      expect(await podd('wait', ...words, '--for=delete')).toMatchObject({
+        exitCode: 0,
+        stdout: `pod/${words.at(-1)?.replace(/^.*\//u, '')} condition met\n`,
+      })
+    },
+  )
 })
 
 describe('podd drain', () => {

@@ -69,6 +69,34 @@ it('shows the namespaces that are in use, each with a service account, and those
   expect(namesOf(shown.namespaces.list())).toEqual(['default', 'kube-system'])
 })
 
+it('a namespace is no younger than what is in it, and does not depend on when podd first saw a ConfigMap', async () => {
+  const { shown } = begin()
+  const creationTimestamp = '2026-05-05T05:05:05Z'
+  for (const [uid, namespace, source] of [
+    ['a', 'written', 'api'],
+    ['b', 'given', 'file'],
+  ] as const)
+    shown.configmaps.put(uid, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: {
+        name: 'c',
+        namespace,
+        uid,
+        creationTimestamp,
+        annotations: { 'podd.dev/source': source },
+      },
+    })
+  await Promise.resolve()
+  const times = shown.namespaces
+    .list()
+    .map(({ metadata }) => [metadata.name, metadata.creationTimestamp] as const)
+  expect(Object.fromEntries(times)).toMatchObject({
+    written: creationTimestamp,
+    given: '2026-01-01T00:00:00Z',
+  })
+})
+
 it('shows the host as a node, with conditions that keep their times while they hold', async () => {
   const { shown, host, objects, clock } = begin()
   await objects.whenNodeShown()

@@ -8,6 +8,7 @@ import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { ShownResources } from '../../../src/control/status/shown-resources.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
@@ -15,12 +16,14 @@ let rootDir: string
 let objects: ObjectStore
 let shown: ShownResources
 let local: LocalObjects
+let clock: ManualClock
 
 beforeEach(async () => {
   rootDir = await mkdtemp(join(tmpdir(), 'podd-objects-'))
   objects = new ObjectStore(plainObjectRules)
   shown = new ShownResources(0)
-  local = new LocalObjects({ objects, shown, rootDir, pods: () => [], logger: silentLogger })
+  clock = new ManualClock()
+  local = new LocalObjects({ objects, shown, rootDir, pods: () => [], clock, logger: silentLogger })
   local.begin()
 })
 afterEach(() => rm(rootDir, { recursive: true }))
@@ -95,4 +98,46 @@ it('a claim is shown as it is bound and released, without a list that asks, and 
   await local.purgeClaim({ namespace: 'default', name: 'data' })
   await expect.poll(() => phases.at(-1)).toBe('DELETED Released')
   expect(uids.size).toBe(1)
+})
+
+it('an object that has no record is as old as the time since which podd knows it, whatever changes', async () => {
+  const ages = () =>
+    [shown.configmaps, shown.secrets, shown.persistentvolumeclaims].map((store) =>
+      store.list().map((object) => object.metadata.creationTimestamp),
+    )
+  const configMap = (text: string): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: metadata('settings'),
+    data: { text },
+  })
+  give(configMap('one'), secret('one'), claim)
+  const first = ['2026-01-01T00:00:00Z']
+  await expect.poll(ages).toEqual([first, first, first])
+  await clock.advance(60_000)
+  give(configMap('two'), secret('two'), claim)
+  await mkdir(`${rootDir}/claims/default/data`, { recursive: true })
+  await local.measureClaims()
+  expect(shown.configmaps.list()[0]?.data).toEqual({ text: 'two' })
+  expect(shown.persistentvolumeclaims.list()[0]?.status.phase).toBe('Bound')
+  expect(ages()).toEqual([first, first, first])
+  // The claim's data stay, and with them its UID and its age.
+  give()
+  await local.measureClaims()
+  expect(ages()).toEqual([[], [], first])
+  give(configMap('two'))
+  expect(ages()[0]).toEqual(['2026-01-01T00:01:00Z'])
+})
+
+it('an object that was written over the API keeps the time of its record', () => {
+  const manifest = secret('one')
+  const creationTimestamp = '2025-05-05T05:05:05Z'
+  const kept = { uid: 'u1', createdAtMs: Date.parse(creationTimestamp), metadata: { creationTimestamp } }
+  objects.replace([
+    {
+      source: 'api',
+      document: { object: objectFromManifest(manifest), manifest, place: { path: 'api' }, kept },
+    },
+  ])
+  expect(shown.secrets.list()[0]?.metadata.creationTimestamp).toBe(creationTimestamp)
 })

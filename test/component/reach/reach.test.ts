@@ -328,6 +328,13 @@ describe('podd port-forward', () => {
     ['port-forward web 0:80', '"0:80" is not a port'],
     ['port-forward web :grpc', 'pod web has no port named "grpc"'],
     ['port-forward gone 80', 'pods "gone" not found'],
+    ['port-forward svc/web 80', 'podd port-forward takes pods only, not "svc/web"'],
+    ['logs deploy/web', 'podd logs takes pods only, not "deploy/web"'],
+    ['attach deploy/web', 'podd attach takes pods only, not "deploy/web"'],
+    ['exec deploy/web -- ls', 'podd exec takes pods only, not "deploy/web"'],
+    ['debug node/web --image i:1', 'podd debug takes pods only, not "node/web"'],
+    ['restart deploy/web', 'podd restart takes pods only, not "deploy/web"'],
+    ['delete pod cm/web', 'podd delete pod takes pods only, not "cm/web"'],
     ['port-forward late 80', 'unable to forward port because pod is not running. Current status=Pending'],
   ])('podd %s: %s', async (words, message) => {
     rig.pods.put(podObject({ name: 'late', status: { phase: 'Pending' } }))

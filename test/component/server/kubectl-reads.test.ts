@@ -142,6 +142,21 @@ describe('OpenAPI', () => {
     expect(schemas['ResourceRequirements']).toMatchObject({
       properties: { claims: { description: expect.stringMatching(/^Refused by podd: /u) as string } },
     })
+    expect(schemas['CSIVolumeSource']).toMatchObject({
+      properties: { driver: { description: expect.stringMatching(/^Refused by podd: /u) as string } },
+    })
+  })
+
+  it('gives a type that is supported in one place and refused in another a schema for each', async () => {
+    const { schemas } = (await document('api/v1')).components
+    const answers = Object.entries(schemas).flatMap(([name, schema]) =>
+      /^LocalObjectReference\d*$/u.test(name)
+        ? [(schema as { properties: { name: { description: string } } }).properties.name.description]
+        : [],
+    )
+    expect(answers).toContain('Works as in Kubernetes.')
+    expect(answers.some((answer) => answer.startsWith('Refused by podd: '))).toBe(true)
+    expect(new Set(answers).size).toBe(answers.length)
   })
 
   it.each(['api/v1', 'apis/scheduling.k8s.io/v1', 'apis/node.k8s.io/v1'])(

@@ -7,6 +7,7 @@ import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { finishPurges, listClaimDirectories } from '../../../src/volumes/plugins/claim-directory.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ShownResources } from '../../../src/control/status/shown-resources.ts'
@@ -37,6 +38,7 @@ function localObjects(): LocalObjects {
     shown: new ShownResources(0),
     rootDir,
     pods: () => [pod],
+    clock: new ManualClock(),
     logger: silentLogger,
   })
 }

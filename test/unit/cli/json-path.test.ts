@@ -26,6 +26,16 @@ describe('JSONPath', () => {
     ['{.status.containerStatuses[-1].restartCount}', [3]],
     ["{.metadata.annotations['example.com/role']}", ['front']],
     [String.raw`{.metadata.annotations.example\.com/role}`, ['front']],
+    ['{.status.conditions[?(@.status!="True")].type}', ['Ready']],
+    ["{.status.conditions[?(@.reason != 'x')].type}", []],
+    ['{.status.containerStatuses[?(@.restartCount>0)].restartCount}', [3]],
+    ['{.status.containerStatuses[?(@.restartCount < 10)].restartCount}', [0, 3]],
+    ['{.status.containerStatuses[?(@.restartCount>=3)].restartCount}', [3]],
+    ['{.status.containerStatuses[?(@.restartCount<=0)].restartCount}', [0]],
+    ['{.status.conditions[?(@.type>"J")].type}', ['Ready']],
+    ['{.status.conditions[?(@.type)].type}', ['Initialized', 'Ready']],
+    ['{.status.conditions[?(@.reason)].type}', []],
+    ["{.status.conditions[?(@['type']=='Ready')].status}", ['False']],
     ['{.status.podIP}', []],
     ['{.status.phase.more}', []],
     ['{.status.conditions[9].status}', []],
@@ -33,7 +43,10 @@ describe('JSONPath', () => {
     expect(selectJsonPath(pod, readJsonPath(path))).toEqual(found)
   })
 
-  it.each(['{.status[}', '{..phase}', '{.items[?(@.a>1)]}'])('refuses %s', (path) => {
-    expect(() => readJsonPath(path)).toThrow('is no JSONPath that podd knows')
-  })
+  it.each(['{.status[}', '{..phase}', '{.items[?(@.a=1)]}', '{.items[?(@.a>1 && @.b)]}', '{.a[1:2]}'])(
+    'refuses %s',
+    (path) => {
+      expect(() => readJsonPath(path)).toThrow('is no JSONPath that podd knows')
+    },
+  )
 })

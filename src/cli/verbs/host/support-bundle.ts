@@ -5,9 +5,11 @@ import { formatBytes } from '../../../base/format-bytes.ts'
 import type { Json } from '../../../base/json.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
-import { configFlags, loadConfig } from '../../local/load-config.ts'
+import { findBundleTarget } from '../../local/bundle-target.ts'
+import { configFlags } from '../../local/load-config.ts'
 import { readCredentials, readHostFiles, readLogs, readStateFiles } from '../../support/bundle-sources.ts'
 import type { BundleSource } from '../../support/bundle-sources.ts'
+import { findSecrets } from '../../support/find-secrets.ts'
 import { gatherStatus } from '../../support/gather-status.ts'
 import { makeBundle } from '../../support/make-bundle.ts'
 import { formatError } from '../../output/format-error.ts'
@@ -17,8 +19,9 @@ export const supportBundleVerb: Verb = {
   help: `Writes what is needed to find out what is wrong with this host: podd's settings, state, events, crash reports, the
 log of podd (of its systemd unit) and of containerd, what \`podd status\` and \`podd doctor\` say, and what the kernel tells
 of memory, disks and mounts. Works with and without a running daemon. Values of environment variables, headers,
-ConfigMaps and Secrets, and credentials, are taken out. FILE must not exist yet; - stands for standard output. Takes the flags
-of \`podd run\`.`,
+ConfigMaps and Secrets, and credentials, are taken out; where the Secrets can't be read, so are logs and state. FILE must
+not exist yet; - stands for standard output. Takes the flags of \`podd run\`; the directories are those of the podd that
+answers.`,
   flags: configFlags,
   examples: [
     ['support-bundle', 'podd-support-HOST-TIME.tar.gz in this directory'],
@@ -43,8 +46,12 @@ of \`podd run\`.`,
   },
 }
 
-async function makeOf({ args, client, deps, clock, signal }: VerbContext): Promise<Buffer> {
-  const { config, warnings } = await loadConfig(args)
+/** What podd, its pods and containerd said, beside the state. */
+const mayHoldValues = /^(?:logs\/|(?:status|pods|events)\.json$)/u
+
+async function makeOf(context: VerbContext): Promise<Buffer> {
+  const { client, deps, clock, signal, notify } = context
+  const { config, warnings } = await findBundleTarget(context)
   const { rootDir, runDir } = config
   const ask = async (path: string, get: () => Promise<unknown>): Promise<BundleSource> => {
     try {
@@ -62,11 +69,21 @@ async function makeOf({ args, client, deps, clock, signal }: VerbContext): Promi
     await ask('doctor', () => deps.doctor(config, signal)),
     await ask('pods', () => client.get('/api/v1/pods', signal)),
     await ask('events', () => client.get('/api/v1/events', signal)),
-    ...readStateFiles(rootDir),
     ...(await readLogs(rootDir, runDir)),
     ...readHostFiles(),
   ]
-  return makeBundle(sources, readCredentials(rootDir))
+  const state = readStateFiles(rootDir)
+  // Last: what was read before may hold the values of a Secret that is new.
+  const secrets = await findSecrets({ client, persistSecrets: config.persistSecrets, ...state, signal })
+  if (secrets.kind === 'found')
+    return makeBundle([...sources, ...state.sources], [...readCredentials(rootDir), ...secrets.documents])
+  const content = `left out, as the values of Secrets are not known: status, pods, events, state and logs: ${secrets.why}\n`
+  notify(content.trimEnd())
+  const harmless = sources.filter(({ path }) => !mayHoldValues.test(path))
+  return makeBundle(
+    [...harmless, { path: 'secrets-unknown.txt', kind: 'text', content }],
+    readCredentials(rootDir),
+  )
 }
 
 function asJson(value: unknown): Json {

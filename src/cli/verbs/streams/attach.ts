@@ -2,6 +2,7 @@ import type { PodObject } from '../../../api/objects.ts'
 import { isJsonObject } from '../../../base/json.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
+import { readPodName } from '../../arguments/pod-argument.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
 import { chooseContainer } from './choose-container.ts'
@@ -36,7 +37,7 @@ before, too.`,
     if (extra !== undefined) throw new UsageError(`attach takes no argument ${JSON.stringify(extra)}`)
     const notify = args.has('quiet') ? (): void => {} : context.notify
     const namespace = readNamespace(args)
-    const name = first.replace(/^pods?\//u, '')
+    const name = readPodName(first, 'attach')
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const container = args.value('container') ?? chooseContainer(pod, notify)
     const spec = specOf(pod, container)

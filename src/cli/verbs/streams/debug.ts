@@ -7,6 +7,7 @@ import type { ContainerStatus } from '../../../pod/state/status.ts'
 import { containerNames } from '../../arguments/default-container.ts'
 import { listPath, namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
+import { readPodName } from '../../arguments/pod-argument.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 import { ServerError } from '../../client/client.ts'
@@ -70,7 +71,7 @@ function readPod(args: ParsedArguments): { readonly pod: string; readonly comman
   if (first === undefined) throw new UsageError('debug which pod?', 'podd debug POD --image IMAGE')
   if (extra !== undefined)
     throw new UsageError(`debug takes no argument ${JSON.stringify(extra)}`, 'A command stands after --.')
-  return { pod: first.replace(/^pods?\//u, ''), command: args.positionals.slice(before.length) }
+  return { pod: readPodName(first, 'debug'), command: args.positionals.slice(before.length) }
 }
 
 function allNames(pod: PodObject): readonly string[] {

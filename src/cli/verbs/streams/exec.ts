@@ -4,6 +4,7 @@ import { PoddError } from '../../../base/errors.ts'
 import { runExec } from '../../client/exec-stream.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
+import { readPodName } from '../../arguments/pod-argument.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
 import { chooseContainer } from './choose-container.ts'
@@ -65,5 +66,5 @@ function readCommand(args: ParsedArguments): { readonly name: string; readonly c
   if (command.length === 0) throw new UsageError('exec needs a command', hint)
   // Without the dashes a flag of the command could be taken for one of podd's.
   if (args.dashesAt !== 1) throw new UsageError('the command must stand after --', hint)
-  return { name: first.replace(/^pods?\//u, ''), command }
+  return { name: readPodName(first, 'exec'), command }
 }

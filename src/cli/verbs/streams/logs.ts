@@ -8,6 +8,7 @@ import { followLog } from '../../client/follow-log.ts'
 import { mergeLines } from '../../client/merge-lines.ts'
 import { listPath, namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
+import { readPodName } from '../../arguments/pod-argument.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
 
@@ -86,7 +87,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       if (!goesOn) return client.stream(`${path}?${asked}`, signal)
       return followLog(client, clock, { path, query: new URLSearchParams(asked), signal, notify: onAway })
     }
-    const name = first?.replace(/^pods?\//u, '') ?? ''
+    const name = first === undefined ? '' : readPodName(first, 'logs')
     let pods: readonly PodObject[]
     try {
       pods =

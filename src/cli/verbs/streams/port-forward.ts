@@ -6,6 +6,7 @@ import { openTunnel } from '../../client/tunnel.ts'
 import type { PortListener } from '../../client/forward-port.ts'
 import { objectsAt, textAt } from '../../output/json-view.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
+import { readPodName } from '../../arguments/pod-argument.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
@@ -33,7 +34,7 @@ new version of the pod doesn't end the forwarding.`,
     const [first, ...words] = args.positionals
     if (first === undefined || words.length === 0)
       throw new UsageError('port-forward needs a pod and a port', 'podd port-forward POD [LOCAL:]REMOTE')
-    const name = first.replace(/^pods?\//u, '')
+    const name = readPodName(first, 'port-forward')
     const asked = words.map((word) => parsePort(word))
     const namespace = readNamespace(args)
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
