@@ -33,9 +33,25 @@ export function parseMountInfo(text: string): readonly MountEntry[] {
 
 /** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
 function unescape(path: string): string {
-  return path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 8)),
-  )
+  if (!path.includes('\\')) return path
+  const [first = '', ...escaped] = path.split('\\')
+  let text = first
+  for (const part of escaped) {
+    const code = octalOf(part)
+    text += code === undefined ? `\\${part}` : String.fromCharCode(code) + part.slice(3)
+  }
+  return text
+}
+
+/** The number that the first three octal digits give; undefined where a text begins otherwise. */
+function octalOf(text: string): number | undefined {
+  let code = 0
+  for (let at = 0; at < 3; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (!(digit >= 0 && digit <= 7)) return undefined
+    code = code * 8 + digit
+  }
+  return code
 }
 
 export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly MountEntry[] {
