@@ -73,7 +73,13 @@ export function parseJson(bytes: Uint8Array): Json {
 /** One document; JSON is YAML too. Throws ApiError BadRequest. */
 export async function parseYamlBody(bytes: Uint8Array): Promise<Json> {
   const text = toText(bytes)
-  if (/^\s*[{[]/u.test(text)) return parseJson(bytes)
+  if (/^\s*[{[]/u.test(text)) {
+    try {
+      return parseJson(bytes)
+    } catch {
+      // It may be YAML in flow style.
+    }
+  }
   const [document, ...others] = await readYamlDocuments(text)
   if (document === undefined || others.length > 0)
     throw new ApiError(400, 'the body of the request must be one YAML document')
