@@ -1,7 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { EventObject } from '../../src/api/objects.ts'
+import { callApi } from '../support/call-api.ts'
 import { conditionOf, describePodd } from '../support/podd-rig.ts'
+import { shell } from '../support/podd-program.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 // Kubernetes' own: test/e2e_node/node_shutdown_linux_test.go, "after restart dbus, should be able to gracefully shutdown"
@@ -84,6 +87,37 @@ describePodd(
       await podd.restartDaemon('SIGKILL')
       expect((await podd.untilReady('low')).metadata.uid).not.toBe(drained)
       expect(wordsOf(podd.lines('job'))).toEqual(['done'])
+    })
+
+    it('starts pods that were written over the API again as themselves', async () => {
+      const podd = rig()
+      const path = '/api/v1/namespaces/default/pods'
+      const policies = ['Always', 'OnFailure', 'Never']
+      const names = policies.map((policy) => `written-${policy.toLowerCase()}`)
+      for (const [at, restartPolicy] of policies.entries()) {
+        const name = names[at] ?? ''
+        const container = {
+          name: 'main',
+          image: shell,
+          command: ['sh', '-c', 'trap "exit 0" TERM; sleep 1000 & wait'],
+        }
+        const spec = { restartPolicy, terminationGracePeriodSeconds: 2, containers: [container] }
+        const manifest = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec }
+        expect(await callApi(podd.socketPath, 'POST', path, manifest)).toMatchObject({ code: 201 })
+      }
+      const uids = new Map<string, string>()
+      for (const name of names) uids.set(name, (await podd.untilReady(name)).metadata.uid)
+      await podd.cliOk('drain')
+      await podd.cliOk('drain', '--undo')
+      for (const name of names) expect((await podd.untilReady(name)).metadata.uid).toBe(uids.get(name))
+      const reserved = (await podd.get<{ items: EventObject[] }>('/api/v1/events')).items.filter(
+        ({ reason }) => /^FailedCreatePodSandBox$/u.test(reason),
+      )
+      expect(reserved).toEqual([])
+      for (const name of names) {
+        await callApi(podd.socketPath, 'DELETE', `${path}/${name}`)
+        await podd.untilGone(name)
+      }
     })
   },
 )

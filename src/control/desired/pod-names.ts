@@ -111,6 +111,11 @@ export class PodNames {
       return
     }
     const { next } = entry
+    // Records, sandboxes and volumes are named after the UID: a pod that keeps it starts once nothing is left of the old one.
+    if (next?.wanted.document.kept?.uid === worker.ref.uid && worker.state.stage !== 'gone') {
+      worker.cleanUp()
+      return
+    }
     entry.worker = undefined
     entry.next = undefined
     if (next === undefined) {

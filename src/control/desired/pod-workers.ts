@@ -65,8 +65,9 @@ export class PodWorkers {
   }
 
   /** Of a pod that is gone. */
-  forget({ ref }: PodWorker): void {
-    this.#workers.delete(ref.uid)
+  forget(worker: PodWorker): void {
+    const { uid } = worker.ref
+    if (this.#workers.get(uid) === worker) this.#workers.delete(uid)
   }
 
   /** What pods have of the host, all or those beside one. */

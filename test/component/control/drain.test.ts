@@ -33,6 +33,29 @@ describe('a drain', () => {
     expect(rig.failures).toEqual([])
   })
 
+  it.each(['Always', 'OnFailure', 'Never'])(
+    'starts the pods of the API again as themselves when it is undone, under restartPolicy %s',
+    async (restartPolicy) => {
+      const rig = new PodRig({ sources: ['api'] })
+      await rig.start()
+      await rig.put('api', podManifest('web', { restartPolicy }))
+      await rig.clock.advance(5000)
+      const before = rig.pod('web').metadata.uid
+      const drain = rig.system.node.drain?.run()
+      await rig.clock.advance(60_000)
+      expect(await drain).toEqual({ ended: 1, stuck: [] })
+      await rig.system.node.drain?.undo()
+      await rig.clock.advance(60_000)
+      const after = rig.pod('web')
+      expect([after.metadata.uid, after.status.phase]).toEqual([before, 'Running'])
+      expect(rig.running()).toEqual(['web/main'])
+      expect(rig.failures).toEqual([])
+      await rig.remove('web', 'api')
+      await rig.clock.advance(60_000)
+      expect(rig.pods('web')).toEqual([])
+    },
+  )
+
   it('that a power cut has cut off starts its pods after the boot', async () => {
     const rig = await started('slow')
     slowStops(rig)

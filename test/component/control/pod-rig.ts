@@ -415,7 +415,11 @@ export class PodRig {
   }
 }
 
+/** A pod of the API has the identity that the API gave it. */
 export function toDocument(source: SourceName, manifest: JsonObject): PodDocument {
   const pod = podFromManifest(manifest)
-  return { pod, manifest, place: { path: `/${source}/${pod.metadata.name}.yaml`, line: 1 } }
+  const { name } = pod.metadata
+  const kept = { uid: `uid-of-${name}`, createdAtMs: Date.parse('2026-01-01T00:00:00Z'), metadata: {} }
+  const place = { path: `/${source}/${name}.yaml`, line: 1 }
+  return { pod, manifest, place, ...(source === 'api' && { kept }) }
 }
