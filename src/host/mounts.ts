@@ -15,20 +15,21 @@ export interface MountEntry {
 
 /** Parses a mountinfo text; malformed lines are skipped. */
 export function parseMountInfo(text: string): readonly MountEntry[] {
-  return text.split('\n').flatMap((line) => {
-    const [mount, filesystem] = line.split(' - ', 2)
-    const [, , , root, mountPoint] = mount?.split(' ') ?? []
-    const [fsType, , superOptions = ''] = filesystem?.split(' ') ?? []
-    if (root === undefined || mountPoint === undefined || fsType === undefined) return []
-    return [
-      {
-        mountPoint: unescape(mountPoint),
-        root: unescape(root),
-        fsType,
-        superOptions: superOptions.split(','),
-      },
-    ]
-  })
+  const entries: MountEntry[] = []
+  for (const line of text.split('\n')) {
+    const separator = line.indexOf(' - ')
+    if (separator === -1) continue
+    const [, , , root, mountPoint] = line.slice(0, separator).split(' ')
+    const [fsType = '', , superOptions = ''] = line.slice(separator + 3).split(' ')
+    if (root === undefined || mountPoint === undefined) continue
+    entries.push({
+      mountPoint: unescape(mountPoint),
+      root: unescape(root),
+      fsType,
+      superOptions: superOptions.split(','),
+    })
+  }
+  return entries
 }
 
 /** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
