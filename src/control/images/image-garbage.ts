@@ -160,8 +160,8 @@ export class ImageGarbage {
   }
 
   /**
-   * Removes one image with all its names. Throws PoddError IMAGE_NOT_FOUND; without `force` also IMAGE_IN_USE,
-   * IMAGE_PINNED, and IMAGES_NOT_KNOWN before it is known what pods need; what the runtime's calls throw.
+   * Removes one image with all its names. Throws PoddError IMAGE_NOT_FOUND, and IMAGE_IN_USE for the image of the
+   * sandboxes, which no pod can do without and nothing pulls; without `force` also IMAGE_IN_USE for others, IMAGE_PINNED, and IMAGES_NOT_KNOWN before it is known what pods need; what the runtime's calls throw.
    */
   remove(name: string, force: boolean, signal: AbortSignal): Promise<RemovedImage> {
     return this.#turn.run(async () => {
@@ -170,6 +170,10 @@ export class ImageGarbage {
       const image = findImageByName(images, name)
       if (image === undefined)
         throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
+      if (isOfSandboxes(image, uses))
+        throw new PoddError('IMAGE_IN_USE', `${nameOf(image)} is the image of the sandboxes of pods`, {
+          hint: 'No pod starts without it: it cannot be removed, not with --force either.',
+        })
       if (!force) this.#checkRemovable(image, uses)
       const before = await host.readDisk(path)
       await host.removeImage(image.id)
@@ -219,7 +223,7 @@ export class ImageGarbage {
       throw new PoddError('IMAGES_DISK_UNKNOWN', 'the runtime does not say where its images are')
     const uses = [
       ...containers.flatMap((container) => usedBy(container)),
-      ...(sandboxImage === undefined ? [] : [{ image: sandboxImage, by: 'the sandboxes of pods' }]),
+      ...(sandboxImage === undefined ? [] : [{ image: sandboxImage, by: sandboxes }]),
     ]
     const seen = images.map(({ id, repoTags, repoDigests, size, pinned }) => ({
       id,
@@ -229,6 +233,17 @@ export class ImageGarbage {
     }))
     return { images: await this.#uses.note(seen, [...uses, ...(namedImages() ?? [])]), uses, path }
   }
+}
+
+/** What uses the image that each sandbox is made of. */
+const sandboxes = 'the sandboxes of pods'
+
+function isOfSandboxes(image: ImageFacts, uses: readonly ImageUse[]): boolean {
+  const users = listImageUsers(
+    [image],
+    uses.filter(({ by }) => by === sandboxes),
+  )
+  return (users.get(image.id) ?? []).length > 0
 }
 
 function notKnown(): PoddError {

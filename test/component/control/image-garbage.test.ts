@@ -62,6 +62,17 @@ describe('an image that is to be removed', () => {
     expect(present()).not.toContain('app:1')
   })
 
+  it.each([false, true])('stays where sandboxes are made of it (force: %s)', async (force) => {
+    rig.fake.addImage('localhost/podd-pause:1', { pinned: true })
+    rig.sandboxImage = 'localhost/podd-pause:1'
+    await rig.start()
+    await expect(remove('localhost/podd-pause:1', force)).rejects.toMatchObject({
+      code: 'IMAGE_IN_USE',
+      message: 'localhost/podd-pause:1 is the image of the sandboxes of pods',
+    })
+    await expect(remove('side:1', force)).resolves.toMatchObject({ names: ['docker.io/library/side:1'] })
+  })
+
   it('stays where it is pinned, and its users are known by its id', async () => {
     rig.fake.addImage('side:2', { pinned: true })
     await rig.start()

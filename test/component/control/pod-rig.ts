@@ -82,6 +82,8 @@ export class PodRig {
   readonly loopEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
   availableBytes = 0
+  /** The image that the runtime makes sandboxes of, where it is known. */
+  sandboxImage: string | undefined
   /** What an earlier podd knew of images. */
   imageUses: string | undefined
   /** What probes find; success unless told. */
@@ -352,7 +354,7 @@ export class PodRig {
           },
           imagesPath: async () => '/images',
           readDisk: async () => ({ capacityBytes, availableBytes: this.availableBytes }),
-          sandboxImage: async () => undefined,
+          sandboxImage: async () => this.sandboxImage,
         },
         policy: {
           highThresholdPercent: 85,
