@@ -220,7 +220,7 @@ const sections: readonly {
       entry(
         'IMAGE_IN_USE',
         'The image to be removed is used, or named, by a pod or by another container of the runtime.',
-        'Remove the pod first, or use `--force`.',
+        'Remove the pod first, or use `--force`. The image of the sandboxes cannot be removed.',
       ),
       entry(
         'IMAGE_PINNED',
