@@ -73,14 +73,14 @@ class DecodeBurst {
     this.#process = new DecodeProcess(options)
   }
 
+  /** What is announced is counted when it comes: a process is only worth it earlier where there is enough at once. */
   expect(texts: number): void {
-    this.#note()
-    if (texts > burstTexts) this.#count += burstTexts
+    if (texts > burstTexts) this.#add(burstTexts)
   }
 
   /** Undefined where the main thread is to decode it: it goes on while a process starts. */
   async decode(request: DecodeRequest): Promise<DecodeResult | undefined> {
-    this.#note()
+    this.#add(1)
     if (this.#count <= burstTexts || this.#hasFailed || this.#process.isStarting) return undefined
     try {
       return await this.#process.decode(request)
@@ -91,13 +91,13 @@ class DecodeBurst {
     }
   }
 
-  #note(): void {
+  #add(texts: number): void {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#lastMs >= pauseMs) {
       this.#count = 0
       this.#hasFailed = false
     }
-    this.#count += 1
+    this.#count += texts
     this.#lastMs = nowMs
   }
 }

@@ -230,6 +230,21 @@ describe('many small texts at once', () => {
     expect(here).toHaveLength(decodedHere)
   })
 
+  it('need no process where they are fewer, however often they are announced', async () => {
+    let starts = 0
+    const decode = createDecodeSource(systemClock, {
+      startProcess: () => {
+        starts += 1
+        return startDecodeProcess()
+      },
+    })
+    for (const [at, text] of texts.slice(0, 60).entries()) {
+      for (const announced of [60 - at, 1, 0]) decode.expect?.(announced)
+      expect(await decode(text, options)).toEqual(await decodeDocuments(text, options))
+    }
+    expect(starts).toBe(0)
+  })
+
   it('need no process where they come one after another', async () => {
     const clock = new ManualClock()
     const decode = createDecodeSource(clock, {
