@@ -77,7 +77,8 @@ export class PodPasses {
     const aheadFetches = new AheadFetches(() => this.wake())
     this.state = new PodState(memory, aheadFetches, input)
     this.#display = new PodDisplay(deps, this.state)
-    this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake())
+    const begins = this.state.isUnheardOf ? 'no' : 'refresh'
+    this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake(), begins)
     this.#loop = new PassLoop({
       clock: deps.clock,
       pass: (signal) => this.#pass(signal),

@@ -13,14 +13,18 @@ const longestRetryMs = 120_000
 export class VolumeRefresh {
   readonly #clock: Clock
   readonly #wake: () => void
-  /** Files that an earlier podd wrote may be out of date. */
-  #due: 'no' | 'refresh' | 'tidy' = 'refresh'
+  #due: 'no' | 'refresh' | 'tidy'
   #timer: Timer | undefined
   #retryMs = firstRetryMs
 
-  constructor(clock: Clock, wake: () => void) {
+  /**
+   * @param begins `refresh` where files of an earlier podd may be out of date; `no` for a new pod, whose files its start
+   * writes
+   */
+  constructor(clock: Clock, wake: () => void, begins: 'no' | 'refresh') {
     this.#clock = clock
     this.#wake = wake
+    this.#due = begins
   }
 
   mark(): void {

@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
@@ -70,7 +71,25 @@ it("makes a container's files while its sandbox is made, but for what its addres
   expect(steps).toEqual(['volumes', 'log directory', 'termination log 0'])
   await rig.clock.advance(100)
   expect(rig.running()).toEqual(['web/main'])
-  // The next look at the pod brings its volumes up to date.
+  await rig.clock.advance(10_000)
+  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0', 'hosts'])
+})
+
+it('brings volumes up to date where an object in them changed while the sandbox was made', async () => {
+  const give = (text: string): void => {
+    const metadata = { name: 'settings', namespace: 'default' }
+    const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { text } }
+    rig.given = [{ object: objectFromManifest(manifest), manifest, place: { path: '/file/settings.yaml' } }]
+  }
+  await rig.start()
+  give('old')
+  rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 100 })
+  await rig.apply(podManifest('web', { volumes: [{ name: 'v', configMap: { name: 'settings' } }] }))
+  give('new')
+  await rig.offer()
+  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0'])
+  await rig.clock.advance(100)
+  expect(rig.running()).toEqual(['web/main'])
   expect(steps).toEqual(['volumes', 'log directory', 'termination log 0', 'hosts', 'volumes'])
 })
 

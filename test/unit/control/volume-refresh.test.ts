@@ -3,7 +3,7 @@ import { VolumeRefresh } from '../../../src/control/worker/volume-refresh.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A pod's passes: each runs the refresh; the refresh wakes the next. */
-function passes(prepare: () => Promise<void>) {
+function passes(prepare: () => Promise<void>, begins: 'no' | 'refresh' = 'refresh') {
   const clock = new ManualClock()
   const failures: unknown[] = []
   let tries = 0
@@ -14,7 +14,7 @@ function passes(prepare: () => Promise<void>) {
         return prepare()
       })
       .catch((error: unknown) => void failures.push(error))
-  const refresh = new VolumeRefresh(clock, () => void run())
+  const refresh = new VolumeRefresh(clock, () => void run(), begins)
   return { clock, refresh, run, failures, tries: () => tries }
 }
 
@@ -31,6 +31,17 @@ describe('VolumeRefresh', () => {
     refresh.mark()
     await run()
     expect(tries()).toBe(3)
+  })
+
+  it('leaves the files of a new pod alone until something changes', async () => {
+    const { clock, refresh, run, tries } = passes(async () => {}, 'no')
+    await run()
+    await clock.advance(600_000)
+    expect(tries()).toBe(0)
+    refresh.mark()
+    await run()
+    await clock.advance(600_000)
+    expect(tries()).toBe(2)
   })
 
   it('tries again after a failure, more and more seldom, and until it holds', async () => {
