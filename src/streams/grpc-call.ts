@@ -39,17 +39,21 @@ export function newStream<Message>(call: GrpcCall<Message>): GrpcStream {
   }
 }
 
+/** What all calls have in common, before and behind their paths: encoding it takes as long as the rest of a call's frames. */
+const headersBeforePath = encodeHeaders([
+  [':method', 'POST'],
+  [':scheme', 'http'],
+])
+const headersAfterPath = encodeHeaders([
+  [':authority', 'localhost'],
+  ['content-type', 'application/grpc'],
+  ['te', 'trailers'],
+  ['user-agent', 'podd'],
+])
+
 export function encodeRequestHeaders({ path, headers }: Pick<GrpcCall<never>, 'path' | 'headers'>): Buffer {
-  return encodeHeaders([
-    [':method', 'POST'],
-    [':scheme', 'http'],
-    [':path', path],
-    [':authority', 'localhost'],
-    ['content-type', 'application/grpc'],
-    ['te', 'trailers'],
-    ['user-agent', 'podd'],
-    ...Object.entries(headers ?? {}),
-  ])
+  const more = headers === undefined ? [] : [encodeHeaders(Object.entries(headers))]
+  return Buffer.concat([headersBeforePath, encodeHeaders([[':path', path]]), headersAfterPath, ...more])
 }
 
 /** The end of the call where the bytes are not a message. What `onMessage` throws is a defect, and is rethrown. */
