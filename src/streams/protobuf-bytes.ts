@@ -28,6 +28,12 @@ export class ProtobufReader {
 
   /** A field's number and wire type, or a length, as `uint32`. */
   uint32(): number {
+    const byte = this.#bytes[this.#position] ?? 0
+    // Most are of one byte.
+    if (byte < 0x80 && this.#position < this.#end) {
+      this.#position += 1
+      return byte
+    }
     this.#varint()
     return this.#low >>> 0
   }
@@ -72,17 +78,23 @@ export class ProtobufReader {
     return Buffer.from(this.#bytes.subarray(start, start + length))
   }
 
-  /** Reads a length, then calls `read` for that many bytes: a message, or packed values. Returns its result. */
-  within<T>(read: () => T): T {
+  /**
+   * Reads a length: until `leave`, the bytes end after that many, those of a message or of packed values. Returns where
+   * they ended before, which `leave` is given.
+   */
+  enter(): number {
     const length = this.uint32()
     const start = this.#take(length)
-    const end = this.#end
+    const outerEnd = this.#end
     this.#position = start
     this.#end = start + length
-    const value = read()
+    return outerEnd
+  }
+
+  /** Skips what is left since `enter`. */
+  leave(outerEnd: number): void {
     this.#position = this.#end
-    this.#end = end
-    return value
+    this.#end = outerEnd
   }
 
   skip(wireType: number): void {

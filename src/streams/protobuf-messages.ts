@@ -27,6 +27,8 @@ interface Field {
 
 interface MessageType {
   readonly fields: readonly Field[]
+  /** The message without any field. */
+  readonly empty: Message
   readonly byNumber: ReadonlyMap<number, Field>
 }
 
@@ -113,10 +115,8 @@ export class ProtobufMessages {
     }
   }
 
-  #read(reader: ProtobufReader, { fields, byNumber }: MessageType): object {
-    const message: Message = {}
-    for (const { name, rule, absent } of fields)
-      message[name] = rule === 'one' ? absent : rule === 'list' ? noList : noMap
+  #read(reader: ProtobufReader, { empty, byNumber }: MessageType): object {
+    const message = { ...empty }
     while (!reader.isAtEnd) {
       const tag = reader.uint32()
       const field = byNumber.get(tag >>> 3)
@@ -136,7 +136,16 @@ export class ProtobufMessages {
     const text = this.#definitions.messages[name]
     if (text === undefined) throw new PoddError('INTERNAL', `no message ${name} is defined`)
     const fields = text === '' ? [] : text.split(',').map((field) => this.#field(field))
-    const type = { fields, byNumber: new Map(fields.map((field) => [field.number, field])) }
+    const type = {
+      fields,
+      empty: Object.fromEntries(
+        fields.map(({ name, rule, absent }) => [
+          name,
+          rule === 'one' ? absent : rule === 'list' ? noList : noMap,
+        ]),
+      ),
+      byNumber: new Map(fields.map((field) => [field.number, field])),
+    }
     this.#types.set(name, type)
     return type
   }
@@ -158,7 +167,12 @@ export class ProtobufMessages {
     return {
       wireType: bytes,
       absent: null,
-      read: (reader) => reader.within(() => this.#read(reader, this.#type(typeName))),
+      read: (reader) => {
+        const outerEnd = reader.enter()
+        const message = this.#read(reader, this.#type(typeName))
+        reader.leave(outerEnd)
+        return message
+      },
       write: (writer, value) => {
         if (typeof value !== 'object' || value === null)
           throw new PoddError('INTERNAL', `a message to be sent has no ${typeName} where it must`)
@@ -203,21 +217,27 @@ function writeEntry(writer: ProtobufWriter, field: Field, [key, value]: [string,
 }
 
 function readEntry(reader: ProtobufReader, field: Field, message: Message): void {
-  reader.within(() => {
-    let key = ''
-    let value = field.absent
-    while (!reader.isAtEnd) {
-      const tag = reader.uint32()
-      if (tag === 8 + bytes) key = reader.string()
-      else if (tag === 16 + field.wireType) value = field.read(reader)
-      else reader.skip(tag & 7)
-    }
-    const found = message[field.name]
-    const map = typeof found === 'object' && found !== null && found !== noMap ? found : {}
-    // An assignment to `__proto__` would set the prototype.
+  const outerEnd = reader.enter()
+  let key = ''
+  let value = field.absent
+  while (!reader.isAtEnd) {
+    const tag = reader.uint32()
+    if (tag === 8 + bytes) key = reader.string()
+    else if (tag === 16 + field.wireType) value = field.read(reader)
+    else reader.skip(tag & 7)
+  }
+  reader.leave(outerEnd)
+  const found = message[field.name]
+  const map = typeof found === 'object' && found !== null && found !== noMap ? found : {}
+  setOwn(map, key, value)
+  message[field.name] = map
+}
+
+function setOwn(map: object, key: string, value: unknown): void {
+  // An assignment to `__proto__` would set the prototype.
+  if (key === '__proto__')
     Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true })
-    message[field.name] = map
-  })
+  else Reflect.set(map, key, value)
 }
 
 /** Reads one item, or packed numbers. */
@@ -226,9 +246,9 @@ function readItems(reader: ProtobufReader, field: Field, wireType: number, messa
   const list: unknown[] = Array.isArray(found) && found !== noList ? found : []
   message[field.name] = list
   if (wireType === field.wireType) list.push(field.read(reader))
-  else if (wireType === bytes)
-    reader.within(() => {
-      while (!reader.isAtEnd) list.push(field.read(reader))
-    })
-  else reader.skip(wireType)
+  else if (wireType === bytes) {
+    const outerEnd = reader.enter()
+    while (!reader.isAtEnd) list.push(field.read(reader))
+    reader.leave(outerEnd)
+  } else reader.skip(wireType)
 }
