@@ -18,6 +18,21 @@ export async function makeDirectory(path: string, mode: number): Promise<void> {
   }
 }
 
+/**
+ * Calls `write`, which writes into the directory, and once more where the directory was missing, which is made then. To look
+ * for it before each write costs two trips to a thread.
+ * @throws what `write` and `makeDirectory` throw
+ */
+export async function writeInto(directory: string, mode: number, write: () => Promise<void>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    await makeDirectory(directory, mode)
+    await write()
+  }
+}
+
 async function makeOne(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode })

@@ -8,7 +8,7 @@ import {
 } from '../base/atomic-file.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import { makeDirectory } from '../base/make-directory.ts'
+import { writeInto } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration, StateReading } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
@@ -117,11 +117,10 @@ export function createLastGoodStore(
           return
         }
       }
-      await makeDirectory(directory, 0o700)
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
       const text = `${head.slice(0, -1)},"documents":[${kept.map((each) => textOf(each)).join(',')}]}\n`
       const copy = Buffer.from(text)
-      await writeFileAtomic(pathOf(source), copy, { mode: 0o600 })
+      await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy, { mode: 0o600 }))
       written.set(source, {
         location,
         mountPoint,

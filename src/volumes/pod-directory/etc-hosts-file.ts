@@ -1,6 +1,6 @@
-import { constants } from 'node:fs'
-import { mkdir, open, readFile } from 'node:fs/promises'
-import { errorCode } from '../../base/errors.ts'
+import { open, writeFile } from 'node:fs/promises'
+import { readIfExists } from '../../base/atomic-file.ts'
+import { writeInto } from '../../base/make-directory.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { overwriteFile } from './overwrite-file.ts'
 import { etcHostsPath, podDirectory } from './pod-directory.ts'
@@ -11,22 +11,18 @@ import { etcHostsPath, podDirectory } from './pod-directory.ts'
  */
 export async function writeEtcHosts(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = etcHostsPath(rootDir, uid)
-  if ((await readIfThere(path)) === content) return path
-  await mkdir(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 })
-  const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644)
+  const before = await readIfExists(path)
+  if (before === undefined)
+    await writeInto(podDirectory(rootDir, uid), 0o750, () => writeFile(path, content, { mode: 0o644 }))
+  else if (before !== content) await rewrite(path, content)
+  return path
+}
+
+async function rewrite(path: string, content: string): Promise<void> {
+  const file = await open(path, 'r+')
   try {
     await overwriteFile(file, content)
   } finally {
     await file.close()
-  }
-  return path
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
   }
 }

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile, unlink, writeFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
@@ -78,8 +78,16 @@ export async function writeResolvConf(rootDir: string, uid: PodUid, content: str
 
 /** Removes the file, so that containers of a new sandbox get one without earlier containers' changes. */
 export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<void> {
-  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)])
-    await rm(path, { force: true })
+  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)]) await removeIfExists(path)
+}
+
+/** `rm` of Node's looks for the file twice before. */
+async function removeIfExists(path: string): Promise<void> {
+  try {
+    await unlink(path)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
 }
 
 /**
@@ -106,7 +114,7 @@ async function bringUpToDate(
     if (isKnown && shown !== written && shown !== content) return 'changed'
     const file = await open(resolvConfPath(rootDir, uid), 'r+')
     try {
-      await rm(path, { force: true })
+      await removeIfExists(path)
       await overwriteFile(file, content)
       await writeFile(path, content, { mode: 0o640 })
       return 'current'

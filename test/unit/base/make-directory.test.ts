@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeDirectory } from '../../../src/base/make-directory.ts'
+import { makeDirectory, writeInto } from '../../../src/base/make-directory.ts'
 
 let directory: string
 
@@ -53,4 +53,37 @@ describe('makeDirectory', () => {
       await expect(makeDirectory(path, 0o755)).rejects.toThrow(/ENOENT.*podd'$/u)
     },
   )
+})
+
+describe('writeInto', () => {
+  const noSpace = Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+
+  it.each([
+    ['makes the directory where it is missing', 'a/b', 2],
+    ['writes once where it is there', '.', 1],
+  ])('%s', async (_title, name, expected) => {
+    const path = join(directory, name)
+    let writes = 0
+    await writeInto(path, 0o700, async () => {
+      writes += 1
+      writeFileSync(join(path, 'file'), 'text')
+    })
+    expect(writes).toBe(expected)
+    expect(statSync(join(path, 'file')).size).toBe(4)
+  })
+
+  it('tries no failure again but that of a missing directory, and that one once', async () => {
+    const writes: string[] = []
+    const lost = join(directory, 'file/below')
+    writeFileSync(join(directory, 'file'), '')
+    await expect(
+      writeInto(directory, 0o700, async () => {
+        writes.push('full')
+        throw noSpace
+      }),
+    ).rejects.toBe(noSpace)
+    const writeLost = async (): Promise<void> => writeFileSync(`${lost}/x`, '')
+    await expect(writeInto(lost, 0o700, writeLost)).rejects.toThrow('ENOTDIR')
+    expect(writes).toEqual(['full'])
+  })
 })
