@@ -64,8 +64,9 @@ export class ClusterObjects {
   begin(): void {
     const { shown, objects } = this.#deps
     for (const store of namespacedStores(shown))
-      store.subscribe(({ type }) => {
-        if (type !== 'MODIFIED') this.#reviewNamespaces()
+      store.subscribe(({ type, object }) => {
+        if (type === 'MODIFIED' || (type === 'ADDED' && this.#isInOlderNamespace(object))) return
+        this.#reviewNamespaces()
       })
     // Every change of the host's state is an event.
     shown.events.subscribe(({ object }) => {
@@ -105,6 +106,15 @@ export class ClusterObjects {
     if (this.#deps.writtenNode() !== this.#writtenNode) this.refreshNode()
   }
 
+  /** Whether its namespace is shown already and would not change: it exists since its oldest object. */
+  #isInOlderNamespace(object: ResourceObject): boolean {
+    const { namespace = '' } = object.metadata
+    const since = this.#deps.shown.namespaces.get(this.#uidOf('Namespace', namespace))?.metadata
+      .creationTimestamp
+    const createdAt = recordedTime(object)
+    return since !== undefined && createdAt !== undefined && since <= createdAt
+  }
+
   /** Many changes at once are one review. */
   #reviewNamespaces(): void {
     if (this.#isReviewWanted) return
@@ -119,12 +129,13 @@ export class ClusterObjects {
   showNamespaces(): void {
     const { shown, createdMs, writtenNamespaces } = this.#deps
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
-    for (const object of namespacedStores(shown).flatMap((store) => store.list())) {
-      const { namespace = '' } = object.metadata
-      const creationTimestamp = recordedTime(object) ?? formatTime(createdMs)
-      const known = since.get(namespace)
-      if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
-    }
+    for (const store of namespacedStores(shown))
+      for (const object of store.values()) {
+        const { namespace = '' } = object.metadata
+        const creationTimestamp = recordedTime(object) ?? formatTime(createdMs)
+        const known = since.get(namespace)
+        if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
+      }
     const written = new Map(
       writtenNamespaces().flatMap((manifest) => {
         const namespace = toNamespace(manifest)
@@ -240,7 +251,7 @@ export class ClusterObjects {
 /** The kinds whose objects keep their namespace alive. */
 function namespacedStores(
   shown: ShownResources,
-): readonly Pick<ResourceStore<ResourceObject>, 'list' | 'subscribe'>[] {
+): readonly Pick<ResourceStore<ResourceObject>, 'values' | 'subscribe'>[] {
   const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates } = shown
   return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates]
 }

@@ -119,6 +119,11 @@ export class ResourceStore<T extends ResourceObject> {
     return this.#sorted(this.#objects)
   }
 
+  /** The objects of `list`, in no order. */
+  values(): Iterable<T> {
+    return this.#objects.values()
+  }
+
   #isForgotten(revision: number): boolean {
     return revision < Math.max(this.#forgotten, this.#revisions.unknownUntil)
   }

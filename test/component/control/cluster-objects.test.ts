@@ -97,6 +97,24 @@ it('a namespace is no younger than what is in it, and does not depend on when po
   })
 })
 
+it('dates a namespace from its oldest object, whichever comes first', async () => {
+  const { shown } = begin()
+  const put = async (name: string, creationTimestamp: string): Promise<string | undefined> => {
+    const object = podObject({ name, namespace: 'shop' })
+    shown.pods.put(name, { ...object, metadata: { ...object.metadata, creationTimestamp } })
+    await Promise.resolve()
+    const found = shown.namespaces.list().find(({ metadata }) => metadata.name === 'shop')
+    return found?.metadata.creationTimestamp
+  }
+  expect(await put('second', '2026-02-02T00:00:00Z')).toBe('2026-02-02T00:00:00Z')
+  expect(await put('third', '2026-03-03T00:00:00Z')).toBe('2026-02-02T00:00:00Z')
+  expect(await put('first', '2026-01-01T00:00:00Z')).toBe('2026-01-01T00:00:00Z')
+  shown.pods.remove('first')
+  await Promise.resolve()
+  const dates = shown.namespaces.list().map(({ metadata }) => metadata.creationTimestamp)
+  expect(dates).toContain('2026-02-02T00:00:00Z')
+})
+
 it('shows the host as a node, with conditions that keep their times while they hold', async () => {
   const { shown, host, objects, clock } = begin()
   await objects.whenNodeShown()
