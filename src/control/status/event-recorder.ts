@@ -9,6 +9,7 @@ import { eventMigrations, isKept } from '../../store/event-file.ts'
 import type { Kept, KeptEvent } from '../../store/event-file.ts'
 import { createStateReport } from '../../store/state-report.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
 import type { ShownResources } from './shown-resources.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 
@@ -48,6 +49,8 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #path: string
   /** Oldest first: a Map keeps the order of insertion. */
   readonly #events = new Map<string, Kept>()
+  /** The same by their pods; those of the node under undefined. */
+  readonly #ofPods = new Map<PodUid | undefined, readonly Kept[]>()
   #timer: Timer | undefined
   #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
@@ -101,14 +104,25 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   #keep(key: string, kept: Kept): void {
-    this.#events.delete(key)
+    if (!this.#events.delete(key)) {
+      const uid = kept.event.pod?.uid
+      this.#ofPods.set(uid, [...(this.#ofPods.get(uid) ?? []), kept])
+    }
     this.#events.set(key, kept)
     this.#options.shown.events.put(key, this.#toObject(kept))
-    if (this.#events.size <= capacity) return
-    const [oldest] = this.#events.keys()
+    if (this.#events.size > capacity) this.#dropOldest()
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#events
     if (oldest === undefined) return
-    this.#events.delete(oldest)
-    this.#options.shown.events.remove(oldest)
+    const [key, kept] = oldest
+    const uid = kept.event.pod?.uid
+    const left = this.#ofPods.get(uid)?.filter((each) => each !== kept) ?? []
+    if (left.length === 0) this.#ofPods.delete(uid)
+    else this.#ofPods.set(uid, left)
+    this.#events.delete(key)
+    this.#options.shown.events.remove(key)
   }
 
   /** The event itself, or the combined one that stands for it and similar ones. */
@@ -119,9 +133,10 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
     const standing = this.#events.get(keyOf(combined))
     if (standing !== undefined && isRecent(standing)) return combined
-    let similar = 0
-    for (const kept of this.#events.values()) if (isRecent(kept) && isSimilar(kept.event, event)) similar += 1
-    return similar < similarEvents.most ? event : combined
+    const similar = this.#ofPods
+      .get(event.pod?.uid)
+      ?.filter((kept) => isRecent(kept) && isSimilar(kept.event, event))
+    return (similar?.length ?? 0) < similarEvents.most ? event : combined
   }
 
   #writeWithin(delayMs: number): void {
@@ -206,11 +221,7 @@ function keyOf({ pod, container, type, reason, message }: KeptEvent): string {
   ])
 }
 
+/** Of two of one pod. */
 function isSimilar(one: KeptEvent, other: KeptEvent): boolean {
-  return (
-    one.reason === other.reason &&
-    one.pod?.uid === other.pod?.uid &&
-    one.container === other.container &&
-    one.type === other.type
-  )
+  return one.reason === other.reason && one.container === other.container && one.type === other.type
 }
