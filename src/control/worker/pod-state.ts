@@ -83,6 +83,15 @@ export class PodState {
   #observed: ObservedPod
   /** Names of containers that were observed running. The runtime may lose them. */
   readonly #seenRunning = new Set<string>()
+  /** What `hasEnded` gave for these: whenever one pod changes, it is asked of all. */
+  #ended:
+    | {
+        readonly record: PodRecord
+        readonly pod: Pod
+        readonly observed: ObservedPod
+        readonly hasEnded: boolean
+      }
+    | undefined
   /** Undefined before the first observation: see selectCancelledStarts. */
   #cancelledStarts: ReadonlySet<ContainerId> | undefined
 
@@ -147,8 +156,12 @@ export class PodState {
 
   /** It failed or finished, and nothing of it will run again. */
   get hasEnded(): boolean {
-    if (this.record.failed !== undefined) return !this.hasRunning
-    return hasFinished(this.restartFacts)
+    const { record, pod, observed } = this
+    const known = this.#ended
+    if (known?.record === record && known.pod === pod && known.observed === observed) return known.hasEnded
+    const hasEnded = record.failed === undefined ? hasFinished(this.restartFacts) : !this.hasRunning
+    this.#ended = { record, pod, observed, hasEnded }
+    return hasEnded
   }
 
   /** Whether it has released its ports and resources: it has ended, and is kept for its status. */
