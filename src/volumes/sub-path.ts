@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
@@ -57,9 +57,27 @@ async function bind(source: FileHandle, target: string): Promise<void> {
     if (shown.dev === wanted.dev && shown.ino === wanted.ino) return
     await unmount(target)
   }
-  await mkdir(dirname(target), { recursive: true, mode: 0o750 })
-  if (wanted.isDirectory()) await mkdir(target, { recursive: true, mode: 0o750 })
-  else await writeFile(target, '', { flag: 'a', mode: 0o640 })
+  await makeMountPoint(target, wanted.isDirectory() ? 'directory' : 'file')
   // The mounting program gets exactly the open file, whatever is at its path by now.
   await bindMount(`/proc/${process.pid}/fd/${source.fd}`, target)
+}
+
+/** Nothing is mounted there. An empty mount point of the other kind, which an earlier mount left, is replaced. */
+async function makeMountPoint(target: string, kind: 'directory' | 'file'): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o750 })
+  const found = await kindAt(target)
+  if (found === kind) return
+  if (found === 'directory') await rmdir(target)
+  if (found === 'file') await unlink(target)
+  if (kind === 'directory') await mkdir(target, { mode: 0o750 })
+  else await writeFile(target, '', { flag: 'wx', mode: 0o640 })
+}
+
+async function kindAt(path: string): Promise<'directory' | 'file' | undefined> {
+  try {
+    return (await lstat(path)).isDirectory() ? 'directory' : 'file'
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
 }

@@ -188,6 +188,51 @@ describePodd('parts of volumes', {}, (rig) => {
   })
 })
 
+describePodd('parts of volumes that change', {}, (rig) => {
+  it('from a directory to a file or back are shown when the container starts again', async () => {
+    const says = (path: string): string =>
+      `say $(stat -c %F ${path}); if [ -d /v/part ]; then rm -r /v/part; echo x >/v/part; else rm /v/part; mkdir /v/part; fi
+       [ -e /v/again ] && { say up; stay; }; touch /v/again; exit 1`
+    const container = (name: string, mounts: readonly object[]): object =>
+      shellContainer(name, name, says('/p /cfg/part 2>/dev/null'), {
+        volumeMounts: [{ name, mountPath: '/v' }, { name, mountPath: '/p', subPath: 'part' }, ...mounts],
+      })
+    rig().drop('settings', settings({ one: '1' }))
+    rig().drop(
+      'kinds',
+      podOf(
+        'kinds',
+        rig().shared,
+        [
+          container('was-directory', [
+            { name: 'files', mountPath: '/cfg' },
+            { name: 'was-directory', mountPath: '/cfg/part', subPath: 'part' },
+          ]),
+          container('was-file', []),
+        ],
+        {
+          volumes: [
+            { name: 'was-directory', emptyDir: {} },
+            { name: 'was-file', emptyDir: {} },
+            { name: 'files', configMap: { name: 'settings' } },
+          ],
+          spec: {
+            initContainers: [
+              shellContainer('fill', 'fill', 'echo x >/v/part', {
+                volumeMounts: [{ name: 'was-file', mountPath: '/v' }],
+              }),
+            ],
+          },
+        },
+      ),
+    )
+    expect(await saidBy(rig(), 'was-directory')).toEqual(['directory directory', 'regular file regular file'])
+    expect(await saidBy(rig(), 'was-file')).toEqual(['regular file', 'directory'])
+    rig().removeManifest('kinds')
+    await rig().untilGone('kinds')
+  })
+})
+
 describePodd('mounts', {}, (rig) => {
   it(
     'see what is mounted below them later, and show what is mounted in them, where they are told to',

@@ -72,8 +72,11 @@ export interface PodVolumes {
   measureEmptyDir(uid: PodUid, volume: string): Promise<number>
   /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out. */
   bindSubPath(mount: Omit<SubPathMount, 'rootDir'>): Promise<string>
-  /** Makes the place where something is mounted inside a directory of files. Throws PoddError where it can't be. */
-  makeMountPoint(mount: NestedMount): Promise<void>
+  /**
+   * Makes the place where something is mounted inside a directory of files. `isInUse`: a running container has the
+   * directory. Throws PoddError where it can't be.
+   */
+  makeMountPoint(mount: NestedMount, isInUse: boolean): Promise<void>
   /** Writes the pod's hosts file and gives its path. */
   writeHostsFile(uid: PodUid, text: string): Promise<string>
   /** Writes the pod's resolv.conf and gives its path. */

@@ -14,6 +14,7 @@ import {
   imageUserOf,
   runAsRootProblem,
 } from '../../translate/security/security-context.ts'
+import { allContainers } from '../../translate/spec/spec-view.ts'
 import type { ContainerView, PodView } from '../../translate/spec/spec-view.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
@@ -191,7 +192,8 @@ async function buildContainerConfig(
     selinux: host.selinux,
     userRange,
   })
-  for (const nested of selectNestedMounts(spec, volumes, mounts)) await host.volumes.makeMountPoint(nested)
+  for (const nested of selectNestedMounts(spec, volumes, mounts))
+    await host.volumes.makeMountPoint(nested, isMountedBeside(ctx, spec, volumes, nested.directory))
   return toContainerConfig({
     pod,
     uid: ref.uid,
@@ -209,6 +211,21 @@ async function buildContainerConfig(
     userRange,
     targetContainerId: findTarget(ctx, containerView.targetContainerName),
   })
+}
+
+/** Whether another container of the pod runs that mounts this directory of a volume. */
+function isMountedBeside(
+  { pod, observed }: PodContext,
+  { name: own }: ContainerSpec,
+  volumes: ContainerFiles['volumes'],
+  directory: string,
+): boolean {
+  const running = observed.containers.filter(({ name, state }) => name !== own && state === 'running')
+  return allContainers(pod.spec).some(
+    ({ name, volumeMounts }) =>
+      running.some((container) => container.name === name) &&
+      volumeMounts.some((mount) => volumes.get(mount.name)?.hostPath === directory),
+  )
 }
 
 /** The container whose processes an ephemeral container is to see. */

@@ -86,6 +86,27 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
     expect(await readdir(target)).toEqual([])
   })
 
+  it.each(['while it is mounted', 'after a reboot'])(
+    'shows a file where a directory was, and a directory where a file was, %s',
+    async (when) => {
+      const forget = async (target: string): Promise<void> => {
+        if (when === 'after a reboot') await unmount(target)
+      }
+      const target = await bind('spot')
+      await forget(target)
+      await rename(`${volume}/spot`, `${volume}/was`)
+      await writeFile(`${volume}/spot`, 'a file')
+      expect(await bind('spot')).toBe(target)
+      expect(await readFile(target, 'utf8')).toBe('a file')
+      await forget(target)
+      await rm(`${volume}/spot`)
+      await rename(`${volume}/was`, `${volume}/spot`)
+      await bind('spot')
+      expect(await readFile(`${target}/file`, 'utf8')).toBe('mine')
+      expect(mountsBelow(target, readMounts())).toEqual([target])
+    },
+  )
+
   it('refuses a path that leads out by now, and shows nothing new', async () => {
     const target = await bind('spot')
     await rename(`${volume}/spot`, `${volume}/was`)
