@@ -264,8 +264,8 @@ const sections: readonly {
       ),
       entry(
         'SUB_PATH',
-        'The path of a subPathExpr cannot be made from the environment, or leads out of its volume.',
-        'See the event.',
+        'The path of a subPath or subPathExpr leads out of its volume, has no value in the environment, or is no file of a configMap, secret, downwardAPI or projected volume.',
+        'See the event. The container starts by itself once the missing key is there.',
       ),
       entry(
         'USER_RANGE',

@@ -1,10 +1,14 @@
 import type { FileHandle } from 'node:fs/promises'
-import { lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
+import { cleanPath } from '../pod/values/clean-path.ts'
+import type { MissingSubPath } from '../translate/volumes/sub-paths.ts'
 import { makeInside, openInside } from './files/open-inside.ts'
+import { dataLink } from './files/atomic-writer.ts'
+import { VolumeError } from './files/volume-error.ts'
 import { podDirectory } from './pod-directory/pod-directory.ts'
 
 /** One of a container's mounts that shows a part of a volume. */
@@ -18,14 +22,14 @@ export interface SubPathMount {
   readonly volumePath: string
   /** The path inside the volume, already expanded. */
   readonly subPath: string
+  readonly whenMissing: MissingSubPath
 }
 
 /**
  * Bind-mounts a path inside a volume to a place in the pod's directory, and returns that place. A container that may
- * write to the volume can replace the path by a link meanwhile, and still gets the file found inside. Creates a
- * directory where nothing exists. An existing mount stays, unless the path refers to another file now
- * (`pkg/volume/util/subpath/subpath_linux.go`, 1.36).
- * @throws VolumeError where the path leaves the volume
+ * write to the volume can replace the path by a link meanwhile, and still gets the file found inside. An existing mount
+ * stays, unless the path refers to another file now (`pkg/volume/util/subpath/subpath_linux.go`, 1.36).
+ * @throws VolumeError where the path leaves the volume, or nothing is there and nothing may stand for it
  */
 export async function bindSubPath(mount: SubPathMount): Promise<string> {
   const { rootDir, uid, container, volume, index } = mount
@@ -35,31 +39,52 @@ export async function bindSubPath(mount: SubPathMount): Promise<string> {
     await bind(source, target)
     return target
   } finally {
-    await source.close()
+    await source?.close()
   }
 }
 
-async function openOrMake({ volumePath, subPath }: SubPathMount): Promise<FileHandle> {
+/** Undefined where an empty directory stands for it. */
+async function openOrMake(mount: SubPathMount): Promise<FileHandle | undefined> {
+  const { volumePath, subPath, whenMissing } = mount
   try {
-    return await openInside(volumePath, subPath)
+    return await openInside(searchedDirectory(mount), subPath)
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-    const { mode } = await stat(volumePath)
-    // With its set-id and sticky bits, as in the kubelet: new files inside inherit its group.
-    return makeInside(volumePath, subPath, mode & 0o7777)
+    const code = errorCode(error)
+    if (whenMissing.kind === 'make' && code === 'ENOENT') {
+      const { mode } = await stat(volumePath)
+      // With its set-id and sticky bits, as in the kubelet: new files inside inherit its group.
+      return makeInside(volumePath, subPath, mode & 0o7777)
+    }
+    // A path below a file is missing too.
+    if (whenMissing.kind === 'make' || (code !== 'ENOENT' && code !== 'ENOTDIR')) throw error
+    if (whenMissing.kind === 'empty') return undefined
+    throw new VolumeError('VOLUME_SETUP', whenMissing.message, error)
   }
 }
 
-async function bind(source: FileHandle, target: string): Promise<void> {
-  const wanted = await source.stat()
+/**
+ * The files that podd writes are behind a link. Directories beside it are mount points, or were made by an earlier podd
+ * for a missing key.
+ */
+function searchedDirectory({ volumePath, subPath, whenMissing }: SubPathMount): string {
+  const path = cleanPath(subPath)
+  return whenMissing.kind === 'make' || path === '.' || path.startsWith('..')
+    ? volumePath
+    : `${volumePath}/${dataLink}`
+}
+
+async function bind(source: FileHandle | undefined, target: string): Promise<void> {
+  const wanted = await source?.stat()
   if (await isMounted(target)) {
     const shown = await stat(target)
-    if (shown.dev === wanted.dev && shown.ino === wanted.ino) return
+    if (shown.dev === wanted?.dev && shown.ino === wanted.ino) return
     await unmount(target)
   }
-  await makeMountPoint(target, wanted.isDirectory() ? 'directory' : 'file')
+  await makeMountPoint(target, wanted === undefined || wanted.isDirectory() ? 'directory' : 'file')
   // The mounting program gets exactly the open file, whatever is at its path by now.
-  await bindMount(`/proc/${process.pid}/fd/${source.fd}`, target)
+  if (source !== undefined) await bindMount(`/proc/${process.pid}/fd/${source.fd}`, target)
+  // It is shown itself, to any user.
+  else await chmod(target, 0o755)
 }
 
 /** Nothing is mounted there. An empty mount point of the other kind, which an earlier mount left, is replaced. */

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { PodObject } from '../../src/api/objects.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
@@ -231,6 +232,48 @@ describePodd('parts of volumes that change', {}, (rig) => {
     rig().removeManifest('kinds')
     await rig().untilGone('kinds')
   })
+
+  it(
+    'are waited for where they are keys that are not there, unless they are optional',
+    proves('missing-key', 'VolumeMount: subPath subPathExpr'),
+    async () => {
+      rig().drop('settings', settings({ one: '1' }))
+      rig().drop(
+        'late',
+        shellPod('late', rig().shared, 'say $(ls /all) $(cat /late) $(stat -c %F /extra); stay', {
+          volumes: [
+            { name: 'v', configMap: { name: 'settings' } },
+            { name: 'o', configMap: { name: 'extra', optional: true } },
+          ],
+          mounts: [
+            { name: 'v', mountPath: '/late', subPathExpr: '$(KEY)' },
+            { name: 'v', mountPath: '/all' },
+            { name: 'o', mountPath: '/extra', subPath: 'extra.conf' },
+          ],
+          container: { env: [{ name: 'KEY', value: 'late.conf' }] },
+        }),
+      )
+      const message =
+        'failed to prepare subPath for volumeMount "v" of container "main": volume "v" has no file "late.conf": add the key "late.conf" to ConfigMap "settings", or correct the subPath; the container starts by itself then'
+      expect((await rig().untilEvent('late', 'Failed')).message).toBe(`Error: ${message}`)
+      const waiting = ({ status: { containerStatuses: [main] = [] } }: PodObject): object | undefined =>
+        main?.state.waiting
+      const held = await rig().untilPod('late', 'its reason', (pod) =>
+        JSON.stringify(waiting(pod) ?? {}).includes('CreateContainerConfigError'),
+      )
+      expect(waiting(held)).toEqual({ reason: 'CreateContainerConfigError', message })
+      rig().drop('settings', settings({ one: '1', 'late.conf': 'here' }))
+      expect(wordsOf(await rig().untilLine('late', /directory$/u))).toEqual(['late.conf one here directory'])
+      const pod = await rig().untilReady('late')
+      const extra = settings({ 'extra.conf': 'x' })
+      rig().drop('extra', { ...extra, metadata: { name: 'extra' } })
+      await rig().until('the ConfigMap', async () => (await rig().cli('get', 'cm', 'extra')).code === 0)
+      process.kill(rig().pidOf(pod.status.containerStatuses?.[0]?.containerID ?? ''), 'SIGKILL')
+      await rig().untilLine('late', /late\.conf one here regular file$/u)
+      for (const name of ['late', 'settings', 'extra']) rig().removeManifest(name)
+      await rig().untilGone('late')
+    },
+  )
 })
 
 describePodd('mounts', {}, (rig) => {

@@ -70,7 +70,7 @@ export interface PodVolumes {
   readFile(volumePath: string, path: string): Promise<string | undefined>
   /** The bytes of disk that an emptyDir takes. */
   measureEmptyDir(uid: PodUid, volume: string): Promise<number>
-  /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out. */
+  /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out or is missing. */
   bindSubPath(mount: Omit<SubPathMount, 'rootDir'>): Promise<string>
   /**
    * Makes the place where something is mounted inside a directory of files. `isInUse`: a running container has the

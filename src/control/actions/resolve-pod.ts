@@ -9,7 +9,7 @@ import type { Environment } from '../../translate/environment/environment.ts'
 import { MissingReference } from '../../translate/spec/missing-reference.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import { resolveEnvironment } from '../../translate/environment/resolve-environment.ts'
-import { computeSubPath } from '../../translate/volumes/sub-paths.ts'
+import { computeSubPath, whenSubPathMissing } from '../../translate/volumes/sub-paths.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** What resolving a pod needs of the host. */
@@ -77,18 +77,20 @@ function fileKey(volumeName: string, path: string): string {
 
 /**
  * Binds the parts of volumes that a container's mounts show, by the mount's index.
- * @throws PoddError where one can't be: it leads out of its volume, or its expression has no value
+ * @throws PoddError where one can't be: it leads out of its volume, its expression has no value, or it is no file of
+ * those that podd writes
  */
 export async function bindSubPaths(
   host: { readonly volumes: Pick<PodHost['volumes'], 'bindSubPath'> },
-  { uid, container, volumes }: Pick<ResolvedFor, 'uid' | 'container' | 'volumes'>,
+  { pod, uid, container, volumes }: Pick<ResolvedFor, 'pod' | 'uid' | 'container' | 'volumes'>,
   environment: Environment,
 ): Promise<ReadonlyMap<number, string>> {
   const bound = new Map<number, string>()
   for (const [index, mount] of container.volumeMounts.entries()) {
     const subPath = computeSubPath(mount, environment)
     const volume = volumes.get(mount.name)
-    if (subPath === undefined || volume === undefined) continue
+    const volumeSpec = pod.spec.volumes.find(({ name }) => name === mount.name)
+    if (subPath === undefined || volume === undefined || volumeSpec === undefined) continue
     if (volume.image !== undefined) {
       // The runtime finds its way in an image itself.
       bound.set(index, subPath)
@@ -96,8 +98,9 @@ export async function bindSubPaths(
     }
     const volumePath = volume.hostPath
     const place = { uid, container: container.name, volume: mount.name, index, volumePath, subPath }
+    const whenMissing = whenSubPathMissing(volumeSpec, subPath)
     try {
-      bound.set(index, await host.volumes.bindSubPath(place))
+      bound.set(index, await host.volumes.bindSubPath({ ...place, whenMissing }))
     } catch (error) {
       const message = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}": ${errorMessage(error)}`
       throw new PoddError('SUB_PATH', message, { cause: error })

@@ -198,6 +198,11 @@ export const securityContextSchema = object('SecurityContext', {
   appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
 })
 
+const subPathNote =
+  'in a configMap, secret, downwardAPI or projected volume the container waits ' +
+  '(`CreateContainerConfigError`) until the file is there, where a kubelet makes a directory that stays in the way of the ' +
+  'file; of what is `optional` and absent it gets an empty directory, and the file when it starts again'
+
 export const volumeMountSchema = object('VolumeMount', {
   name: required(string),
   readOnly: defaulted(bool, false),
@@ -206,9 +211,9 @@ export const volumeMountSchema = object('VolumeMount', {
     note: '`Enabled` needs containerd 2.0',
   }),
   mountPath: required(string),
-  subPath: optional(string),
+  subPath: optional(string, { kind: 'supported', note: subPathNote }),
   mountPropagation: optional(oneOfOrNone('Bidirectional', 'HostToContainer', 'None')),
-  subPathExpr: optional(string),
+  subPathExpr: optional(string, { kind: 'supported', note: 'as `subPath`' }),
 })
 
 const restartRuleSchema = object('ContainerRestartRule', {

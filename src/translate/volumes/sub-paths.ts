@@ -1,4 +1,6 @@
 import { PoddError } from '../../base/errors.ts'
+import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
+import { cleanPath } from '../../pod/values/clean-path.ts'
 import { expandReferences, splitReferences } from '../environment/environment.ts'
 import type { Environment } from '../environment/environment.ts'
 import type { VolumeMountView } from '../spec/spec-view.ts'
@@ -32,4 +34,59 @@ export function computeSubPath(
     throw new PoddError('SUB_PATH', `unable to provision SubPath "${path}": must not contain '..'`)
   }
   return path === '' ? undefined : path
+}
+
+/** What a mount shows where nothing is at its path: a directory that is made in the volume, an empty one, or nothing. */
+export type MissingSubPath =
+  | { readonly kind: 'make' }
+  | { readonly kind: 'empty' }
+  /** The container waits. */
+  | { readonly kind: 'fail'; readonly message: string }
+
+/**
+ * A kubelet makes a directory in every volume (`pkg/kubelet/kubelet_pods.go` makeMounts, 1.36). Where podd writes the
+ * files, that directory would stand in the way of the file for good, so the container waits for the file instead. What
+ * is optional may be missing: the container gets an empty directory, as from a kubelet, and the file when it starts
+ * again.
+ */
+export function whenSubPathMissing(volume: VolumeSpec, subPath: string): MissingSubPath {
+  const { configMap, secret, downwardAPI, projected } = volume
+  if ((configMap ?? secret ?? downwardAPI ?? projected) === undefined) return { kind: 'make' }
+  const path = cleanPath(subPath)
+  const objects = sourcesOf(volume).filter(({ items }) => mayGive(items, path))
+  if (objects.some(({ optional }) => optional)) return { kind: 'empty' }
+  const [name, key] = [volume.name, path].map((text) => JSON.stringify(text))
+  const owners = objects.filter(({ items }) => items.length === 0).map(({ object }) => object)
+  const remedy =
+    owners.length === 0
+      ? 'give one of the items of the volume that path'
+      : `add the key ${key} to ${owners.join(' or ')}`
+  return {
+    kind: 'fail',
+    message: `volume ${name} has no file ${key}: ${remedy}, or correct the subPath; the container starts by itself then`,
+  }
+}
+
+interface ObjectSource {
+  /** `ConfigMap "settings"` */
+  readonly object: string
+  readonly items: readonly { readonly path: string }[]
+  readonly optional: boolean
+}
+
+function sourcesOf({ configMap, secret, projected }: VolumeSpec): readonly ObjectSource[] {
+  const own = { configMap, secret: secret && { ...secret, name: secret.secretName } }
+  return (projected?.sources ?? [own]).flatMap(({ configMap, secret }) =>
+    [
+      configMap && { ...configMap, object: `ConfigMap ${JSON.stringify(configMap.name)}` },
+      secret && { ...secret, object: `Secret ${JSON.stringify(secret.name)}` },
+    ].filter((source) => source !== undefined),
+  )
+}
+
+/** Keys become files at the top of the volume, unless items give them other paths. */
+function mayGive(items: readonly { readonly path: string }[], wanted: string): boolean {
+  if (items.length === 0) return !wanted.includes('/')
+  const paths = items.map(({ path }) => cleanPath(path))
+  return paths.some((path) => path === wanted || path.startsWith(`${wanted}/`))
 }

@@ -19,7 +19,8 @@ import { newUuid } from '../../base/random.ts'
 import type { VolumeFiles } from '../../translate/volumes/volume-files.ts'
 import { VolumeError } from './volume-error.ts'
 
-const dataLink = '..data'
+/** In the directory: leads to the current files. */
+export const dataLink = '..data'
 const temporaryLink = '..data_tmp'
 
 /**

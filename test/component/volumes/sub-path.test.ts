@@ -16,6 +16,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
+import type { MissingSubPath } from '../../../src/translate/volumes/sub-paths.ts'
+import { writeVolumeFiles } from '../../../src/volumes/files/atomic-writer.ts'
 import { bindSubPath } from '../../../src/volumes/sub-path.ts'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -42,7 +44,7 @@ afterEach(async () => {
   await rm(scratch, { recursive: true })
 })
 
-const bind = (subPath: string, index = 0): Promise<string> =>
+const bind = (subPath: string, index = 0, whenMissing: MissingSubPath = { kind: 'make' }): Promise<string> =>
   bindSubPath({
     rootDir: `${scratch}/root`,
     uid,
@@ -51,7 +53,16 @@ const bind = (subPath: string, index = 0): Promise<string> =>
     index,
     volumePath: volume,
     subPath,
+    whenMissing,
   })
+
+/** Writes the volume's files as those of a ConfigMap. */
+async function writeKeys(keys: Readonly<Record<string, string>>): Promise<void> {
+  const files = Object.entries(keys).map(
+    ([key, text]) => [key, { data: Buffer.from(text), mode: 0o644 }] as const,
+  )
+  await writeVolumeFiles(volume, new Map(files), { nowMs: Date.now() })
+}
 
 describe.skipIf(rootOnly)('bindSubPath', () => {
   it('shows a directory or a file, makes a directory where nothing is, and goes with the pod', async () => {
@@ -106,6 +117,37 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
       expect(mountsBelow(target, readMounts())).toEqual([target])
     },
   )
+
+  it('makes nothing among files that podd writes: a missing one is waited for', async () => {
+    const whenMissing = { kind: 'fail', message: 'no file "late"' } as const
+    await writeKeys({ early: '1', '.hidden': '2' })
+    for (const path of ['late', 'late/er', 'early/er'])
+      await expect(bind(path, 0, whenMissing)).rejects.toThrow('no file "late"')
+    expect((await readdir(volume)).filter((name) => !name.startsWith('..')).sort()).toEqual([
+      '.hidden',
+      'early',
+      'spot',
+    ])
+    expect(await readFile(await bind('.hidden', 1, whenMissing), 'utf8')).toBe('2')
+    // What an earlier podd has made.
+    await mkdir(`${volume}/late`)
+    await expect(bind('late', 0, whenMissing)).rejects.toThrow('no file "late"')
+    await writeKeys({ late: 'here' })
+    expect(await readFile(await bind('late', 0, whenMissing), 'utf8')).toBe('here')
+    expect(await readdir(await bind('.', 2, whenMissing))).toContain('late')
+  })
+
+  it('shows an empty directory for an optional file, and the file once it is there', async () => {
+    await writeKeys({})
+    const target = await bind('late', 0, { kind: 'empty' })
+    expect(await readdir(target)).toEqual([])
+    expect(((await stat(target)).mode & 0o777).toString(8)).toBe('755')
+    await writeKeys({ late: 'here' })
+    expect(await bind('late', 0, { kind: 'empty' })).toBe(target)
+    expect(await readFile(target, 'utf8')).toBe('here')
+    await writeKeys({})
+    expect(await readdir(await bind('late', 0, { kind: 'empty' }))).toEqual([])
+  })
 
   it('refuses a path that leads out by now, and shows nothing new', async () => {
     const target = await bind('spot')
