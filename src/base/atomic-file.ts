@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -41,7 +42,7 @@ export async function writeFileAtomic(
   options: AtomicFileOptions = {},
 ): Promise<void> {
   const mode = options.mode ?? ownerOnly
-  const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
+  const tempPath = newTempPath(path)
   const file = await callFile<number>((callback) => open(tempPath, 'wx', mode, callback))
   try {
     try {
@@ -59,6 +60,20 @@ export async function writeFileAtomic(
   await syncDirectory(dirname(path))
 }
 
+/** In bytes: Linux takes names of 255, and that of a temp file has two dots, a UUID and `.tmp` more. */
+const longestInTemp = 255 - 2 - 36 - 4
+
+function newTempPath(path: string): string {
+  return join(dirname(path), `${tempPrefix(path)}${newUuid()}.tmp`)
+}
+
+/** What the names of a file's temp files begin with: its name, or the hash of a longer one. */
+function tempPrefix(path: string): string {
+  const name = basename(path)
+  const isLong = Buffer.byteLength(name) > longestInTemp
+  return `.${isLong ? createHash('sha256').update(name).digest('hex') : name}.`
+}
+
 async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;)
     at += await callFile<number>((callback) => write(file, bytes, at, bytes.length - at, null, callback))
@@ -67,7 +82,7 @@ async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
 /** As `writeFileAtomic`, but synchronous. */
 export function writeFileAtomicSync(path: string, data: string, options: AtomicFileOptions = {}): void {
   const mode = options.mode ?? ownerOnly
-  const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
+  const tempPath = newTempPath(path)
   const file = openSync(tempPath, 'wx', mode)
   try {
     try {
@@ -175,7 +190,7 @@ export async function removeAtomicFileTemps(path: string): Promise<void> {
   const directory = dirname(path)
   // A directory that can't be read fails the write that follows, which reports it.
   const names = await readdir(directory).catch(() => [])
-  const prefix = `.${basename(path)}.`
+  const prefix = tempPrefix(path)
   for (const name of names) {
     if (!name.startsWith(prefix) || !isAtomicFileTemp(name)) continue
     await tryRemove(join(directory, name))

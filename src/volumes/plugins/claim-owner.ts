@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
 import type { SourceName } from '../../pod/objects/document.ts'
 import {
@@ -11,14 +12,21 @@ import { readIfExists, removeFileDurably, writeFileAtomic } from '../../base/ato
 import { VolumeError } from '../files/volume-error.ts'
 import type { ClaimAccess } from './volume-plugin.ts'
 
+/** A file's name may have so many bytes. */
+const longestName = 255
+
 /**
  * The file beside a claim's directory with the name of the source whose data it holds. No claim's name begins with a
- * dot.
+ * dot. A claim whose name leaves no room for more has its file under the name's hash.
  */
-const prefix = '.source-'
-
 function ownerFile(directory: string): string {
-  return join(dirname(directory), `${prefix}${basename(directory)}`)
+  const claim = basename(directory)
+  const name = `.source-${claim}`
+  const isShort = Buffer.byteLength(name) <= longestName
+  return join(
+    dirname(directory),
+    isShort ? name : `.source_${createHash('sha256').update(claim).digest('hex')}`,
+  )
 }
 
 /**

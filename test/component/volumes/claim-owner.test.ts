@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   claimDirectory,
@@ -21,10 +21,10 @@ const key = 'PersistentVolumeClaim/default/data'
 const directory: ClaimAccess = { source: 'file', readsDataOf: [] }
 const url: ClaimAccess = { source: 'http', readsDataOf: [] }
 
-async function use(access: ClaimAccess): Promise<void> {
+async function use(access: ClaimAccess, claimName = 'data'): Promise<void> {
   const context = volumeContext({ uid: 'u', rootDir, memoryBytes: 1, findClaim: () => access })
   const { spec } = makePod({
-    spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
+    spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }] },
   })
   for (const volume of spec.volumes) await prepareClaim(volume, context)
 }
@@ -57,6 +57,24 @@ describe('the data of a claim', () => {
     await use(url)
     expect(await readFile(`${directory}/file`, 'utf8')).toBe('kept')
     expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
+  })
+
+  it('has an owner whatever the length of the claim’s name', async () => {
+    const lengths = [205, 206, 247, 248, 253]
+    // The last two differ in their last letter alone.
+    const names = [...lengths.map((length) => 'c'.repeat(length)), `${'c'.repeat(252)}d`]
+    const keyOf = (name: string): string => `PersistentVolumeClaim/default/${name}`
+    for (const [index, name] of names.entries()) await use(index % 2 === 0 ? directory : url, name)
+    const owners = names.map((name, index) => [keyOf(name), index % 2 === 0 ? 'file' : 'http'] as const)
+    expect(await listClaimOwners(rootDir)).toEqual(new Map(owners))
+    for (const name of names) await purgeClaimDirectory(rootDir, { namespace: 'default', name })
+    expect(await readdir(`${rootDir}/claims/default`)).toEqual([])
+  })
+
+  it('lists the owners beside a directory that is no claim’s, of any name', async () => {
+    await use(directory)
+    await mkdir(claimDirectory(rootDir, 'default', 'x'.repeat(255)))
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'file']]))
   })
 
   it('has no owner of a purge that was cut off', async () => {

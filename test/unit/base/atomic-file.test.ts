@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import {
   removeAtomicFileTemps,
   removeFileDurably,
   writeFileAtomic,
+  writeFileAtomicSync,
 } from '../../../src/base/atomic-file.ts'
 
 let directory = ''
@@ -28,6 +30,16 @@ describe('writeFileAtomic', () => {
     expect(await readFile(path, 'utf8')).toBe('two')
     expect(await readdir(directory)).toEqual(['record.json'])
   })
+
+  it.each(['x'.repeat(213), 'x'.repeat(214), `${'é'.repeat(127)}x`])(
+    'takes a name of any length that a file may have: %s',
+    async (name) => {
+      await writeFileAtomic(join(directory, name), 'one')
+      writeFileAtomicSync(join(directory, name), 'two')
+      expect(await readFile(join(directory, name), 'utf8')).toBe('two')
+      expect(await readdir(directory)).toEqual([name])
+    },
+  )
 
   it.each([0o600, 0o640, 0o644, 0o666])('gives the file the mode %o whatever the umask', async (mode) => {
     const path = join(directory, 'file')
@@ -111,6 +123,14 @@ describe('removeAtomicFileTemps', () => {
       '.other.json.1.tmp',
       'events.json',
     ])
+  })
+
+  it('knows those of a name that leaves no room for more', async () => {
+    const [name, other] = ['a', 'b'].map((end) => 'x'.repeat(254) + end)
+    const tempOf = (of: string): string => `.${createHash('sha256').update(of).digest('hex')}.1.tmp`
+    for (const of of [name, other]) await writeFile(join(directory, tempOf(of ?? '')), 'x')
+    await removeAtomicFileTemps(join(directory, name ?? ''))
+    expect(await readdir(directory)).toEqual([tempOf(other ?? '')])
   })
 
   it('takes a directory that is missing for one without remains', async () => {
