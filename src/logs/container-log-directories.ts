@@ -7,6 +7,7 @@ import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import {
   containerLogPath,
   containerLogSymlink,
+  mayLinkToLogOf,
   parseLogFileName,
   podLogDirectory,
 } from '../translate/identity/log-path.ts'
@@ -225,10 +226,9 @@ export class ContainerLogDirectories {
   }
 
   async #linksOf(ref: PodRef): Promise<readonly string[]> {
-    const prefix = `${ref.name}_${ref.namespace}_`
     const found: string[] = []
     for (const name of await listDirectory(this.#containerLogsDir)) {
-      if (!name.startsWith(prefix)) continue
+      if (!mayLinkToLogOf(ref, name)) continue
       const path = join(this.#containerLogsDir, name)
       // It was removed meanwhile, or is no link: then it isn't podd's.
       const target = await readlink(path).catch(() => '')

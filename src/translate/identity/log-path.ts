@@ -33,3 +33,11 @@ export function containerLogSymlink(
   const head = `${pod.name}_${pod.namespace}_${container}`
   return `${containerLogsDir}/${head.slice(0, longestNameBytes - suffix.length)}${suffix}`
 }
+
+/** Whether the name of a link is one that `containerLogSymlink` gives for a container of this pod, or of one with such a name. */
+export function mayLinkToLogOf(pod: PodRef, linkName: string): boolean {
+  const prefix = `${pod.name}_${pod.namespace}_`
+  if (linkName.startsWith(prefix)) return true
+  const isShortened = linkName.length === longestNameBytes
+  return isShortened && prefix.startsWith(linkName.slice(0, linkName.lastIndexOf('-')))
+}

@@ -87,6 +87,17 @@ describe('links to logs', () => {
     expect(links()).toEqual(['web_default_main-id-2.log'])
   })
 
+  it('are removed with their pod where their names were shortened', async () => {
+    const long = { ...ref, name: 'n'.repeat(210) }
+    const id = 'i'.repeat(64)
+    await directories.prepare(long, 'main')
+    await directories.link(long, { ...main, id })
+    await directories.link({ ...long, uid: 'other' }, { ...main, id: 'j'.repeat(64) })
+    expect(links().map((name) => name.length)).toEqual([255, 255])
+    await directories.removeAll(long)
+    expect(links()).toEqual([expect.stringMatching(/-j+\.log$/u)])
+  })
+
   it('are none where there is no directory', async () => {
     await expect(directories.retainLinks(ref, [])).resolves.toBeUndefined()
   })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   containerLogPath,
   containerLogSymlink,
+  mayLinkToLogOf,
   parseLogFileName,
   podLogDirectory,
 } from '../../../src/translate/identity/log-path.ts'
@@ -21,6 +22,20 @@ describe('log paths', () => {
     const link = containerLogSymlink('/l', { ...pod, name: 'n'.repeat(253) }, 'main', 'i'.repeat(64))
     expect(link).toHaveLength('/l/'.length + 255)
     expect(link.endsWith(`-${'i'.repeat(64)}.log`)).toBe(true)
+  })
+
+  it('tell a link of a pod from one of another, whatever was cut off', () => {
+    const id = 'i'.repeat(64)
+    for (const length of [1, 100, 153, 154, 178, 181, 182, 210, 253]) {
+      const long = { ...pod, name: 'n'.repeat(length) }
+      const link = containerLogSymlink('', long, 'main', id).slice(1)
+      expect([length, mayLinkToLogOf(long, link)]).toEqual([length, true])
+      expect(mayLinkToLogOf({ ...pod, name: `m${long.name.slice(1)}` }, link)).toBe(false)
+    }
+    const short = { ...pod, name: 'n'.repeat(20) }
+    expect(
+      mayLinkToLogOf({ ...pod, name: 'n'.repeat(30) }, containerLogSymlink('', short, 'main', id).slice(1)),
+    ).toBe(false)
   })
 
   it.each([
