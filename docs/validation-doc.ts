@@ -17,9 +17,9 @@ error stands at its file, line and column.
 - **Field paths** are those of the API server, also where they name no index (\`volumeMounts.subPath\`) or another field
   (\`spec.overhead.limits[cpu]\`); line and column are those of the field itself.
 
-Stricter on purpose, as \`not supported\`: relative paths of the host, \`:\` in mount paths, a medium of an emptyDir that
-the kubelet doesn't know, a \`hostIP\` that is no address, and files of volumes that are in each other's way. Kubernetes
-takes these pods and fails to start them.
+Stricter on purpose, as \`not supported\`: names of pods that have more than 217 characters with their namespace, relative
+paths of the host, \`:\` in mount paths, a medium of an emptyDir that the kubelet doesn't know, a \`hostIP\` that is no
+address, and files of volumes that are in each other's way. Kubernetes takes these pods and fails to start them.
 
 ## What differs
 

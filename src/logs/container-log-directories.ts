@@ -14,7 +14,7 @@ import {
 import { listDirectory, listLogInstances } from './log-files.ts'
 import { measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'
-import { listRemovedPods, markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
+import { listRemovedPods, markRemoved, measureRemovedPods, removeLogs } from './removed-pod-logs.ts'
 
 /**
  * The most of a log that a termination message may take (`pkg/kubelet/container`,
@@ -209,7 +209,7 @@ export class ContainerLogDirectories {
         // There are no logs, or the disk has no space.
       }
     }
-    await rm(this.directory(ref), { recursive: true, force: true })
+    await removeLogs(this.directory(ref))
   }
 
   /** The size of these pods' logs, and of kept logs of removed pods. */

@@ -54,12 +54,14 @@ async function readNames(directory: string): Promise<readonly LogFileName[]> {
   return (await listDirectory(directory)).flatMap((name) => readLogFileName(name) ?? [])
 }
 
-/** Empty where it doesn't exist or isn't a directory. */
+/** Empty where it doesn't exist or isn't a directory; nothing has a name that is too long for a file. */
 export async function listDirectory(path: string): Promise<readonly string[]> {
   try {
     return await readdir(path)
   } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return []
+    if (missing.has(errorCode(error))) return []
     throw error
   }
 }
+
+const missing: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])

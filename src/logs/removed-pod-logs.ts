@@ -59,9 +59,14 @@ export async function measureRemovedPods(podLogsDir: string, owner: string): Pro
   )
 }
 
-/** Removes a log file, or a directory with all logs in it. */
+/** Removes a log file, or a directory with all logs in it, if it exists. */
 export async function removeLogs(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true })
+  try {
+    await rm(path, { recursive: true, force: true })
+  } catch (error) {
+    // An earlier podd had pods of such names: it never made their directories.
+    if (errorCode(error) !== 'ENAMETOOLONG') throw error
+  }
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {

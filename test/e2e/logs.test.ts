@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { logDirectory, logFiles } from '../support/numbered-log.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { shellPod } from '../support/shell-pods.ts'
+import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 /** The kubelet's GetAllLogs doesn't count those that are being made either. */
 function wholeFiles(podd: PoddRig, pod: string): string[] {
@@ -159,6 +159,88 @@ printf 'no newline'`
     const kept = await podd.cli('logs', 'mixed')
     expect(kept).toMatchObject({ code: 0, stderr: 'Pod "mixed" was removed; its log was kept.\n' })
     expect(kept.stdout === stdout).toBe(true)
+  })
+
+  it('are there of a pod with the longest names, and gone with it', async () => {
+    const podd = rig()
+    // With `default`, 217 characters; the directory of its logs has 255.
+    const name = 'n'.repeat(210)
+    const container = 'c'.repeat(63)
+    const volume = 'v'.repeat(63)
+    const metadata = { labels: { app: 'l'.repeat(63) }, annotations: { note: 'a'.repeat(1000) } }
+    const claim = 'p'.repeat(253)
+    podd.drop(
+      'longest',
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: claim },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+      },
+      podOf(
+        name,
+        podd.shared,
+        [
+          shellContainer(
+            container,
+            'longest',
+            `echo of $(hostname); echo kept >/claim/file; [ -e /part/again ] && stay; touch /part/again; exit 1`,
+            {
+              volumeMounts: [
+                { name: volume, mountPath: '/part', subPath: 'a/b' },
+                { name: 'claim', mountPath: '/claim' },
+              ],
+              readinessProbe: { exec: { command: ['test', '-e', '/part/again'] }, periodSeconds: 1 },
+            },
+          ),
+        ],
+        {
+          metadata: { name, ...metadata },
+          volumes: [
+            { name: volume, emptyDir: {} },
+            { name: 'claim', persistentVolumeClaim: { claimName: claim } },
+          ],
+        },
+      ),
+    )
+    const restarted = await podd.untilPod(name, 'restarted and ready', ({ status }) => {
+      const [only] = status.containerStatuses ?? []
+      return only?.restartCount === 1 && only.ready
+    })
+    const { uid } = restarted.metadata
+    const line = `of ${'n'.repeat(63)}\n`
+    expect(await podd.cliOk('logs', name)).toBe(line)
+    const directory = `default_${name}_${uid}`
+    expect(directory).toHaveLength(255)
+    const links = (): readonly string[] => readdirSync(podd.linksDir).filter((link) => link.startsWith('nnn'))
+    // That of the container that exited remains while the container does.
+    const targets = links().map((link) => readlinkSync(join(podd.linksDir, link)))
+    const paths = ['0.log', '1.log'].map((log) => join(podd.logsDir, directory, container, log))
+    expect(targets.toSorted()).toEqual(paths)
+    expect(readFileSync(paths[1] ?? '', 'utf8')).toContain(line)
+    expect(readFileSync(join(podd.rootDir, 'claims/default', claim, 'file'), 'utf8')).toBe('kept\n')
+    podd.removeManifest('longest')
+    await podd.untilGone(name)
+    expect(links()).toEqual([])
+    expect(existsSync(join(podd.rootDir, 'pods', uid))).toBe(false)
+    expect(await podd.cliOk('get', 'pvc', claim, '-o', 'jsonpath={.status.phase}')).toBe('Released')
+    expect(await podd.cliOk('logs', name)).toBe(line)
+  })
+
+  it('of a pod with longer names have no place, so it is refused', async () => {
+    const podd = rig()
+    const name = 'n'.repeat(211)
+    podd.drop('longer', shellPod(name, podd.shared, 'stay'))
+    const problem = await podd.until('the problem', async () => {
+      const { problems } = await podd.status()
+      return problems.find(({ place }) => place.path.endsWith('longer.yaml'))
+    })
+    expect(problem).toMatchObject({
+      field: 'metadata.name',
+      message: expect.stringContaining('217 characters'),
+    })
+    expect(await podd.pods()).toEqual([])
+    podd.removeManifest('longer')
   })
 })
 

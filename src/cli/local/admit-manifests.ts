@@ -9,6 +9,7 @@ import { HostTally } from '../../decide/admission/host-tally.ts'
 import { claimsOf } from '../../decide/admission/exclusive-claims.ts'
 import { hostShares } from '../../decide/admission/host-shares.ts'
 import { selectAllowedObjects } from '../../decide/sources/merge-objects.ts'
+import { renamePod, renamedPodProblem } from '../../decide/sources/rename-pod.ts'
 import { diskBytes } from '../../host/disk-space.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import type { Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
@@ -54,7 +55,7 @@ export async function admitManifests(
   const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
   const found = admit({ present, own }, config, isHost ? rulesOfHost(config) : rulesAnywhere(config))
   return isHost
-    ? found
+    ? [...found, ...suffixProblems(own, config)]
     : found.map(({ place, object, message }) => ({ severity: 'warning', place, object, message }))
 }
 
@@ -75,6 +76,15 @@ function rulesOfHost(config: PoddConfig): AdmissionRules {
 function rulesAnywhere(config: PoddConfig): AdmissionRules {
   const machine = { cpus: 0, memoryBytes: 0, hugePagesBytes: new Map(), appArmor: true }
   return { ...admissionRules(config, machine, undefined), limits: { maxPods: Infinity } }
+}
+
+/** Of pods whose names are too long with what `podNameSuffix` adds. */
+function suffixProblems(own: readonly Sourced[], config: PoddConfig): readonly Problem[] {
+  if (config.podNameSuffix !== 'node') return []
+  const suffix = `-${config.hostnameOverride ?? readHostInfo().hostname}`
+  return own.flatMap(({ document }) =>
+    isPodDocument(document) ? (renamedPodProblem(renamePod(document, suffix), suffix) ?? []) : [],
+  )
 }
 
 /** An unreadable one is skipped: the daemon reports it. */

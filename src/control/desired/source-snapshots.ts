@@ -1,7 +1,7 @@
 import { mergeObjects, mergePods } from '../../decide/sources/merge-snapshots.ts'
+import { renamePod, renamedPodProblem } from '../../decide/sources/rename-pod.ts'
 import { selectChangedPods } from '../../decide/sources/select-changed-pods.ts'
 import type { Incumbent } from '../../decide/sources/settle-rivals.ts'
-import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
@@ -102,7 +102,14 @@ export class SourceSnapshots {
       this.#renamed.set(document, renamed)
       return renamed
     }
-    return { ...snapshot, pods: snapshot.pods.map((document) => rename(document)) }
+    const pods = snapshot.pods.map((document) => rename(document))
+    const refusals = new Map(pods.map((document) => [document, renamedPodProblem(document, suffix)]))
+    const refused = [...refusals.values()].filter((problem) => problem !== undefined)
+    return {
+      ...snapshot,
+      pods: pods.filter((document) => refusals.get(document) === undefined),
+      problems: [...snapshot.problems, ...refused],
+    }
   }
 
   #noteDropped(before: SourceSnapshot | undefined, now: SourceSnapshot): void {
@@ -212,14 +219,4 @@ function givesSameObjects(before: readonly SourceSnapshot[], after: readonly Sou
       )
     })
   )
-}
-
-function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {
-  const name = `${pod.metadata.name}${suffix}`
-  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
-  return {
-    pod: { ...pod, metadata: { ...pod.metadata, name } },
-    manifest: { ...manifest, metadata: { ...metadata, name } },
-    place,
-  }
 }

@@ -6,6 +6,7 @@ import type { Pod, PodSpec } from '../schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../schema/pod-schema.ts'
 import { fieldOf, Issues } from './issues.ts'
 import { dnsLabel, dnsSubdomain } from './name-rules.ts'
+import { podNameTooLong } from './pod-name-length.ts'
 import { validateAnnotations } from './validate-annotations.ts'
 import { validateContainer } from './validate-container.ts'
 import { validateScheduling } from './validate-scheduling.ts'
@@ -34,6 +35,7 @@ export function validatePod(
   const issues = new Issues()
   const path = ['spec']
   validateMetadata(pod.metadata, ['metadata'], issues)
+  validateNameLength(pod.metadata, ['metadata', 'name'], issues)
   validateClusterMetadata('Pod', manifest['metadata'], ['metadata'], issues)
   const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
   validateAnnotations(pod, { nodeName: given['nodeName'] }, ['metadata', 'annotations'], issues)
@@ -59,6 +61,14 @@ export function validatePod(
   validateEphemeralContainers(pod.spec, [...path, 'ephemeralContainers'], issues)
   validateHostPorts(pod.spec, path, issues)
   return issues.problems
+}
+
+function validateNameLength({ namespace, name }: Pod['metadata'], path: FieldPath, issues: Issues): void {
+  const refusal = podNameTooLong({ namespace, name })
+  if (refusal === undefined) return
+  // What is no name at all has its problem.
+  const isName = dnsSubdomain(name).length === 0 && dnsLabel(namespace).length === 0
+  if (isName) issues.refused(path, refusal)
 }
 
 /** The indexes of volumes whose problems are already reported. */

@@ -118,6 +118,23 @@ describe('podd validate, with the config of the host', () => {
     )
   })
 
+  it('counts what podNameSuffix adds to names', async () => {
+    const path = join(directory, 'suffix.yaml')
+    const settings = { podNameSuffix: 'node', hostnameOverride: 'box' }
+    await writeFile(
+      path,
+      JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', ...settings }),
+    )
+    expect(await validate(pod({}, 'n'.repeat(206)), '--config', path)).toBe('0 ')
+    const tooLong = pod({}, 'n'.repeat(207))
+    expect(await validate(tooLong, '--config', path)).toMatch(
+      /^1 .*metadata\.name: not supported: with the suffix "-box" of podNameSuffix, .* these have 218: /u,
+    )
+    expect(await validate(pod({}, 'n'.repeat(211)))).toMatch(
+      /^1 .*metadata\.name: not supported: a pod's name and namespace may have 217 characters together, and these have 218: /u,
+    )
+  })
+
   it('fails where that config cannot be read', async () => {
     expect(await validate(pod({}), '--config', join(directory, 'none.yaml'))).toMatch(/^1 $/u)
   })

@@ -103,6 +103,22 @@ describe('links to logs', () => {
   })
 })
 
+describe('a pod whose name is too long for a directory, which an earlier podd accepted', () => {
+  it.each([0, 60_000])('has no logs, and can be removed (logs kept for %i ms)', async (keptMs) => {
+    const long = { ...ref, name: 'n'.repeat(253) }
+    const own = new ContainerLogDirectories({
+      podLogsDir: directory,
+      containerLogsDir: join(directory, 'links'),
+      removed: { keptMs, owner: 'me', clock: { wallMs: () => 1 } },
+    })
+    expect(await own.newestInstance(long, 'main')).toBeUndefined()
+    expect(await own.tail(long, 'main', 0)).toBe('')
+    expect(await own.measure([long])).toEqual({ files: [], kept: [] })
+    await own.remove(long, { name: 'main', id: 'id-1', restartCount: 0 })
+    await own.removeAll(long)
+  })
+})
+
 describe('the end of a log, for a termination message', () => {
   const write = (content: Readonly<Record<string, string | Buffer>>): void => {
     const logs = join(directories.directory(ref), 'main')

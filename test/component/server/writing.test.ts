@@ -135,6 +135,22 @@ describe('creating', () => {
         },
       },
     })
+    const name = 'n'.repeat(211)
+    expect(await rig.ask('POST', pods, pod(name))).toMatchObject({
+      code: 422,
+      body: {
+        details: {
+          name,
+          causes: [
+            {
+              reason: 'FieldValueForbidden',
+              field: 'metadata.name',
+              message: expect.stringContaining("a pod's name and namespace may have 217 characters together"),
+            },
+          ],
+        },
+      },
+    })
   })
 })
 

@@ -19,6 +19,11 @@ const dir = { name: 'dir', emptyDir: {} }
 
 describe('validatePod takes', () => {
   it.each<[string, Record<string, Json>]>([
+    ['a name of 210 characters in the namespace default', { 'metadata.name': 'n'.repeat(210) }],
+    [
+      'a name of 154 characters in a namespace of 63',
+      { metadata: { name: 'n'.repeat(154), namespace: 's'.repeat(63) } },
+    ],
     ['the least there is', {}],
     ['a name with dots', { 'metadata.name': 'web.example.com' }],
     ['labels', { 'metadata.labels': { 'app.kubernetes.io/name': 'web', empty: '', A: 'x_Y.z' } }],
@@ -554,6 +559,22 @@ describe('validatePod refuses', () => {
       { 'metadata.annotations': { [key]: '1M' } },
       `metadata.annotations[${key}]: not supported: ${reason}`,
     ]),
+    ...(
+      [
+        [{ name: 'n'.repeat(211) }, 218],
+        [{ name: 'n'.repeat(253) }, 260],
+        [{ name: 'n'.repeat(155), namespace: 's'.repeat(63) }, 218],
+      ] as const
+    ).map(([metadata, length]): [string, Record<string, Json>, string] => [
+      `a name and a namespace of ${length} characters (${Object.keys(metadata).join(', ')})`,
+      { metadata },
+      `metadata.name: not supported: a pod's name and namespace may have 217 characters together, and these have ${length}: both are in the name of the directory of its logs; shorten the name`,
+    ]),
+    [
+      'a name that is too long for a name',
+      { 'metadata.name': 'n'.repeat(254) },
+      /^metadata\.name: Invalid value: "n+": must be no more than 253 characters$/u,
+    ],
     [
       'an emptyDir of huge pages',
       { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'HugePages-2Mi' } }] },
