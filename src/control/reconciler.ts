@@ -15,7 +15,7 @@ export interface ReconcilerParts {
   readonly knowledge: RuntimeKnowledge
   readonly archives: Pick<ImageArchives, 'recheck'> | undefined
   readonly node: { readonly jobs: Pick<NodeJobs, 'wake'>; readmitDrained(): void }
-  /** Without a source nothing says what is desired. */
+  /** Without a source, as in `podd down`, nothing says what is desired: pods are only ended on request. */
   readonly hasSources: boolean
   readonly events: NodeEventRecorder
 }
@@ -118,6 +118,7 @@ export class Reconciler {
     const { wanted, changed, changedPods } = snapshots.merge()
     if (changed.size > 0) desired.reviewPullSecrets(changed)
     if (!this.#listed) return awaited.show(wanted)
+    if (!this.#parts.hasSources) return
     const isKnown = this.#isReconciled
     this.#isReconciled = false
     if (isKnown && changedPods !== undefined) desired.reconcileChanged(wanted, changedPods)

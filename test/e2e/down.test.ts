@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { poddProgram } from '../support/podd-program.ts'
+import type { JsonObject } from '../../src/base/json.ts'
+import { callApi } from '../support/call-api.ts'
+import { poddProgram, shell } from '../support/podd-program.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
@@ -114,6 +116,36 @@ describePodd('podd down', {}, (rig) => {
     podd.removeManifest('named')
     await podd.startDaemon()
     await podd.untilGone('named')
+  })
+
+  it('keeps pods of the API that have completed as they are, and starts the others again', async () => {
+    const podd = rig()
+    await podd.ensureDaemon()
+    const create = (name: string, script: string, spec: JsonObject = {}) => {
+      const containers = [{ name: 'main', image: shell, command: ['sh', '-c', script] }]
+      const manifest = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } }
+      return callApi(podd.socketPath, 'POST', '/api/v1/namespaces/default/pods', manifest)
+    }
+    await create('job', 'echo ran', { restartPolicy: 'Never' })
+    await create('server', 'sleep 1000000')
+    await podd.untilReady('server')
+    const { metadata, status } = await podd.untilPhase('job', 'Succeeded')
+    expect(await down(podd)).toEqual({ code: 0, leftOver: [] })
+    await podd.startDaemon()
+    await podd.untilReady('server')
+    expect(await podd.cliOk('get', 'pods')).toMatch(/^job +0\/1 +Completed +0 /mu)
+    const after = await podd.findPod('job')
+    expect(after?.metadata.uid).toBe(metadata.uid)
+    expect(after?.status).toMatchObject({
+      phase: 'Succeeded',
+      containerStatuses: [{ state: status.containerStatuses?.[0]?.state, restartCount: 0 }],
+    })
+    expect(await podd.cliOk('logs', 'job')).toBe('ran\n')
+    for (const name of ['job', 'server']) {
+      const path = `/api/v1/namespaces/default/pods/${name}`
+      await callApi(podd.socketPath, 'DELETE', path, { gracePeriodSeconds: 0 })
+      await podd.untilGone(name)
+    }
   })
 
   it('minds nothing that goes while it cleans up', async () => {

@@ -23,10 +23,25 @@ export interface EndOptions {
 
 /** What is looked at of a pod. */
 export interface EndingWorker {
-  readonly state: Pick<PodState, 'record' | 'stage' | 'lastError'>
+  readonly state: Pick<PodState, 'record' | 'stage' | 'lastError' | 'isReleased'>
 }
 
-/** Waits until all terminating pods are removed, or until there was no progress for a while. */
+/** Whether the pod has nothing of the host any more: it is removed, or has ended and is kept for its status. */
+function isDone({ state: { record, stage, isReleased } }: EndingWorker): boolean {
+  if (stage === 'gone') return true
+  return record.ending === undefined && (isReleased || record.startedAtMs === undefined)
+}
+
+/**
+ * Whether the pod has ended for good: one that was written over the API never runs again, as in a cluster, and its record
+ * is what says so. Pods of files and URLs start afresh after `podd down`, and so does one that a drain has ended.
+ */
+function staysEnded({ state }: PodWorker): boolean {
+  const { source, ending, failed } = state.record
+  return source === 'api' && state.hasEnded && ending === undefined && failed?.until !== 'shutdown-ends'
+}
+
+/** Waits until all terminating pods are removed and the others released, or until there was no progress for a while. */
 export async function waitForEnds(
   workers: readonly EndingWorker[],
   { clock, runtimeProblem, signal }: Omit<EndOptions, 'graceSeconds'>,
@@ -37,7 +52,7 @@ export async function waitForEnds(
   let before = 0
   for (;;) {
     const nowMs = clock.monotonicMs()
-    const left = workers.filter(({ state }) => state.stage !== 'gone')
+    const left = workers.filter((worker) => !isDone(worker))
     if (left.length === 0) return
     const stopped = left.filter(({ state }) => state.stage === 'stopped').length
     const done = stopped + 2 * (workers.length - left.length)
@@ -51,12 +66,19 @@ export async function waitForEnds(
   }
 }
 
-/** Ends pods, each with its own grace or with this one, and tells which of them would not end in time. */
+/**
+ * Ends pods, each with its own grace or with this one, and tells which of them would not end in time. Those that have
+ * ended for good keep their record, their logs and their dead containers.
+ */
 export async function endPods(
   workers: readonly PodWorker[],
   options: EndOptions,
 ): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
+  const kept = new Set(workers.filter((worker) => staysEnded(worker)))
+  // Its sandbox may still have to be stopped, its volumes to be removed.
+  for (const worker of kept) worker.confirm()
   for (const worker of workers) {
+    if (kept.has(worker)) continue
     worker.end({
       cause: 'removed',
       reason: 'Killing',
@@ -65,6 +87,7 @@ export async function endPods(
     })
   }
   await waitForEnds(workers, options)
-  const stuck = workers.filter((worker) => worker.state.stage !== 'gone').map(({ ref }) => podKey(ref))
-  return { ended: workers.length - stuck.length, stuck }
+  const stuck = workers.filter((worker) => !isDone(worker))
+  const ended = workers.filter((worker) => isDone(worker) && !kept.has(worker))
+  return { ended: ended.length, stuck: stuck.map(({ ref }) => podKey(ref)) }
 }

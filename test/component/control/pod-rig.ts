@@ -127,6 +127,8 @@ export class PodRig {
   opened: Promise<void> = Promise.resolve()
   /** Those whose volumes were taken down. */
   readonly tornDown: PodUid[] = []
+  /** What the next podd is configured with. */
+  sources: readonly SourceName[]
   readonly #options: PodRigOptions
   #documents = new Map<SourceName, PodDocument[]>()
   #system: PodSystem | undefined
@@ -135,6 +137,7 @@ export class PodRig {
 
   constructor(options: PodRigOptions = {}) {
     this.#options = options
+    this.sources = options.sources ?? ['file']
     this.objects = new ObjectStore(options.objectRules ?? plainObjectRules)
   }
 
@@ -146,7 +149,7 @@ export class PodRig {
   /** Starts podd, lets it see the runtime and gives it the manifests there are. */
   async start(): Promise<void> {
     this.boot()
-    for (const source of this.#sources()) this.system.offerSnapshot(this.snapshot(source))
+    for (const source of this.sources) this.system.offerSnapshot(this.snapshot(source))
     await this.settle()
   }
 
@@ -280,10 +283,6 @@ export class PodRig {
     return containers.size === 0 && sandboxes.size === 0 && this.records.saved.size === 0
   }
 
-  #sources(): readonly SourceName[] {
-    return this.#options.sources ?? ['file']
-  }
-
   #podDirectoryCollector(): OrphanCollector {
     const isOrphan = (uid: PodUid): boolean => !this.system.knowsPod(uid)
     return {
@@ -322,7 +321,7 @@ export class PodRig {
       clock,
       random: () => 0,
       logger: { ...silentLogger, debug: (fields) => this.#replay(fields) },
-      sources: this.#sources(),
+      sources: this.sources,
       runtimeName: () => 'containerd',
       settings: { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings },
       ...(this.#options.admission === undefined ? {} : { admission: this.#options.admission }),

@@ -5,12 +5,17 @@ import type { EndingWorker } from '../../../src/control/desired/end-pods.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 interface Fake extends EndingWorker {
-  readonly state: { stage: EndingWorker['state']['stage']; lastError: string | undefined; record: PodRecord }
+  readonly state: {
+    stage: EndingWorker['state']['stage']
+    lastError: string | undefined
+    record: PodRecord
+    isReleased: boolean
+  }
 }
 
 function endingWorker(graceSeconds: number, lastError?: string): Fake {
   const record = { ending: { graceSeconds } } as PodRecord
-  return { state: { stage: 'ending', lastError, record } }
+  return { state: { stage: 'ending', lastError, record, isReleased: false } }
 }
 
 /** Seconds until the wait is over, of 200 at most; `at` is called at each second. */

@@ -7,8 +7,10 @@ export const downVerb: Verb = {
   usage: 'down [--grace-period SECONDS] [FLAGS]',
   help: `Terminates all pods within their grace periods, then stops the embedded containerd, and cleans up what they used;
 works with and without a running daemon. Manifests, images and volumes are kept: the next \`podd run\` starts the pods
-again. With --socket or PODD_SOCKET it stops the podd that listens there, which reports its own directories. Otherwise
-the flags of \`podd run\` and the config file name them; a file with errors suffices if it names them.`,
+again, also those that had completed, from the beginning. Pods that were written over the API and have completed or
+failed for good are kept as they are, with their logs, and don't run again. With --socket or PODD_SOCKET it stops the
+podd that listens there, which reports its own directories. Otherwise the flags of \`podd run\` and the config file name
+them; a file with errors suffices if it names them.`,
   flags: [
     { name: 'grace-period', label: 'SECONDS', doc: "Overrides each pod's own grace period." },
     ...configFlags,
