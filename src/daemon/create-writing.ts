@@ -6,10 +6,17 @@ import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { WrittenObjects } from '../control/serving/written-objects.ts'
 import { presentWritten } from '../control/status/present-written.ts'
 import { ApiObjects } from '../sources/written/api-objects.ts'
+import { PodRecordStore } from '../store/pod-records.ts'
 
 /** The objects that are written over the API; nothing is read yet. */
 export function createApiObjects({ rootDir, persistSecrets }: PoddConfig, logger: Logger): ApiObjects {
-  return new ApiObjects({ directory: `${rootDir}/api`, persistSecrets, logger })
+  const records = new PodRecordStore(rootDir)
+  return new ApiObjects({
+    directory: `${rootDir}/api`,
+    persistSecrets,
+    logger,
+    findRecorded: (uid) => records.find(uid),
+  })
 }
 
 /** Presents pods: one that was written over the API is shown as it was written. */

@@ -77,6 +77,12 @@ export class PodRecordStore {
     return { records, unreadable }
   }
 
+  /** The record of one pod, where it can be read. Changes nothing. */
+  async find(uid: PodUid): Promise<PodRecord | undefined> {
+    const read = await readRecord(uid, this.#path(uid))
+    return 'record' in read ? read.record : undefined
+  }
+
   async #load(uid: PodUid): Promise<RecordReading> {
     const { systemFailed, ...read } = await readRecord(uid, this.#path(uid))
     // A record that the system failed to read may be good; the next podd may be able to read it.

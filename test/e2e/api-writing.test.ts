@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
@@ -164,6 +164,63 @@ describePodd('writing over the API', {}, (podd) => {
       await rig.untilGone('edited')
       rig.removeManifest('filed')
       await rig.untilGone('filed')
+    },
+    120_000 * slowness,
+  )
+
+  it(
+    'goes on with its pods where files of the same name or UID come beside theirs, and names these',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      await ask('POST', pods, podOf('web', stay))
+      const before = await rig.untilReady('web')
+      const directory = join(rig.rootDir, 'api')
+      const file = join(directory, 'pod.default.web.json')
+      const manifest: JsonObject = JSON.parse(readFileSync(file, 'utf8'))
+      const metadata = Object(manifest['metadata'])
+      const copies = {
+        'a-copy.json': metadata,
+        'b-restored.json': { ...metadata, uid: 'of-another-podd' },
+        'pod.default.aaa.json': { ...metadata, name: 'aaa' },
+      }
+      for (const [name, changed] of Object.entries(copies))
+        writeFileSync(join(directory, name), JSON.stringify({ ...manifest, metadata: changed }))
+      const paths = Object.keys(copies).map((name) => join(directory, name))
+      const named = () =>
+        rig.until('the copies are named', async () => {
+          const { problems } = await rig.status()
+          const found = problems.map(({ place }) => place.path).filter((path) => paths.includes(path))
+          return found.length === paths.length ? found : undefined
+        })
+      const goesOn = async (): Promise<void> => {
+        const after = await rig.untilReady('web')
+        expect(after.metadata.uid).toBe(before.metadata.uid)
+        expect(after.status.containerStatuses).toEqual(before.status.containerStatuses)
+        expect(await rig.findPod('aaa')).toBeUndefined()
+      }
+      expect(await named()).toEqual(paths)
+      expect(await rig.cliOk('status')).toContain(
+        `${paths[0]}: pod default/web stands in ${file} too, which is followed; this one is not`,
+      )
+      await goesOn()
+      await rig.restartDaemon()
+      await named()
+      await goesOn()
+      // The copy gives the same pod.
+      rmSync(file)
+      await rig.untilPod(
+        'web',
+        'of the copy',
+        ({ metadata: { annotations } }) => annotations?.['podd.dev/path'] === paths[0],
+      )
+      await goesOn()
+      for (const path of paths.slice(1)) rmSync(path)
+      await ask('DELETE', `${pods}/web`, { gracePeriodSeconds: 0 })
+      await rig.untilGone('web')
+      await rig.until('nothing is named', async () =>
+        (await rig.status()).problems.length === 0 ? true : undefined,
+      )
     },
     120_000 * slowness,
   )

@@ -49,16 +49,32 @@ export function settleRivals<Document extends PodDocument | ObjectDocument>(
     const [stays, goes] = challengerHolds ? [challenger, rival] : [rival, challenger]
     settled.set(contested, stays)
     const key = documentKey(goes.document)
-    const what = 'pod' in goes.document ? `pod ${key}` : key
-    problems.push({
-      severity: 'error',
-      place: goes.document.place,
-      object: key,
-      message: `${what} stands in ${stays.document.place.path} too, which is followed; this one is not`,
-      hint: 'Remove one of the two, or give it another name.',
-    })
+    problems.push(
+      rivalProblem({
+        place: goes.document.place,
+        object: key,
+        what: 'pod' in goes.document ? `pod ${key}` : key,
+        stays: stays.document.place.path,
+        hint: 'Remove one of the two, or give it another name.',
+      }),
+    )
   }
   return { settled: [...settled.values()], problems }
+}
+
+/** The problem of a document that isn't followed, because another one gives its object. */
+export function rivalProblem({
+  what,
+  stays,
+  ...problem
+}: Pick<Problem, 'place' | 'object' | 'hint'> & {
+  /** The object. */
+  readonly what: string
+  /** The path of the document that is followed. */
+  readonly stays: string
+}): Problem {
+  const message = `${what} stands in ${stays} too, which is followed; this one is not`
+  return { severity: 'error', ...problem, message }
 }
 
 function holds(

@@ -1,12 +1,6 @@
-import { readFile, readdir } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-import {
-  isAtomicFileTemp,
-  removeAtomicFileTemps,
-  removeFileDurably,
-  writeFileAtomic,
-} from '../../base/atomic-file.ts'
-import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { join } from 'node:path'
+import { removeFileDurably, writeFileAtomic } from '../../base/atomic-file.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -14,10 +8,12 @@ import { makeDirectory } from '../../base/make-directory.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { isKeptKind } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { SourceSnapshot } from '../../pod/objects/document.ts'
 import { decodeKept, nameOfManifest } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
-import { fileNameOf, isObjectFile, keyOf, readObjectFile } from './object-file.ts'
+import type { Incumbent } from './duplicate-files.ts'
+import { fileNameOf, isObjectFile } from './object-file.ts'
+import { ObjectFiles } from './object-files.ts'
 import { watchDirectory } from '../watch-directory.ts'
 import type { DirectoryHint, WatchDirectory } from '../watch-directory.ts'
 
@@ -28,6 +24,8 @@ export interface ApiObjectsOptions {
   readonly persistSecrets: boolean
   readonly logger: Logger
   readonly watch?: WatchDirectory
+  /** The pod with this UID that an earlier podd had; left out, nothing is known of earlier podds. */
+  readonly findRecorded?: (uid: string) => Promise<Incumbent | undefined>
 }
 
 /**
@@ -42,17 +40,16 @@ export type TakeSnapshot = (snapshot: SourceSnapshot, isSame: boolean) => Promis
  */
 export class ApiObjects {
   readonly #options: ApiObjectsOptions
-  readonly #objects = new Map<string, KeptManifest>()
-  /** What a file said last, by its name: an event about it may be an echo of podd's own write. */
-  readonly #texts = new Map<string, string>()
-  readonly #problems = new Map<string, Problem>()
+  readonly #files: ObjectFiles
   readonly #writes = new Semaphore(1)
   readonly #loaded = Promise.withResolvers<void>()
-  #directoryProblem: Problem | undefined
   #take: TakeSnapshot = async () => {}
 
   constructor(options: ApiObjectsOptions) {
     this.#options = options
+    const { directory, logger, findRecorded = async () => undefined } = options
+    const isOnDisk = (object: KeptManifest): boolean => this.#isOnDisk(object)
+    this.#files = new ObjectFiles({ directory, isOnDisk, findRecorded, logger })
   }
 
   /** Resolves when what is there has been read. */
@@ -66,7 +63,7 @@ export class ApiObjects {
     const { directory, logger, watch = watchDirectory } = this.#options
     // What is watched is there then; on a disk that can't be written, the next write tells.
     await makeDirectory(directory, 0o700).catch(() => undefined)
-    await this.#writes.run(() => this.#load())
+    await this.#writes.run(() => this.#files.load())
     this.#loaded.resolve()
     void this.#publish()
     const onFailure = (error: unknown): void =>
@@ -89,19 +86,17 @@ export class ApiObjects {
   }
 
   get(object: ObjectName): KeptManifest | undefined {
-    return this.#objects.get(keyOf(object))
+    return this.#files.objects.get(object)
   }
 
   /** All, or those of one kind. */
   list(kind?: string): readonly KeptManifest[] {
-    const all = [...this.#objects.values()]
+    const all = this.#files.objects.all()
     return kind === undefined ? all : all.filter((object) => object.kind === kind)
   }
 
   findPod(uid: string): KeptManifest | undefined {
-    for (const object of this.#objects.values())
-      if (object.uid === uid && object.kind === 'Pod') return object
-    return undefined
+    return this.#files.objects.findByUid('Pod', uid)
   }
 
   /**
@@ -110,15 +105,13 @@ export class ApiObjects {
    */
   async put(manifest: JsonObject): Promise<KeptManifest> {
     const kept = this.#toKept(manifest)
-    if (this.#isOnDisk(kept)) {
-      const text = `${JSON.stringify(manifest, undefined, 2)}\n`
+    const text = this.#isOnDisk(kept) ? `${JSON.stringify(manifest, undefined, 2)}\n` : undefined
+    if (text !== undefined)
       await this.#touchDisk(async () => {
         await makeDirectory(this.#options.directory, 0o700)
         await writeFileAtomic(kept.path, text)
       })
-      this.#texts.set(basename(kept.path), text)
-    }
-    this.#objects.set(keyOf(kept), kept)
+    this.#files.noteWritten(kept, text)
     await this.#publish(isKeptKind(kept.kind))
     return kept
   }
@@ -131,7 +124,7 @@ export class ApiObjects {
     const kept = this.get(object)
     if (kept === undefined) return
     await this.#touchDisk(() => removeFileDurably(kept.path))
-    this.#forget(kept)
+    this.#files.forget(kept)
     await this.#publish(isKeptKind(kept.kind))
   }
 
@@ -148,12 +141,6 @@ export class ApiObjects {
     return this.#options.persistSecrets || kind !== 'Secret'
   }
 
-  #forget(kept: KeptManifest): void {
-    this.#objects.delete(keyOf(kept))
-    this.#texts.delete(basename(kept.path))
-    this.#problems.delete(basename(kept.path))
-  }
-
   async #touchDisk(work: () => Promise<void>): Promise<void> {
     try {
       await work()
@@ -165,89 +152,32 @@ export class ApiObjects {
     }
   }
 
-  async #load(): Promise<void> {
-    const { directory, logger } = this.#options
-    this.#directoryProblem = undefined
-    try {
-      const names = await readdir(directory)
-      if (names.some((name) => isAtomicFileTemp(name)))
-        for (const name of names.filter((each) => isObjectFile(each)))
-          await removeAtomicFileTemps(join(directory, name))
-      for (const name of names.filter((each) => isObjectFile(each)).sort()) await this.#read(name)
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return
-      logger.error({ path: directory, err: error }, 'cannot read the directory of API objects')
-      this.#directoryProblem = {
-        severity: 'error',
-        place: { path: directory },
-        message: `cannot be read: ${errorMessage(error)}; pods that were written over the API are left as they are`,
-      }
-    }
-  }
-
   /** Somebody may have edited or removed the file. */
   #reread(name: string): void {
     if (!isObjectFile(name)) return
-    const isBlind = this.#directoryProblem !== undefined
+    const isBlind = !this.#files.isReadable
     void this.#writes
       .run(async () => {
-        if (isBlind) await this.#load()
-        if ((await this.#read(name)) || isBlind) await this.#publish()
+        if (isBlind) await this.#files.load()
+        if ((await this.#files.read(name)) || isBlind) await this.#publish()
       })
       .catch((error: unknown) =>
         this.#options.logger.error({ path: name, err: error }, 'cannot read an API object'),
       )
   }
 
-  #findByPath(path: string): KeptManifest | undefined {
-    for (const object of this.#objects.values()) if (object.path === path) return object
-    return undefined
-  }
-
-  /** Takes what a file says. False where that is known. */
-  async #read(name: string): Promise<boolean> {
-    const path = join(this.#options.directory, name)
-    const before = this.#findByPath(path)
-    let text: string
-    try {
-      text = await readFile(path, 'utf8')
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-      const wasBad = this.#problems.delete(name)
-      this.#texts.delete(name)
-      if (before === undefined || !this.#isOnDisk(before)) return wasBad
-      this.#forget(before)
-      return true
-    }
-    if (this.#texts.get(name) === text) return false
-    this.#texts.set(name, text)
-    const { kept, refusal } = readObjectFile(text, path, before)
-    if (kept !== undefined) this.#objects.set(keyOf(kept), kept)
-    if (refusal === undefined) this.#problems.delete(name)
-    else
-      this.#problems.set(name, {
-        severity: 'error',
-        place: { path },
-        message: before === undefined ? refusal : `${refusal}; what it said before stays`,
-      })
-    return true
-  }
-
   async #publish(isSame = false): Promise<void> {
-    const documents = [...this.#objects.values()]
+    const documents = this.list()
       .filter(({ kind, manifest }) => kind !== 'Pod' || !isBeingDeleted(manifest))
       .flatMap(({ document }) => document ?? [])
-    const problems = [...this.#problems.values()]
     const snapshot: SourceSnapshot = {
       source: 'api',
       location: this.#options.directory,
-      ready: this.#directoryProblem === undefined,
+      ready: this.#files.isReadable,
       pods: documents.filter((document) => isPodDocument(document)),
       objects: documents.filter((document) => isObjectDocument(document)),
-      problems: this.#directoryProblem === undefined ? problems : [this.#directoryProblem, ...problems],
-      unreadable: problems
-        .map(({ place }) => place.path)
-        .filter((path) => this.#findByPath(path) === undefined),
+      problems: this.#files.problems(),
+      unreadable: this.#files.unreadable(),
     }
     await this.#take(snapshot, isSame)
   }
