@@ -117,7 +117,11 @@ const sections: readonly {
         'Run as root on a disk that is neither full nor read-only, or move the directory.',
       ),
       entry('LOCK_FAILED', 'The lock file of a directory cannot be opened.', 'As for `DIRECTORY`.'),
-      entry('SOCKET_FAILED', 'podd cannot listen at its socket.', 'As for `DIRECTORY`.'),
+      entry(
+        'SOCKET_FAILED',
+        'podd cannot listen at its socket, or at the port of `api.listen` or `readOnlyPort`.',
+        'Of the socket: as for `DIRECTORY`. Of a port: end the process that has it (`ss -ltnp`), give this host the address, or name another one; podd tries again every 10 s.',
+      ),
       entry(
         'SOCKET_PATH_TOO_LONG',
         "The socket's path is longer than Linux allows (107 bytes).",

@@ -17,11 +17,11 @@ const listenAddress: OptionType<ListenAddress | undefined> = {
     typeof json === 'string'
       ? readAddress(json)
       : { kind: 'bad', message: 'must be text such as 127.0.0.1:6443' },
-  format: (address) => {
-    if (address === undefined) return ''
-    const { host, port } = address
-    return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
-  },
+  format: (address) => (address === undefined ? '' : formatAddress(address)),
+}
+
+export function formatAddress({ host, port }: ListenAddress): string {
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 function readAddress(text: string): Decoded<ListenAddress | undefined> {

@@ -8,6 +8,7 @@ import { readHostname } from '../host/facts/host-info.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 import type { ApiServer } from '../server/api-server.ts'
 import { keepSocketJob, keepSocketName } from './keep-socket.ts'
+import { openPortJob } from './open-port.ts'
 import { memoryJobs, watchSelf } from './watch-self.ts'
 
 export interface DaemonJobsOptions {
@@ -15,7 +16,7 @@ export interface DaemonJobsOptions {
   readonly assembly: PodAssembly
   /** Undefined where podd runs without one. */
   readonly manager: ServiceManager | undefined
-  readonly server: Pick<ApiServer, 'renewSocket'>
+  readonly server: Pick<ApiServer, 'renewSocket' | 'ports'>
   readonly socketPath: string
   /** How many restarts for its memory led to this podd, one after the other. */
   readonly restarts: number
@@ -27,7 +28,7 @@ export interface DaemonJobsOptions {
   readonly logger: Logger
 }
 
-/** The node jobs about podd itself: its health and memory, its socket, the node's name that it goes by. */
+/** The node jobs about podd itself: its health and memory, its socket and ports, the node's name that it goes by. */
 export function createDaemonJobs(options: DaemonJobsOptions): readonly NodeJob[] {
   const { config, assembly, manager, server, socketPath, restarts, restart, signal, clock, logger } = options
   const { events, pods, hostName } = assembly
@@ -49,6 +50,7 @@ export function createDaemonJobs(options: DaemonJobsOptions): readonly NodeJob[]
       logger,
       signal,
     }),
+    ...server.ports.map((port) => openPortJob(port, events)),
     ...memoryJobs(clock),
     ...(config.hostnameOverride === undefined
       ? [

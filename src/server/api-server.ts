@@ -1,8 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
+import type { ListenAddress } from '../config/api-options.ts'
 import { createHandler } from './create-handler.ts'
 import { createHttpListener } from './listeners/http-listener.ts'
 import { listenOnSocket } from './listeners/listen-socket.ts'
+import type { ServedPort } from './listeners/port-opener.ts'
 import type { NetworkApi, NetworkOptions } from './network-api.ts'
 import { root } from './requests/identity.ts'
 import type { ReadOnlyPort } from './read-only-port.ts'
@@ -16,7 +18,7 @@ export interface ApiServerOptions {
   /** Left out, the API is served on the socket only. */
   readonly network?: NetworkOptions | undefined
   /** Where the kubelet's read-only port is served; left out: nowhere. */
-  readonly readOnly?: { readonly host: string; readonly port: number } | undefined
+  readonly readOnly?: ListenAddress | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -25,6 +27,8 @@ export interface ApiServerOptions {
 const mostHeaderBytes = 8 * 1024 * 1024
 
 export interface ApiServer {
+  /** The ports that podd listens at beside its socket. Each was tried once. */
+  readonly ports: readonly ServedPort[]
   /**
    * Accepts no more requests, ends watches and followed logs, waits for requests in flight (`graceMs` at most, by
    * default 2 s) and removes the socket. Calling it again waits for the same end.
@@ -40,7 +44,7 @@ export interface ApiServer {
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, logger } = options
-  const network = options.network === undefined ? undefined : await openNetwork(options.network, options)
+  const network = options.network === undefined ? undefined : await createNetwork(options.network, options)
   const handler = createHandler({ ...options, network })
   const listener = createHttpListener({
     handler,
@@ -50,10 +54,14 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     logger,
   })
   const socket = await listenOnSocket(listener.server, options.socketPath)
-  await network?.listen(handler)
-  const readOnly = options.readOnly === undefined ? undefined : await openReadOnly(options.readOnly, options)
+  const readOnly =
+    options.readOnly === undefined ? undefined : await createReadOnly(options.readOnly, options)
+  const ports = [network?.servePort(handler) ?? [], readOnly ?? []].flat()
+  // The job that opens a port tries again, and tells why.
+  await Promise.all(ports.map((port) => port.open().catch(() => undefined)))
   let closed: Promise<void> | undefined
   return {
+    ports,
     close(graceMs = 2000) {
       closed ??= Promise.all([
         listener.close(graceMs),
@@ -67,7 +75,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
 }
 
 /** Its code is not loaded where podd listens on the socket only. */
-async function openNetwork(
+async function createNetwork(
   network: NetworkOptions,
   deps: { readonly clock: Clock; readonly logger: Logger },
 ): Promise<NetworkApi> {
@@ -75,12 +83,10 @@ async function openNetwork(
   return new NetworkApi(network, deps)
 }
 
-async function openReadOnly(
-  address: { readonly host: string; readonly port: number },
+async function createReadOnly(
+  address: ListenAddress,
   { readers, clock, logger }: Pick<ApiServerOptions, 'readers' | 'clock' | 'logger'>,
 ): Promise<ReadOnlyPort> {
   const { ReadOnlyPort } = await import('./read-only-port.ts')
-  const port = new ReadOnlyPort({ address, readers, clock, logger })
-  await port.listen()
-  return port
+  return new ReadOnlyPort({ address, readers, clock, logger })
 }

@@ -1,13 +1,16 @@
 import type { Clock } from '../base/clock.ts'
-import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { formatAddress } from '../config/api-options.ts'
+import type { ListenAddress } from '../config/api-options.ts'
 import { groupOfRole } from './access/roles.ts'
 import type { Role } from './access/roles.ts'
 import { TokenFile } from './access/token-file.ts'
 import { formatKubeconfig } from './certificates/kubeconfig.ts'
 import { OwnAuthority } from './certificates/own-authority.ts'
 import { listenOverTls } from './listeners/tls-listener.ts'
-import type { ListenAddress, TlsListener } from './listeners/tls-listener.ts'
+import type { TlsListener } from './listeners/tls-listener.ts'
+import { PortOpener } from './listeners/port-opener.ts'
+import type { ServedPort } from './listeners/port-opener.ts'
 import type { ApiHandler } from './requests/api-request.ts'
 import type { Identity } from './requests/identity.ts'
 import type { StateReport } from '../store/state-report.ts'
@@ -30,18 +33,14 @@ export interface KubeconfigRequest {
   readonly server: string | undefined
 }
 
-/** An address may be assigned only later, such as a VPN's. */
-const retryMs = 10_000
-
 /** The API over TLS: authentication and the listener. */
 export class NetworkApi {
   readonly #options: NetworkOptions
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #authority: OwnAuthority
-  readonly #stop = new AbortController()
   #listener: TlsListener | undefined
-  #running: Promise<void> = Promise.resolve()
+  #opener: PortOpener<TlsListener> | undefined
 
   constructor(
     options: NetworkOptions,
@@ -54,34 +53,21 @@ export class NetworkApi {
     this.#authority = new OwnAuthority({ rootDir, names, report, clock })
   }
 
-  /** Listens, or keeps trying; resolves after the first attempt. */
-  async listen(handler: ApiHandler): Promise<void> {
+  /** The port for this handler; nothing is opened yet. */
+  servePort(handler: ApiHandler): ServedPort {
     const { tokenFile, address } = this.#options
     const tokens = tokenFile === undefined ? undefined : new TokenFile(tokenFile, this.#logger)
     const readToken = (token: string): Identity | undefined => tokens?.identify(token)
-    const attempt = async (): Promise<boolean> => {
-      try {
-        const authority = this.#authority
-        const options = { handler, address, authority, readToken, clock: this.#clock, logger: this.#logger }
-        this.#listener = await listenOverTls(options)
-        this.#logger.info({ path: `${address.host}:${this.#listener.address.port}` }, 'the API listens')
-        return true
-      } catch (error) {
-        this.#logger.error(
-          { err: error, reason: errorMessage(error) },
-          'the API cannot listen; podd keeps trying',
-        )
-        return false
-      }
-    }
-    const isListening = await attempt()
-    if (isListening) return
-    const retry = async (): Promise<void> => {
-      do await this.#clock.sleep(retryMs, this.#stop.signal)
-      while (!(await attempt()))
-    }
-    // `attempt` logs its failures: only `close` rejects the wait.
-    this.#running = retry().catch(() => {})
+    const opener = new PortOpener(async () => {
+      const authority = this.#authority
+      const options = { handler, address, authority, readToken, clock: this.#clock, logger: this.#logger }
+      const listener = await listenOverTls(options)
+      this.#listener = listener
+      this.#logger.info({ path: formatAddress(listener.address) }, 'the API listens')
+      return listener
+    })
+    this.#opener = opener
+    return { option: 'api.listen', address, open: () => opener.open() }
   }
 
   /** The address where it listens; undefined before it does. */
@@ -102,15 +88,13 @@ export class NetworkApi {
   }
 
   async close(graceMs: number): Promise<void> {
-    this.#stop.abort()
-    await this.#running
-    await this.#listener?.close(graceMs)
+    await this.#opener?.close(graceMs)
   }
 
   #defaultServer(): string {
     const { host } = this.#options.address
     const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
     const port = this.port ?? this.#options.address.port
-    return `https://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+    return `https://${formatAddress({ host: reached, port })}`
   }
 }

@@ -1,4 +1,6 @@
 import type { UsageHistoryReply } from '../../src/api/usage-history.ts'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
@@ -49,6 +51,29 @@ describePodd(
         expect([path, answer.status]).toEqual([path, 200])
         expect(await answer.text()).toContain('busy')
       }
+    })
+
+    it('waits for its port where another process has it, says so, and opens it then', async () => {
+      const podd = rig()
+      await podd.stopDaemon()
+      const other = createServer().listen(port, '127.0.0.1')
+      await once(other, 'listening')
+      const address = `127.0.0.1:${port}`
+      const failure = `cannot listen at ${address}: listen EADDRINUSE: address already in use ${address}`
+      try {
+        await podd.startDaemon()
+        expect(await podd.cliOk('status')).toMatch(
+          new RegExp(`listen-read-only failed .* ago: ${failure}`, 'u'),
+        )
+        expect((await podd.cli('doctor', ...podd.flags())).stdout).toContain(`readOnlyPort: ${failure}`)
+        expect(await podd.cliOk('events')).toContain(`readOnlyPort: ${failure}; podd keeps trying`)
+      } finally {
+        other.close()
+      }
+      const answer = () => fetch(`http://${address}/healthz`).catch(() => undefined)
+      await podd.until('an answer', async () => (await answer())?.status === 200)
+      expect(await podd.cliOk('status')).not.toContain('listen-read-only')
+      expect((await podd.cli('doctor', ...podd.flags())).stdout).toContain(`podd listens at ${address}`)
     })
 
     it('serves the status page, and what was used, over the socket alone', async () => {

@@ -15,6 +15,8 @@ import { listCrashReports } from '../../store/crash-reports.ts'
 import { readHoldsAt } from '../../store/hold-record.ts'
 import { askStatus } from '../client/ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
+import { gatherPortFacts } from './gather-port-facts.ts'
+import type { DaemonKnowledge } from './gather-port-facts.ts'
 
 /** The environment of `podd doctor`; tests pass a fake host. */
 export interface DoctorDeps {
@@ -56,6 +58,7 @@ export async function runDoctor(
   return checkHost({
     ...host,
     runtime,
+    ports: await gatherPortFacts(config, () => askForJobs(config, deps.clock, signal)),
     holds: [...holds].map(([source, { sinceMs }]) => ({ source, sinceMs })),
     crash: newest === undefined ? undefined : { ...newest, count: crashes.length },
   })
@@ -80,6 +83,19 @@ async function gatherRuntimeFacts(
     registryConfigDir: config.registryConfigDir,
     pauseProgram: pause?.hostPath,
   })
+}
+
+async function askForJobs(
+  { runDir }: PoddConfig,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<DaemonKnowledge> {
+  try {
+    return await askStatus(apiSocketPath(runDir), signal, clock)
+  } catch (error) {
+    signal.throwIfAborted()
+    return errorCode(error) === 'SOCKET_DENIED' ? 'unknown' : 'none'
+  }
 }
 
 async function askDaemon({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): Promise<DaemonAnswer> {

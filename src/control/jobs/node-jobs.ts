@@ -15,7 +15,7 @@ export interface NodeJob {
   readonly deadlineMs: number
   /**
    * Does the work once. Returns for how many milliseconds the next run has to wait at least, where that is more than
-   * the period.
+   * the period; Infinity where it runs again only when it is woken.
    */
   run(signal: AbortSignal): Promise<number | void>
 }
@@ -105,8 +105,8 @@ export class NodeJobs {
       if (!state.running && state.dueMs <= nowMs) void this.#runOnce(state, this.#signal)
     this.#timer?.cancel()
     const idle = [...this.#states.values()].filter(({ running }) => !running)
-    if (idle.length === 0) return
-    const nextMs = Math.min(...idle.map(({ dueMs }) => dueMs))
+    const nextMs = Math.min(Infinity, ...idle.map(({ dueMs }) => dueMs))
+    if (nextMs === Infinity) return
     this.#timer = this.#clock.startTimer(nextMs - nowMs, () => {
       const untilMs = this.#clock.monotonicMs()
       const durationMs = untilMs - Math.max(nextMs, nowMs)

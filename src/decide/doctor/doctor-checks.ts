@@ -1,6 +1,13 @@
 import { formatTime } from '../../base/clock.ts'
 import { checkRuntime } from './doctor-runtime-checks.ts'
-import type { CgroupFacts, DiskFacts, DoctorFinding, FirewallFacts, HostFacts } from './host-facts.ts'
+import type {
+  CgroupFacts,
+  DiskFacts,
+  DoctorFinding,
+  FirewallFacts,
+  HostFacts,
+  PortFacts,
+} from './host-facts.ts'
 
 /** Every check, in the order in which their findings are read. */
 export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
@@ -16,6 +23,7 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
     checkOomScore(facts),
     checkSwap(facts),
     ...checkManifests(facts),
+    ...facts.ports.map(checkPort),
     ...facts.holds.map(checkHold),
     ...checkCrash(facts),
   ]
@@ -238,4 +246,23 @@ function checkManifests({ manifests }: HostFacts): readonly DoctorFinding[] {
       hint: `Make it: mkdir -p ${manifests.path}. podd waits for it.`,
     },
   ]
+}
+
+function checkPort({ option, address, state }: PortFacts): DoctorFinding {
+  const name = option === 'api.listen' ? 'api-port' : 'read-only-port'
+  switch (state.kind) {
+    case 'open':
+      return { name, status: 'ok', message: `podd listens at ${address}` }
+    case 'free':
+      return { name, status: 'ok', message: `${address} is free for ${option}` }
+    case 'fails':
+      return {
+        name,
+        status: 'warning',
+        message: `${option}: ${state.message}`,
+        hint: `Find out who has the port (ss -ltnp) or whether this host has the address (ip address), or change ${option}. podd tries again every 10 s.`,
+      }
+    case 'unknown':
+      return { name, status: 'skipped', message: `only root can ask podd whether it listens at ${address}` }
+  }
 }

@@ -18,8 +18,24 @@ export interface HostFacts {
   readonly crash: { readonly atMs: number; readonly path: string; readonly count: number } | undefined
   /** The sources that are held, and since when. */
   readonly holds: readonly { readonly source: string; readonly sinceMs: number }[]
+  /** The configured ones. */
+  readonly ports: readonly PortFacts[]
   /** Undefined where no directory is configured. */
   readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
+}
+
+/** A port at which podd is to listen. */
+export interface PortFacts {
+  readonly option: 'api.listen' | 'readOnlyPort'
+  /** `127.0.0.1:6443`, `[::1]:6443` */
+  readonly address: string
+  readonly state:
+    | { readonly kind: 'open' }
+    /** podd doesn't run with it, and could listen there. */
+    | { readonly kind: 'free' }
+    | { readonly kind: 'fails'; readonly message: string }
+    /** Only root may ask podd. */
+    | { readonly kind: 'unknown' }
 }
 
 /** A capability of the kernel; undefined where nothing on the host tells. */

@@ -33,7 +33,7 @@ export interface GatherOptions {
 export async function gatherHostFacts(
   probe: HostProbe,
   options: GatherOptions,
-): Promise<Omit<HostFacts, 'crash' | 'holds' | 'runtime'>> {
+): Promise<Omit<HostFacts, 'crash' | 'holds' | 'ports' | 'runtime'>> {
   const kernelRelease = probe.readText('/proc/sys/kernel/osrelease')?.trim() ?? ''
   const hasSystemd = probe.exists('/run/systemd/system')
   const status = probe.readText('/proc/self/status') ?? ''

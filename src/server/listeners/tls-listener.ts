@@ -4,7 +4,8 @@ import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
+import { PoddError } from '../../base/errors.ts'
+import type { ListenAddress } from '../../config/api-options.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { OwnAuthority } from '../certificates/own-authority.ts'
 import type { ApiHandler } from '../requests/api-request.ts'
@@ -14,14 +15,9 @@ import { createHttpListener } from './http-listener.ts'
 import type { HttpListener } from './http-listener.ts'
 import { identifyClient } from './identify-client.ts'
 import type { TokenReader } from './identify-client.ts'
+import { cannotListen } from './port-opener.ts'
 import { RequestLimits } from './request-limits.ts'
 import { UnknownConnections } from './unknown-connections.ts'
-
-/** Where to listen. */
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}
 
 export interface TlsListenerOptions {
   readonly handler: ApiHandler
@@ -73,11 +69,7 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   const listening = once(gate, 'listening')
   gate.listen({ host: address.host, port: address.port })
   await listening.catch((error: unknown) => {
-    const where = `${address.host}:${address.port}`
-    throw new PoddError('SOCKET_FAILED', `cannot listen at ${where}: ${errorMessage(error)}`, {
-      cause: error,
-      hint: 'See which process has the port, or choose another one with api.listen.',
-    })
+    throw cannotListen(address, 'api.listen', error)
   })
   const bound = gate.address()
   const port = typeof bound === 'object' && bound !== null ? bound.port : address.port

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { runDoctor } from '../../../src/cli/local/doctor.ts'
 import { gatherExternalFacts } from '../../../src/cli/local/gather-external-facts.ts'
+import { gatherPortFacts } from '../../../src/cli/local/gather-port-facts.ts'
+import type { DaemonKnowledge } from '../../../src/cli/local/gather-port-facts.ts'
 import { completeConfig } from '../../../src/config/options.ts'
+import { freePort } from '../../support/free-port.ts'
 
 let directory = ''
 const { signal } = new AbortController()
@@ -46,6 +50,43 @@ describe('runDoctor', () => {
       message: expect.stringContaining('no socket') as string,
       hint: expect.stringContaining('embedded') as string,
     })
+  })
+})
+
+describe('gatherPortFacts', () => {
+  it('goes by what podd says, and tries where it does not run', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const taken = server.address()
+    const port = typeof taken === 'object' && taken !== null ? taken.port : 0
+    const config = completeConfig({ apiListen: { host: '::1', port: await freePort() }, readOnlyPort: port })
+    const states = async (daemon: DaemonKnowledge): Promise<readonly (readonly [string, unknown])[]> => {
+      const facts = await gatherPortFacts(config, async () => daemon)
+      return facts.map(({ option, state }) => [option, state])
+    }
+    try {
+      const message = `cannot listen at 127.0.0.1:${port}: listen EADDRINUSE: address already in use 127.0.0.1:${port}`
+      expect(await states('none')).toEqual([
+        ['api.listen', { kind: 'free' }],
+        ['readOnlyPort', { kind: 'fails', message }],
+      ])
+      const job = { periodSeconds: 10, running: false, runs: 1 }
+      const jobs = [
+        { ...job, name: 'listen-api', error: 'no such address' },
+        { ...job, name: 'listen-read-only' },
+      ]
+      expect(await states({ jobs })).toEqual([
+        ['api.listen', { kind: 'fails', message: 'no such address' }],
+        ['readOnlyPort', { kind: 'open' }],
+      ])
+      expect(await states('unknown')).toEqual([
+        ['api.listen', { kind: 'unknown' }],
+        ['readOnlyPort', { kind: 'unknown' }],
+      ])
+      expect(await gatherPortFacts(completeConfig({}), async () => 'none')).toEqual([])
+    } finally {
+      server.close()
+    }
   })
 })
 

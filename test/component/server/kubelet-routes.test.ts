@@ -158,7 +158,7 @@ describe('the read-only port', () => {
     const address = { host: '127.0.0.1', port: await freePort() }
     const readers = rig.readers()
     const port = new ReadOnlyPort({ address, readers, clock: systemClock, logger: silentLogger })
-    await port.listen()
+    await port.open()
     try {
       const ask = async (path: string, method = 'GET'): Promise<number> =>
         (await fetch(`http://127.0.0.1:${address.port}${path}`, { method })).status

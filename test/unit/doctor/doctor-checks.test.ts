@@ -71,6 +71,7 @@ const sound: HostFacts = {
   swapBytes: 0,
   crash: undefined,
   holds: [],
+  ports: [],
   runtime: embedded,
   manifests: { path: '/etc/pods', exists: true },
 }
@@ -105,6 +106,19 @@ describe('checkHost', () => {
     expect(complaints({ runtime })).toEqual([])
   })
 
+  it('names ports at which podd listens, could listen, or may for all that can be asked', () => {
+    const kinds = ['open', 'free', 'unknown'] as const
+    const ports = kinds.map((kind): HostFacts['ports'][number] => {
+      return { option: 'readOnlyPort', address: '[::1]:10255', state: { kind } }
+    })
+    const findings = checkHost({ ...sound, ports })
+    expect(findings.filter(({ name }) => name === 'read-only-port').map(({ status }) => status)).toEqual([
+      'ok',
+      'ok',
+      'skipped',
+    ])
+  })
+
   it('says nothing of a crash of long ago', () => {
     expect(complaints({ crash: { atMs: Date.UTC(2026, 4, 24), path: '/1.json', count: 1 } })).toEqual([])
   })
@@ -126,6 +140,19 @@ describe('checkHost', () => {
       'warning',
       'http:fleet is held since 2026-05-30T00:00:00Z',
       'podd resume http:fleet',
+    ],
+    [
+      'a port that another process has',
+      {
+        ports: [
+          { option: 'readOnlyPort', address: '127.0.0.1:10255', state: { kind: 'open' } },
+          { option: 'api.listen', address: '10.0.0.1:6443', state: { kind: 'fails', message: 'taken' } },
+        ],
+      },
+      'api-port',
+      'warning',
+      'api.listen: taken',
+      'ss -ltnp',
     ],
     [
       'no containerd',
