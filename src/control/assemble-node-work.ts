@@ -20,7 +20,6 @@ import { logLimitBytes } from './node/limit-logs.ts'
 import type { NodeWorkOptions } from './node/node-work.ts'
 import { createPressureSurroundings } from './node/pressure/pressure-surroundings.ts'
 import type { RuntimeAccess } from './runtime/runtime-access.ts'
-import { listSandboxStats } from './runtime/sandbox-stats.ts'
 
 interface NodeWorkParts {
   readonly config: PoddConfig
@@ -50,7 +49,6 @@ type AssembledWork =
 /** What the work about the host reads, removes and is limited to, from the config; nothing is started yet. */
 export function assembleNodeWork(parts: NodeWorkParts): Pick<NodeWorkOptions, AssembledWork> {
   const { config, hostInfo, cgroups, runtime, logs, pulled, events } = parts
-  const client = runtime.runtime
   return {
     imageGarbage: assembleImageGarbage({ config, runtime, pulled, events }),
     drain: { mark: drainMark(`${config.runDir}/draining`, hostInfo.bootId), events },
@@ -59,8 +57,8 @@ export function assembleNodeWork(parts: NodeWorkParts): Pick<NodeWorkOptions, As
         config,
         cgroups,
         imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
-        listContainerStats: async (signal) => (await client.listContainerStats({}, { signal })).stats,
-        listPodStats: (signal) => listSandboxStats(client, signal),
+        listContainerStats: async (signal) => (await runtime.stats.containers(signal)).stats,
+        listPodStats: async (signal) => (await runtime.stats.sandboxes(signal)).stats,
       }),
       events,
     },

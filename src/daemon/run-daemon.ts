@@ -98,6 +98,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardParts)
   const reach = new Reach({
     runtime: runtime.runtime,
+    stats: runtime.stats,
     connection: runtime.connection,
     findPod: (uid) => pods.findPod(uid),
     runtimeProblem: () => pods.runtimeProblem,
@@ -105,7 +106,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clock,
   })
   const meter = new NodeMeter({
-    runtime: runtime.runtime,
+    stats: runtime.stats,
     rootDir: config.rootDir,
     imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
     clock,

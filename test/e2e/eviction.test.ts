@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import type { DaemonStatus, ImageEntry } from '../../src/api/routes.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { shellImage } from '../support/oci-image.ts'
+import { hangShim } from '../support/hang-shim.ts'
 import { conditionOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
@@ -161,6 +162,18 @@ describePodd(
       await podd.untilReady('hog')
       expect(podd.lines('quiet')).toHaveLength(1)
       expect(await podd.cliOk('status')).toMatch(/^Pressure: +(?:none|MemoryPressure)$/mu)
+    })
+
+    it('evicts it while the shim of another pod hangs', async () => {
+      const podd = rig()
+      podd.drop('hung', shellPod('hung', podd.shared, 'say start; stay'))
+      const hung = await podd.untilReady('hung')
+      podd.drop('second', shellPod('second', podd.shared, fillOnce('second', 215), inMemory))
+      using _ = hangShim(podd, hung)
+      const failed = await podd.untilPhase('second', 'Failed')
+      expect(failed.status).toMatchObject({ reason: 'Evicted' })
+      expect(failed.status.message).toMatch(/ Container main was using \d+Ki, /u)
+      expect((await podd.findPod('hung'))?.metadata.uid).toBe(hung.metadata.uid)
     })
   },
 )

@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
+import { hangShim } from '../support/hang-shim.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const port = await freePort()
 
@@ -76,6 +78,30 @@ describePodd(
       expect((await podd.cli('doctor', ...podd.flags())).stdout).toContain(`podd listens at ${address}`)
     })
 
+    it('tells it beside a pod whose shim hangs, and waits for that once', async () => {
+      const podd = rig()
+      podd.drop('hung', shellPod('hung', podd.shared, 'say start; stay'))
+      const hung = await podd.untilReady('hung')
+      const paths = ['/metrics/resource', '/stats/summary', '/metrics/cadvisor', '/metrics/resource']
+      {
+        using _ = hangShim(podd, hung)
+        for (const path of paths) {
+          const askedMs = performance.now()
+          const signal = AbortSignal.timeout(20_000 * slowness)
+          const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal })
+          expect([path, answer.status]).toEqual([path, 200])
+          expect(usedMemory(await answer.text(), path)).toContain('busy')
+          expect(performance.now() - askedMs).toBeLessThan((path === paths[0] ? 9000 : 2000) * slowness)
+        }
+        const askedMs = performance.now()
+        expect(await podd.cliOk('top', 'pods')).toMatch(/^busy +\d/mu)
+        expect(performance.now() - askedMs).toBeLessThan(4000 * slowness)
+      }
+      await podd.until('its usage', async () => /^hung +\d/mu.test(await podd.cliOk('top', 'pods')))
+      podd.removeManifest('hung')
+      await podd.untilGone('hung')
+    })
+
     it('serves the status page, and what was used, over the socket alone', async () => {
       const podd = rig()
       const page = await podd.getText('/ui')
@@ -88,3 +114,14 @@ describePodd(
     })
   },
 )
+
+/** The names of the pods whose memory an answer tells. */
+function usedMemory(text: string, path: string): readonly string[] {
+  if (path !== '/stats/summary')
+    return [...text.matchAll(/^container_memory_working_set_bytes\{.*pod="(?<pod>[^"]+)"\} [1-9]/gmu)].map(
+      ({ groups }) => groups?.['pod'] ?? '',
+    )
+  const { pods }: { pods: { podRef: { name: string }; memory?: { workingSetBytes?: number } }[] } =
+    JSON.parse(text)
+  return pods.flatMap(({ podRef, memory }) => ((memory?.workingSetBytes ?? 0) > 0 ? [podRef.name] : []))
+}

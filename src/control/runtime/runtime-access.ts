@@ -30,6 +30,7 @@ import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeImages } from './runtime-images.ts'
 import { RuntimePulse } from './runtime-pulse.ts'
+import { RuntimeStats } from './runtime-stats.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
 /** How long podd waits for the runtime at its start before it goes on without one for the time being. */
@@ -48,6 +49,7 @@ export class RuntimeAccess {
   /** Images that it has pulled survive a power cut. */
   readonly images: ImageService
   readonly imageStore: RuntimeImages
+  readonly stats: RuntimeStats
   /** For containerd's own services on the same socket. */
   readonly connection: RuntimeConnection
   readonly pulse: RuntimePulse
@@ -112,6 +114,7 @@ export class RuntimeAccess {
       unpacking: () => embedded?.images.unpacking,
       onFailure: (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
     })
+    this.stats = new RuntimeStats(runtime)
     this.imageStore = new RuntimeImages({ runtime, images: this.images, embedded })
   }
 

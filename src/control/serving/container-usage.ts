@@ -2,18 +2,18 @@ import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerUsage } from '../../pod/state/container-usage.ts'
 import { labelKeys } from '../../translate/identity/labels.ts'
+import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
 export interface UsageMeterOptions {
-  readonly listContainerStats: (
-    request: cri.ListContainerStatsRequestInput,
-    options: { readonly signal: AbortSignal },
-  ) => Promise<cri.ListContainerStatsResponse>
+  readonly stats: Pick<RuntimeStats, 'containers'>
   readonly clock: Clock
 }
 
 interface Sample {
   readonly takenAtMs: number
   readonly stats: ReadonlyMap<string, cri.ContainerStats>
+  /** The containers whose usage could not be read. */
+  readonly unanswered: ReadonlySet<string>
 }
 
 /** A shorter time is inaccurate: the kernel accounts CPU time by its tick. */
@@ -45,15 +45,18 @@ export class UsageMeter {
     const now = await this.#sample(signal)
     this.#before = now
     return [...now.stats].flatMap(([id, stats]) => {
+      // It is not new: what it used since the other reading is unknown.
+      if (base.unanswered.has(id)) return []
       const usage = measure(stats, base.stats.get(id), now.takenAtMs - base.takenAtMs)
       return usage === undefined ? [] : [{ ...usage, atMs: clock.wallMs() }]
     })
   }
 
   async #sample(signal: AbortSignal): Promise<Sample> {
-    const { listContainerStats, clock } = this.#options
-    const { stats } = await listContainerStats({}, { signal })
+    const { clock } = this.#options
+    const { stats, unanswered } = await this.#options.stats.containers(signal)
     return {
+      unanswered,
       takenAtMs: clock.monotonicMs(),
       stats: new Map(
         stats.flatMap((entry) => (entry.attributes === null ? [] : [[entry.attributes.id, entry]])),

@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { isCriError } from '../../cri/cri-error.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { readHostStats } from '../../host/facts/host-stats.ts'
 import { readFileSystem } from '../../host/facts/node-signals.ts'
 import type {
@@ -13,11 +12,10 @@ import type {
   PodStats,
 } from '../../pod/state/node-stats.ts'
 import { labelKeys } from '../../translate/identity/labels.ts'
-import { listSandboxStats } from '../runtime/sandbox-stats.ts'
-import type { SandboxStatsCalls } from '../runtime/sandbox-stats.ts'
+import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
 export interface NodeMeterOptions {
-  readonly runtime: Pick<RuntimeService, 'listContainerStats'> & SandboxStatsCalls
+  readonly stats: RuntimeStats
   readonly rootDir: string
   /** Where the images are; undefined if the runtime does not report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
@@ -34,10 +32,10 @@ export class NodeMeter {
 
   /** Throws CriError, the system's error, or the signal's reason. */
   async read(signal: AbortSignal): Promise<NodeStats> {
-    const { clock, imagesPath, rootDir, runtime } = this.#options
+    const { clock, imagesPath, rootDir, stats } = this.#options
     const [host, containers, sandboxes, rootFs, imageFs] = await Promise.all([
       readHostStats(),
-      runtime.listContainerStats({}, { signal }),
+      stats.containers(signal),
       this.#sandboxes(signal),
       measureDisk(rootDir),
       imagesPath(signal).then((path) => (path === undefined ? undefined : measureDisk(path))),
@@ -52,7 +50,7 @@ export class NodeMeter {
   /** None where the runtime has no such call: containerd before 1.7. */
   async #sandboxes(signal: AbortSignal): Promise<readonly cri.PodSandboxStats[]> {
     try {
-      return await listSandboxStats(this.#options.runtime, signal)
+      return (await this.#options.stats.sandboxes(signal)).stats
     } catch (error) {
       if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return []
       throw error

@@ -11,6 +11,7 @@ import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
 import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 import { UsageMeter } from './container-usage.ts'
 import { NodeUsageMeter } from './node-usage.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
@@ -31,7 +32,8 @@ interface AttachTarget {
 }
 
 export interface ReachOptions {
-  readonly runtime: Pick<RuntimeService, 'attach' | 'listContainerStats' | 'podSandboxStatus'>
+  readonly runtime: Pick<RuntimeService, 'attach' | 'podSandboxStatus'>
+  readonly stats: Pick<RuntimeStats, 'containers'>
   /** For containerd's own services, behind the same socket. */
   readonly connection: RuntimeConnection
   readonly findPod: (uid: PodUid) => ReachedPod | undefined
@@ -50,11 +52,11 @@ export class Reach {
   readonly #exec: ContainerdExec
 
   constructor(options: ReachOptions) {
-    const { runtime, connection, clock, runDir } = options
+    const { connection, stats, clock, runDir } = options
     this.#options = options
     this.#dialers = new NetnsDialers(clock)
     this.#nodeMeter = new NodeUsageMeter(clock)
-    this.#meter = new UsageMeter({ listContainerStats: runtime.listContainerStats, clock })
+    this.#meter = new UsageMeter({ stats, clock })
     this.#exec = new ContainerdExec({
       channel: connection,
       tasks: loadProto('containerd-tasks.proto'),

@@ -1,5 +1,6 @@
+import type { QosClass } from '../../pod/spec/qos.ts'
 import { readCgroup } from './files.ts'
-import { cgroupPath, cgroupRootParts } from './layout.ts'
+import { cgroupPath, cgroupRootParts, podCgroupName } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'
 
 /** The root of the pods' cgroups. */
@@ -19,31 +20,52 @@ export function readPodsMemory({
   root,
   driver,
 }: PodsCgroup): { readonly available: number; readonly capacity: number } | undefined {
-  const hierarchy =
-    system.version === 2
-      ? system.hierarchies[0]
-      : system.hierarchies.find(({ controllers }) => controllers.includes('memory'))
-  if (hierarchy === undefined) return undefined
+  const hierarchyPath = memoryHierarchy(system)
+  if (hierarchyPath === undefined) return undefined
   const parts = [...cgroupRootParts(root), 'kubepods']
-  const levels = parts.map((_, at) => `${hierarchy.path}${cgroupPath(parts.slice(0, at + 1), driver)}`)
+  const levels = parts.map((_, at) => `${hierarchyPath}${cgroupPath(parts.slice(0, at + 1), driver)}`)
   return levels
     .flatMap((path) => readLevel(path, system.version) ?? [])
     .toSorted((one, other) => one.available - other.available)[0]
+}
+
+/** The bytes that a pod uses and the kernel can't reclaim; undefined where it has no cgroup. */
+export function readPodMemory(
+  { system, root, driver }: PodsCgroup,
+  qosClass: QosClass,
+  uid: string,
+): number | undefined {
+  const hierarchyPath = memoryHierarchy(system)
+  if (hierarchyPath === undefined) return undefined
+  const path = `${hierarchyPath}${cgroupPath(podCgroupName(root, qosClass, uid), driver)}`
+  return readUsage(path, system.version)
+}
+
+function memoryHierarchy({ version, hierarchies }: CgroupSystem): string | undefined {
+  const found =
+    version === 2 ? hierarchies[0] : hierarchies.find((each) => each.controllers.includes('memory'))
+  return found?.path
 }
 
 /** Version 1 represents no limit by a number beyond any memory. */
 const unlimitedBytes = 2 ** 60
 
 function readLevel(path: string, version: 1 | 2) {
-  const [limitFile, usageFile, inactive] =
+  const capacity = Number(readCgroup(path, version === 2 ? 'memory.max' : 'memory.limit_in_bytes')[0])
+  const usage = readUsage(path, version)
+  if (!Number.isFinite(capacity) || usage === undefined || capacity > unlimitedBytes) return undefined
+  return { available: Math.max(0, capacity - usage), capacity }
+}
+
+/** Without reclaimable memory. */
+function readUsage(path: string, version: 1 | 2): number | undefined {
+  const [usageFile, inactive] =
     version === 2
-      ? (['memory.max', 'memory.current', 'inactive_file'] as const)
-      : (['memory.limit_in_bytes', 'memory.usage_in_bytes', 'total_inactive_file'] as const)
-  const capacity = Number(readCgroup(path, limitFile)[0])
+      ? (['memory.current', 'inactive_file'] as const)
+      : (['memory.usage_in_bytes', 'total_inactive_file'] as const)
   const usage = Number(readCgroup(path, usageFile)[0])
-  if (!Number.isFinite(capacity) || !Number.isFinite(usage) || capacity > unlimitedBytes) return undefined
+  if (!Number.isFinite(usage)) return undefined
   const stat = readCgroup(path, 'memory.stat')
   const at = stat.indexOf(inactive)
-  const droppable = at === -1 ? 0 : Number(stat[at + 1])
-  return { available: Math.min(capacity, Math.max(0, capacity - usage + droppable)), capacity }
+  return Math.max(0, usage - (at === -1 ? 0 : Number(stat[at + 1])))
 }

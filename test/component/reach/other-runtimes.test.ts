@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { PoddError } from '../../../src/base/errors.ts'
 import { dialPod } from '../../../src/control/serving/port-dialer.ts'
+import { RuntimeStats } from '../../../src/control/runtime/runtime-stats.ts'
 import { Reach } from '../../../src/control/serving/reach.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import { CriClient } from '../../../src/cri/cri-client.ts'
@@ -31,6 +32,7 @@ describe('a runtime that is no containerd', () => {
     client = new CriClient({ endpoint: server.endpoint, clock: systemClock })
     reach = new Reach({
       runtime: client.runtime,
+      stats: new RuntimeStats(client.runtime),
       connection: client.connection,
       findPod: () => undefined,
       runtimeProblem: () => undefined,

@@ -9,12 +9,19 @@ class FakeStats {
   readonly clock = new ManualClock()
   readonly meter = new UsageMeter({
     clock: this.clock,
-    listContainerStats: async () => {
-      this.asked += 1
-      return { stats: [...this.#used].map(([name, cores]) => this.#stats(name, cores)) }
+    stats: {
+      containers: async () => {
+        this.asked += 1
+        const all = [...this.#used]
+        return {
+          stats: all.filter(([name]) => !this.hung.has(name)).map(([name, used]) => this.#stats(name, used)),
+          unanswered: new Set([...this.hung].map((name) => `id-${name}`)),
+        }
+      },
     },
   })
   asked = 0
+  readonly hung = new Set<string>()
   readonly #used = new Map<string, { readonly cores: number; readonly sinceMs: number }>()
 
   run(name: string, cores: number): void {
@@ -87,6 +94,19 @@ describe('the usage meter', () => {
     expect(usage).toMatchObject({ container: 'young', windowMs: 10_000, cpuNanoCores: 4e8 })
   })
 
+  it('does not take a container for new that gave no answer the time before', async () => {
+    const fake = new FakeStats()
+    fake.run('main', 1)
+    await fake.clock.advance(500_000)
+    fake.hung.add('main')
+    expect(await fake.read()).toEqual([])
+    fake.hung.clear()
+    await fake.clock.advance(10_000)
+    expect(await fake.read()).toEqual([])
+    await fake.clock.advance(10_000)
+    expect(await fake.read()).toMatchObject([{ container: 'main', cpuNanoCores: 1e9 }])
+  })
+
   it('leaves out what does not run and what is of no pod', async () => {
     const clock = new ManualClock()
     const attributes = { id: 'x', metadata: null, annotations: {} }
@@ -98,7 +118,10 @@ describe('the usage meter', () => {
       { ...none, attributes: { ...attributes, id: 'y', labels: {} }, cpu },
       { ...none, attributes: null, cpu },
     ]
-    const meter = new UsageMeter({ clock, listContainerStats: async () => ({ stats }) })
+    const meter = new UsageMeter({
+      clock,
+      stats: { containers: async () => ({ stats, unanswered: new Set() }) },
+    })
     const reading = meter.read(new AbortController().signal)
     await clock.advance(1000)
     expect(await reading).toEqual([])

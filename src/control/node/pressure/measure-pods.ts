@@ -18,6 +18,8 @@ export interface DiskUsage {
 export interface PodMeter {
   readonly listContainerStats: (signal: AbortSignal) => Promise<readonly cri.ContainerStats[]>
   readonly listPodStats: (signal: AbortSignal) => Promise<readonly cri.PodSandboxStats[]>
+  /** By the pod's cgroup; undefined without one. */
+  readonly podMemoryBytes: (pod: PodRef, spec: Pod['spec']) => number | undefined
   readonly logDirectory: (pod: PodRef, container: string) => string
   /** The pod's volumes that are on the node's disk and are removed with it. */
   readonly volumeDirectories: (pod: PodRef, spec: Pod['spec']) => readonly string[]
@@ -49,7 +51,10 @@ export async function measurePods(
     const used =
       resource === 'memory'
         ? // What a container that is gone has written to a volume in memory is the pod's.
-          Math.max(sum(own.map((each) => memoryOf(each))), wholes.get(ref.uid) ?? 0)
+          Math.max(
+            sum(own.map((each) => memoryOf(each))),
+            wholes.get(ref.uid) ?? meter.podMemoryBytes(ref, pod.spec) ?? 0,
+          )
         : wholes.get(ref.uid)
     if (!isDisk) {
       candidates.push(describe(ref, pod, { resource, used, containers: own, logs: new Map() }))
@@ -83,7 +88,7 @@ async function measureIfPossible(meter: PodMeter, path: string): Promise<DiskUsa
   }
 }
 
-/** By pod: its processes, or its cgroup's memory, which some runtimes don't report. */
+/** By pod: its processes, or its memory. Some runtimes don't report that, and none does for a pod whose shim hangs. */
 async function measureWholes(
   meter: PodMeter,
   resource: StarvedResource,

@@ -4,10 +4,12 @@ import type { PoddConfig } from '../../../config/options.ts'
 import { readCgroupChoice } from '../../../host/cgroups/kept-cgroups.ts'
 import type { CgroupChoice } from '../../../host/cgroups/kept-cgroups.ts'
 import type { CgroupSystem } from '../../../host/cgroups/layout.ts'
-import { readPodsMemory } from '../../../host/cgroups/pods-memory.ts'
+import { readPodMemory, readPodsMemory } from '../../../host/cgroups/pods-memory.ts'
+import type { PodsCgroup } from '../../../host/cgroups/pods-memory.ts'
 import { readFileSystem, readMemoryAmount, readProcessAmount } from '../../../host/facts/node-signals.ts'
 import type { Amount } from '../../../host/facts/node-signals.ts'
 import type { Observation, Observations } from '../../../decide/node/judge-pressure.ts'
+import { computeQosClass } from '../../../pod/spec/qos.ts'
 import { podLogDirectory } from '../../../translate/identity/log-path.ts'
 import { measureDirectory } from '../../../volumes/files/disk-usage.ts'
 import { volumeDirectory } from '../../../volumes/pod-directory/pod-directory.ts'
@@ -37,15 +39,23 @@ export function createPressureSurroundings(options: PressureSurroundingsOptions)
     imagesPath ??= await options.imagesPath(signal)
     return imagesPath
   }
-  const podsMemory = (): Amount | undefined => {
+  const podsCgroup = (): PodsCgroup | undefined => {
     // It is settled when the first pod is made.
     choice ??= readCgroupChoice(rootDir)
-    return choice && readPodsMemory({ ...choice, system: options.cgroups })
+    return choice && { ...choice, system: options.cgroups }
+  }
+  const podsMemory = (): Amount | undefined => {
+    const cgroup = podsCgroup()
+    return cgroup && readPodsMemory(cgroup)
   }
   return {
     listContainerStats: options.listContainerStats,
     listPodStats: options.listPodStats,
     measureDirectory,
+    podMemoryBytes(pod, spec) {
+      const cgroup = podsCgroup()
+      return cgroup && readPodMemory(cgroup, computeQosClass(spec), pod.uid)
+    },
     logDirectory: (pod, container) => `${podLogDirectory(podLogsDir, pod)}/${container}`,
     volumeDirectories: ({ uid }, { volumes }) =>
       volumes.flatMap(({ name, emptyDir }) =>

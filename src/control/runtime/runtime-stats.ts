@@ -1,0 +1,143 @@
+import { Semaphore } from '../../base/semaphore.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { isCriError } from '../../cri/cri-error.ts'
+import type { CriErrorCode } from '../../cri/cri-error.ts'
+import type { CallOptions, RuntimeService } from '../../cri/cri-runtime.ts'
+
+export type RuntimeStatsCalls = Pick<
+  RuntimeService,
+  | 'containerStats'
+  | 'listContainers'
+  | 'listContainerStats'
+  | 'listPodSandbox'
+  | 'listPodSandboxStats'
+  | 'podSandboxStats'
+>
+
+/** A list takes some milliseconds for each container. One shim that hangs blocks it for good. */
+const listMs = 4000
+/** For one container or sandbox. */
+const answerMs = 2000
+/** For one that gave no answer before: nobody waits for this call. */
+const lateAnswerMs = 60_000
+/** How many of them are asked for at a time. */
+const calls = 16
+
+export interface StatsReading<Stats> {
+  readonly stats: readonly Stats[]
+  /** The ids of those that gave no answer in time. */
+  readonly unanswered: ReadonlySet<string>
+}
+
+/**
+ * What containers and sandboxes use, as the runtime tells. One that the runtime can't tell about is left out: its shim
+ * hangs, or (containerd 1.6) its cgroup is gone, as that of a completed pod is. Shared by all who ask, so that they
+ * wait for a hung shim once.
+ */
+export class RuntimeStats {
+  readonly #containers: StatsReader<cri.ContainerStats>
+  readonly #sandboxes: StatsReader<cri.PodSandboxStats>
+
+  constructor(runtime: RuntimeStatsCalls) {
+    this.#containers = new StatsReader({
+      list: async (options) => (await runtime.listContainerStats({}, options)).stats,
+      // Of others the runtime tells nothing by themselves.
+      ids: async (options) => {
+        const filter = { state: { state: 'CONTAINER_RUNNING' } } as const
+        return (await runtime.listContainers({ filter }, options)).containers.map(({ id }) => id)
+      },
+      one: async (containerId, options) => (await runtime.containerStats({ containerId }, options)).stats,
+      brokenBy: ['RUNTIME_TIMEOUT'],
+    })
+    this.#sandboxes = new StatsReader({
+      list: async (options) => (await runtime.listPodSandboxStats({}, options)).stats,
+      ids: async (options) => {
+        const filter = { state: { state: 'SANDBOX_READY' } } as const
+        return (await runtime.listPodSandbox({ filter }, options)).items.map(({ id }) => id)
+      },
+      one: async (podSandboxId, options) => (await runtime.podSandboxStats({ podSandboxId }, options)).stats,
+      brokenBy: ['RUNTIME_TIMEOUT', 'RUNTIME_FAILED', 'RUNTIME_NOT_FOUND'],
+    })
+  }
+
+  /** Throws CriError, or the signal's reason. */
+  containers(signal: AbortSignal): Promise<StatsReading<cri.ContainerStats>> {
+    return this.#containers.read(signal)
+  }
+
+  /** Throws CriError (RUNTIME_UNSUPPORTED where the runtime has no such call), or the signal's reason. */
+  sandboxes(signal: AbortSignal): Promise<StatsReading<cri.PodSandboxStats>> {
+    return this.#sandboxes.read(signal)
+  }
+}
+
+interface StatsSource<Stats> {
+  readonly list: (options: CallOptions) => Promise<readonly Stats[]>
+  readonly ids: (options: CallOptions) => Promise<readonly string[]>
+  readonly one: (id: string, options: CallOptions) => Promise<Stats | null>
+  /** The errors by which a single one fails the list. */
+  readonly brokenBy: readonly CriErrorCode[]
+}
+
+/** Reads the list, or one by one where that fails or an earlier answer is still missing. */
+class StatsReader<Stats> {
+  readonly #source: StatsSource<Stats>
+  /** Those that gave no answer, and whether a call to them is in flight. */
+  readonly #hung = new Map<string, { isAsked: boolean }>()
+
+  constructor(source: StatsSource<Stats>) {
+    this.#source = source
+  }
+
+  async read(signal: AbortSignal): Promise<StatsReading<Stats>> {
+    const { list, brokenBy } = this.#source
+    if (this.#hung.size > 0) return this.#readEach(signal)
+    try {
+      return { stats: await list({ signal, deadlineMs: listMs }), unanswered: new Set() }
+    } catch (error) {
+      if (!brokenBy.some((code) => isCriError(error, code))) throw error
+    }
+    return this.#readEach(signal)
+  }
+
+  async #readEach(signal: AbortSignal): Promise<StatsReading<Stats>> {
+    const ids = await this.#source.ids({ signal, deadlineMs: listMs })
+    for (const id of this.#hung.keys()) if (!ids.includes(id)) this.#hung.delete(id)
+    const late = new Set(this.#hung.keys())
+    for (const id of late) void this.#askLate(id)
+    const slots = new Semaphore(calls)
+    const answering = ids.filter((id) => !late.has(id))
+    const found = await Promise.all(answering.map((id) => slots.run(() => this.#readOne(id, signal))))
+    signal.throwIfAborted()
+    return {
+      stats: found.filter((stats) => stats !== undefined),
+      unanswered: new Set([...late, ...this.#hung.keys()]),
+    }
+  }
+
+  async #readOne(id: string, signal: AbortSignal): Promise<Stats | undefined> {
+    try {
+      return (await this.#source.one(id, { signal, deadlineMs: answerMs })) ?? undefined
+    } catch (error) {
+      // It has ended meanwhile, or the runtime can't tell: the others count.
+      if (isCriError(error, 'RUNTIME_TIMEOUT') && !this.#hung.has(id)) this.#hung.set(id, { isAsked: false })
+      return undefined
+    }
+  }
+
+  /** Asks for a hung one until it answers; nobody waits. Any answer will do, a failure too. */
+  async #askLate(id: string): Promise<void> {
+    const hung = this.#hung.get(id)
+    if (hung === undefined || hung.isAsked) return
+    hung.isAsked = true
+    try {
+      await this.#source.one(id, { deadlineMs: lateAnswerMs })
+    } catch (error) {
+      if (isCriError(error, 'RUNTIME_TIMEOUT')) {
+        hung.isAsked = false
+        return
+      }
+    }
+    this.#hung.delete(id)
+  }
+}
