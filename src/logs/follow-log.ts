@@ -26,7 +26,10 @@ export interface FollowLogRequest {
   readonly signal: AbortSignal
 }
 
-/** How long the runtime may still copy lines after it reported a container's end, or switched to another file. */
+/**
+ * How long the runtime may still copy lines after it reported a container's end, or switched to another file, and the
+ * rest of a long line.
+ */
 const settleMs = 100
 
 /**
@@ -56,6 +59,12 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
         settled = true
       } else {
         settled = false
+        if (reader.isWithinLine) {
+          // Mostly the rest of a long line follows at once. Else its reader shall see it, as the kubelet's does.
+          await settle()
+          yield* reader.readOn()
+          yield* reader.passOn()
+        }
         await slot.wait()
       }
     }

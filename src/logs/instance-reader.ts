@@ -97,6 +97,17 @@ export class InstanceReader {
     if (rest.length > 0) yield rest
   }
 
+  /** Whether the last line has no end yet. */
+  get isWithinLine(): boolean {
+    return this.#decoder.isWithinLine
+  }
+
+  /** What there is of that line. */
+  *passOn(): Generator<Buffer, void> {
+    const part = this.#decoder.passOn()
+    if (part.length > 0) yield part
+  }
+
   /** Closes what is open; the order of what has been read is kept. */
   async close(): Promise<void> {
     const current = this.#current

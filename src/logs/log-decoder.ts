@@ -22,17 +22,21 @@ const mostParts = 1024
 const newline = 0x0a
 const lineEnd = Buffer.from('\n')
 
+type Stream = LogRecord['stream']
+
 interface OpenLine {
   /** Pending output, with the time where requested. */
   parts: Buffer[]
   heldBytes: number
   /** Whether it belongs to a line that is left out. */
   readonly dropped: boolean
+  /** Whether its beginning was returned already. */
+  shown: boolean
 }
 
 /** A record whose newline has not arrived yet. */
 interface LongRecord {
-  readonly stream: 'stdout' | 'stderr'
+  readonly stream: Stream
   readonly partial: boolean
   readonly open: OpenLine
 }
@@ -44,7 +48,7 @@ interface LongRecord {
 export class LogDecoder {
   readonly #options: DecoderOptions
   readonly #age: RecordAge | undefined
-  readonly #open = new Map<'stdout' | 'stderr', OpenLine>()
+  readonly #open = new Map<Stream, OpenLine>()
   #skipLines = 0
   #startsWithin = false
   #completedLines = 0
@@ -72,6 +76,17 @@ export class LogDecoder {
   /** The next chunk begins within a record: the rest of that record is returned unchanged. */
   startWithin(): void {
     this.#startsWithin = true
+  }
+
+  /** Whether `passOn` has something to return. */
+  get isWithinLine(): boolean {
+    return this.#skipLines === 0 && [...this.#open.values()].some(({ parts }) => parts.length > 0)
+  }
+
+  /** Returns what there is of incomplete lines, without waiting for their ends. */
+  passOn(): Buffer {
+    for (const [stream, open] of this.#open) if (open.parts.length > 0) this.#show(stream, open)
+    return this.#take()
   }
 
   /** Returns the output completed by this chunk; the chunk's memory may be reused afterwards. */
@@ -125,14 +140,15 @@ export class LogDecoder {
     const open = this.#openLine(text, 0, record)
     this.#open.set(stream, open)
     this.#long = { stream, partial, open }
-    if (!open.dropped) this.#hold(open, text.subarray(record.textStart))
+    if (!open.dropped) this.#hold(stream, open, text.subarray(record.textStart))
   }
 
   /** Returns the offset after the record. */
   #continueLong(long: LongRecord | 'left out', chunk: Buffer): Buffer {
     const found = chunk.indexOf(newline)
     const end = found === -1 ? chunk.length : found
-    if (long !== 'left out' && !long.open.dropped && end > 0) this.#hold(long.open, chunk.subarray(0, end))
+    if (long !== 'left out' && !long.open.dropped && end > 0)
+      this.#hold(long.stream, long.open, chunk.subarray(0, end))
     if (found !== -1) this.#endLong(long)
     return chunk.subarray(Math.min(end + 1, chunk.length))
   }
@@ -141,7 +157,7 @@ export class LogDecoder {
     this.#long = undefined
     if (long === 'left out' || long.partial) return
     this.#open.delete(long.stream)
-    this.#complete(long.open.dropped ? [] : [...long.open.parts, lineEnd])
+    this.#complete(long.stream, long.open.dropped ? [] : [...long.open.parts, lineEnd])
   }
 
   #take(): Buffer {
@@ -163,7 +179,7 @@ export class LogDecoder {
     if (found !== undefined) return found
     const dropped = this.#age?.isOld(text, start, record.timeEnd) ?? false
     const parts = this.#options.timestamps && !dropped ? [fixedWidthTime(text, start, record.timeEnd)] : []
-    return { parts, heldBytes: 0, dropped }
+    return { parts, heldBytes: 0, dropped, shown: false }
   }
 
   /** One physical line; `end` lies after its newline, if it has one. */
@@ -171,7 +187,7 @@ export class LogDecoder {
     const textEnd = text[end - 1] === newline ? end - 1 : end
     const record = this.#readRecord(text, start, textEnd)
     if (record === undefined) {
-      if (this.#startsWithin) this.#complete([text.subarray(start, textEnd), lineEnd])
+      if (this.#startsWithin) this.#complete(undefined, [text.subarray(start, textEnd), lineEnd])
       this.#startsWithin = false
       return
     }
@@ -179,22 +195,45 @@ export class LogDecoder {
     const open = this.#openLine(text, start, record)
     if (record.partial) {
       this.#open.set(record.stream, open)
-      if (!open.dropped) this.#hold(open, text.subarray(record.textStart, textEnd))
+      if (!open.dropped) this.#hold(record.stream, open, text.subarray(record.textStart, textEnd))
       return
     }
     this.#open.delete(record.stream)
-    if (open.dropped) this.#complete([])
-    else if (end > textEnd) this.#complete([...open.parts, text.subarray(record.textStart, end)])
-    else this.#complete([...open.parts, text.subarray(record.textStart, textEnd), lineEnd])
+    const rest = text.subarray(record.textStart, end)
+    const lastParts = end > textEnd ? [rest] : [rest, lineEnd]
+    this.#complete(record.stream, open.dropped ? [] : [...open.parts, ...lastParts])
   }
 
-  #complete(parts: readonly Buffer[]): void {
+  #complete(stream: Stream | undefined, parts: readonly Buffer[]): void {
     this.#completedLines += 1
     if (this.#skipLines > 0) this.#skipLines -= 1
-    else this.#out.push(...parts)
+    else this.#emit(stream, parts)
   }
 
-  #hold(open: OpenLine, part: Buffer): void {
+  /**
+   * A line of the other stream whose beginning stands in the output ends there, and what follows of it is a line of its
+   * own: each line begins with its time.
+   */
+  #emit(stream: Stream | undefined, parts: readonly Buffer[]): void {
+    if (parts.length === 0) return
+    for (const [other, open] of this.#open) {
+      if (other === stream || !open.shown) continue
+      this.#open.delete(other)
+      this.#out.push(lineEnd)
+    }
+    this.#out.push(...parts)
+  }
+
+  #show(stream: Stream, open: OpenLine): void {
+    if (this.#skipLines === 0) {
+      this.#emit(stream, open.parts)
+      open.shown = true
+    }
+    open.parts = []
+    open.heldBytes = 0
+  }
+
+  #hold(stream: Stream, open: OpenLine, part: Buffer): void {
     open.heldBytes += part.length
     if (open.heldBytes <= longestHeldBytes) {
       // Copied, since the chunk's memory is reused; joined from time to time, since parts may be tiny.
@@ -202,8 +241,7 @@ export class LogDecoder {
       if (open.parts.length >= mostParts) open.parts = [Buffer.concat(open.parts)]
       return
     }
-    if (this.#skipLines === 0) this.#out.push(...open.parts, part)
-    open.parts = []
-    open.heldBytes = 0
+    open.parts.push(part)
+    this.#show(stream, open)
   }
 }

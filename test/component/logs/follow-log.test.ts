@@ -98,6 +98,22 @@ class Follower {
 const live = (): string => join(directory, '0.log')
 
 describe('followLog', () => {
+  it('passes on a line without its end, and goes on with it in the next file', async () => {
+    await mkdir(directory)
+    const part = 'x'.repeat(16_384)
+    await writeFile(live(), record(part, 'P').repeat(7))
+    const follower = new Follower()
+    await follower.shows(part.repeat(7))
+    await rename(live(), join(directory, '0.log.20260101-000000'))
+    await writeFile(live(), record('y', 'P'))
+    await follower.shows(`${part.repeat(7)}y`)
+    await appendFile(live(), record('end') + record('next'))
+    await follower.shows(`${part.repeat(7)}yend\nnext\n`)
+    follower.end()
+    await follower.done
+    expect(follower.text).toBe(`${part.repeat(7)}yend\nnext\n`)
+  })
+
   it('gives what is there, then each line as it comes, and ends with its container', async () => {
     await mkdir(directory)
     await writeFile(live(), record('one') + record('two'))

@@ -142,6 +142,41 @@ describe('LogDecoder', () => {
     expect(out + decoder.end().toString()).toBe('next\n')
   })
 
+  it('passes on the beginning of a line, once', () => {
+    const decoder = new LogDecoder({ timestamps: true })
+    const write = (text: string): string => decoder.write(Buffer.from(text)).toString()
+    expect(write(`${t(1)} stdout P one \n${t(2)} stdout P two \n`)).toBe('')
+    expect(decoder.isWithinLine).toBe(true)
+    expect(decoder.passOn().toString()).toBe(`${t(1)} one two `)
+    expect(decoder.isWithinLine).toBe(false)
+    expect(decoder.passOn().toString()).toBe('')
+    expect(write(`${t(3)} stdout P three \n`)).toBe('')
+    expect(decoder.passOn().toString()).toBe('three ')
+    expect(write(`${t(4)} stdout F four\n`)).toBe('four\n')
+    expect(decoder.end().toString()).toBe('')
+  })
+
+  it('ends a line that was passed on where another stream says something', () => {
+    const decoder = new LogDecoder({ timestamps: true })
+    const write = (text: string): string => decoder.write(Buffer.from(text)).toString()
+    write(`${t(1)} stdout P one \n`)
+    decoder.passOn()
+    expect(write(`${t(2)} stderr F err\n`)).toBe(`\n${t(2)} err\n`)
+    expect(write(`${t(3)} stdout P two \n${t(4)} stdout F three\n`)).toBe(`${t(3)} two three\n`)
+  })
+
+  it('passes nothing on of lines that are left out', () => {
+    const old = new LogDecoder({ timestamps: false, sinceMs: Date.parse(t(5)) })
+    old.write(Buffer.from(`${t(1)} stdout P old\n`))
+    const surplus = new LogDecoder({ timestamps: false })
+    surplus.skip(1)
+    surplus.write(Buffer.from(`${t(1)} stdout P old\n`))
+    for (const decoder of [old, surplus]) {
+      expect(decoder.isWithinLine).toBe(false)
+      expect(decoder.passOn().toString()).toBe('')
+    }
+  })
+
   it('gives a very long line out in pieces, but whole', () => {
     const part = 'x'.repeat(16 * 1024)
     const decoder = new LogDecoder({ timestamps: true })
