@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -203,6 +203,8 @@ describePodd('reaching into pods', {}, (rig) => {
     await podd.until('the shell', () => call.shown().includes('$'))
     call.type('tty; stty size\n')
     await podd.until('the size', () => /\/dev\/pts\/\d+\n31 97\n/u.test(call.shown()))
+    const terminal = await podd.until('its terminal', () => terminalBelow(call.child.pid ?? 0))
+    expect(execFileSync('stty', ['-F', terminal, '-a'], { encoding: 'utf8' })).toMatch(/\s-opost\b/u)
     call.type('sleep 1000\n')
     await sleep(300)
     call.type('\x03')

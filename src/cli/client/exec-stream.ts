@@ -10,8 +10,8 @@ import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
 /** The user's terminal. */
 export interface Terminal {
   size(): TerminalSize
-  /** In raw mode every key goes to the command, including Ctrl-C. */
-  setRaw(isRaw: boolean): void
+  /** In raw mode every key goes to the command, including Ctrl-C. Returns the function that ends it. */
+  makeRaw(): () => void
   /** Calls the listener when the size has changed; returns the function that unsubscribes. */
   onResize(listener: () => void): () => void
 }
@@ -43,7 +43,7 @@ export async function runExec(
   if (signal.aborted) cut()
   socket.on('error', () => {})
   const endResize = terminal?.onResize(() => sendSize(socket, terminal))
-  terminal?.setRaw(true)
+  const endRaw = terminal?.makeRaw()
   try {
     // The size may have changed since it was read.
     if (terminal !== undefined) sendSize(socket, terminal)
@@ -55,7 +55,7 @@ export async function runExec(
       hint: 'podd may have been stopped or restarted; try again.',
     })
   } finally {
-    terminal?.setRaw(false)
+    endRaw?.()
     endResize?.()
     signal.removeEventListener('abort', cut)
     // A pending read of the keyboard would keep this process alive.

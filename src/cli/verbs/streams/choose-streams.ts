@@ -2,6 +2,7 @@ import { ReadStream, WriteStream } from 'node:tty'
 import type { TerminalSize } from '../../../api/remote-command.ts'
 import type { ExecStreams } from '../../client/exec-stream.ts'
 import type { VerbContext } from '../../arguments/verb.ts'
+import { makeRaw } from './raw-terminal.ts'
 
 /** The command gets a terminal only where input and output are one, as with kubectl. */
 export function chooseStreams({ args, stdio }: VerbContext, notify: (line: string) => void): ExecStreams {
@@ -25,7 +26,7 @@ export function chooseStreams({ args, stdio }: VerbContext, notify: (line: strin
     stderr,
     terminal: {
       size,
-      setRaw: (isRaw) => void stdin.setRawMode(isRaw),
+      makeRaw: () => makeRaw(stdin),
       onResize(listener) {
         stdout.on('resize', listener)
         return () => void stdout.off('resize', listener)
