@@ -105,7 +105,7 @@ export const options = {
     default: '/var/log/pods',
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'The directory of container logs.',
+    doc: 'The directory of container logs. A change takes effect when no pod is left that logs to the old one.',
   }),
   containerLogsDir: option({
     field: 'containerLogsDir',

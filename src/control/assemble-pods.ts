@@ -26,6 +26,7 @@ import { admissionRules, objectRules } from './desired/admission-rules.ts'
 import { RingEventRecorder } from './status/event-recorder.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { keepCgroups } from './node/keep-cgroups.ts'
+import { keepPodLogsDir } from './node/keep-pod-logs-dir.ts'
 import { createImageAccess } from './images/create-image-access.ts'
 import { isImageInUse } from './images/image-in-use.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
@@ -53,6 +54,8 @@ export interface PodAssembly {
   readonly shown: ShownResources
   readonly pods: PodSystem
   readonly archives: ImageArchives
+  /** Where pods log to: after a change of the setting the directory of before, until no pod is left there. */
+  readonly podLogsDir: string
   /** What all pods together may request of CPU, memory and huge pages. */
   readonly allocatable: ResourceList
   /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
@@ -74,8 +77,10 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const { clock, logger } = options
   const hostInfo = readHostInfo()
   const cgroups = hostInfo.cgroups ?? noCgroups
-  const { config, warning } = keepCgroups(options.config, cgroups)
-  if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups keep their place')
+  const kept = keepCgroups(options.config, cgroups)
+  if (kept.warning !== undefined) logger.warn({ reason: kept.warning }, 'the cgroups keep their place')
+  const { config, warning } = keepPodLogsDir(kept.config)
+  if (warning !== undefined) logger.warn({ reason: warning }, 'the logs keep their place')
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const shown = new ShownResources(clock.wallMs())
   const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, shown, clock, logger })
@@ -231,6 +236,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     shown,
     pods,
     archives,
+    podLogsDir: config.podLogsDir,
     allocatable: admission.limits.allocatable ?? {},
     removeCgroups: async () => (await cgroupTrees.open()).removeQosTree(),
   }

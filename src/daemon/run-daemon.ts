@@ -16,6 +16,7 @@ import { KeptObjects } from '../control/serving/kept-objects.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
+import { savePodLogsDir } from '../control/node/keep-pod-logs-dir.ts'
 import { NodeMeter } from '../control/serving/node-meter.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
@@ -93,6 +94,12 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
   const { runtime, events, pods } = assembly
   await events.load()
+  try {
+    savePodLogsDir(config.rootDir, assembly.podLogsDir, report)
+  } catch (error) {
+    // A full disk must not prevent the start.
+    logger.warn({ err: error, path: config.rootDir }, 'cannot record where pods log to')
+  }
   const guardParts = { assembly, report, clock, logger }
   const holds = createHolds(config, guardParts)
   const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardParts)
@@ -145,7 +152,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({
     socketPath,
-    podLogsDir: config.podLogsDir,
+    podLogsDir: assembly.podLogsDir,
     readers,
     network: networkOf(config, assembly.hostName, report),
     readOnly: config.readOnlyPort === 0 ? undefined : { host: config.address, port: config.readOnlyPort },

@@ -3,18 +3,14 @@ import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
+import { restartWith } from '../support/restart-with.ts'
 import { shellPod } from '../support/shell-pods.ts'
 import { writeTestMarks } from '../support/test-marks.ts'
 
 /** Starts podd again with another cgroup root. */
 async function restartIn(podd: PoddRig, root: string): Promise<void> {
-  await podd.stopDaemon()
   writeTestMarks({ cgroup: root })
-  const flags = podd
-    .flags()
-    .filter((_, index, all) => all[index] !== '--cgroup-root' && all[index - 1] !== '--cgroup-root')
-  Object.assign(podd, { flags: () => [...flags, '--cgroup-root', root] })
-  await podd.startDaemon()
+  await restartWith(podd, '--cgroup-root', root)
 }
 
 describePodd('another cgroup root', {}, (rig) => {

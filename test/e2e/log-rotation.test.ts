@@ -1,9 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { expectAllLines, logDirectory, logFiles, numberedLines } from '../support/numbered-log.ts'
 import { describePodd } from '../support/podd-rig.ts'
+import { restartWith } from '../support/restart-with.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
 const count = 36_000
@@ -56,6 +58,36 @@ describe('logs that are rotated', () => {
       await podd.untilLine('talker', / done$/u)
       expectAllLines(await podd.cliOk('logs', 'talker'), count)
       expect(logFiles(podd, 'talker').length).toBeGreaterThan(2)
+    })
+  })
+
+  describePodd('another directory', { config: { ...rotation, containerLogMaxFiles: 99 } }, (rig) => {
+    it('is taken when no pod logs to the old one, and not before', async () => {
+      const podd = rig()
+      const other = join(podd.directory, 'other-logs')
+      podd.drop('talker', shellPod('talker', podd.shared, script))
+      const { metadata } = await podd.untilReady('talker')
+      const [filesBefore, directory] = [logFiles(podd, 'talker').length, logDirectory(podd, 'talker')]
+      await restartWith(podd, '--pod-logs-dir', other)
+      expect((await podd.untilReady('talker')).metadata.uid).toBe(metadata.uid)
+      await podd.untilLine('talker', / done$/u)
+      await podd.until('rotation', () => logFiles(podd, 'talker').length > filesBefore)
+      expectAllLines(await podd.cliOk('logs', 'talker'), count)
+      const follow = shellPod('beside', podd.shared, 'echo beside; stay')
+      podd.drop('beside', follow)
+      await podd.untilReady('beside')
+      expect(await podd.cliOk('logs', 'beside')).toBe('beside\n')
+      expect(readdirSync(other)).toEqual([])
+      for (const name of ['talker', 'beside']) podd.removeManifest(name)
+      for (const name of ['talker', 'beside']) await podd.untilGone(name)
+      expect(existsSync(join(podd.rootDir, 'pods', metadata.uid))).toBe(false)
+      expect(existsSync(directory)).toBe(false)
+
+      await restartWith(podd, '--pod-logs-dir', other)
+      podd.drop('moved', shellPod('moved', podd.shared, 'echo moved; stay'))
+      const moved = await podd.untilReady('moved')
+      expect(await podd.cliOk('logs', 'moved')).toBe('moved\n')
+      expect(readdirSync(other)).toEqual([`default_moved_${moved.metadata.uid}`])
     })
   })
 

@@ -7,6 +7,7 @@ import { containerdPlaces } from '../../src/containerd/process/containerd-places
 import { readUnpackRecord, writeUnpackRecord } from '../../src/containerd/process/unpack-record.ts'
 import { ArchiveRecords } from '../../src/control/archives/archive-records.ts'
 import { ImageUses } from '../../src/control/images/image-uses.ts'
+import { readPodLogsDir, savePodLogsDir } from '../../src/control/node/keep-pod-logs-dir.ts'
 import { RingEventRecorder } from '../../src/control/status/event-recorder.ts'
 import { ShownResources } from '../../src/control/status/shown-resources.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/kept-cgroups.ts'
@@ -155,6 +156,15 @@ export const versionedFiles: readonly StateFile[] = [
     async read(rootDir, report) {
       const known = readCgroupChoice(rootDir)
       saveCgroupChoice(rootDir, known ?? { root: '/', driver: 'systemd' }, report)
+      return known
+    },
+  },
+  {
+    path: 'pod-logs.json',
+    write: async (rootDir) => savePodLogsDir(rootDir, '/logs', () => undefined),
+    async read(rootDir, report) {
+      const known = readPodLogsDir(rootDir)
+      savePodLogsDir(rootDir, known ?? '/others', report)
       return known
     },
   },

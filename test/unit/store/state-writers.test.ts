@@ -29,6 +29,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/control/assemble-archives.ts': ['image-archives.json'],
   'src/control/assemble-image-garbage.ts': ['image-uses.json'],
   'src/control/node/drain-mark.ts': ['draining'],
+  'src/control/node/keep-pod-logs-dir.ts': ['pod-logs.json'],
   'src/control/status/event-recorder.ts': ['events.json'],
   'src/daemon/crash-guard.ts': 'crash reports are for people: podd lists them by their names',
   'src/daemon/create-sources.ts': ['holds.json', 'trial.json'],
