@@ -1,21 +1,19 @@
-import { defaultContainerPolicy, selectDeadContainers } from '../node/plan-container-garbage.ts'
 import { isSidecar } from '../../pod/spec/pod-resources.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import type { ContainerId } from '../../pod/values/ids.ts'
-import { isOutdated, isUnrun } from './container-view.ts'
+import { isOutdated } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
-import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
-import { activeHold, containerHold, nextImageHold, resizeHold, sandboxHold } from './hold.ts'
+import type { PodPlan, StopCause } from './pod-action.ts'
+import { activeHold, resizeHold, sandboxHold } from './hold.ts'
 import type { Hold } from './hold.ts'
+import { PlanBuilder } from './plan-builder.ts'
 import type { PodFacts } from './pod-facts.ts'
 import { restartsAfterStop } from './restart-policy.ts'
 import { computeRestartAll } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 import { changesPodLevel, needsRestart, selectResizes } from './resize.ts'
-import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
-import { canReplace, planStart } from './start-plan.ts'
+import { canReplace } from './start-plan.ts'
 
 /**
  * Computes the next actions of a pod that shall run. Pure. control/actions/execute-actions.ts carries them out in
@@ -25,13 +23,13 @@ import { canReplace, planStart } from './start-plan.ts'
  */
 export function computePodActions(given: PodFacts): PodPlan {
   if (hasFinished(given)) {
-    const plan = new Plan(given)
+    const plan = new PlanBuilder(given)
     plan.stopWhatRuns('Completed')
     return plan.result()
   }
   const restart = computeRestartAll(given)
   const facts = restart === undefined ? given : { ...given, restartAll: restart.ids }
-  const plan = new Plan(facts)
+  const plan = new PlanBuilder(facts)
   plan.restartAll = restart?.ids
   if (restart !== undefined && restart.toStop.length > 0) {
     plan.actions.push(...restart.toStop)
@@ -62,7 +60,7 @@ export function computePodActions(given: PodFacts): PodPlan {
 }
 
 /** Hooks that an earlier podd started and the runtime still holds. */
-function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: Plan): void {
+function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: PlanBuilder): void {
   const { initContainers, containers } = pod.spec
   for (const container of observed.containers) {
     if (container.state !== 'running' || !postStartsDue.includes(container.id)) continue
@@ -72,7 +70,7 @@ function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: P
 }
 
 /** A pod without a usable sandbox: the remains of the old one are removed, then it starts from the beginning. */
-function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
+function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): void {
   const toStart = containersOfNewSandbox(facts, attempt)
   if (toStart.length === 0) {
     plan.stopWhatRuns('Completed')
@@ -126,7 +124,7 @@ function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
   }
 }
 
-function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): void {
+function planMainContainer(facts: PodFacts, plan: PlanBuilder, spec: ContainerSpec): void {
   const view = viewCurrent(facts, spec)
   if (view.kind === 'none') return plan.start(spec, 'main')
   if (view.kind === 'ended') {
@@ -160,7 +158,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
 }
 
 /** Other resources for running containers, in place or by a restart, by their `resizePolicy`. */
-function planResizes(facts: PodFacts, plan: Plan): void {
+function planResizes(facts: PodFacts, plan: PlanBuilder): void {
   const isStopped = (name: string): boolean =>
     plan.actions.some((action) => action.kind === 'stop-container' && action.container.name === name)
   const { resizeRefusal } = facts
@@ -190,108 +188,4 @@ function planResizes(facts: PodFacts, plan: Plan): void {
   }
   plan.actions.push({ kind: 'resize-containers', resizes: [], podLevel: false })
   return undefined
-}
-
-/** A plan under construction. */
-class Plan {
-  readonly actions: PodAction[] = []
-  resize: ResizeState | undefined
-  restartAll: PodPlan['restartAll']
-  isLost = false
-  readonly #facts: PodFacts
-  readonly #waiting = new Map<string, Waiting>()
-  readonly #blockedRestarts = new Map<string, string>()
-  #wakeAtMs: number | undefined
-
-  constructor(facts: PodFacts) {
-    this.#facts = facts
-  }
-
-  start(spec: ContainerSpec, role: 'init' | 'main' | 'ephemeral'): void {
-    const planned = planStart(this.#facts, spec, role)
-    const { awaitedImage } = planned.kind === 'start' ? planned.action : planned
-    if (awaitedImage !== undefined) this.#fetch(spec)
-    if (planned.kind === 'start') {
-      // Created and not started, perhaps about to be: the runtime refuses to remove a container that is starting, so
-      // there are never two of a name. One that may have run stays until its successor has the count.
-      const ids = this.#facts.observed.containers
-        .filter((container) => container.name === spec.name && isUnrun(container))
-        .map(({ id }) => id)
-      if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
-      this.actions.push(planned.action)
-      return
-    }
-    this.#waiting.set(spec.name, planned.waiting)
-    this.wakeAt(planned.untilMs)
-  }
-
-  waitForSandbox(hold: Hold, containers: readonly ContainerSpec[]): void {
-    for (const { name } of containers) this.#waiting.set(name, hold.waiting)
-    this.wakeAt(hold.untilMs)
-  }
-
-  /** For a running container that is to be recreated: returns what the new one lacks, for which the old one stays. */
-  prepareReplacement(spec: ContainerSpec): string | undefined {
-    const missing = this.#facts.containerFacts[spec.name]?.missing
-    if (missing === undefined) return this.#fetch(spec)
-    this.#blockedRestarts.set(spec.name, missing)
-    return missing
-  }
-
-  /** Has the new image of a running container fetched. Returns why it is unavailable for now. */
-  #fetch(spec: ContainerSpec): string | undefined {
-    const hold =
-      activeHold(this.#facts, nextImageHold(spec.name)) ?? activeHold(this.#facts, containerHold(spec.name))
-    if (hold !== undefined) {
-      this.wakeAt(hold.untilMs)
-      return hold.waiting.message
-    }
-    const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
-    if (!isPlanned && this.#facts.containerFacts[spec.name]?.isFetching !== true)
-      this.actions.push({ kind: 'fetch-image', spec })
-    return undefined
-  }
-
-  /** A container started in this plan may need the one before it. */
-  #selectCondemned(): readonly ContainerId[] {
-    const { condemned, observed } = this.#facts
-    if (condemned === undefined || this.actions.length > 0) return []
-    return observed.containers
-      .filter(({ id, state }) => condemned.includes(id) && (state === 'exited' || state === 'created'))
-      .map(({ id }) => id)
-  }
-
-  wakeAt(wallMs: number): void {
-    this.#wakeAtMs = Math.min(this.#wakeAtMs ?? Infinity, wallMs)
-  }
-
-  stopWhatRuns(reason: string): void {
-    const { sandboxes, containers } = this.#facts.observed
-    const running = containers.some(
-      (container) => container.state !== 'exited' && container.state !== 'created',
-    )
-    if (running || sandboxes.some((sandbox) => sandbox.ready)) this.actions.push({ kind: 'stop-pod', reason })
-  }
-
-  result(): PodPlan {
-    const { observed, containerPolicy = defaultContainerPolicy, nowMs } = this.#facts
-    const dead = selectDeadContainers(observed, containerPolicy, nowMs)
-    const ids = [...new Set([...dead.containers, ...this.#selectCondemned()])]
-    if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
-    if (dead.sandboxes.length > 0) this.actions.push({ kind: 'remove-sandboxes', ids: dead.sandboxes })
-    // All stops come together, before any start, as in the kubelet's SyncPod.
-    const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
-    const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
-    const { resize, restartAll, isLost } = this
-    const blocked = this.#blockedRestarts
-    return {
-      actions,
-      wakeAtMs: this.#wakeAtMs,
-      waiting: this.#waiting,
-      restartAll,
-      resize,
-      ...(blocked.size === 0 ? {} : { blockedRestarts: blocked }),
-      ...(isLost ? { isLost } : {}),
-    }
-  }
 }
