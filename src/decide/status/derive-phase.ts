@@ -16,12 +16,13 @@ type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
 export function derivePhase(facts: StatusFacts): PodPhase {
   const { containers, initContainers } = facts.pod.spec
   if (initContainers.some((init) => hasFailedForGood(facts, init))) return 'Failed'
-  if (initContainers.some((init) => isPendingInit(facts, init))) return 'Pending'
   const stages = containers.map((container) => stageOf(facts, container))
+  // Once all main containers have ended for good, nothing waits for init containers any more.
+  const isOver = stages.every((stage) => stage === 'ended')
+  if (!isOver && initContainers.some((init) => isPendingInit(facts, init))) return 'Pending'
   if (stages.includes('waiting') || stages.includes('unknown')) return 'Pending'
   // A pod whose main containers have ended runs until its sidecars have been stopped.
-  const sidecarRuns = initContainers.some((init) => isRestartableInit(init) && isRunning(viewOf(facts, init)))
-  if (sidecarRuns || stages.includes('running') || stages.includes('restarting')) return 'Running'
+  if (!isOver || initContainers.some((init) => isRunning(viewOf(facts, init)))) return 'Running'
   const succeeded = containers.every((container) => {
     const view = viewOf(facts, container)
     return view.kind === 'ended' && view.end.exitCode === 0

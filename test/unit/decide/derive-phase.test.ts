@@ -378,8 +378,60 @@ const rerunRows: readonly Row[] = [
   ],
 ]
 
+const withSidecar = (restartPolicy: PodChanges['restartPolicy']): PodChanges => ({
+  ...two(restartPolicy),
+  init: [sidecar('x')],
+})
+const endedBoth = { a: { ended: ended('a', 0) }, b: { ended: ended('b', 0) } }
+const sidecarAgain = { sandboxId: 'sandbox-1', restartCount: 1 }
+
+const overRows: readonly Row[] = [
+  [
+    'over: a newer sandbox has nothing but the sidecar, which has ended',
+    {
+      pod: withSidecar('OnFailure'),
+      ...newSandbox,
+      containers: [exitedContainer('x', 137, sidecarAgain), ok('x'), ok('a'), ok('b')],
+    },
+    'Succeeded',
+  ],
+  [
+    'over: a newer sandbox has nothing but the sidecar, which still runs',
+    { pod: withSidecar('OnFailure'), ...newSandbox, containers: [rerun('x'), ok('x'), ok('a'), ok('b')] },
+    'Running',
+  ],
+  [
+    'over: a newer sandbox has nothing but the init container, which still runs',
+    {
+      pod: { ...two('OnFailure'), init: ['x'] },
+      ...newSandbox,
+      containers: [rerun('x'), ok('x'), ok('a'), ok('b')],
+    },
+    'Running',
+  ],
+  [
+    'over: what has ended was removed from its sandbox',
+    { pod: withSidecar('OnFailure'), containers: [ok('x')], history: endedBoth },
+    'Succeeded',
+  ],
+  [
+    'over: all was removed from its sandbox, one had failed',
+    { pod: withSidecar('Never'), history: { ...endedBoth, b: { ended: ended('b', 3) } } },
+    'Failed',
+  ],
+  [
+    'not over: one of them failed and runs again when its init containers have passed',
+    {
+      pod: { ...two('OnFailure'), init: ['x'] },
+      ...newSandbox,
+      containers: [rerun('x'), ok('x'), ok('a'), bad('b')],
+    },
+    'Pending',
+  ],
+]
+
 describe('derivePhase', () => {
-  it.each([...mainRows, ...ownPolicyRows, ...initRows, ...sidecarRows, ...rerunRows])(
+  it.each([...mainRows, ...ownPolicyRows, ...initRows, ...sidecarRows, ...rerunRows, ...overRows])(
     '%s',
     (_title, changes, phase) => {
       expect(derivePhase(statusFacts(changes))).toBe(phase)
