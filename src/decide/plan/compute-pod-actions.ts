@@ -54,8 +54,21 @@ export function computePodActions(given: PodFacts): PodPlan {
   plan.actions.push(...inits.toStop)
   for (const spec of inits.toFetch) plan.prepareReplacement(spec)
   for (const spec of inits.toStart) plan.start(spec, 'init')
-  if (inits.initialized) for (const spec of facts.pod.spec.containers) planMainContainer(facts, plan, spec)
+  if (!inits.initialized) return plan.result()
+  const { containers } = facts.pod.spec
+  for (const spec of containers) planMainContainer(facts, plan, spec)
+  if (plan.leavesNone(containers)) return onlyStops(facts, plan, containers)
   planResizes(facts, plan)
+  return plan.result()
+}
+
+/** No main container will run any more: sidecars don't start again for nothing, and are stopped once these have ended. */
+function onlyStops(facts: PodFacts, { actions }: PlanBuilder, containers: readonly ContainerSpec[]): PodPlan {
+  const names = new Set(containers.map(({ name }) => name))
+  const plan = new PlanBuilder(facts)
+  plan.actions.push(
+    ...actions.filter((action) => action.kind === 'stop-container' && names.has(action.container.name)),
+  )
   return plan.result()
 }
 

@@ -1,5 +1,6 @@
 import { defaultContainerPolicy, selectDeadContainers } from '../node/plan-container-garbage.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { isUnrun } from './container-view.ts'
 import { activeHold, containerHold, nextImageHold } from './hold.ts'
@@ -18,6 +19,8 @@ export class PlanBuilder {
   readonly #facts: PodFacts
   readonly #waiting = new Map<string, Waiting>()
   readonly #blockedRestarts = new Map<string, string>()
+  /** Names of containers that are to run. */
+  readonly #wanted = new Set<string>()
   #wakeAtMs: number | undefined
 
   constructor(facts: PodFacts) {
@@ -25,6 +28,7 @@ export class PlanBuilder {
   }
 
   start(spec: ContainerSpec, role: 'init' | 'main' | 'ephemeral'): void {
+    this.#wanted.add(spec.name)
     const planned = planStart(this.#facts, spec, role)
     const { awaitedImage } = planned.kind === 'start' ? planned.action : planned
     if (awaitedImage !== undefined) this.#fetch(spec)
@@ -40,6 +44,15 @@ export class PlanBuilder {
     }
     this.#waiting.set(spec.name, planned.waiting)
     this.wakeAt(planned.untilMs)
+  }
+
+  /** Whether none of these goes on running or is to run. */
+  leavesNone(specs: readonly ContainerSpec[]): boolean {
+    const stopped = this.actions.flatMap((action) =>
+      action.kind === 'stop-container' ? [action.container.id] : [],
+    )
+    const goesOn = this.#facts.observed.containers.filter((c) => isAlive(c) && !stopped.includes(c.id))
+    return specs.every(({ name }) => !this.#wanted.has(name) && goesOn.every((c) => c.name !== name))
   }
 
   waitForSandbox(hold: Hold, containers: readonly ContainerSpec[]): void {
@@ -111,4 +124,8 @@ export class PlanBuilder {
       ...(isLost ? { isLost } : {}),
     }
   }
+}
+
+function isAlive({ state }: ObservedContainer): boolean {
+  return state === 'running' || state === 'unknown'
 }

@@ -238,6 +238,41 @@ const sidecarRows: readonly Row[] = [
     [],
   ],
   [
+    'starts no sidecar again beside main containers that are stopped for good',
+    {
+      pod: {
+        restartPolicy: 'Never',
+        init: [sidecar('s1')],
+        containers: [{ name: 'a', livenessProbe: probe }, 'b'],
+      },
+      containers: [exitedContainer('s1', 1), observedContainer('a'), exitedContainer('b', 0)],
+      verdicts: { 'liveness a-0': 'failure' },
+    },
+    ['stop a liveness'],
+  ],
+  [
+    'starts a sidecar again beside a main container that goes on',
+    {
+      pod: {
+        restartPolicy: 'Never',
+        init: [sidecar('s1')],
+        containers: [{ name: 'a', livenessProbe: probe }, 'b'],
+      },
+      containers: [exitedContainer('s1', 1), observedContainer('a'), observedContainer('b')],
+      verdicts: { 'liveness a-0': 'failure' },
+    },
+    ['stop a liveness', 'start s1#1'],
+  ],
+  [
+    'starts no sidecar in a new sandbox for main containers that have succeeded under OnFailure',
+    {
+      pod: { restartPolicy: 'OnFailure', init: [sidecar('s1')], containers: ['a', 'b'] },
+      sandboxes: [deadSandbox],
+      containers: [observedContainer('s1'), exitedContainer('a', 0), exitedContainer('b', 0)],
+    },
+    ['stop-pod'],
+  ],
+  [
     // id: replaces-sidecar-fails-liveness
     'replaces a sidecar that fails its liveness probe, and holds nothing up for it',
     { pod: sidecars, containers: [r1, r2, r3], verdicts: { ...started, 'liveness s3-0': 'failure' } },
