@@ -67,6 +67,46 @@ describePodd('restarts', { config }, (rig) => {
     expect((await podd.cliOk('get', 'pods', 'retry')).split('\n')[1]).toMatch(/^retry +0\/1 +Completed +2/u)
   })
 
+  it.concurrent('runs a job again whose failed probe had it stopped, although it exits with 0', async () => {
+    const podd = rig()
+    const livenessProbe = {
+      exec: { command: ['test', '-e', '/tmp/alive'] },
+      periodSeconds: 1,
+      failureThreshold: 1,
+      timeoutSeconds: 10 * slowness,
+    }
+    // The third stop comes within the backoff that the second start has begun.
+    const script = `touch /tmp/alive; say start
+      [ $(grep -c start /shared/probed) -ge 4 ] && exit 0
+      (sleep 1; rm /tmp/alive) & stay`
+    const spec = { restartPolicy: 'OnFailure' }
+    podd.drop('probed', shellPod('probed', podd.shared, script, { container: { livenessProbe }, spec }))
+    const pod = await podd.untilPhase('probed', 'Succeeded')
+    expect(containerOf(pod, 'main').restartCount).toBe(3)
+    const stopped = ['start', 'end']
+    expect(wordsOf(podd.lines('probed'))).toEqual([...stopped, ...stopped, ...stopped, 'start'])
+  })
+
+  it.concurrent('runs a job again whose sandbox died, although it exits with 0', async () => {
+    const podd = rig()
+    const script = `say start; [ $(grep -c start /shared/boxed) -ge 2 ] && exit 0; stay`
+    const main = shellContainer('main', 'boxed', script)
+    const side = shellContainer('side', 'boxed-side', 'say start; stay', { restartPolicy: 'Always' })
+    const spec = { restartPolicy: 'OnFailure', initContainers: [side] }
+    podd.drop('boxed', podOf('boxed', podd.shared, [main], { spec }))
+    const { metadata, status } = await podd.untilReady('boxed')
+    const made = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+    const sandbox = podd
+      .containerIds(metadata.uid)
+      .find((id) => made.every(({ containerID }) => containerID !== `containerd://${id}`))
+    process.kill(podd.pidOf(sandbox ?? ''), 'SIGKILL')
+    const pod = await podd.untilPhase('boxed', 'Succeeded')
+    expect(containerOf(pod, 'main').restartCount).toBe(1)
+    expect(wordsOf(podd.lines('boxed'))).toEqual(['start', 'end', 'start'])
+    expect(wordsOf(podd.lines('boxed-side'))).toEqual(['start', 'end', 'start', 'end'])
+    expect(podd.containerIds(metadata.uid).every((id) => podd.pidOf(id) === 0)).toBe(true)
+  })
+
   it.concurrent.each([
     [0, 'Succeeded', 'Completed'],
     [7, 'Failed', 'Error'],

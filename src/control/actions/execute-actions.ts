@@ -50,6 +50,7 @@ async function* executeSteps(
           const message = 'Pod sandbox changed, it will be killed and re-created.'
           recordEvent(ctx, { type: 'Normal', reason: step.reason, message })
         }
+        await ctx.journal.noteRestarts()
         await stopPod(ctx)
         break
       case 'create-sandbox': {
@@ -61,6 +62,7 @@ async function* executeSteps(
         break
       }
       case 'stop-containers':
+        await ctx.journal.noteRestarts()
         await settleAll(step.stops.map((stop) => stopForSuccessor(ctx, stop)))
         break
       case 'start-container':

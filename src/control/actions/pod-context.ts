@@ -55,6 +55,8 @@ export interface PodJournal {
   notePostStart(id: ContainerId): Promise<void>
   /** It has ended, and nothing is left to be done for that. */
   forgetPostStart(id: ContainerId): Promise<void>
+  /** Records which of the containers that the plan stops it starts again, whatever their exit codes. */
+  noteRestarts(): Promise<void>
   /** Records that this container, which is about to be stopped, is to have a successor whatever its policy says. */
   claimRestart(id: ContainerId): Promise<void>
   /** Records the backoff of this restart before it is made. */

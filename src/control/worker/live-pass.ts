@@ -10,7 +10,7 @@ import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
 import { gatherFacts } from './gather-facts.ts'
 import type { PassSignals } from '../actions/pod-context.ts'
 import type { PodDisplay } from './pod-display.ts'
-import type { PassDeps, PodExecutor } from './pod-executor.ts'
+import type { PassDeps, PodExecutor, RunOptions } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
 
@@ -75,7 +75,7 @@ export class LivePass {
     const actions = this.#numberSandbox(plan.actions)
     const recorded = memory.save('required')
     void display.showRecorded(show, recorded)
-    await this.#actUntil(overdueMs, { actions, recorded }, signals)
+    await this.#actUntil(overdueMs, { actions, recorded, restartsDue: plan.restartsDue }, signals)
     this.#deps.settle()
     return this.#deps.wake()
   }
@@ -199,7 +199,7 @@ export class LivePass {
   /** Wakes the pod at its active deadline, also while an action is in flight. */
   async #actUntil(
     overdueMs: number | undefined,
-    { actions, recorded }: { readonly actions: readonly PodAction[]; readonly recorded: Promise<void> },
+    { actions, ...options }: RunOptions & Pick<PodPlan, 'actions'>,
     signals: PassSignals,
   ): Promise<void> {
     const { clock, executor } = this.#deps
@@ -212,7 +212,7 @@ export class LivePass {
             if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
           })
     try {
-      await executor.run(actions, signals, { recorded })
+      await executor.run(actions, signals, options)
     } finally {
       timer?.cancel()
     }

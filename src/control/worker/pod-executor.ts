@@ -1,6 +1,6 @@
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { Timer } from '../../base/clock.ts'
-import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { PodAction, PodPlan } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { BackoffLimits } from '../../decide/plan/restart-policy.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -35,9 +35,11 @@ export interface PodExecutorDeps extends PassDeps {
   readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
 }
 
-interface RunOptions {
+export interface RunOptions {
   /** See PodJournal; left out where the plan is already in the record. */
   readonly recorded?: Promise<void>
+  /** See PodPlan. */
+  readonly restartsDue?: PodPlan['restartsDue']
   readonly onContainersStopped?: PassHooks['onContainersStopped']
 }
 
@@ -69,11 +71,11 @@ export class PodExecutor {
   async run(
     actions: readonly PodAction[],
     signals: PassSignals,
-    { recorded = Promise.resolve(), onContainersStopped = () => {} }: RunOptions = {},
+    { recorded = Promise.resolve(), restartsDue = [], onContainersStopped = () => {} }: RunOptions = {},
   ): Promise<void> {
     this.#signal = signals.pass
     try {
-      const context = this.#makeContext(signals, { recorded, onContainersStopped })
+      const context = this.#makeContext(signals, { recorded, restartsDue, onContainersStopped })
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
@@ -87,7 +89,10 @@ export class PodExecutor {
     }
   }
 
-  #makeContext(signals: PassSignals, { recorded, onContainersStopped }: Required<RunOptions>): PodContext {
+  #makeContext(
+    signals: PassSignals,
+    { recorded, restartsDue = [], onContainersStopped }: Required<RunOptions>,
+  ): PodContext {
     const { host, images, events, clock, logger, recursiveReadOnly, runtimeLosses } = this.#deps
     const { memory, ref, record, observed, fresh, allocatedPod: pod } = this.#state
     const { preStops, postStarts, linkedLogs, lossesWhenSeen } = this.#state
@@ -110,6 +115,7 @@ export class PodExecutor {
         releasePreStop: (id) => memory.releasePreStop(id),
         notePostStart: (id) => memory.notePostStart(id, this.#state.observed),
         forgetPostStart: (id) => memory.forgetPostStart(id),
+        noteRestarts: () => memory.noteRestarts(restartsDue),
         claimRestart: (id) => memory.claimRestart(id),
         charge: async (action) => {
           memory.charge(action)

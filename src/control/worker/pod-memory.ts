@@ -185,6 +185,18 @@ export class PodMemory {
   }
 
   /**
+   * Records containers that are about to be stopped to be started again. Where that can't be written, only this podd
+   * knows it.
+   */
+  async noteRestarts(ids: readonly ContainerId[]): Promise<void> {
+    const { restartsDue = [] } = this.#record
+    const due = new Set([...restartsDue, ...ids])
+    if (due.size === restartsDue.length) return
+    this.change({ restartsDue: [...due] })
+    await this.save('best-effort')
+  }
+
+  /**
    * Claims a container's preStop hook. Returns whether it is still to be run, or waited for where the runtime holds it.
    * From now on it counts as begun, also for the next podd.
    */

@@ -238,13 +238,15 @@ export class PodState {
   }
 
   get restartFacts() {
-    const { containers: history, podResources, restartRequested, restartAll, postStartsDue } = this.record
+    const { containers: history, podResources, restartRequested, restartsDue, restartAll } = this.record
+    const { postStartsDue } = this.record
     return {
       pod: this.pod,
       observed: this.observed,
       history,
       podResources,
       restartRequested: new Set(restartRequested),
+      restartsDue: new Set(restartsDue),
       restartAll: new Set(restartAll),
       ...(postStartsDue === undefined ? {} : { postStartsDue }),
     }

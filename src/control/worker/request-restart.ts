@@ -50,7 +50,7 @@ export async function requestRestart(
 
 /** A restart is done when the container has a successor. */
 export function forgetDoneRestarts({ memory, restartFacts }: PodState): void {
-  for (const key of ['restartRequested', 'restartAll'] as const) {
+  for (const key of ['restartRequested', 'restartsDue', 'restartAll'] as const) {
     const wanted = memory.record[key]
     if (wanted === undefined) continue
     const open = selectOpenRestarts(restartFacts, wanted)

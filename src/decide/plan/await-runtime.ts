@@ -14,8 +14,16 @@ export function awaitRuntime(
 ): ReadonlyMap<string, Waiting> {
   const { pod, record, observed } = facts
   const restartRequested = new Set(record.restartRequested)
+  const restartsDue = new Set(record.restartsDue)
   const restartAll = new Set(record.restartAll)
-  const restartFacts = { pod, observed, history: record.containers, restartRequested, restartAll }
+  const restartFacts = {
+    pod,
+    observed,
+    history: record.containers,
+    restartRequested,
+    restartsDue,
+    restartAll,
+  }
   if (hasFinished(restartFacts)) return new Map()
   const { initContainers, containers } = pod.spec
   const inits = initContainers.filter((init) => {

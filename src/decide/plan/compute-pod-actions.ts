@@ -93,10 +93,13 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
   }
   const hold = activeHold(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
   if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
+  const { initContainers } = facts.pod.spec
+  const goesOn = new Set([...initContainers, ...toStart].map(({ name }) => name))
+  plan.noteRestarts(facts.observed.containers.filter(({ name }) => goesOn.has(name)))
   // A sandbox that died still holds its address and ports until it is stopped.
   if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason: 'SandboxChanged' })
   plan.actions.push({ kind: 'create-sandbox', attempt })
-  const [firstInit] = facts.pod.spec.initContainers
+  const [firstInit] = initContainers
   if (firstInit === undefined) for (const container of toStart) plan.start(container, 'main')
   else plan.start(firstInit, 'init')
   return undefined

@@ -8,8 +8,9 @@ import type { PodAction, PodPlan } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 
 /** Facts as JSON holds them. */
-export interface FactsJson extends Omit<PodFacts, 'restartRequested' | 'restartAll'> {
+export interface FactsJson extends Omit<PodFacts, 'restartRequested' | 'restartsDue' | 'restartAll'> {
   readonly restartRequested?: readonly ContainerId[]
+  readonly restartsDue?: readonly ContainerId[]
   readonly restartAll?: readonly ContainerId[]
 }
 
@@ -20,7 +21,7 @@ export interface FactsJson extends Omit<PodFacts, 'restartRequested' | 'restartA
  */
 export function factsToJson(facts: PodFacts): FactsJson {
   const none = new Set<ContainerId>()
-  const { restartRequested = none, restartAll = none } = facts
+  const { restartRequested = none, restartsDue = none, restartAll = none } = facts
   return {
     pod: reducePod(facts.pod),
     observed: reduceObserved(facts.observed),
@@ -29,6 +30,7 @@ export function factsToJson(facts: PodFacts): FactsJson {
     containerFacts: facts.containerFacts,
     holds: reduceHolds(facts.holds),
     ...(restartRequested.size === 0 ? {} : { restartRequested: [...restartRequested] }),
+    ...(restartsDue.size === 0 ? {} : { restartsDue: [...restartsDue] }),
     ...(restartAll.size === 0 ? {} : { restartAll: [...restartAll] }),
     ...(facts.postStartsDue === undefined ? {} : { postStartsDue: facts.postStartsDue }),
     resizeRefusal: facts.resizeRefusal,
@@ -40,8 +42,13 @@ export function factsToJson(facts: PodFacts): FactsJson {
 }
 
 /** What factsToJson wrote, maybe read back from JSON text. */
-export function factsFromJson({ restartRequested, restartAll, ...facts }: FactsJson): PodFacts {
-  return { ...facts, restartRequested: new Set(restartRequested), restartAll: new Set(restartAll) }
+export function factsFromJson({ restartRequested, restartsDue, restartAll, ...facts }: FactsJson): PodFacts {
+  return {
+    ...facts,
+    restartRequested: new Set(restartRequested),
+    restartsDue: new Set(restartsDue),
+    restartAll: new Set(restartAll),
+  }
 }
 
 /** A plan for a log; equal for equal plans. Texts that the deciders only pass on are left out. */
@@ -51,6 +58,7 @@ export function planToJson(plan: PodPlan) {
     wakeAtMs: plan.wakeAtMs,
     waiting: Object.fromEntries([...plan.waiting].map(([name, { reason }]) => [name, reason])),
     blockedRestarts: [...(plan.blockedRestarts?.keys() ?? [])],
+    restartsDue: plan.restartsDue ?? [],
     restartAll: [...(plan.restartAll ?? [])],
     isLost: plan.isLost === true,
     resize: plan.resize?.kind,

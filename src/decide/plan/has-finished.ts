@@ -4,9 +4,12 @@ import type { ContainerView } from './container-view.ts'
 import type { PodFacts } from './pod-facts.ts'
 import { currentView } from './restart-all.ts'
 import { shouldRestart } from './restart-policy.ts'
-import { isRestartRequested } from './restart-request.ts'
+import { isStoppedToRestart } from './restart-request.ts'
 
-type Facts = Pick<PodFacts, 'pod' | 'observed' | 'history' | 'restartRequested' | 'restartAll'>
+type Facts = Pick<
+  PodFacts,
+  'pod' | 'observed' | 'history' | 'restartRequested' | 'restartsDue' | 'restartAll'
+>
 
 /** Whether every main container has ended for good, or an init container's failure has ended the pod. */
 export function hasFinished(facts: Facts): boolean {
@@ -24,13 +27,13 @@ export function hasEndedForGood(facts: Facts, container: ContainerSpec): boolean
   return view.kind === 'ended' && !runsAgain(facts, container, view)
 }
 
-/** Whether a container that has ended is to run again, by its policy or on request. */
+/** Whether a container that has ended is to run again: by its policy, on request, or because podd stopped it for that. */
 export function runsAgain(
-  facts: Pick<Facts, 'pod' | 'restartRequested'>,
+  facts: Pick<Facts, 'pod' | 'restartRequested' | 'restartsDue'>,
   container: ContainerSpec,
   view: Extract<ContainerView, { kind: 'ended' }>,
 ): boolean {
-  return isRestartRequested(facts, view) || shouldRestart(facts.pod.spec, container, view.end.exitCode)
+  return isStoppedToRestart(facts, view) || shouldRestart(facts.pod.spec, container, view.end.exitCode)
 }
 
 /** The newest container of this name, those from before a restart of all left out. */

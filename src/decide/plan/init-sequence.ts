@@ -7,7 +7,7 @@ import type { PodFacts } from './pod-facts.ts'
 import { isRestartableInit, restartsAfterStop, shouldRestart } from './restart-policy.ts'
 import { currentView } from './restart-all.ts'
 import { canReplace } from './start-plan.ts'
-import { isRestartRequested } from './restart-request.ts'
+import { isRestartRequested, isStoppedToRestart } from './restart-request.ts'
 
 type StopAction = Extract<PodAction, { kind: 'stop-container' }>
 
@@ -71,10 +71,10 @@ interface Judgement {
 function judgeOnce(facts: PodFacts, spec: ContainerSpec, judgement: Judgement): Step {
   const { view, toStart, toStop, toFetch } = judgement
   if (view.kind === 'ended') {
-    if (view.end.exitCode === 0) return 'passed'
-    // Always means OnFailure for an init container: only a failure runs it again.
-    const restarts = shouldRestart(facts.pod.spec, spec, view.end.exitCode) || isRestartRequested(facts, view)
-    if (!restarts) return 'failed'
+    // Always means OnFailure for an init container: only a failure runs it again, or that it was stopped for it.
+    const wasStopped = isStoppedToRestart(facts, view)
+    if (view.end.exitCode === 0 && !wasStopped) return 'passed'
+    if (!wasStopped && !shouldRestart(facts.pod.spec, spec, view.end.exitCode)) return 'failed'
   }
   if (view.kind === 'live' && view.container.state === 'running') {
     const { container } = view

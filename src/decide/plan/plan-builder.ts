@@ -5,7 +5,7 @@ import type { ContainerId } from '../../pod/values/ids.ts'
 import { isUnrun } from './container-view.ts'
 import { activeHold, containerHold, nextImageHold } from './hold.ts'
 import type { Hold } from './hold.ts'
-import type { PodAction, PodPlan, Waiting } from './pod-action.ts'
+import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 import type { ResizeState } from './resize.ts'
 import { planStart } from './start-plan.ts'
@@ -21,6 +21,7 @@ export class PlanBuilder {
   readonly #blockedRestarts = new Map<string, string>()
   /** Names of containers that are to run. */
   readonly #wanted = new Set<string>()
+  readonly #restartsDue: ContainerId[] = []
   #wakeAtMs: number | undefined
 
   constructor(facts: PodFacts) {
@@ -44,6 +45,15 @@ export class PlanBuilder {
     }
     this.#waiting.set(spec.name, planned.waiting)
     this.wakeAt(planned.untilMs)
+  }
+
+  /**
+   * Those that are alive are stopped to be started again, which their exit codes no longer decide: a process that handles
+   * SIGTERM exits with 0. (The kubelet starts such a container in the same sync; where that fails, or waits for a
+   * backoff, it goes by the exit code.)
+   */
+  noteRestarts(containers: readonly ObservedContainer[]): void {
+    this.#restartsDue.push(...containers.filter((container) => isAlive(container)).map(({ id }) => id))
   }
 
   /** Whether none of these goes on running or is to run. */
@@ -104,6 +114,13 @@ export class PlanBuilder {
   }
 
   result(): PodPlan {
+    for (const action of this.actions)
+      if (
+        action.kind === 'stop-container' &&
+        this.#wanted.has(action.container.name) &&
+        isFailure(action.cause)
+      )
+        this.noteRestarts([action.container])
     const { observed, containerPolicy = defaultContainerPolicy, nowMs } = this.#facts
     const dead = selectDeadContainers(observed, containerPolicy, nowMs)
     const ids = [...new Set([...dead.containers, ...this.#selectCondemned()])]
@@ -114,6 +131,7 @@ export class PlanBuilder {
     const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
     const { resize, restartAll, isLost } = this
     const blocked = this.#blockedRestarts
+    const restartsDue = this.#restartsDue
     return {
       actions,
       wakeAtMs: this.#wakeAtMs,
@@ -121,6 +139,7 @@ export class PlanBuilder {
       restartAll,
       resize,
       ...(blocked.size === 0 ? {} : { blockedRestarts: blocked }),
+      ...(restartsDue.length === 0 ? {} : { restartsDue }),
       ...(isLost ? { isLost } : {}),
     }
   }
@@ -128,4 +147,9 @@ export class PlanBuilder {
 
 function isAlive({ state }: ObservedContainer): boolean {
   return state === 'running' || state === 'unknown'
+}
+
+/** Whether it is a container's own fault that it is stopped; who stops it for something else records why. */
+function isFailure(cause: StopCause): boolean {
+  return cause === 'liveness' || cause === 'startup' || cause === 'unknown'
 }

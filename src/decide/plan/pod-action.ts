@@ -68,6 +68,8 @@ export interface PodPlan {
   readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
   /** Set where all containers are restarted: the earlier containers, to be recorded before any action. */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
+  /** Containers that these actions stop to start them again: to be recorded right before (see PodRecord). */
+  readonly restartsDue?: readonly ContainerId[] | undefined
   /** Its sandbox is gone, nothing of it runs or will run again, and it hasn't completed: it has failed. */
   readonly isLost?: boolean
   /** The state of the pod's resize; undefined while all containers have their wanted resources. */

@@ -3,7 +3,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { viewContainer } from './container-view.ts'
+import { isUnrun, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
 import { isRestartableInit } from './restart-policy.ts'
 
@@ -27,6 +27,17 @@ export function isRestartRequested(
 ): boolean {
   const id = viewedId(view)
   return id !== undefined && facts.restartRequested?.has(id) === true
+}
+
+/** Whether this container was stopped to be started again, on request or not, so that its exit code doesn't matter. */
+export function isStoppedToRestart(
+  facts: {
+    readonly restartRequested?: ReadonlySet<ContainerId> | undefined
+    readonly restartsDue?: ReadonlySet<ContainerId> | undefined
+  },
+  view: Extract<ContainerView, { kind: 'ended' }>,
+): boolean {
+  return isRestartRequested(facts, view) || facts.restartsDue?.has(view.end.containerId) === true
 }
 
 export interface RestartChoice {
@@ -59,13 +70,20 @@ export function selectRestarts(
   }
 }
 
-/** The pending requests: those whose container has no successor yet. */
+/**
+ * The pending requests: those whose container has no successor yet. One that was created and never started is none: it
+ * may be removed again.
+ */
 export function selectOpenRestarts(
   facts: RestartFacts,
   requested: readonly ContainerId[],
 ): readonly ContainerId[] {
   const { initContainers, containers } = facts.pod.spec
-  const newest = [...initContainers, ...containers].map((spec) => viewedId(viewOf(facts, spec)))
+  const specs = [...initContainers, ...containers]
+  const ran = { ...facts.observed, containers: facts.observed.containers.filter((each) => !isUnrun(each)) }
+  const newest = [facts, { ...facts, observed: ran }].flatMap((seen) =>
+    specs.map((spec) => viewedId(viewOf(seen, spec))),
+  )
   return requested.filter((id) => newest.includes(id))
 }
 

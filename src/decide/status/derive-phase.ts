@@ -5,9 +5,9 @@ import type { ContainerView } from '../plan/container-view.ts'
 import { isStarted } from './derive-container-status.ts'
 import type { StatusFacts } from '../plan/status-facts.ts'
 import { hasInitialized } from '../plan/has-initialized.ts'
-import { isRestartableInit, shouldRestart } from '../plan/restart-policy.ts'
+import { runsAgain as isToRunAgain } from '../plan/has-finished.ts'
+import { isRestartableInit } from '../plan/restart-policy.ts'
 import { currentView, isReset } from '../plan/restart-all.ts'
-import { isRestartRequested } from '../plan/restart-request.ts'
 
 /** `restarting`: it ended and is to run again. */
 type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
@@ -45,14 +45,14 @@ function hasFailedForGood(facts: StatusFacts, init: ContainerSpec): boolean {
   return view.kind === 'ended' && view.end.exitCode !== 0 && !runsAgain(facts, init, view)
 }
 
-/** Whether a container that has ended is to run again, by its policy or on request. */
 function runsAgain(
   { pod, record }: StatusFacts,
   container: ContainerSpec,
   view: Extract<ContainerView, { kind: 'ended' }>,
 ): boolean {
-  const requested = isRestartRequested({ restartRequested: new Set(record.restartRequested) }, view)
-  return requested || shouldRestart(pod.spec, container, view.end.exitCode)
+  const restartRequested = new Set(record.restartRequested)
+  const restartsDue = new Set(record.restartsDue)
+  return isToRunAgain({ pod, restartRequested, restartsDue }, container, view)
 }
 
 /** Whether the main containers wait for this init container. */

@@ -134,6 +134,11 @@ export interface PodRecord {
   readonly postStartsDue?: readonly ContainerId[] | undefined
   /** Containers with a pending restart request, or stopped for a change, that have no successor yet. */
   readonly restartRequested?: readonly ContainerId[] | undefined
+  /**
+   * Containers that were, or are about to be, stopped to be started again (a failed probe, a dead sandbox), and have no
+   * successor yet: they run again even where they exit with 0 and only a failure would restart them.
+   */
+  readonly restartsDue?: readonly ContainerId[] | undefined
   /** Containers from before a restart of all that have no successor yet. */
   readonly restartAll?: readonly ContainerId[] | undefined
   /** Set when a termination for `deadline` or `evicted`, or a rejection, has made the pod Failed permanently. */

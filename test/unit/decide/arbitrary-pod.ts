@@ -60,7 +60,12 @@ const failures = fc.array(fc.constantFrom<StartFailure>('none', 'none', 'image',
   maxLength: 4,
 })
 const fails = fc.oneof({ arbitrary: fc.constant([]), weight: 6 }, failures)
-const acts = fc.record({ kind: fc.constant('podd-acts' as const), fails })
+const acts = fc.record({
+  kind: fc.constant('podd-acts' as const),
+  fails,
+  stopsWith: fc.constantFrom(143, 143, 0, 1, 42),
+  diesAfter: fc.oneof({ arbitrary: fc.constant(undefined), weight: 8 }, fc.nat(4)),
+})
 const exits = fc.record({
   kind: fc.constant('exit' as const),
   pick,

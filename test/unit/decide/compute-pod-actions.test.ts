@@ -20,6 +20,7 @@ import type { FactsChanges } from '../../support/pod-builders.ts'
 
 const running = (name: string) => observedContainer(name)
 const otherImage = 'busybox:2'
+const charged = { key: 'busybox:1 {"limits":{},"requests":{}}', delayMs: 80_000, updatedAtMs: nowMs - 6000 }
 
 type Row = readonly [title: string, changes: FactsChanges, actions: readonly string[]]
 
@@ -295,6 +296,110 @@ const changeRows: readonly Row[] = [
   ['does not heed a readiness probe', { verdicts: { 'readiness a-0': 'failure' } }, []],
 ]
 
+const due = (...ids: readonly string[]) => ({ restartsDue: new Set(ids) })
+
+const dueRows: readonly Row[] = [
+  [
+    'starts again what was stopped for a failed probe and ended well, under OnFailure',
+    {
+      pod: { restartPolicy: 'OnFailure', containers: ['a'] },
+      containers: [exitedContainer('a', 0)],
+      ...due('a-0'),
+    },
+    ['start a#1'],
+  ],
+  [
+    'leaves its successor alone',
+    {
+      pod: { restartPolicy: 'OnFailure', containers: ['a'] },
+      containers: [exitedContainer('a', 0, { restartCount: 1 }), exitedContainer('a', 0)],
+      ...due('a-0'),
+    },
+    ['stop-pod', 'remove a-0'],
+  ],
+  [
+    'starts again what was stopped with its sandbox and ended well, under OnFailure',
+    {
+      pod: { restartPolicy: 'OnFailure', containers: ['a', 'b'] },
+      sandboxes: [deadSandbox],
+      containers: [exitedContainer('a', 0), exitedContainer('b', 0)],
+      ...due('b-0'),
+    },
+    ['stop-pod', 'sandbox 1', 'start b#1'],
+  ],
+]
+
+describe('a container that is stopped to be started again', () => {
+  it.each(dueRows)('%s', (_title, changes, actions) => {
+    expect(actionsOf(computePodActions(podFacts(changes)))).toEqual(actions)
+  })
+
+  it.each([
+    [
+      'for a failed liveness probe',
+      {
+        pod: { restartPolicy: 'OnFailure', containers: ['a', { name: 'b', livenessProbe: probe }] },
+        verdicts: { 'liveness b-0': 'failure' },
+      },
+      ['b-0'],
+    ],
+    [
+      'for a failed startup probe, although it waits for its backoff',
+      {
+        pod: { restartPolicy: 'OnFailure', containers: ['a', { name: 'b', startupProbe: probe }] },
+        verdicts: { 'startup b-0': 'failure' },
+        history: { b: { ended: ended('b', 0, { finishedAtMs: nowMs - 1000 }), backoff: charged } },
+        containers: [running('a'), observedContainer('b', { id: 'b-0', restartCount: 1 })],
+      },
+      ['b-0'],
+    ],
+    [
+      'for a failed liveness probe under Never, for it does not run again',
+      {
+        pod: { restartPolicy: 'Never', containers: ['a', { name: 'b', livenessProbe: probe }] },
+        verdicts: { 'liveness b-0': 'failure' },
+      },
+      [],
+    ],
+    [
+      'of unknown state, whatever the policy',
+      {
+        pod: { restartPolicy: 'Never' },
+        containers: [observedContainer('a', { state: 'unknown' }), running('b')],
+      },
+      ['a-0'],
+    ],
+    [
+      'with its dead sandbox, but not what has ended or runs once',
+      {
+        pod: { containers: ['a', { name: 'b', restartPolicy: 'Never' }, 'c'], init: ['i'] },
+        sandboxes: [deadSandbox],
+        containers: [running('a'), running('b'), exitedContainer('c', 1), exitedContainer('i', 0)],
+      },
+      ['a-0'],
+    ],
+    [
+      'with its dead sandbox, as an init container that runs once',
+      {
+        pod: { init: [{ name: 'i', restartPolicy: 'Never' }] },
+        sandboxes: [deadSandbox],
+        containers: [running('i')],
+      },
+      ['i-0'],
+    ],
+    [
+      'with a sandbox that is waited for: not yet',
+      { sandboxes: [{ ...deadSandbox, createdAtMs: nowMs }] },
+      [],
+    ],
+  ] as const satisfies readonly (readonly [string, FactsChanges, readonly string[]])[])(
+    'is recorded: %s',
+    (_title, changes, ids) => {
+      expect(computePodActions(podFacts(changes)).restartsDue ?? []).toEqual(ids)
+    },
+  )
+})
+
 const allGone = { sandboxes: [], containers: [] }
 
 const finishedRows: readonly Row[] = [
@@ -524,6 +629,15 @@ describe('hasFinished', () => {
     [
       'a pod whose init container succeeded',
       { pod: { restartPolicy: 'Never', init: ['i'] }, containers: [exitedContainer('i', 0)] },
+      false,
+    ],
+    [
+      'a pod whose container was stopped to be started again, and ended well',
+      {
+        pod: { restartPolicy: 'OnFailure', containers: ['a'] },
+        containers: [exitedContainer('a', 0)],
+        ...due('a-0'),
+      },
       false,
     ],
     [

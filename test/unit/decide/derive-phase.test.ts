@@ -428,6 +428,15 @@ const overRows: readonly Row[] = [
     },
     'Pending',
   ],
+  [
+    'not over: all have ended well, one because it was stopped to be started again',
+    {
+      pod: withSidecar('OnFailure'),
+      containers: [ok('x'), ok('a'), ok('b')],
+      record: { restartsDue: ['b-0'] },
+    },
+    'Running',
+  ],
 ]
 
 describe('derivePhase', () => {

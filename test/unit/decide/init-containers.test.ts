@@ -91,6 +91,24 @@ const onceRows: readonly Row[] = [
     ['start i1#1'],
   ],
   [
+    'runs one again that was stopped for its changed image and ended well',
+    {
+      pod: init,
+      containers: [exitedContainer('i2', 0), exitedContainer('i1', 0)],
+      restartRequested: new Set(['i2-0']),
+    },
+    ['start i2#1'],
+  ],
+  [
+    'runs one again that was stopped for its unknown state and ended well',
+    {
+      pod: { ...init, restartPolicy: 'OnFailure' },
+      containers: [exitedContainer('i2', 0), exitedContainer('i1', 0)],
+      restartsDue: new Set(['i2-0']),
+    },
+    ['start i2#1'],
+  ],
+  [
     // id: replaces-unknown-state-under
     'replaces one of unknown state under Always',
     { pod: init, containers: [...passed.slice(0, 2), observedContainer('i3', { state: 'unknown' })] },

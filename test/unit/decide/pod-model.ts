@@ -19,7 +19,9 @@ import type { ContainerId } from '../../../src/pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../../src/pod/state/observed.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { bootId, containerFacts, nowMs } from '../../support/pod-builders.ts'
+import type { PodPhase } from '../../../src/pod/state/status.ts'
+import { derivePhase } from '../../../src/decide/status/derive-phase.ts'
+import { bootId, containerFacts, nowMs, statusFacts } from '../../support/pod-builders.ts'
 
 /** Something that happens to a pod beside what podd does; numbers pick one of what is there. */
 export type ModelEvent =
@@ -39,13 +41,27 @@ export type ModelEvent =
   | { readonly kind: 'clock-set-back'; readonly ms: number }
   | { readonly kind: 'image-changes'; readonly pick: number; readonly tag: number }
   | { readonly kind: 'restart-asked' }
-  | { readonly kind: 'podd-acts'; readonly fails: readonly StartFailure[] }
+  | {
+      readonly kind: 'podd-acts'
+      readonly fails: readonly StartFailure[]
+      /** How what it stops ends. */
+      readonly stopsWith: number
+      /** The number of actions after which it dies, to begin again with what is on record. */
+      readonly diesAfter?: number | undefined
+    }
 
 /** What becomes of the next starts: they work where nothing is said. */
 export type StartFailure = 'none' | 'image' | 'create' | 'start'
 
+const killed = 143
 const waiting = { reason: 'Failed', message: '' }
 const isLive = ({ state }: ObservedContainer): boolean => state === 'running' || state === 'unknown'
+
+interface ActOptions {
+  readonly fails?: readonly StartFailure[]
+  readonly stopsWith?: number
+  readonly diesAfter?: number | undefined
+}
 
 /** A pod in a runtime that does what it is told. Breaks when it is told something that must never be. */
 export class PodModel {
@@ -59,12 +75,46 @@ export class PodModel {
   readonly #fresh = new Set<string>()
   readonly #highestCount = new Map<string, number>()
   #restarts: readonly ContainerId[] = []
+  #restartsDue: readonly ContainerId[] = []
   #restartAll: ReadonlySet<ContainerId> = new Set()
   #made = 0
   #hasFinished = false
+  #isLost = false
+  #stopsWith = killed
+
+  /** Called after each action that was carried out. */
+  onStep: ((plan: PodPlan) => void) | undefined
 
   constructor(pod: Pod) {
     this.pod = pod
+  }
+
+  /** The pod's phase, as podd shows it now. */
+  phase(plan?: PodPlan): PodPhase {
+    if (this.#isLost) return 'Failed'
+    const {
+      observed,
+      history,
+      restartRequested = [],
+      restartsDue = [],
+      restartAll = [],
+      probes,
+    } = this.facts()
+    const { record, ...facts } = statusFacts()
+    return derivePhase({
+      ...facts,
+      pod: this.pod,
+      observed,
+      record: {
+        ...record,
+        containers: history,
+        restartRequested: [...restartRequested],
+        restartsDue: [...restartsDue],
+        restartAll: [...restartAll],
+      },
+      probes,
+      waiting: plan?.waiting ?? new Map(),
+    })
   }
 
   get observed(): ObservedPod {
@@ -81,12 +131,14 @@ export class PodModel {
     this.#remember()
     const { pod, observed, history } = this
     this.#restarts = selectOpenRestarts({ pod, observed, history }, this.#restarts)
+    this.#restartsDue = selectOpenRestarts({ pod, observed, history }, this.#restartsDue)
     this.#restartAll = new Set(selectOpenRestarts({ pod, observed, history }, [...this.#restartAll]))
     return {
       pod,
       observed,
       history,
       restartRequested: new Set(this.#restarts),
+      restartsDue: new Set(this.#restartsDue),
       restartAll: this.#restartAll,
       probes: { ...this.#verdicts },
       containerFacts: containerFacts(pod, { imageReady: ({ image }) => this.#fresh.has(image) }),
@@ -102,17 +154,32 @@ export class PodModel {
   }
 
   /** Lets podd look and act once; returns what it decided. */
-  act(fails: readonly StartFailure[] = []): PodPlan {
+  act({ fails = [], stopsWith = killed, diesAfter }: ActOptions = {}): PodPlan {
     const facts = this.facts()
+    if (this.#isLost) return { actions: [], wakeAtMs: undefined, waiting: new Map(), isLost: true }
     this.#hasFinished ||= hasFinished(facts)
     const plan = computePodActions(facts)
+    this.#isLost ||= plan.isLost === true
     if (plan.restartAll !== undefined) this.#restartAll = plan.restartAll
+    this.#stopsWith = stopsWith
     const outcomes = [...fails]
-    for (const action of plan.actions) {
+    for (const [index, action] of plan.actions.entries()) {
+      if (index === diesAfter) break
       this.nowMs += 1
+      if (action.kind === 'stop-pod' || action.kind === 'stop-container')
+        this.#restartsDue = [...new Set([...this.#restartsDue, ...(plan.restartsDue ?? [])])]
       if (!this.#carryOut(action, outcomes)) break
+      this.onStep?.(plan)
     }
+    if (diesAfter !== undefined) this.#beginAgain()
     return plan
+  }
+
+  /** The next podd knows what is on record, and nothing more. */
+  #beginAgain(): void {
+    this.holds = noHolds
+    this.#fresh.clear()
+    for (const id of Object.keys(this.#verdicts)) delete this.#verdicts[id]
   }
 
   happen(event: ModelEvent): void {
@@ -163,14 +230,16 @@ export class PodModel {
         for (const name of Object.keys(this.history)) this.#await(name, undefined)
         return undefined
       case 'restart-asked': {
+        if (this.#isLost) return undefined
         const choice = selectRestarts(this.facts(), undefined)
-        this.#restarts = 'ids' in choice ? choice.ids : []
+        const ids = 'ids' in choice ? choice.ids : []
+        this.#restarts = [...new Set([...this.#restarts, ...ids])]
         // Who asks for it gets a finished pod to run again.
         if (this.#restarts.length > 0) this.#hasFinished = false
         return undefined
       }
       case 'podd-acts':
-        this.act(event.fails)
+        this.act(event)
         return undefined
     }
   }
@@ -194,7 +263,7 @@ export class PodModel {
   }
 
   stopPod(): void {
-    this.containers = this.containers.map((c) => (isLive(c) ? this.#exited(c, 137) : c))
+    this.containers = this.containers.map((c) => (isLive(c) ? this.#exited(c, this.#stopsWith) : c))
     this.sandboxes = this.sandboxes.map((sandbox) => Object.assign({}, sandbox, { ready: false }))
   }
 
@@ -206,9 +275,10 @@ export class PodModel {
       case 'create-sandbox':
         return this.#createSandbox(action.attempt, outcomes.shift())
       case 'stop-container':
+        if (action.cause === 'changed') this.#restarts = [...this.#restarts, action.container.id]
         this.#change(
           this.containers.find(({ id }) => id === action.container.id),
-          (c) => this.#exited(c, 143),
+          (c) => this.#exited(c, this.#stopsWith),
         )
         return true
       case 'start-container':

@@ -92,6 +92,43 @@ describe('a pod to which anything may happen', () => {
     )
   })
 
+  it('is shown as over once all its main containers have ended for good', () => {
+    fc.assert(
+      fc.property(somePast, (model) => {
+        const plan = settle(model)
+        const isOver = hasFinished(model.facts()) || plan.isLost === true
+        expect({ isOver, phase: model.phase(plan) }).toEqual({
+          isOver,
+          phase: expect.stringMatching(isOver ? /^(Succeeded|Failed)$/ : /^(Pending|Running)$/),
+        })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('is never started again once it was shown as over, at whatever moment', () => {
+    fc.assert(
+      fc.property(somePod, someEvents, (pod, events) => {
+        const model = new PodModel(pod)
+        let isOver = false
+        const look = (plan?: PodPlan): void => {
+          const phase = model.phase(plan)
+          const ends = phase === 'Succeeded' || phase === 'Failed'
+          expect({ phase, isOver }).toEqual({ phase, isOver: isOver && ends })
+          isOver = ends
+        }
+        model.onStep = look
+        for (const event of events) {
+          model.happen(event)
+          // Who asks for it gets a pod to run that is over.
+          if (event.kind === 'restart-asked') isOver = false
+          look()
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
   it('runs in the end whatever may always run again', () => {
     const restless = somePast.filter(({ pod: { spec } }) => {
       const policies = spec.initContainers.map((init) => init.restartPolicy ?? spec.restartPolicy)
@@ -212,6 +249,7 @@ describe('a pod to which anything may happen', () => {
             ...record,
             containers: facts.history,
             restartRequested: [...(facts.restartRequested ?? [])],
+            restartsDue: [...(facts.restartsDue ?? [])],
             restartAll: [...(plan.restartAll ?? facts.restartAll ?? [])],
           },
           probes: facts.probes,

@@ -199,4 +199,12 @@ describe('which containers a restart is about', () => {
     ])
     expect(selectOpenRestarts(now, ['web-0', 'cache-0', 'gone-0'])).toEqual(['cache-0'])
   })
+
+  it('is not done while its successor was only created: that may be removed again', () => {
+    const now = facts([
+      observedContainer('web', { restartCount: 1, state: 'created' }),
+      exitedContainer('web', 143),
+    ])
+    expect(selectOpenRestarts(now, ['web-0'])).toEqual(['web-0'])
+  })
 })
