@@ -20,7 +20,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
     ['.'],
     ['verbs', 'verbs/host', 'verbs/images', 'verbs/streams'],
-    ['local', 'output'],
+    ['json-path', 'local', 'output'],
     ['support'],
     ['arguments'],
     ['client'],

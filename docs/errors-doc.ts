@@ -66,6 +66,11 @@ const sections: readonly {
         'Free space on the disk that it is written to.',
       ),
       entry(
+        'JSONPATH_FAILED',
+        'A JSONPath leads into what has no such part: an index beyond a list, a filter of what is no list, a comparison of a number with a text. Or no object has what `--sort-by` names.',
+        'Look at the objects with `-o yaml`; `[*]` takes all elements, however many there are.',
+      ),
+      entry(
         'UNREADABLE',
         '`podd validate`, `diff`, `apply` or `delete` cannot read a file.',
         'Check the path.',

@@ -63,6 +63,7 @@ export const errorCodes = [
   'IMPORT_UNSUPPORTED',
   'INTERNAL',
   'INTERRUPTED',
+  'JSONPATH_FAILED',
   'LOCK_FAILED',
   'LOG_SPACE',
   'LOG_WATCH',

@@ -142,18 +142,21 @@ async function readCustomOutput(text: string | undefined): Promise<CustomOutput 
   }
   // A wrong one is known before anybody is asked.
   if (name === 'jsonpath') {
-    const { printJsonPath } = await import('../output/json-path-template.ts')
-    printJsonPath(rest, {})
-    return { kind: 'jsonPath', print: (value) => printJsonPath(rest, value) }
+    const { printTemplate, readTemplate } = await import('../json-path/print-template.ts')
+    const template = readTemplate(rest)
+    return { kind: 'jsonPath', print: (value) => printTemplate(template, value) }
   }
-  const { customListing } = await import('../output/custom-columns.ts')
-  customListing(rest, [])
-  return { kind: 'columns', list: (objects) => customListing(rest, objects) }
+  const { customListing, readCustomColumns } = await import('../json-path/custom-columns.ts')
+  const columns = readCustomColumns(rest)
+  return { kind: 'columns', list: (objects) => customListing(columns, objects) }
 }
 
 async function sorted<T>(objects: readonly T[], path: string): Promise<readonly T[]> {
-  const { sortObjects } = await import('../output/sort-objects.ts')
-  return sortObjects(objects, path)
+  const [{ sortObjects }, { readJsonPath }] = await Promise.all([
+    import('../json-path/sort-objects.ts'),
+    import('../json-path/select-path.ts'),
+  ])
+  return sortObjects(objects, readJsonPath(path), path)
 }
 
 function withQuery({ path, fields = [], labels }: Asking, params: Readonly<Record<string, string>>): string {

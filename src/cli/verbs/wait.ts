@@ -8,7 +8,7 @@ import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { isPodWord, podsOnly, readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { readJsonPath, selectJsonPath } from '../output/json-path.ts'
+import { readJsonPath, selectJsonPath } from '../json-path/select-path.ts'
 
 export const timeoutFlag = {
   name: 'timeout',
