@@ -49,7 +49,7 @@ export class ParsedArguments {
 
 /**
  * Parses a verb's arguments: `--flag=value`, `--flag value`, `-f value`, `-fvalue`, switches alone, joined (`-it`) or
- * as `--switch=false`; after `--` all is positional. Throws UsageError that names the nearest flag.
+ * as `--switch=false` and `-f=false`; after `--` all is positional. Throws UsageError that names the nearest flag.
  */
 export function parseArguments(argv: readonly string[], specs: readonly FlagSpec[]): ParsedArguments {
   const positionals: string[] = []
@@ -77,7 +77,9 @@ export function parseArguments(argv: readonly string[], specs: readonly FlagSpec
         const spec = findFlag(written, specs)
         letters = letters.slice(1)
         if (spec.label === undefined) {
-          flags.push({ flag: spec.name, text: '' })
+          const said = letters.startsWith('=') ? letters.slice(1) : undefined
+          flags.push({ flag: spec.name, text: said === undefined ? '' : checkSwitch(spec, said) })
+          if (said !== undefined) letters = ''
           continue
         }
         const joined = letters.startsWith('=') ? letters.slice(1) : letters

@@ -705,6 +705,15 @@ describe('podd logs', () => {
     expect((await podd('logs web --all-containers')).stdout).toBe('c0\nc1\nc2\nc3\nc4\nc5\n')
   })
 
+  it('knows no container that the pod does not have, whatever errors are ignored', async () => {
+    rig.pods.put(podObject())
+    expect(await podd('logs web -c nobody --ignore-errors')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'podd: container nobody is not valid for pod web out of: main\n',
+    })
+  })
+
   it('goes on with other containers after an error where that is asked for', async () => {
     rig.pods.put(podObject({ spec: { containers: [{ name: 'main' }, { name: 'side' }] } }))
     await write('side', record('side'))

@@ -19,6 +19,8 @@ describe('parseArguments', () => {
     ['-if', [], { interactive: '', follow: '' }],
     ['-ifn shop', [], { interactive: '', follow: '', namespace: 'shop' }],
     ['--tail=3 --follow=false', [], { tail: '3', follow: 'false' }],
+    ['-f=false', [], { follow: 'false' }],
+    ['-if=true -n=shop', [], { interactive: '', follow: 'true', namespace: 'shop' }],
     ['--tail 3', [], { tail: '3' }],
     ['--tail -1', [], { tail: '-1' }],
     ['- -- -f --x', ['-', '-f', '--x'], {}],
@@ -44,6 +46,7 @@ describe('parseArguments', () => {
     ['-x', 'unknown flag -x', 'With --help the verb lists its flags.'],
     ['--tail', '--tail needs a value', undefined],
     ['-n', '-n needs a value', undefined],
+    ['-f=maybe', '--follow takes no value but true or false', undefined],
     ['--follow=maybe', '--follow takes no value but true or false', undefined],
   ])('refuses %s', (argv, message, hint) => {
     expect(() => parseArguments([argv], specs)).toThrow(expect.objectContaining({ message, hint }))

@@ -1,7 +1,12 @@
 import type { PodListObject, PodObject } from '../../../api/objects.ts'
-import { errorMessage } from '../../../base/errors.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
 import { parseDuration } from '../../../config/duration.ts'
-import { annotatedContainer, containerNames, firstContainer } from '../../arguments/default-container.ts'
+import {
+  annotatedContainer,
+  containerNames,
+  firstContainer,
+  namesOfAll,
+} from '../../arguments/default-container.ts'
 import { ServerError } from '../../client/client.ts'
 import type { ApiClient } from '../../client/client.ts'
 import { followLog } from '../../client/follow-log.ts'
@@ -51,6 +56,11 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       doc: 'Follow at most this many containers at once; by default 5.',
     },
     { name: 'ignore-errors', doc: 'Print the errors of single containers, and continue with the others.' },
+    {
+      name: 'pod-running-timeout',
+      label: 'DURATION',
+      doc: 'Has no effect: podd looks for no pod of a workload.',
+    },
     {
       name: 'insecure-skip-tls-verify-backend',
       doc: 'Has no effect: no kubelet stands between podd and the logs.',
@@ -105,6 +115,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       }
     }
     if (pods.length === 0) notify(`No resources found in ${namespace} namespace.`)
+    for (const pod of pods) if (named !== undefined) checkContainer(pod, named)
     const targets = pods.flatMap((pod) =>
       (args.has('all-containers') ? allContainers(pod) : [named ?? chooseContainer(pod, notify)]).map(
         (container) => ({ pod: pod.metadata, container }),
@@ -248,6 +259,15 @@ function allContainers(pod: PodObject): readonly string[] {
     ...containerNames(pod, 'containers'),
     ...containerNames(pod, 'ephemeralContainers'),
   ]
+}
+
+/** Other than what a log's request fails with, this is no error that may be ignored. */
+function checkContainer(pod: PodObject, name: string): void {
+  if (allContainers(pod).includes(name)) return
+  throw new PoddError(
+    'CONTAINER_NOT_FOUND',
+    `container ${name} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
+  )
 }
 
 /** The annotation's where the pod has it, else the first, as kubectl chooses (kubectl `polymorphichelpers/logsforobject.go`, 1.36). */
