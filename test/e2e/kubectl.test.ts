@@ -38,6 +38,38 @@ function residentBytes(pid: number): number {
   return Number(kib) * 1024
 }
 
+/** Command lines that podd answers with the same text as kubectl, and with the same exit code. */
+const alike: readonly (readonly string[])[] = [
+  ...[
+    '{.metadata.name} {.spec.containers[*].name}',
+    '{.spec.containers[0:1].image}{.spec.containers[-1:].image}{.spec.volumes[::2].name}',
+    "{.metadata['name','namespace']}{.metadata.labels}",
+    '{..containerPort}',
+    '{range .status.conditions[?(@.status=="True")]}{.type}{"\\t"}{end}',
+    '{range .spec.containers[*]}{range .ports[*]}{.containerPort}{"\\n"}{end}{end}',
+    '{.spec.containers[0]}{.nothing[3].x}{$.kind}{@.apiVersion}',
+    '{.spec.containers[7].name}',
+    '{.spec.containers[?(@.name==3)].name}',
+    '{.metadata[*]}',
+  ].map((template) => ['get', 'pod', 'web', '-o', `jsonpath=${template}`]),
+  ...[
+    'get pods -A -o jsonpath={.items[*].metadata.name}',
+    'get pods,cm,secrets -o name',
+    'get pod/web secret/hidden -o jsonpath={.kind}{.items[*].kind}',
+    'get secrets -o jsonpath-as-json={.items[*].metadata.name}',
+    'get pods --no-headers -o custom-columns=N:.metadata.name,L:.metadata.labels,P:.spec.containers[*].ports',
+    'get cm,secret --sort-by .metadata.name -o custom-columns=N:.metadata.name',
+    'get pods --sort-by .metadata.nothing -o name',
+    'get pods -l app,app!=db -o name',
+    'get pods web gone --ignore-not-found -o name',
+    'get namespaces --show-labels',
+    'get priorityclasses -o name',
+    'logs web --tail=1 --prefix',
+    'logs -l app=web -c main --ignore-errors',
+    'logs web -f=false --pod-running-timeout=5s',
+  ].map((line) => line.split(' ')),
+]
+
 /** What a command prints, which must end well and say nothing on standard error. */
 async function output(kubectl: Kubectl, line: string): Promise<string> {
   const { code, stdout, stderr } = await kubectl(line.split(' '))
@@ -123,6 +155,25 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
           code: 1,
           stderr: 'Error from server (NotFound): pods "other" not found\n',
         })
+      },
+      180_000 * slowness,
+    )
+
+    it(
+      'prints what podd prints',
+      async () => {
+        const rig = podd()
+        rig.dropText('web.yaml', manifest)
+        await rig.untilReady('web')
+        const kubectl = await loginKubectl(rig, suite, { user: `alike-${suite}`, role: 'admin' })
+        for (const words of alike) {
+          const [theirs, ours] = await Promise.all([kubectl(words), rig.cli(...words)])
+          expect({ words, code: ours.code, stdout: ours.stdout }).toEqual({
+            words,
+            code: theirs.code,
+            stdout: theirs.stdout,
+          })
+        }
       },
       180_000 * slowness,
     )

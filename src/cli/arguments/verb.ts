@@ -57,6 +57,8 @@ export interface VerbContext {
 
 /** The fields of an API object that printing needs. */
 export interface PrintableObject {
+  /** Left out of what is no object of the API. */
+  readonly apiVersion?: string
   readonly kind: string
   readonly metadata: { readonly name: string }
 }
@@ -75,6 +77,8 @@ export interface Listing {
   readonly objects: readonly PrintableObject[]
   /** The kind of list the objects make (`PodList`); a single object stands for itself. */
   readonly listKind: string | undefined
+  /** Whether a table of it has no line of titles. */
+  readonly noHeaders?: boolean
 }
 
 export type VerbResult =
@@ -88,7 +92,8 @@ export type VerbResult =
     }
   | {
       readonly kind: 'listing'
-      readonly listing: Listing
+      /** Tables stand one below the other; in other formats there is one. */
+      readonly listings: readonly Listing[]
       readonly format: OutputFormat
       /** For standard error, after the listing. */
       readonly notes: readonly string[]

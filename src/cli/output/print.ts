@@ -1,6 +1,7 @@
 import { escapeControls } from '../../base/escape-controls.ts'
 import { formatJson, formatYaml } from './format-data.ts'
 import type { OutputFormat } from '../arguments/output-format.ts'
+import { nameOfKind } from './object-listing.ts'
 import type { Output } from './output.ts'
 import { Table } from './table.ts'
 import type { Listing, VerbResult } from '../arguments/verb.ts'
@@ -28,7 +29,7 @@ export async function printResult(result: VerbResult, { output, notify }: Printe
       }
       return 0
     case 'listing':
-      await output.write(await formatListing(result.listing, result.format, new Table()))
+      await output.write(await formatListings(result.listings, result.format))
       for (const note of result.notes) notify(note)
       return result.exitCode ?? 0
     case 'watch':
@@ -47,8 +48,8 @@ async function printWatch(
   for await (const listing of listings) {
     const isTable = format === 'table' || format === 'wide'
     if (isTable) {
-      const rows = tableRows(listing, format)
-      await output.write(table.layOut(hasHeader ? rows.slice(1) : rows))
+      const rows = tableRows({ ...listing, noHeaders: hasHeader || listing.noHeaders === true }, format)
+      await output.write(table.layOut(rows))
       hasHeader ||= rows.length > 0
     } else {
       for (const object of listing.objects) {
@@ -64,13 +65,20 @@ async function printWatch(
   }
 }
 
+/** An empty line stands between tables with titles. */
+async function formatListings(listings: readonly Listing[], format: OutputFormat): Promise<string> {
+  const texts = await Promise.all(listings.map((listing) => formatListing(listing, format, new Table())))
+  const separator = listings.some(({ noHeaders }) => noHeaders === true) ? '' : '\n'
+  return texts.filter((text) => text !== '').join(separator)
+}
+
 async function formatListing(listing: Listing, format: OutputFormat, table: Table): Promise<string> {
   switch (format) {
     case 'table':
     case 'wide':
       return table.layOut(tableRows(listing, format))
     case 'name':
-      return listing.objects.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}\n`).join('')
+      return listing.objects.map((object) => `${nameOfKind(object)}/${object.metadata.name}\n`).join('')
     case 'json':
       return formatJson(document(listing))
     case 'yaml':
@@ -78,14 +86,14 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
   }
 }
 
-/** The header and the rows; nothing at all where there are no rows. */
+/** The titles, where they are wanted, and the rows; nothing at all where there are no rows. */
 function tableRows(listing: Listing, format: OutputFormat): readonly (readonly string[])[] {
   if (listing.rows.length === 0) return []
   const shown = listing.columns.flatMap((column, index) =>
     column.wide === true && format !== 'wide' ? [] : [index],
   )
-  const header = listing.columns.map((column) => column.title)
-  return [header, ...listing.rows].map((row) => shown.map((index) => row[index] ?? ''))
+  const header = listing.noHeaders === true ? [] : [listing.columns.map((column) => column.title)]
+  return [...header, ...listing.rows].map((row) => shown.map((index) => row[index] ?? ''))
 }
 
 function document({ objects, listKind }: Listing): unknown {

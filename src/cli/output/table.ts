@@ -1,6 +1,8 @@
 import { escapeLine } from '../../base/escape-controls.ts'
 
 const gap = 3
+/** With the gap, what kubectl's tabwriter makes of the narrowest column. */
+const narrowest = 3
 
 /** Lays rows out in columns. Later rows keep the widths of the first ones. */
 export class Table {
@@ -11,7 +13,7 @@ export class Table {
     const rows = cells.map((row) => row.map((cell) => escapeLine(cell)))
     const count = Math.max(this.#widths.length, ...rows.map((row) => row.length))
     this.#widths = Array.from({ length: count }, (_, column) =>
-      Math.max(this.#widths[column] ?? 0, ...rows.map((row) => cellWidth(row[column] ?? ''))),
+      Math.max(this.#widths[column] ?? narrowest, ...rows.map((row) => cellWidth(row[column] ?? ''))),
     )
     return rows.map((row) => `${this.#line(row)}\n`).join('')
   }

@@ -5,6 +5,8 @@ import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { podKey } from '../../pod/values/ids.ts'
+import type { KindArgument } from '../arguments/kind-argument.ts'
+import { readKindArguments } from '../arguments/kind-argument.ts'
 import {
   allNamespacesFlag,
   listPath,
@@ -14,13 +16,11 @@ import {
   poddPodPath,
   readNamespace,
 } from '../arguments/namespace.ts'
-import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { describeObject } from '../output/describe-object.ts'
 import { describePod } from '../output/describe-pod.ts'
-import { requireKind } from './get.ts'
 
 interface Asked {
   readonly kind: ServedKind
@@ -29,12 +29,17 @@ interface Asked {
 }
 
 export const describeVerb: Verb = {
-  usage: 'describe KIND [NAME...] [-l SELECTOR] [-n NAMESPACE | -A]',
+  usage: 'describe KIND[,KIND...] [NAME...] | KIND/NAME... [-l SELECTOR] [-n NAMESPACE | -A]',
   help: `Shows objects in detail; of a pod its containers, their states, conditions, volumes and events, of a Secret the
 sizes of its values. Without a name all of the kind are shown; where no object bears a single NAME, those are shown whose
 names begin with it.`,
   flags: [
-    { name: 'selector', short: 'l', label: 'SELECTOR', doc: 'Only with these labels (app=web,tier!=db).' },
+    {
+      name: 'selector',
+      short: 'l',
+      label: 'SELECTOR',
+      doc: 'Only with these labels (app=web,tier!=db,env in (a,b),!old).',
+    },
     namespaceFlag,
     allNamespacesFlag,
   ],
@@ -46,21 +51,23 @@ names begin with it.`,
   ],
   async run(context) {
     const { args, notify } = context
-    const named = readNames(args)
-    const [first] = named
     const selector = args.value('selector')
     const inAll = args.has('all-namespaces')
     const namespace = readNamespace(args)
-    if (first?.name === undefined) {
-      if (first === undefined) throw new UsageError('describe what?', 'podd describe pod NAME')
-      const { kind } = first
-      const found = await listNames(context, { kind, namespace: inAll ? undefined : namespace, selector })
-      if (found.length === 0) notify(noneFound(kind, inAll ? undefined : namespace))
+    if (args.positionals.length === 0) throw new UsageError('describe what?', 'podd describe pod NAME')
+    const kinds = readKindArguments(args.positionals, 'describe')
+    const asked = kinds.flatMap(({ kind, names }) => names.map((name) => ({ kind, namespace, name })))
+    if (asked.length === 0) {
+      const where = inAll ? undefined : namespace
+      const found: Asked[] = []
+      for (const { kind } of kinds)
+        found.push(...(await listNames(context, { kind, namespace: where, selector })))
+      if (found.length === 0) notify(noneFound(kinds, where))
       return { kind: 'text', text: await describeAll(context, found) }
     }
     if (selector !== undefined) throw new UsageError('name cannot be provided when a selector is specified')
-    if (inAll && first.kind.namespaced) throw namedInAll(first.kind.singular)
-    const asked = named.flatMap(({ kind, name }) => (name === undefined ? [] : [{ kind, namespace, name }]))
+    const inNamespace = asked.find(({ kind }) => kind.namespaced)
+    if (inAll && inNamespace !== undefined) throw namedInAll(inNamespace.kind.singular)
     try {
       return { kind: 'text', text: await describeAll(context, asked) }
     } catch (error) {
@@ -74,30 +81,16 @@ names begin with it.`,
   },
 }
 
-/** The given objects; a kind without names is one entry without a name. Throws UsageError. */
-function readNames(args: ParsedArguments): readonly { readonly kind: ServedKind; readonly name?: string }[] {
-  const [first, ...rest] = args.positionals
-  if (first === undefined) return []
-  if (!first.includes('/')) {
-    const kind = requireKind(first)
-    return rest.length === 0 ? [{ kind }] : rest.map((name) => ({ kind, name }))
-  }
-  return args.positionals.map((word) => {
-    const [kind = '', name, extra] = word.split('/')
-    if (name === undefined || name === '' || extra !== undefined)
-      throw new UsageError('describe what?', 'Each word must be KIND/NAME where the first one is.')
-    return { kind: requireKind(kind), name }
-  })
-}
-
 function isMissing(error: unknown): boolean {
   return error instanceof ServerError && error.reason === 'NotFound'
 }
 
-function noneFound({ resource, namespaced }: ServedKind, namespace: string | undefined): string {
-  return namespaced && namespace !== undefined
-    ? `No ${resource} found in namespace ${namespace}`
-    : `No ${resource} found`
+function noneFound(kinds: readonly KindArgument[], namespace: string | undefined): string {
+  const [first, second] = kinds
+  const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
+  return kinds.some(({ kind }) => kind.namespaced) && namespace !== undefined
+    ? `No ${what} found in namespace ${namespace}`
+    : `No ${what} found`
 }
 
 /** The objects of a kind, in the order of the list. */

@@ -3,6 +3,7 @@ import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { noHeadersFlag } from '../arguments/table-flags.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { getObjects } from './get-objects.ts'
 
@@ -20,6 +21,7 @@ export const eventsVerb: Verb = {
     namespaceFlag,
     allNamespacesFlag,
     outputFlag,
+    noHeadersFlag,
   ],
   examples: [
     ['events', 'events in namespace default'],
@@ -31,7 +33,7 @@ export const eventsVerb: Verb = {
     if (extra !== undefined)
       throw new UsageError(`events takes no argument ${JSON.stringify(extra)}`, `Try --for ${extra}.`)
     const fields = [...aboutFields(context.args.value('for')), ...typeFields(context.args)]
-    return getObjects(context, { kind: eventKind, names: [], fields })
+    return getObjects(context, { kinds: [{ kind: eventKind, names: [] }], fields })
   },
 }
 

@@ -10,7 +10,7 @@ import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { explainType, fieldsOf } from '../output/explanation.ts'
 import type { Explained } from '../output/explanation.ts'
-import { requireKind } from './get.ts'
+import { requireKind } from '../arguments/kind-argument.ts'
 
 export const explainVerb: Verb = {
   usage: 'explain KIND[.FIELD...] [--recursive]',

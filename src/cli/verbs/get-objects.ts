@@ -2,173 +2,263 @@ import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { PodObject } from '../../api/objects.ts'
 import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
+import { escapeControls } from '../../base/escape-controls.ts'
+import type { KindArgument } from '../arguments/kind-argument.ts'
 import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
-import { isOutputFormat, readOutputFormat, unknownFormat } from '../arguments/output-format.ts'
+import type { OutputFormat } from '../arguments/output-format.ts'
+import { readOutputFormat } from '../arguments/output-format.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import type { TableStyle } from '../arguments/table-flags.ts'
+import { readTableStyle } from '../arguments/table-flags.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
 import { listObjects } from '../output/object-listing.ts'
+import type { CustomOutput } from './custom-output.ts'
+import { readCustomOutput } from './custom-output.ts'
 
 /** What a container that is being created is shown as. */
 const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
 
-/** Some objects of a kind. */
+/** Some objects. */
 export interface Asked {
-  readonly kind: ServedKind
-  /** None for all. */
-  readonly names: readonly string[]
+  /** At least one. */
+  readonly kinds: readonly KindArgument[]
   /** Terms of a field selector. */
   readonly fields?: readonly string[]
   /** A label selector. */
   readonly labels?: string | undefined
-  /** A JSONPath. */
-  readonly sortBy?: string | undefined
 }
 
-/** Where the objects are, and how they look. */
-interface Asking extends Asked {
+/** Objects of one kind, and where they are. */
+interface Asking extends KindArgument {
+  /** Undefined for all. */
   readonly namespace: string | undefined
   /** The path of the collection, without its query. */
   readonly path: string
-  readonly listing: (objects: readonly ResourceObject[]) => Listing
+  readonly selectors: Readonly<Record<string, string>>
 }
 
-/** Objects of one kind, all or by name, once or with each change. */
+/** What was asked for, with what is there of it. */
+interface Found extends Asking {
+  readonly items: readonly ResourceObject[]
+  readonly missing: readonly ServerError[]
+}
+
+/** How objects are printed. */
+interface Look {
+  readonly format: OutputFormat
+  readonly custom: CustomOutput | undefined
+  readonly isTable: boolean
+  readonly style: TableStyle
+  readonly withNamespace: boolean
+  /** Whether a single requested object is shown without a list. */
+  readonly isSingle: boolean
+}
+
+/** Objects of some kinds, all or by name, once or with each change. */
 export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
-  const { args, client, clock, signal } = context
-  const { kind, names } = asked
-  const custom = await readCustomOutput(args.value('output'))
-  const format = custom === undefined ? readOutputFormat(args) : 'table'
-  const withNamespace = args.has('all-namespaces')
-  const namespace = withNamespace || !kind.namespaced ? undefined : readNamespace(args)
-  if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
-  const isData = format === 'json' || format === 'yaml' || custom !== undefined
-  const asking: Asking = {
-    ...asked,
-    namespace,
-    path: listPath(kind.resource, namespace, isData ? kind.root : kind.tableRoot),
-    listing: (objects) =>
-      custom?.kind === 'columns'
-        ? custom.list(objects)
-        : listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
-  }
+  const { args } = context
+  const look = await readLook(args, asked)
+  const sort = await readSorting(args.value('sort-by'))
+  const askings = asked.kinds.map((each) => toAsking(args, each, { asked, look }))
   if (args.has('watch')) {
-    if (custom?.kind === 'jsonPath')
-      throw new UsageError(
-        '-w prints tables, JSON and YAML',
-        'kubectl get -w -o jsonpath prints each change.',
-      )
-    if (asked.sortBy !== undefined) throw new UsageError('a watch cannot be sorted')
-    // A name that nothing bears would be waited for without a word.
-    for (const name of names) await getOne(context, asking, name)
-    return { kind: 'watch', listings: watchObjects(context, asking), format }
+    const [first, second] = askings
+    if (first === undefined || second !== undefined)
+      throw new UsageError('you may only specify a single resource type', 'A watch is of one kind.')
+    if (sort !== undefined) throw new UsageError('a watch cannot be sorted')
+    return watchOne(context, first, look)
   }
-  const found =
-    names.length === 0
-      ? await client.getList<ResourceList>(withQuery(asking, {}), signal)
-      : await getNamed(context, asking)
-  const items = asked.sortBy === undefined ? found.items : await sorted(found.items, asked.sortBy)
-  const missing = 'missing' in found ? found.missing : []
+  const isLenient = args.has('ignore-not-found')
+  const found: Found[] = []
+  for (const asking of askings)
+    found.push(await findObjects(context, asking, { isLenient: isLenient || !look.isSingle }))
+  const all = found.flatMap((each) => each.items)
+  const items = sort === undefined ? all : sort(all)
+  const missing = isLenient ? [] : found.flatMap((each) => each.missing)
   const notes = missing.map((error) => `podd: ${error.message}`)
-  if (names.length === 0 && items.length === 0 && !isData)
-    notes.push(
-      namespace === undefined
-        ? `No ${kind.resource} found`
-        : `No ${kind.resource} found in namespace ${namespace}`,
-    )
-  notes.push(...(await notesOn(kind, context)))
-  if (format === 'table' || format === 'wide') notes.push(...creationNotes(items))
-  const exitCode = missing.length === 0 ? 0 : 1
-  if (custom?.kind === 'jsonPath') {
-    const [only] = names.length === 1 ? items : []
-    const value = only ?? { kind: 'List', apiVersion: 'v1', metadata: {}, items }
-    return { kind: 'text', text: custom.print(value), notes, exitCode }
+  if (look.isTable && items.length === 0 && askings.every(({ names }) => names.length === 0))
+    notes.push(noneFound(askings))
+  if (asked.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
+  if (look.isTable) notes.push(...creationNotes(items))
+  const result = { format: look.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
+  if (look.isSingle && items.length === 0) return { kind: 'text', text: '', ...result }
+  if (look.custom?.kind === 'jsonPath') {
+    const value = look.isSingle
+      ? items[0]
+      : { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '' }, items }
+    return { kind: 'text', text: look.custom.print(value), ...result }
   }
-  return { kind: 'listing', listing: asking.listing(items), format, notes, exitCode }
+  return { kind: 'listing', listings: listFound(context, found, { look, items }), ...result }
+}
+
+/** A listing for each kind; one of all where they aren't tables of their kinds. */
+function listFound(
+  context: VerbContext,
+  found: readonly Found[],
+  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+): readonly Listing[] {
+  const [first, second] = found
+  if (first !== undefined && second === undefined) return [listOne(context, first.kind, { look, items })]
+  if (look.custom?.kind === 'columns') return [{ ...look.custom.list(items), ...look.style }]
+  if (!look.isTable) return [{ columns: [], rows: [], objects: items, listKind: 'List' }]
+  const isMixed = new Set(items.map(({ kind }) => kind)).size > 1
+  const style = { ...look.style, showKind: look.style.showKind || isMixed }
+  return found.map(({ kind, items: own }) =>
+    listOne(context, kind, {
+      look: { ...look, style },
+      items: items.filter((object) => own.includes(object)),
+    }),
+  )
+}
+
+function listOne(
+  { clock }: VerbContext,
+  kind: ServedKind,
+  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+): Listing {
+  const { custom, style, withNamespace, isSingle } = look
+  return custom?.kind === 'columns'
+    ? { ...custom.list(items), noHeaders: style.noHeaders }
+    : listObjects(kind, items, { ...style, withNamespace, nowMs: clock.wallMs(), isSingle })
+}
+
+async function readLook(args: ParsedArguments, { kinds }: Asked): Promise<Look> {
+  const output = args.value('output')
+  const custom = await readCustomOutput(output)
+  const format = custom === undefined ? readOutputFormat(args) : 'table'
+  return {
+    format,
+    custom,
+    isTable: custom === undefined && (format === 'table' || format === 'wide'),
+    style: readTableStyle(args, custom === undefined ? format : (output?.replace(/=.*/su, '') ?? '')),
+    withNamespace: args.has('all-namespaces'),
+    isSingle: kinds.length === 1 && kinds[0]?.names.length === 1,
+  }
+}
+
+async function readSorting(
+  text: string | undefined,
+): Promise<((objects: readonly ResourceObject[]) => readonly ResourceObject[]) | undefined> {
+  if (text === undefined || text === '') return undefined
+  const [{ sortObjects }, { readJsonPath }] = await Promise.all([
+    import('../json-path/sort-objects.ts'),
+    import('../json-path/select-path.ts'),
+  ])
+  const path = readJsonPath(text)
+  return (objects) => sortObjects(objects, path, text)
+}
+
+function toAsking(
+  args: ParsedArguments,
+  { kind, names }: KindArgument,
+  {
+    asked: { fields = [], labels },
+    look,
+  }: { readonly asked: Asked; readonly look: Pick<Look, 'isTable' | 'format'> },
+): Asking {
+  const namespace = args.has('all-namespaces') || !kind.namespaced ? undefined : readNamespace(args)
+  if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
+  const isPrinted = look.isTable || look.format === 'name'
+  return {
+    kind,
+    names,
+    namespace,
+    path: listPath(kind.resource, namespace, isPrinted ? kind.tableRoot : kind.root),
+    selectors: {
+      ...(fields.length > 0 && { fieldSelector: fields.join(',') }),
+      ...(labels !== undefined && { labelSelector: labels }),
+    },
+  }
+}
+
+/** @param isLenient whether what is missing by name doesn't keep the others from being shown */
+async function findObjects(
+  context: VerbContext,
+  asking: Asking,
+  { isLenient }: { readonly isLenient: boolean },
+): Promise<Found> {
+  if (asking.names.length === 0) {
+    const { items } = await context.client.getList<ResourceList>(withQuery(asking, {}), context.signal)
+    return { ...asking, items, missing: [] }
+  }
+  const answers = await Promise.all(
+    asking.names.map((name) =>
+      getOne(context, asking, name).catch((error: unknown) => {
+        if (isLenient && error instanceof ServerError && error.reason === 'NotFound') return error
+        throw error
+      }),
+    ),
+  )
+  return {
+    ...asking,
+    items: answers.flatMap((answer) => (answer instanceof ServerError ? [] : [answer])),
+    missing: answers.flatMap((answer) => (answer instanceof ServerError ? [answer] : [])),
+  }
 }
 
 function getOne({ client, signal }: VerbContext, { path }: Asking, name: string): Promise<ResourceObject> {
   return client.get<ResourceObject>(`${path}/${encodeURIComponent(name)}`, signal)
 }
 
-/** One of several that is missing doesn't keep the others from being shown. */
-async function getNamed(
-  context: VerbContext,
-  asking: Asking,
-): Promise<{ readonly items: readonly ResourceObject[]; readonly missing: readonly ServerError[] }> {
-  const answers = await Promise.all(
-    asking.names.map((name) =>
-      getOne(context, asking, name).catch((error: unknown) => {
-        if (asking.names.length > 1 && error instanceof ServerError && error.reason === 'NotFound')
-          return error
-        throw error
-      }),
-    ),
-  )
-  return {
-    items: answers.flatMap((answer) => (answer instanceof ServerError ? [] : [answer])),
-    missing: answers.flatMap((answer) => (answer instanceof ServerError ? [answer] : [])),
-  }
-}
-
-/** What is there, then what changes from then on. */
-async function* watchObjects(context: VerbContext, asking: Asking): AsyncGenerator<Listing, void> {
-  const { client, signal, notify } = context
-  const { kind, names, listing } = asking
-  for (const note of await notesOn(kind, context)) notify(note)
-  const isWanted = ({ metadata }: ResourceObject): boolean =>
-    names.length === 0 || names.includes(metadata.name)
-  const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
-  yield listing(items.filter((object) => isWanted(object)))
-  const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
-  for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
-    if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield listing([object])
-  }
-}
-
-type CustomOutput =
-  | { readonly kind: 'columns'; readonly list: (objects: readonly ResourceObject[]) => Listing }
-  | { readonly kind: 'jsonPath'; readonly print: (value: unknown) => string }
-
-/** What `-o` says of how objects look; undefined for the formats that every verb has. Throws UsageError. */
-async function readCustomOutput(text: string | undefined): Promise<CustomOutput | undefined> {
-  const [, name, rest = ''] = /^(custom-columns|jsonpath)=(.*)$/su.exec(text ?? '') ?? []
-  if (name === undefined) {
-    const [word = ''] = (text ?? '').split('=')
-    if (text !== undefined && !isOutputFormat(text))
-      throw unknownFormat(word, ['jsonpath=TEMPLATE', 'custom-columns=TITLE:PATH,…'])
-    return undefined
-  }
-  // A wrong one is known before anybody is asked.
-  if (name === 'jsonpath') {
-    const { printTemplate, readTemplate } = await import('../json-path/print-template.ts')
-    const template = readTemplate(rest)
-    return { kind: 'jsonPath', print: (value) => printTemplate(template, value) }
-  }
-  const { customListing, readCustomColumns } = await import('../json-path/custom-columns.ts')
-  const columns = readCustomColumns(rest)
-  return { kind: 'columns', list: (objects) => customListing(columns, objects) }
-}
-
-async function sorted<T>(objects: readonly T[], path: string): Promise<readonly T[]> {
-  const [{ sortObjects }, { readJsonPath }] = await Promise.all([
-    import('../json-path/sort-objects.ts'),
-    import('../json-path/select-path.ts'),
-  ])
-  return sortObjects(objects, readJsonPath(path), path)
-}
-
-function withQuery({ path, fields = [], labels }: Asking, params: Readonly<Record<string, string>>): string {
-  const query = new URLSearchParams(params)
-  if (fields.length > 0) query.set('fieldSelector', fields.join(','))
-  if (labels !== undefined) query.set('labelSelector', labels)
+function withQuery({ path, selectors }: Asking, params: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams({ ...params, ...selectors })
   return query.size === 0 ? path : `${path}?${query.toString()}`
 }
 
+async function watchOne(context: VerbContext, asking: Asking, look: Look): Promise<VerbResult> {
+  const { custom, format } = look
+  // A name that nothing bears would be waited for without a word.
+  for (const name of asking.names) await getOne(context, asking, name)
+  const objects = watchObjects(context, asking)
+  if (custom?.kind === 'jsonPath') return { kind: 'chunks', chunks: printEach(objects, custom.print) }
+  return { kind: 'watch', listings: listEach(context, asking.kind, { objects, look }), format }
+}
+
+/** What is there, then what changes from then on. */
+async function* watchObjects(
+  context: VerbContext,
+  asking: Asking,
+): AsyncGenerator<readonly ResourceObject[], void> {
+  const { client, signal, notify } = context
+  const { kind, names } = asking
+  if (kind.resource === 'pods') for (const note of await notesOn(context)) notify(note)
+  const isWanted = ({ metadata }: ResourceObject): boolean =>
+    names.length === 0 || names.includes(metadata.name)
+  const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
+  yield items.filter((object) => isWanted(object))
+  const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
+  for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
+    if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield [object]
+  }
+}
+
+async function* listEach(
+  context: VerbContext,
+  kind: ServedKind,
+  { objects, look }: { readonly objects: AsyncIterable<readonly ResourceObject[]>; readonly look: Look },
+): AsyncGenerator<Listing, void> {
+  for await (const items of objects) yield listOne(context, kind, { look, items })
+}
+
+async function* printEach(
+  objects: AsyncIterable<readonly ResourceObject[]>,
+  print: (value: unknown) => string,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const items of objects)
+    for (const object of items) yield Buffer.from(escapeControls(print(object)))
+}
+
+function noneFound(askings: readonly Asking[]): string {
+  const namespace = askings.find(({ kind }) => kind.namespaced)?.namespace
+  const [first, second] = askings
+  const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
+  return namespace === undefined ? `No ${what} found` : `No ${what} found in namespace ${namespace}`
+}
+
 /** Asked after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
-async function notesOn(kind: ServedKind, { client, signal }: VerbContext): Promise<readonly string[]> {
-  if (kind.resource !== 'pods') return []
+async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
   return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
 }
 

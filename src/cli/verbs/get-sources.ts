@@ -21,7 +21,7 @@ export async function getSources(context: VerbContext, names: readonly string[])
   if (missing.length > 0 && found.length === 0) throw new PoddError('API_NotFound', missingText.join('; '))
   return {
     kind: 'listing',
-    listing: listSources(found, clock.wallMs(), names.length === 1),
+    listings: [listSources(found, clock.wallMs(), names.length === 1)],
     format,
     notes: [
       ...missingText.map((text) => `podd: ${text}`),

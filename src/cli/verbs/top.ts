@@ -36,7 +36,7 @@ reclaim without killing processes of the pod. Of the node, what the whole host u
     const format = readOutputFormat(args)
     if (isNode) {
       const listing = await listNodeUsage({ client, signal }, name)
-      return { kind: 'listing', listing, format, notes: [] }
+      return { kind: 'listing', listings: [listing], format, notes: [] }
     }
     const sortBy = readSort(args)
     const all = args.has('all-namespaces')
@@ -55,7 +55,7 @@ reclaim without killing processes of the pod. Of the node, what the whole host u
       isSingle: name !== undefined,
     })
     const nothing = all ? 'No running pods found' : `No running pods found in namespace ${namespace}`
-    return { kind: 'listing', listing, format, notes: items.length === 0 ? [nothing] : [] }
+    return { kind: 'listing', listings: [listing], format, notes: items.length === 0 ? [nothing] : [] }
   },
 }
 

@@ -512,8 +512,8 @@ describe('wrong usage', () => {
     ['images rm', 'podd: images rm needs an image'],
     ['images prune all', 'podd: images prune takes no argument "all"'],
     [
-      'get pods -o template',
-      'There are wide, json, yaml, name, jsonpath=TEMPLATE and custom-columns=TITLE:PATH,…',
+      'get pods -o table',
+      'There are wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE and custom-columns=TITLE:PATH,…',
     ],
     ['get pods -o jsonpth={.items}', 'podd: unknown output format "jsonpth"\nDid you mean jsonpath?'],
     ['--socket /nowhere get pods -o jsonpath={.items', 'podd: '],

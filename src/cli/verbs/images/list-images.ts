@@ -27,7 +27,7 @@ directory of image archives that are not imported are named below the list, and 
     const archives = await client.get<readonly ArchiveReport[]>('/podd/v1/images/archives', signal)
     const shown = { digests: args.has('digests'), length: args.has('no-trunc') ? Infinity : 13 }
     const notes = [...(images.length === 0 ? ['No images found'] : []), ...archiveNotes(archives)]
-    return { kind: 'listing', listing: toListing(images, shown), format, notes }
+    return { kind: 'listing', listings: [toListing(images, shown)], format, notes }
   },
 }
 

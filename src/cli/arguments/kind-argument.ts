@@ -1,0 +1,103 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds.ts'
+import { nearestName } from '../../pod/values/nearest-name.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Objects of one kind: all, where no names are given. */
+export interface KindArgument {
+  readonly kind: ServedKind
+  readonly names: readonly string[]
+}
+
+/** What podd has in place of kinds that people look for out of habit: their names, and a sentence. */
+const elsewhere: readonly (readonly [names: string, hint: string])[] = [
+  [
+    'service services svc endpoints ep endpointslice endpointslices',
+    'A pod has an address of its own (`podd get pods -o wide`), and its hostPort one on the host; nothing stands before it.',
+  ],
+  [
+    'ingress ingresses ing ingressclass ingressclasses gateway gateways httproute httproutes',
+    'podd routes nothing to pods: a proxy that runs in a pod with hostPort or hostNetwork does.',
+  ],
+  [
+    'networkpolicy networkpolicies netpol',
+    'podd filters nothing between pods: the firewall of the host does.',
+  ],
+  [
+    'deployment deployments deploy replicaset replicasets rs statefulset statefulsets sts daemonset daemonsets ds ' +
+      'replicationcontroller replicationcontrollers rc horizontalpodautoscaler horizontalpodautoscalers hpa ' +
+      'poddisruptionbudget poddisruptionbudgets pdb',
+    'podd runs Pods, each written as it is: `podd get pods` shows them.',
+  ],
+  [
+    'job jobs cronjob cronjobs cj',
+    'A Pod with restartPolicy OnFailure or Never is what a Job runs: `podd get pods` shows it; a timer of systemd can apply it.',
+  ],
+  [
+    'persistentvolume persistentvolumes pv storageclass storageclasses sc volumeattachment volumeattachments',
+    '`podd get pvc` shows the claims, whose directories podd makes itself.',
+  ],
+  [
+    'role roles rolebinding rolebindings clusterrole clusterroles clusterrolebinding clusterrolebindings',
+    '`podd kubeconfig --role` says what a client of the API may do.',
+  ],
+  ['componentstatus componentstatuses cs', '`podd status` shows how podd and its runtime are.'],
+]
+
+/** The kind that a word names. Throws UsageError. */
+export function requireKind(word: string): ServedKind {
+  const kind = findKind(word)
+  if (kind !== undefined) return kind
+  throw new UsageError(`podd knows no resource ${JSON.stringify(word)}`, hintOn(word))
+}
+
+function hintOn(word: string): string {
+  const plain = word.toLowerCase().replace(/\..*$/u, '')
+  const instead = elsewhere.find(([names]) => names.split(' ').includes(plain))
+  if (instead !== undefined) return instead[1]
+  const near = nearestName(
+    word,
+    servedKinds.flatMap((each) => namesOfKind(each)),
+  )
+  if (near !== undefined) return `Did you mean ${near}?`
+  const resources = servedKinds.map(({ resource }) => resource)
+  return `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`
+}
+
+/**
+ * Objects as kubectl names them: `pods`, `pods,cm`, `pods web db`, `pod/web cm/settings`, and `all` for the kinds of that
+ * category. Throws UsageError.
+ * @param verb the word of the verb, for the message
+ */
+export function readKindArguments(words: readonly string[], verb: string): readonly KindArgument[] {
+  const [first = '', ...names] = words
+  if (first.includes('/')) return mergeNeighbours(words.map((word) => readPair(word, verb)))
+  const paired = names.find((name) => name.includes('/'))
+  if (paired !== undefined)
+    throw new UsageError(`${JSON.stringify(paired)} names a kind again`, `Try podd ${verb} ${paired}`)
+  const kinds = first.split(',').flatMap((word) => kindsOf(word))
+  return [...new Set(kinds)].map((kind) => ({ kind, names }))
+}
+
+function kindsOf(word: string): readonly ServedKind[] {
+  if (findKind(word) !== undefined) return [requireKind(word)]
+  const ofCategory = servedKinds.filter(({ categories }) => categories.includes(word.toLowerCase()))
+  return ofCategory.length > 0 ? ofCategory : [requireKind(word)]
+}
+
+function readPair(word: string, verb: string): KindArgument {
+  const [kind = '', name, extra] = word.split('/')
+  if (name === undefined || name === '' || extra !== undefined)
+    throw new UsageError(`${verb} what?`, 'Each word must be KIND/NAME where the first one is.')
+  return { kind: requireKind(kind), names: [name] }
+}
+
+function mergeNeighbours(pairs: readonly KindArgument[]): readonly KindArgument[] {
+  const merged: KindArgument[] = []
+  for (const { kind, names } of pairs) {
+    const last = merged.at(-1)
+    if (last?.kind === kind) merged.splice(-1, 1, { kind, names: [...last.names, ...names] })
+    else merged.push({ kind, names })
+  }
+  return merged
+}

@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ApiRig } from '../../support/api-rig.ts'
+import type { CliOutcome } from '../../support/cli-rig.ts'
+import { callCli, startCli } from '../../support/cli-rig.ts'
+import { podObject } from '../../support/pod-objects.ts'
+
+let rig: ApiRig
+beforeEach(async () => {
+  rig = await ApiRig.start()
+  // Ages are told by the second.
+  vi.setSystemTime(Date.now())
+  const creationTimestamp = new Date(Date.now() - 300_000).toISOString()
+  const pod = (name: string, labels: Readonly<Record<string, string>>, namespace = 'default'): void =>
+    rig.pods.put(podObject({ name, namespace, metadata: { creationTimestamp, labels } }))
+  pod('web', { tier: 'front', app: 'web', 'example.com/env': 'prod' })
+  pod('db', {})
+  pod('till', { app: 'till' }, 'shop')
+  rig.configmaps.put({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'conf', namespace: 'default', uid: 'uid-conf', labels: { app: 'web' } },
+    data: { key: 'value' },
+  })
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await rig[Symbol.asyncDispose]()
+})
+
+const podd = (words: readonly string[]): Promise<CliOutcome> =>
+  callCli(words, { env: { PODD_SOCKET: rig.socketPath } })
+const get = (line: string): Promise<CliOutcome> => podd(['get', ...line.split(' ')])
+
+describe('tables of podd get', () => {
+  it.each([
+    [
+      'pods --show-labels',
+      `NAME   READY   STATUS    RESTARTS   AGE   LABELS
+db     1/1     Running   0          5m    <none>
+web    1/1     Running   0          5m    app=web,example.com/env=prod,tier=front
+`,
+    ],
+    [
+      'pods -L app,example.com/env -L tier',
+      `NAME   READY   STATUS    RESTARTS   AGE   APP   ENV    TIER
+db     1/1     Running   0          5m
+web    1/1     Running   0          5m    web   prod   front
+`,
+    ],
+    [
+      'pods -A --no-headers -L app --show-labels',
+      `default   db     1/1   Running   0     5m           <none>
+default   web    1/1   Running   0     5m    web    app=web,example.com/env=prod,tier=front
+shop      till   1/1   Running   0     5m    till   app=till
+`,
+    ],
+    [
+      'pods --show-kind --no-headers',
+      'pod/db    1/1   Running   0     5m\npod/web   1/1   Running   0     5m\n',
+    ],
+    ['pods -o custom-columns=N:.metadata.name --no-headers', 'db\nweb\n'],
+    [
+      'pods,cm',
+      `NAME      READY   STATUS    RESTARTS   AGE
+pod/db    1/1     Running   0          5m
+pod/web   1/1     Running   0          5m
+
+NAME             DATA   KEYS
+configmap/conf   1      key
+`,
+    ],
+    [
+      'po,configmap,pods --no-headers',
+      'pod/db    1/1   Running   0     5m\npod/web   1/1   Running   0     5m\nconfigmap/conf   1     key\n',
+    ],
+    [
+      'pods,secrets -L app --no-headers',
+      'db    1/1   Running   0     5m\nweb   1/1   Running   0     5m    web\n',
+    ],
+    [
+      'cm/conf pod/web --sort-by .metadata.name',
+      `NAME             DATA   KEYS
+configmap/conf   1      key
+
+NAME      READY   STATUS    RESTARTS   AGE
+pod/web   1/1     Running   0          5m
+`,
+    ],
+    ['all --no-headers', 'db    1/1   Running   0     5m\nweb   1/1   Running   0     5m\n'],
+  ])('get %s', async (line, stdout) => {
+    expect(await get(line)).toEqual({ exitCode: 0, stdout, stderr: '' })
+  })
+
+  it('go on without titles', async () => {
+    using call = startCli(['get', 'pods', '-w', '--no-headers', '-L', 'app'], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => call.stdout().split('\n').length).toBe(3)
+    rig.pods.put(podObject({ name: 'late', metadata: { labels: { app: 'x' } } }))
+    await expect.poll(() => call.stdout()).toMatch(/^db .*\nweb .*\nlate .* x\n$/u)
+  })
+})
+
+describe('data of podd get', () => {
+  it.each([
+    ['pods,cm -o name', 'pod/db\npod/web\nconfigmap/conf\n'],
+    ['pod/web cm/conf pod/db -o name', 'pod/web\nconfigmap/conf\npod/db\n'],
+    ['pods,cm -o jsonpath={.kind}:{.items[*].metadata.name}', 'List:db web conf'],
+    [
+      'pods,cm -o custom-columns=N:.metadata.name,K:.kind',
+      'N      K\ndb     Pod\nweb    Pod\nconf   ConfigMap\n',
+    ],
+    ['pods -o jsonpath-as-json={.items[*].metadata.name}', '[\n    "db",\n    "web"\n]\n'],
+    ['pods web gone --ignore-not-found -o name', 'pod/web\n'],
+    ['pods gone --ignore-not-found', ''],
+    ['pods gone --ignore-not-found -o json', ''],
+    ['pods -n empty -o name', ''],
+    ['pods -l app=none -o jsonpath={.items}', '[]'],
+  ])('get %s', async (line, stdout) => {
+    expect(await get(line)).toEqual({ exitCode: 0, stdout, stderr: '' })
+  })
+
+  it('of several kinds are one list', async () => {
+    const { stdout } = await get('cm,pods -o json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: 'List',
+      items: [{ kind: 'ConfigMap' }, { kind: 'Pod' }, { kind: 'Pod' }],
+    })
+  })
+
+  it('are printed with each change', async () => {
+    using call = startCli(['get', 'pods', '-w', '-o', String.raw`jsonpath={.metadata.name}{"\n"}`], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => call.stdout()).toBe('db\nweb\n')
+    rig.pods.put(podObject({ name: 'late' }))
+    await expect.poll(() => call.stdout()).toBe('db\nweb\nlate\n')
+  })
+})
+
+describe('what podd get cannot give', () => {
+  it.each([
+    ['pods web gone', 1, 'podd: Error from server (NotFound): pods "gone" not found'],
+    ['pods,cm -n empty', 0, 'No resources found in namespace empty'],
+    ['pods -o jsonpath={.items[99].x}', 1, 'array index out of bounds: index 99, length 2'],
+    ['pods -o jsonpath={len(.items)}', 2, 'unrecognized identifier len('],
+    ['pods --sort-by {.metadata', 2, 'podd: unexpected path "{.metadata"\nWrite a path such as'],
+    ['pods --sort-by .metadata.nothing', 1, 'couldn\'t find any field with path ".metadata.nothing"'],
+    [
+      'pods -o jsonpath',
+      2,
+      "podd: template format specified but no template given\nWrite -o jsonpath='{.items",
+    ],
+    ['pods -o jsonpath=', 2, 'podd: template format specified but no template given'],
+    ['pods -o go-template={{.x}}', 2, 'podd: podd reads no Go templates\nWrite -o jsonpath='],
+    ['pods -o json --show-labels', 2, 'podd: --show-labels option cannot be used with json printer'],
+    [
+      'pods -o custom-columns=N:.kind -L app',
+      2,
+      'podd: --label-columns option cannot be used with custom-columns',
+    ],
+    ['pods,cm -w', 2, 'podd: you may only specify a single resource type'],
+    ['pods cm/conf', 2, 'podd: "cm/conf" names a kind again\nTry podd get cm/conf'],
+    ['pods/web/x', 2, 'podd: get what?'],
+    [
+      'svc',
+      2,
+      'podd: podd knows no resource "svc"\nA pod has an address of its own (`podd get pods -o wide`)',
+    ],
+    ['pods,Deployments.apps', 2, 'podd: podd knows no resource "Deployments.apps"\npodd runs Pods'],
+    ['ds/web', 2, 'podd: podd knows no resource "ds"\npodd runs Pods'],
+    ['cronjobs', 2, 'restartPolicy OnFailure or Never'],
+    ['pv', 2, '`podd get pvc` shows the claims'],
+    ['ing', 2, 'hostPort or hostNetwork'],
+  ])('get %s', async (line, exitCode, message) => {
+    const outcome = await get(line)
+    expect(outcome.exitCode).toBe(exitCode)
+    expect(outcome.stderr).toContain(message)
+    // A hint is one line.
+    expect(outcome.stderr.split('\n').length).toBeLessThanOrEqual(3)
+  })
+
+  it('is said for describe as well, which takes several kinds too', async () => {
+    expect((await podd(['describe', 'svc'])).stderr).toContain('A pod has an address of its own')
+    const names = ({ stdout }: CliOutcome): readonly string[] =>
+      [...stdout.matchAll(/^Name: +(\S+)$/gmu)].map(([, name = '']) => name)
+    expect(names(await podd(['describe', 'pods,cm', '-l', 'app=web']))).toEqual(['web', 'conf'])
+    expect(names(await podd(['describe', 'cm/conf', 'pod/db']))).toEqual(['conf', 'db'])
+  })
+})
