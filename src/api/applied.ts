@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { SourceName } from '../pod/values/source-name.ts'
 
 /** The manifests that podd currently runs, and where new ones go: GET /podd/v1/applied. */
 export interface AppliedReply {
@@ -11,10 +12,16 @@ export interface AppliedReply {
   readonly podNameSuffix: string
 }
 
-export interface AppliedPodEntry {
+/** Where something comes from. */
+export interface AppliedPlace {
+  readonly path: string
+  /** A podd of an older version doesn't say. */
+  readonly source?: SourceName
+}
+
+export interface AppliedPodEntry extends AppliedPlace {
   /** `namespace/name` */
   readonly key: string
-  readonly path: string
   /** The applied manifest, without defaults. */
   readonly manifest: JsonObject
   /** It was rejected, has finished or is terminating: any change of its spec makes a new pod. */
@@ -23,10 +30,9 @@ export interface AppliedPodEntry {
   readonly isUpToDate: boolean
 }
 
-export interface AppliedObjectEntry {
+export interface AppliedObjectEntry extends AppliedPlace {
   /** `configmap default/conf` */
   readonly key: string
-  readonly path: string
   /** A hash of its manifest, which may be secret. */
   readonly hash: string
 }

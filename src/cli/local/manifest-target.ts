@@ -7,9 +7,9 @@ import { readBounded } from '../../base/read-bounded.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
-import { isSourceUrl } from '../../sources/http/show-url.ts'
+import { isSourceUrl, showUrl } from '../../sources/http/show-url.ts'
 import { isManifestName } from '../../sources/manifest-name.ts'
-import { appliedKey } from './plan-manifests.ts'
+import { appliedKey, formatPlace } from './plan-manifests.ts'
 import type { ReadManifest } from './read-manifests.ts'
 
 /** A manifest with its file in the manifest directory. */
@@ -56,6 +56,31 @@ export function objectsIn(path: string, applied: AppliedReply): readonly string[
   return [...applied.pods, ...applied.objects].flatMap((each) => (each.path === path ? [each.key] : []))
 }
 
+/** What is known of the places that manifests come from. */
+export interface KnownPlaces {
+  readonly applied: Pick<AppliedReply, 'manifestDirectory'>
+  /** The directories and URLs that the daemon reads. */
+  readonly sources: readonly string[]
+}
+
+/**
+ * Tells of a manifest whether podd would read it from a place: it stands there, or it stands in no source, and would be
+ * put there: by `podd apply`, or as the new content of the file of its name.
+ */
+export function placesOfManifest(
+  manifest: ReadManifest,
+  { applied: { manifestDirectory }, sources }: KnownPlaces,
+): (path: string) => boolean {
+  const own = isSourceUrl(manifest.path) ? showUrl(manifest.path) : resolve(manifest.path)
+  const isRead =
+    manifest.path !== '-' && sources.some((source) => own === source || own.startsWith(`${source}/`))
+  if (isRead) return (path) => path === own
+  // Where nothing can be put anywhere, it is taken for the next version of what is there.
+  if (manifestDirectory === undefined) return () => true
+  const target = targetOf(manifest, manifestDirectory).path
+  return (path) => path === own || path === target || basename(path) === basename(target)
+}
+
 /** The content of a file in the manifest directory, whether or not the daemon has read it. */
 export interface TargetContent {
   /** Undefined where there is no file. */
@@ -95,8 +120,11 @@ export function targetProblem(
     (each) => keys.includes(each.key) && each.path !== path,
   )
   if (elsewhere !== undefined) {
-    return new PoddError('MANIFEST_ELSEWHERE', `${elsewhere.key} stands in ${elsewhere.path}`, {
-      hint: 'Change it there, or remove it there first.',
+    return new PoddError('MANIFEST_ELSEWHERE', `${elsewhere.key} ${formatPlace(elsewhere)}`, {
+      hint:
+        elsewhere.source === 'api'
+          ? 'Change it with kubectl, or delete it with kubectl first.'
+          : 'Change it there, or remove it there first.',
     })
   }
   const isFileItself = manifest.path !== '-' && resolve(manifest.path) === path

@@ -1,11 +1,14 @@
 import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/applied.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
+import type { SourceDocument } from '../../pod/objects/document.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { configFlag } from '../local/config-flag.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { placesOfManifest } from '../local/manifest-target.ts'
 import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
 import {
   fieldValidationFlag,
@@ -31,7 +34,8 @@ export function readFilenames(args: ParsedArguments, verb: string): readonly str
 export const diffVerb: Verb = {
   usage: 'diff -f FILE|DIRECTORY|URL [-R] [-o json|yaml]',
   help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
-restart), are replaced (and for which fields) or end. A pod ends if it comes from one of these files, or this directory
+restart), are replaced (and for which fields) or end, and which are refused, as another file, a URL or the API has their
+name already. A pod ends if it comes from one of these files, or this directory
 or URL, now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
   flags: [
     filenameFlag,
@@ -63,15 +67,27 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   const { args, client, signal } = context
   const names = readFilenames(args, 'diff')
   const format = readReportFormat(args)
-  const { documents, problems } = await readManifests(context, names)
+  const { files, documents, problems } = await readManifests(context, names)
   const notes = problems.map((problem) => formatProblemLine(problem))
   if (problems.some(({ severity }) => severity === 'error'))
     return { kind: 'text', text: '', notes, exitCode: 2 }
-  const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+  const [applied, { sources }] = await Promise.all([
+    client.get<AppliedReply>('/podd/v1/applied', signal),
+    client.get<DaemonStatus>('/podd/v1/status', signal),
+  ])
+  const known = { applied, sources: sources.map(({ path }) => path) }
+  const ofDocuments = new Map(
+    files.flatMap((file) => {
+      const isPlace = placesOfManifest(file, known)
+      return file.documents.map((document) => [document, isPlace] as const)
+    }),
+  )
   const places = names.map((name) => (isSourceUrl(name) ? placeOf(name) : resolve(name)))
   const replacesFile = (path: string): boolean =>
     places.some((place) => path === place || isBelow(path, place, args.has('recursive')))
-  const changes = planManifests({ documents, applied, replacesFile })
+  const standsIn = (document: SourceDocument, path: string): boolean =>
+    ofDocuments.get(document)?.(path) ?? true
+  const changes = planManifests({ documents, applied, replacesFile, standsIn })
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
   const text =
     format === undefined ? formatChanges(changes) : await formatReport(format, 'ManifestDiff', { changes })

@@ -13,6 +13,7 @@ export function listAppliedPods(workers: Iterable<PodWorker>): readonly AppliedP
     .map(({ ref, state }) => ({
       key: podKey(ref),
       path: state.record.path,
+      source: state.record.source,
       manifest: state.record.manifest,
       isPastChange: state.isPastChange,
       isUpToDate: state.pod.spec.containers.every(({ name, image }) => {
@@ -24,9 +25,10 @@ export function listAppliedPods(workers: Iterable<PodWorker>): readonly AppliedP
 
 /** The objects that pods refer to, by a hash of their manifests: they may be secret. */
 export function listAppliedObjects(objects: Pick<ObjectStore, 'documents'>): readonly AppliedObjectEntry[] {
-  return objects.documents().map(({ document: { object, manifest, place } }) => ({
+  return objects.documents().map(({ document: { object, manifest, place }, source }) => ({
     key: keyOfObject(object),
     path: place.path,
+    source,
     hash: digestText(canonicalJson(manifest)),
   }))
 }

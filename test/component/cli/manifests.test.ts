@@ -60,7 +60,7 @@ async function put(file: string, ...documents: readonly object[]): Promise<strin
 
 describe('podd diff', () => {
   it('says what starts, changes, is replaced and stays, and exits with 1', async () => {
-    for (const name of ['same', 'image', 'net']) run(name, `${name}.yaml`)
+    for (const name of ['same', 'image', 'net']) run(name, 'all.yaml')
     const path = await put(
       'all.yaml',
       manifest('new'),
@@ -119,6 +119,63 @@ describe('podd diff', () => {
     rig.applied = { ...rig.applied, objects: [{ key: 'Secret/default/key', path, hash: 'another' }] }
     const { stdout } = await podd('diff', '-f', path)
     expect(stdout).toBe('update   Secret/default/key\n')
+  })
+
+  it('says what podd refuses, since another file, a URL or the API has the name', async () => {
+    run('web', 'other.yaml')
+    run('moved', 'all.yaml')
+    rig.status = {
+      ...rig.status,
+      sources: [{ source: 'file', path: manifests, ready: true, pods: 4 }],
+    }
+    const [web, moved] = rig.applied.pods
+    if (web === undefined || moved === undefined) throw new Error('not run')
+    rig.applied = {
+      ...rig.applied,
+      pods: [
+        web,
+        moved,
+        { ...web, key: 'default/fleet', path: 'https://fleet.example/pods.yaml', source: 'http' },
+        { ...web, key: 'default/written', path: '/var/lib/podd/api/x.json', source: 'api' },
+      ],
+      objects: [{ key: 'ConfigMap/default/conf', path: join(manifests, 'other.yaml'), hash: 'another' }],
+    }
+    const documents = [
+      ...['web', 'moved', 'fleet', 'written'].map((name) => manifest(name, 'web:1', { hostNetwork: true })),
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'conf' } },
+    ]
+    const refused = [
+      `refuse   pod default/web: it stands in ${manifests}/other.yaml, and stays`,
+      'replace  pod default/moved: spec.hostNetwork',
+      'refuse   pod default/fleet: it stands in https://fleet.example/pods.yaml, and stays',
+      'refuse   pod default/written: it was written over the API, and stays',
+      `refuse   ConfigMap/default/conf: it stands in ${manifests}/other.yaml, and stays`,
+      '',
+    ].join('\n')
+    expect(await podd('diff', '-f', await put('all.yaml', ...documents))).toEqual({
+      exitCode: 1,
+      stdout: refused,
+      stderr: '1 to replace, 4 refused\n',
+    })
+    // As a file of the directory it is read from there, and so is one of the same name that it has.
+    await hold('all.yaml', ...documents)
+    expect((await podd('diff', '-f', join(manifests, 'all.yaml'))).stdout).toBe(refused)
+    await hold('moved.yaml', manifest('moved'))
+    expect((await podd('diff', '-f', join(manifests, 'moved.yaml'))).stdout).toBe(
+      `refuse   pod default/moved: it stands in ${manifests}/all.yaml, and stays\n`,
+    )
+    expect(await podd('apply', '-f', await put('written.yaml', manifest('written')))).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('default/written was written over the API\nChange it with kubectl'),
+    })
+  })
+
+  it('takes what moves between the files of a directory for the same', async () => {
+    run('web', 'old.yaml')
+    await hold('new.yaml', manifest('web', 'web:2'))
+    expect((await podd('diff', '-f', manifests)).stdout).toBe(
+      'update   pod default/web: container main restarts: image web:1 -> web:2\n',
+    )
   })
 
   it('gives programs a report', async () => {
