@@ -98,7 +98,10 @@ export interface SourceStatus {
   readonly heldSince?: string | undefined
 }
 
-/** What `podd down` has to know to find all that a podd has on its host: options of `podd run`, under their keys. */
+/**
+ * What `podd down` and `podd doctor` have to know to find all that a podd has and needs on its host: options of `podd run`,
+ * under their keys.
+ */
 export interface DaemonPlaces {
   readonly rootDir: string
   readonly runDir: string
@@ -108,6 +111,12 @@ export interface DaemonPlaces {
   readonly imageServiceEndpoint?: string
   readonly cgroupRoot?: string
   readonly cgroupDriver: 'auto' | 'cgroupfs' | 'systemd'
+  /** A podd of an older version says none of these. */
+  readonly podCidrs?: readonly string[]
+  readonly registryConfigDir?: string
+  readonly ociRuntimes?: readonly string[]
+  /** Left out where it reads no such directory. */
+  readonly staticPodPath?: string
 }
 
 /** GET /podd/v1/status. */

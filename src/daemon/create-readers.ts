@@ -204,8 +204,9 @@ function toProbeReports(reports: readonly ProbeReport[]): readonly ProbeReportOb
   }))
 }
 
-function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): DaemonPlaces {
+function placesOf({ imageServiceEndpoint, cgroupRoot, staticPodPath, ...config }: PoddConfig): DaemonPlaces {
   const { rootDir, runDir, podLogsDir, containerLogsDir, containerRuntimeEndpoint, cgroupDriver } = config
+  const { podCidrs, registryConfigDir, ociRuntimes } = config
   return {
     rootDir,
     runDir,
@@ -213,6 +214,10 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): 
     containerLogsDir,
     containerRuntimeEndpoint,
     cgroupDriver,
+    podCidrs,
+    registryConfigDir,
+    ociRuntimes,
+    ...(staticPodPath === undefined ? {} : { staticPodPath }),
     ...(imageServiceEndpoint === undefined ? {} : { imageServiceEndpoint }),
     ...(cgroupRoot === undefined ? {} : { cgroupRoot }),
   }

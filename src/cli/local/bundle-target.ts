@@ -7,6 +7,7 @@ import type { RunRequest } from '../arguments/deps.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { VerbContext } from '../arguments/verb.ts'
+import { atPlaces } from './at-places.ts'
 import { namesPlaces, optionFlags } from './down-target.ts'
 import { loadConfig } from './load-config.ts'
 
@@ -38,11 +39,10 @@ export async function findBundleTarget({ args, client, env, signal }: VerbContex
     throw unknownPlaces(`podd at ${socketPath} does not report its directories`)
   }
   refuseDifferent(request, places, args, socketPath)
-  const own = { imageServiceEndpoint: undefined, cgroupRoot: undefined, ...places }
-  if (isOfConfig) return { ...request, config: { ...config, ...own } }
+  if (isOfConfig) return { ...request, config: atPlaces(config, places) }
   // The default config file is another podd's.
   const said = mergeConfig({}, readConfigFlags(optionFlags(args)))
-  return { config: { ...said, ...own }, configPath: undefined, warnings: [] }
+  return { config: atPlaces(said, places), configPath: undefined, warnings: [] }
 }
 
 function refuseDifferent(

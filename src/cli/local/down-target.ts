@@ -9,6 +9,7 @@ import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
 import { nearestName } from '../../pod/values/nearest-name.ts'
+import { atPlaces } from './at-places.ts'
 import { configFlags, loadConfig } from './load-config.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
@@ -63,7 +64,7 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
       : await loadUsableConfig(args, notify)
   refuseDifferent(said, places, args, socketPath)
   return {
-    config: { ...said, imageServiceEndpoint: undefined, cgroupRoot: undefined, ...places },
+    config: atPlaces(said, places),
     socketPath,
   }
 }

@@ -1656,6 +1656,23 @@ docs/OPTIONS.md lists the fields.
       expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
     })
 
+    it('has doctor look at its network, its programs and its manifests, if it has any', async () => {
+      const looked: PoddConfig[] = []
+      const doctor = async (config: PoddConfig): Promise<readonly DoctorFinding[]> => {
+        looked.push(config)
+        return []
+      }
+      const more = { podCidrs: ['10.9.0.0/24'], registryConfigDir: '/data/certs.d', ociRuntimes: ['crun'] }
+      for (const staticPodPath of ['/data/pods', undefined]) {
+        rig.status = {
+          ...rig.status,
+          places: { ...places, ...more, ...(staticPodPath !== undefined && { staticPodPath }) },
+        }
+        expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
+        expect(looked.pop()).toEqual({ ...defaultConfig(), ...places, ...more, staticPodPath })
+      }
+    })
+
     it('goes by the flags where the daemon is too old to say, if they do', async () => {
       rig.status = older
       expect((await down('--config /dev/null')).exitCode).toBe(0)

@@ -1,6 +1,7 @@
 import type { DaemonPlaces, DaemonStatus } from '../../../api/routes.ts'
 import type { DoctorFinding } from '../../../decide/doctor/host-facts.ts'
 import { formatError } from '../../output/format-error.ts'
+import { atPlaces } from '../../local/at-places.ts'
 import { configFlags, loadConfig } from '../../local/load-config.ts'
 import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
 import { namedSocket } from '../../arguments/socket-path.ts'
@@ -12,7 +13,7 @@ export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
   help: `Checks whether this host meets podd's requirements, and says how to fix what doesn't; works with and without a
 running daemon. The exit code is 1 if a requirement of pods is not met. Takes the flags of \`podd run\`; with --socket or
-PODD_SOCKET it checks the directories of the podd that listens there.`,
+PODD_SOCKET it checks the directories, the pod network and the runtime of the podd that listens there.`,
   flags: [reportFlag('a table'), ...configFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],
@@ -28,7 +29,8 @@ PODD_SOCKET it checks the directories of the podd that listens there.`,
     if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(args)
     const { config } = await loadConfig(args)
-    const findings = await deps.doctor({ ...config, ...(await placesOfNamed(context)) }, signal)
+    const places = await placesOfNamed(context)
+    const findings = await deps.doctor(places === undefined ? config : atPlaces(config, places), signal)
     return {
       kind: 'text',
       text:
