@@ -126,6 +126,8 @@ export interface DaemonStatus {
   readonly startedAt: string
   /** A podd of an older version doesn't say. */
   readonly places?: DaemonPlaces
+  /** A podd of an older version doesn't say. */
+  readonly nodeName?: string
   readonly runtime: {
     readonly endpoint: string
     readonly healthy: boolean

@@ -89,6 +89,7 @@ export function createReaders(
           pid: process.pid,
           startedAt: formatTime(facts.startedAtMs()),
           places: placesOf(config),
+          nodeName: hostName,
           runtime: {
             endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,
             healthy: problem === undefined,

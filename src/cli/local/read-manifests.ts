@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
 import { word } from '../../config/option-type.ts'
 import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
@@ -131,12 +132,27 @@ async function readFile(
 /**
  * The values of the config and of the host itself. Throws what reading the config throws, and PoddError SOURCE_FILE.
  */
-async function readValues({ args }: VerbContext): Promise<HostValues> {
+async function readValues(context: VerbContext): Promise<HostValues> {
   const { loadConfig } = await import('./load-config.ts')
   const { HostValueReader, readHostFacts } = await import('../../sources/host-values.ts')
-  const { config } = await loadConfig(args)
-  const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
+  const { config } = await loadConfig(context.args)
+  // The config that was named may be of another host than this one.
+  const named = context.args.value('config') === undefined ? undefined : config.hostnameOverride
+  const nodeName = named ?? (await askNodeName(context)) ?? config.hostnameOverride
+  const given = { ...readHostFacts(nodeName), ...config.values }
   return await new HostValueReader(given, config.valueFiles).read()
+}
+
+/** The name under which the daemon runs, which its command line may set; undefined where none answers. */
+async function askNodeName({ client, signal, notify }: VerbContext): Promise<string | undefined> {
+  try {
+    return (await client.get<DaemonStatus>('/podd/v1/status', signal)).nodeName
+  } catch (error) {
+    signal.throwIfAborted()
+    // Without a daemon there is nobody to ask.
+    if (errorCode(error) !== 'DAEMON_NOT_RUNNING') notify(`podd: ${errorMessage(error)}`)
+    return undefined
+  }
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ApiRig } from '../../support/api-rig.ts'
@@ -86,6 +87,27 @@ describe('manifests at a URL', () => {
     expect((await podd('validate', url)).stdout).toContain('metadata.name')
     answer = { code: 200, text: JSON.stringify(manifest('web', 'web:${SIET}')) }
     expect((await podd('validate', url, ...flags)).stdout).toContain('this host has no value ${SIET}')
+  })
+
+  it('have the name of the node that the daemon has, unless a config that is named says another', async () => {
+    answer = { code: 200, text: JSON.stringify(manifest('web-${NODE_NAME}')) }
+    const unsaid = rig.status
+    rig.status = { ...unsaid, nodeName: 'fleet-7' }
+    const diff = async (...flags: readonly string[]): Promise<string> =>
+      (await podd('diff', '-f', url, '--substitute', ...flags)).stdout
+    expect(await diff()).toBe('create   pod default/web-fleet-7\n')
+    const config = join(rig.directory, 'config.yaml')
+    const head = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
+    await writeFile(config, JSON.stringify(head))
+    expect(await diff('--config', config)).toBe('create   pod default/web-fleet-7\n')
+    await writeFile(config, JSON.stringify({ ...head, hostnameOverride: 'box' }))
+    expect(await diff('--config', config)).toBe('create   pod default/web-box\n')
+    // Of a daemon that doesn't say, and of none, the host's is as good as any.
+    rig.status = unsaid
+    const own = `create   pod default/web-${hostname().toLowerCase()}\n`
+    expect(await diff()).toBe(own)
+    const alone = await callCli(['validate', url, '--substitute', '--socket', join(rig.directory, 'none')])
+    expect(alone).toMatchObject({ exitCode: 0, stdout: '', stderr: '1 valid pod, 0 errors in 1 file\n' })
   })
 
   it('are applied under the name of the first object', async () => {
