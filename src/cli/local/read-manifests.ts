@@ -4,6 +4,7 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
 import { word } from '../../config/option-type.ts'
+import type { DecodeOptions } from '../../pod/decode/decode-documents.ts'
 import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
 import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
@@ -125,6 +126,7 @@ async function readFile(
     path: placeOf(path),
     fieldValidation: wanted.value,
     ...(values !== undefined && { values }),
+    ...whenEmpty(path),
   })
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
 }
@@ -167,6 +169,12 @@ async function readText(context: VerbContext, path: string): Promise<Uint8Array>
   } catch (error) {
     throw cannotRead(path, error)
   }
+}
+
+/** Nothing was read from these before that could stay, or end. */
+function whenEmpty(path: string): Pick<DecodeOptions, 'whenEmpty'> {
+  if (path === '-') return { whenEmpty: 'empty: standard input ended without a manifest' }
+  return isSourceUrl(path) ? { whenEmpty: 'the answer is empty: a source takes nothing from it' } : {}
 }
 
 /** The name of the place in problems, and of the source of such documents. */

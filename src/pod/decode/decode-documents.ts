@@ -35,6 +35,8 @@ export interface DecodeOptions {
   readonly fieldValidation?: FieldValidation
   /** The values substituted for `${NAME}`; left out, nothing is substituted. */
   readonly values?: HostValues
+  /** What is said of an empty text; left out, what is true of a file that a source reads. */
+  readonly whenEmpty?: string
 }
 
 export interface DecodeResult {
@@ -63,7 +65,10 @@ export async function decodeDocuments(
   if (text === undefined) return unreadable(options, ...describeBytes(input))
   // A full disk or a power cut may leave an empty file. It is an error in the kubelet too.
   if (text.trim() === '')
-    return unreadable(options, 'empty: what it gave before stays; delete the file to end that')
+    return unreadable(
+      options,
+      options.whenEmpty ?? 'empty: what it gave before stays; delete the file to end that',
+    )
   const json = readJsonDocument(text)
   if (json !== undefined) {
     const result = decodeAll([json], options)

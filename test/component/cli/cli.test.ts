@@ -1457,6 +1457,10 @@ ${odd}/pipe.yaml: is not a regular file
     const { exitCode, stdout } = await callCli(['validate', '-'], { stdin: 'kind: Pod\n' })
     expect(exitCode).toBe(1)
     expect(stdout).toContain('<stdin>:1:1')
+    const stdin = '\n'
+    expect((await callCli(['validate', '-'], { stdin })).stdout).toBe(
+      '<stdin>: empty: standard input ended without a manifest\n',
+    )
   })
 
   it('reads a pipe that somebody writes to, and waits for none that nobody does', async () => {

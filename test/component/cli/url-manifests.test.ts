@@ -76,6 +76,13 @@ describe('manifests at a URL', () => {
     })
   })
 
+  it('say of an empty answer what a source makes of it', async () => {
+    answer = { code: 200, text: '' }
+    expect((await podd('validate', url)).stdout).toBe(
+      `${url}: the answer is empty: a source takes nothing from it\n`,
+    )
+  })
+
   it('have the values of the host where that is asked for', async () => {
     answer = { code: 200, text: JSON.stringify(manifest('web-${SITE}', 'web:${NODE_NAME}')) }
     const config = join(rig.directory, 'config.yaml')
