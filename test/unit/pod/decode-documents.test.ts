@@ -309,6 +309,11 @@ describe('what is refused', () => {
       false,
     ],
     ['Service', 'not supported: Service needs a control plane', false],
+    [
+      'Namespace',
+      'not supported: podd makes no Namespace of a manifest: the namespace of a pod is just its name (remove this document; `metadata.namespace` of a pod says all)',
+      false,
+    ],
     ['Lease', 'not supported: podd keeps a Lease only for clients of its API', false],
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
