@@ -63,7 +63,7 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   const look = await readLook(args, asked)
   const sort = await readSorting(args.value('sort-by'))
   const askings = asked.kinds.map((each) => toAsking(args, each, { asked, look }))
-  if (args.has('watch')) {
+  if (args.has('watch') || args.has('watch-only')) {
     const [first, second] = askings
     if (first === undefined || second !== undefined)
       throw new UsageError('you may only specify a single resource type', 'A watch is of one kind.')
@@ -221,13 +221,13 @@ async function* watchObjects(
   context: VerbContext,
   asking: Asking,
 ): AsyncGenerator<readonly ResourceObject[], void> {
-  const { client, signal, notify } = context
+  const { args, client, signal, notify } = context
   const { kind, names } = asking
   if (kind.resource === 'pods') for (const note of await notesOn(context)) notify(note)
   const isWanted = ({ metadata }: ResourceObject): boolean =>
     names.length === 0 || names.includes(metadata.name)
   const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
-  yield items.filter((object) => isWanted(object))
+  if (!args.has('watch-only')) yield items.filter((object) => isWanted(object))
   const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
   for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
     if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield [object]

@@ -3,7 +3,7 @@ import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import { tableFlags } from '../arguments/table-flags.ts'
 import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { getObjects } from './get-objects.ts'
 
 /** What `podd get` takes for the sources, which are no Kubernetes kind. */
@@ -36,9 +36,11 @@ container runtime, follow on standard error.`,
     { name: 'sort-by', label: 'PATH', doc: 'Sort by the value at this JSONPath (.status.startTime).' },
     ...tableFlags,
     { name: 'watch', short: 'w', doc: 'After listing, watch for changes until Ctrl-C.' },
+    { name: 'watch-only', doc: 'Watch for changes, without listing first.' },
     { name: 'ignore-not-found', doc: 'A NAME that nothing bears is no error.' },
     namespaceFlag,
     allNamespacesFlag,
+    { name: 'raw', label: 'PATH', doc: 'What the API answers at this path, as it is (/podd/v1/status).' },
   ],
   examples: [
     ['get pods', 'the pods of namespace default'],
@@ -55,6 +57,8 @@ container runtime, follow on standard error.`,
     ['get pvc', 'claims, and how much is in them'],
   ],
   async run(context) {
+    const raw = context.args.value('raw')
+    if (raw !== undefined) return getRaw(context, raw)
     const [first, ...rest] = context.args.positionals
     if (first === undefined) throw new UsageError('get what?', 'Try `podd get pods` or `podd get events`.')
     if (sourceWords.includes(first)) {
@@ -69,4 +73,11 @@ container runtime, follow on standard error.`,
       throw new UsageError('name cannot be provided when a selector is specified')
     return getObjects(context, { kinds, labels, ...(fields !== undefined && { fields: [fields] }) })
   },
+}
+
+function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult {
+  if (args.positionals.length > 0) throw new UsageError('arguments may not be passed when --raw is specified')
+  if (!path.startsWith('/'))
+    throw new UsageError('--raw must be a path', 'Try podd get --raw /podd/v1/status')
+  return { kind: 'chunks', chunks: client.stream(path, signal) }
 }

@@ -16,6 +16,8 @@ describe('podd completion', () => {
     ['podd get po', ['pods', 'pod', 'po', 'podtemplates', 'podtemplate']],
     ['podd get pods w', ['web']],
     ['podd get --sort', ['--sort-by']],
+    ['podd get --show', ['--show-labels', '--show-kind']],
+    ['podd get -L app pods w', ['web']],
     ['podd images pu', ['pull']],
     ['podd debug d', ['db']],
     ['podd logs -n team ', ['inteam']],

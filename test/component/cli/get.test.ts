@@ -120,6 +120,21 @@ describe('data of podd get', () => {
     expect(await get(line)).toEqual({ exitCode: 0, stdout, stderr: '' })
   })
 
+  it('are printed with each change alone', async () => {
+    using call = startCli(['get', 'pods', '--watch-only', '-o', 'name'], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    // It may come before the watch begins.
+    const again = setInterval(() => rig.pods.put(podObject({ name: 'late' })), 50)
+    await expect.poll(() => call.stdout()).toMatch(/^pod\/late\n/u)
+    clearInterval(again)
+  })
+
+  it('are what the API answers where that is asked for', async () => {
+    const { stdout } = await get('--raw /api/v1/namespaces/default/configmaps/conf')
+    expect(JSON.parse(stdout)).toMatchObject({ kind: 'ConfigMap', data: { key: 'value' } })
+  })
+
   it('of several kinds are one list', async () => {
     const { stdout } = await get('cm,pods -o json')
     expect(JSON.parse(stdout)).toMatchObject({
@@ -161,6 +176,9 @@ describe('what podd get cannot give', () => {
     ],
     ['pods,cm -w', 2, 'podd: you may only specify a single resource type'],
     ['pods cm/conf', 2, 'podd: "cm/conf" names a kind again\nTry podd get cm/conf'],
+    ['--raw /api/v1/nothing', 1, 'podd: Error from server (NotFound)'],
+    ['--raw /version pods', 2, 'podd: arguments may not be passed when --raw is specified'],
+    ['--raw version', 2, 'podd: --raw must be a path\nTry podd get --raw /podd/v1/status'],
     ['pods/web/x', 2, 'podd: get what?'],
     [
       'svc',
