@@ -277,6 +277,11 @@ spec:
     const doctor = await podd.cli('doctor', ...podd.flags())
     expect(doctor.stdout).toMatch(/containerd/u)
     expect(doctor.stdout).not.toMatch(/^error +containerd/mu)
+    // Of the podd at a socket it needs no more than that.
+    const named = await podd.cli('doctor')
+    expect(named.stdout).toContain(` ${podd.manifests}\n`)
+    const status = JSON.parse(await podd.cliOk('get', '--raw', '/podd/v1/status'))
+    expect(status).toMatchObject({ nodeName: 'box', places: { staticPodPath: podd.manifests } })
     const version = await podd.cliOk('version')
     expect(version).toMatch(/^podd \d+\.\d+\.\d+ \(Node\.js \d+/u)
     expect(version).toContain(`containerd ${podd.install.version}`)
