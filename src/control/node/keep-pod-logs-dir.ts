@@ -59,11 +59,12 @@ function statePath(rootDir: string): string {
   return `${rootDir}/pod-logs.json`
 }
 
-/** Whether a pod with a directory below podd's root directory has logs there. */
+/** Whether a pod has logs there: one that runs has a directory, one that is over has a record alone. */
 function hasPodsIn(podLogsDir: string, rootDir: string): boolean {
-  return listIfThere(podLogsDir).some((name) =>
-    existsSync(`${rootDir}/pods/${name.slice(name.lastIndexOf('_') + 1)}`),
-  )
+  return listIfThere(podLogsDir).some((name) => {
+    const uid = name.slice(name.lastIndexOf('_') + 1)
+    return existsSync(`${rootDir}/pods/${uid}`) || existsSync(`${rootDir}/records/${uid}.json`)
+  })
 }
 
 function listIfThere(directory: string): readonly string[] {

@@ -42,6 +42,17 @@ describe('another directory of logs', () => {
     expect(keep('new').warning).toBeUndefined()
   })
 
+  it('is not taken while a pod that is over, and has its record alone, has logs in the old one', () => {
+    makePods()
+    save('old')
+    rmSync(path('root/pods'), { recursive: true })
+    mkdirSync(path('root/records'))
+    writeFileSync(path('root/records/uid-web.json'), '{}')
+    expect(keep('new').config.podLogsDir).toBe(path('old'))
+    rmSync(path('root/records/uid-web.json'))
+    expect(keep('new').config.podLogsDir).toBe(path('new'))
+  })
+
   it('is taken where the old one is gone', () => {
     makePods()
     save('old')
