@@ -22,10 +22,12 @@ const answerMs = 2000
 const lateAnswerMs = 60_000
 /** How many of them are asked for at a time. */
 const calls = 16
+/** After a list that took too long although none hung: how many readings go without one. */
+const readingsWithoutList = 30
 
 export interface StatsReading<Stats> {
   readonly stats: readonly Stats[]
-  /** The ids of those that gave no answer in time. */
+  /** The ids of those that gave no answer in time, or an error. */
   readonly unanswered: ReadonlySet<string>
 }
 
@@ -84,6 +86,7 @@ class StatsReader<Stats> {
   readonly #source: StatsSource<Stats>
   /** Those that gave no answer, and whether a call to them is in flight. */
   readonly #hung = new Map<string, { isAsked: boolean }>()
+  #withoutList = 0
 
   constructor(source: StatsSource<Stats>) {
     this.#source = source
@@ -92,37 +95,47 @@ class StatsReader<Stats> {
   async read(signal: AbortSignal): Promise<StatsReading<Stats>> {
     const { list, brokenBy } = this.#source
     if (this.#hung.size > 0) return this.#readEach(signal)
+    if (this.#withoutList > 0) {
+      this.#withoutList -= 1
+      return this.#readEach(signal)
+    }
     try {
       return { stats: await list({ signal, deadlineMs: listMs }), unanswered: new Set() }
     } catch (error) {
       if (!brokenBy.some((code) => isCriError(error, code))) throw error
+      if (isCriError(error, 'RUNTIME_TIMEOUT')) this.#withoutList = readingsWithoutList
     }
-    return this.#readEach(signal)
+    const reading = await this.#readEach(signal)
+    // It was for the one that hung.
+    if (this.#hung.size > 0) this.#withoutList = 0
+    return reading
   }
 
   async #readEach(signal: AbortSignal): Promise<StatsReading<Stats>> {
     const ids = await this.#source.ids({ signal, deadlineMs: listMs })
     for (const id of this.#hung.keys()) if (!ids.includes(id)) this.#hung.delete(id)
-    const late = new Set(this.#hung.keys())
-    for (const id of late) void this.#askLate(id)
+    const unanswered = new Set(this.#hung.keys())
+    for (const id of unanswered) void this.#askLate(id)
     const slots = new Semaphore(calls)
-    const answering = ids.filter((id) => !late.has(id))
-    const found = await Promise.all(answering.map((id) => slots.run(() => this.#readOne(id, signal))))
+    const answering = ids.filter((id) => !unanswered.has(id))
+    const found: Stats[] = []
+    let unavailable: unknown
+    const readOne = async (id: string): Promise<void> => {
+      try {
+        const stats = await this.#source.one(id, { signal, deadlineMs: answerMs })
+        if (stats !== null) found.push(stats)
+      } catch (error) {
+        // It has ended meanwhile, or the runtime can't tell: the others count.
+        if (!isCriError(error, 'RUNTIME_NOT_FOUND')) unanswered.add(id)
+        if (isCriError(error, 'RUNTIME_UNAVAILABLE')) unavailable ??= error
+        if (isCriError(error, 'RUNTIME_TIMEOUT') && !this.#hung.has(id)) this.#hung.set(id, { isAsked: false })
+      }
+    }
+    await Promise.all(answering.map((id) => slots.run(() => readOne(id))))
     signal.throwIfAborted()
-    return {
-      stats: found.filter((stats) => stats !== undefined),
-      unanswered: new Set([...late, ...this.#hung.keys()]),
-    }
-  }
-
-  async #readOne(id: string, signal: AbortSignal): Promise<Stats | undefined> {
-    try {
-      return (await this.#source.one(id, { signal, deadlineMs: answerMs })) ?? undefined
-    } catch (error) {
-      // It has ended meanwhile, or the runtime can't tell: the others count.
-      if (isCriError(error, 'RUNTIME_TIMEOUT') && !this.#hung.has(id)) this.#hung.set(id, { isAsked: false })
-      return undefined
-    }
+    // Nothing answers: it is the runtime that is away.
+    if (unavailable !== undefined && found.length === 0) throw unavailable
+    return { stats: found, unanswered }
   }
 
   /** Asks for a hung one until it answers; nobody waits. Any answer will do, a failure too. */

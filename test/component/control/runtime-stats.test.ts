@@ -41,7 +41,7 @@ describe('what sandboxes use', () => {
       podSandboxStats: ({ podSandboxId }) =>
         podSandboxId === 'b' ? Promise.reject(failed) : Promise.resolve({ stats: stats('a') }),
     })
-    expect(await read.sandboxes(signal)).toEqual({ stats: [stats('a')], unanswered: new Set() })
+    expect(await read.sandboxes(signal)).toEqual({ stats: [stats('a')], unanswered: new Set(['b']) })
     expect(filters).toEqual([{ state: { state: 'SANDBOX_READY' } }])
   })
 
@@ -145,6 +145,32 @@ describe.each([
     fake.clearFaults()
     await clock.settle()
     expect(await ask(0)).toEqual({ ids: [first, third], unanswered: [] })
+    expect(fake.calls(list)).toHaveLength(2)
+  })
+
+  it('is told of as unanswered where its call fails, which says nothing of the runtime as a whole', async () => {
+    const { fake, hang, ask, first, second, third } = await run()
+    hang(second)
+    await ask(6000)
+    const isOf = (id: string) => ({ containerId, podSandboxId }: Partial<Record<string, string>>) =>
+      containerId === id || podSandboxId === id
+    // UNKNOWN and UNAVAILABLE.
+    for (const grpcCode of [2, 14]) {
+      fake.fault(one, { kind: 'fails', grpcCode }, { times: 2, when: isOf(first) })
+      expect(await ask(6000)).toEqual({ ids: [third], unanswered: [second, first] })
+    }
+  })
+
+  it('is no reason to wait for a list again and again that takes too long', async () => {
+    const { clock, fake, ask, first, second, third } = await run()
+    const all = { ids: [first, second, third], unanswered: [] }
+    fake.fault(list, { kind: 'hangs' }, { times: 1000 })
+    expect(await ask(4000)).toEqual(all)
+    for (let times = 0; times < 30; times += 1) expect(await ask(0)).toEqual(all)
+    expect(fake.calls(list)).toHaveLength(1)
+    fake.clearFaults()
+    await clock.settle()
+    expect(await ask(0)).toEqual(all)
     expect(fake.calls(list)).toHaveLength(2)
   })
 
