@@ -218,8 +218,13 @@ export class LogDecoder {
     if (parts.length === 0) return
     for (const [other, open] of this.#open) {
       if (other === stream || !open.shown) continue
-      this.#open.delete(other)
-      this.#out.push(lineEnd)
+      this.#out.push(...open.parts, lineEnd)
+      open.parts = []
+      open.heldBytes = 0
+      open.shown = false
+      // The rest of a record that has begun still belongs to it.
+      const hasBegun = this.#long !== undefined && this.#long !== 'left out' && this.#long.open === open
+      if (!hasBegun) this.#open.delete(other)
     }
     this.#out.push(...parts)
   }

@@ -165,6 +165,26 @@ describe('LogDecoder', () => {
     expect(write(`${t(3)} stdout P two \n${t(4)} stdout F three\n`)).toBe(`${t(3)} two three\n`)
   })
 
+  it('loses nothing of a line that was passed on where another stream says something', () => {
+    const decoder = new LogDecoder({ timestamps: false })
+    const write = (text: string): string => decoder.write(Buffer.from(text)).toString()
+    write(`${t(1)} stdout P one \n`)
+    decoder.passOn()
+    expect(write(`${t(2)} stdout P two \n${t(3)} stderr F err\n${t(4)} stdout F three\n`)).toBe(
+      'two \nerr\nthree\n',
+    )
+  })
+
+  it('loses nothing of a record that was passed on before its end', () => {
+    const decoder = new LogDecoder({ timestamps: false })
+    const write = (text: string): string => decoder.write(Buffer.from(text)).toString()
+    const long = 'x'.repeat(1_100_000)
+    write(`${t(1)} stdout P one \n${t(2)} stderr P err\n`)
+    let text = write(`${t(3)} stdout P ${long}`) + decoder.passOn().toString()
+    text += write(`two\n`) + write(`${t(4)} stdout F three\n`) + decoder.end().toString()
+    expect(text.replaceAll(long, 'long ').replaceAll('\n', '|')).toBe('one long |err|twothree|')
+  })
+
   it('passes nothing on of lines that are left out', () => {
     const old = new LogDecoder({ timestamps: false, sinceMs: Date.parse(t(5)) })
     old.write(Buffer.from(`${t(1)} stdout P old\n`))
