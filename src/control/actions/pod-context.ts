@@ -105,6 +105,8 @@ export interface PodContext {
   readonly journal: PodJournal
   readonly pass: PassHooks
   readonly inFlight: PodInFlight
+  /** The names of containers that this pass has made: `observed` is from before. */
+  readonly made: Set<string>
 }
 
 /** Records an event of the pod, or of one of its containers. */

@@ -152,6 +152,7 @@ async function createContainer(
       config,
       sandboxConfig: sandbox.config,
     })
+    ctx.made.add(spec.name)
     const message = `Created container: ${spec.name}`
     recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
     return { id: containerId, restartCount }
@@ -215,15 +216,17 @@ async function buildContainerConfig(
 
 /** Whether another container of the pod runs that mounts this directory of a volume. */
 function isMountedBeside(
-  { pod, observed }: PodContext,
+  { pod, observed, made }: PodContext,
   { name: own }: ContainerSpec,
   volumes: ContainerFiles['volumes'],
   directory: string,
 ): boolean {
-  const running = observed.containers.filter(({ name, state }) => name !== own && state === 'running')
+  const running = observed.containers.filter(({ state }) => state === 'running').map(({ name }) => name)
+  const mayRun = new Set([...running, ...made])
   return allContainers(pod.spec).some(
     ({ name, volumeMounts }) =>
-      running.some((container) => container.name === name) &&
+      name !== own &&
+      mayRun.has(name) &&
       volumeMounts.some((mount) => volumes.get(mount.name)?.hostPath === directory),
   )
 }

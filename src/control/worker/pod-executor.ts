@@ -130,6 +130,7 @@ export class PodExecutor {
         lookSoon: () => this.notice(),
       },
       inFlight: { preStops, postStarts, linkedLogs },
+      made: new Set(),
     }
   }
 
