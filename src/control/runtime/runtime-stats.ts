@@ -128,7 +128,8 @@ class StatsReader<Stats> {
         // It has ended meanwhile, or the runtime can't tell: the others count.
         if (!isCriError(error, 'RUNTIME_NOT_FOUND')) unanswered.add(id)
         if (isCriError(error, 'RUNTIME_UNAVAILABLE')) unavailable ??= error
-        if (isCriError(error, 'RUNTIME_TIMEOUT') && !this.#hung.has(id)) this.#hung.set(id, { isAsked: false })
+        if (isCriError(error, 'RUNTIME_TIMEOUT') && !this.#hung.has(id))
+          this.#hung.set(id, { isAsked: false })
       }
     }
     await Promise.all(answering.map((id) => slots.run(() => readOne(id))))

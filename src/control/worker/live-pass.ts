@@ -12,6 +12,7 @@ import type { PassSignals } from '../actions/pod-context.ts'
 import type { PodDisplay } from './pod-display.ts'
 import type { PassDeps, PodExecutor, RunOptions } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
+import { SparedRestarts } from './spared-restarts.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
 
 /** What this pass needs of the pod's worker. */
@@ -36,6 +37,7 @@ const saveAgainMs = 10_000
 export class LivePass {
   readonly #deps: LivePassDeps
   readonly #state: PodState
+  readonly #spared = new SparedRestarts()
   /** The clocks at the last pass. */
   #looked: ClockReading
 
@@ -63,12 +65,13 @@ export class LivePass {
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
     this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
+    const sparedInMs = this.#spared.review(this.#state, plan.restartsDue ?? [], clock.monotonicMs())
     const show = display.derive()
     if (plan.actions.length === 0) {
       const saved = memory.save('best-effort')
       await display.showRecorded(show, saved)
       await saved
-      return this.#rest(plan.wakeAtMs, overdueMs)
+      return this.#rest(plan.wakeAtMs, overdueMs, sparedInMs)
     }
     this.#chargeRestarts(plan.actions)
     this.#noteAwaited(plan.actions)
@@ -94,13 +97,14 @@ export class LivePass {
   }
 
   /** Nothing is to be done until then. */
-  #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): void {
+  #rest(wakeAtMs: number | undefined, overdueMs: number | undefined, sparedInMs: number | undefined): void {
     const { memory } = this.#state
     this.#deps.settle()
     const nowMs = this.#deps.clock.wallMs()
     const delayMs = Math.min(
       (wakeAtMs ?? Infinity) - nowMs,
       (overdueMs ?? Infinity) - nowMs,
+      sparedInMs ?? Infinity,
       memory.isSaved ? Infinity : saveAgainMs,
     )
     if (delayMs !== Infinity) this.#deps.wakeIn(delayMs)

@@ -152,8 +152,10 @@ describe.each([
     const { fake, hang, ask, first, second, third } = await run()
     hang(second)
     await ask(6000)
-    const isOf = (id: string) => ({ containerId, podSandboxId }: Partial<Record<string, string>>) =>
-      containerId === id || podSandboxId === id
+    const isOf =
+      (id: string) =>
+      ({ containerId, podSandboxId }: Partial<Record<string, string>>) =>
+        containerId === id || podSandboxId === id
     // UNKNOWN and UNAVAILABLE.
     for (const grpcCode of [2, 14]) {
       fake.fault(one, { kind: 'fails', grpcCode }, { times: 2, when: isOf(first) })

@@ -81,6 +81,25 @@ describe('a container under OnFailure that is stopped for a failed probe, and th
     expect(rig.records.named('job')?.restartsDue).toBeUndefined()
   })
 
+  it.each([
+    ['runs again by the next podd, where it ends within its grace', 20_000, ['job/main'], 'Running'],
+    ['completes, where the next podd finds it alive and it ends much later', 40_000, [], 'Succeeded'],
+  ] as const)('%s', async (_, afterMs, running, phase) => {
+    rig.fake.fault('StopContainer', { kind: 'fails' }, { times: 1000 })
+    await failLiveness()
+    await rig.kill()
+    rig.fake.clearFaults()
+    failing = undefined
+    await rig.start()
+    await rig.clock.advance(afterMs)
+    expect(rig.running()).toEqual(['job/main'])
+    rig.fake.exitContainer('main', 0)
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(running)
+    expect(rig.pod('job').status.phase).toBe(phase)
+    expect(rig.records.named('job')?.restartsDue).toBeUndefined()
+  })
+
   it('runs again once the runtime can create it', async () => {
     rig.fake.fault('CreateContainer', { kind: 'fails' }, { times: 2 })
     await failLiveness()
