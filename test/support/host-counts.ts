@@ -62,11 +62,14 @@ export async function awaitCounts(
 }
 
 /**
- * Has containerd remove the directories of snapshots that are gone. It does so by itself some time after the next removal; a
- * removal that falls into the end of a collection waits for another one (`plugins/gc/scheduler.go`, containerd 2.1).
+ * Has containerd remove the directories of snapshots that are gone. It does so by itself some time after the next removal,
+ * and only then: one that is killed in the middle leaves a directory until another snapshot is removed. A removal that falls
+ * into the end of a collection waits for another one (`plugins/gc/scheduler.go`, containerd 2.1).
  */
 function collectGarbage(podd: PoddRig): void {
   const lease = 'podd-test-collects'
+  podd.ctr('snapshots', 'prepare', lease)
+  podd.ctr('snapshots', 'remove', lease)
   podd.ctr('leases', 'create', '--id', lease)
   podd.ctr('leases', 'delete', '--sync', lease)
 }
