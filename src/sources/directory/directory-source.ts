@@ -2,14 +2,16 @@ import { resolve } from 'node:path'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { DirectoryFiles } from './directory-files.ts'
+import { identify } from '../identify-directory.ts'
+import type { DirectoryIdentity } from '../identify-directory.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
 import { isManifestPath } from '../manifest-name.ts'
 import { directoryProblem, refusedProblem, unmountedProblem } from './directory-problems.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
-import type { DirectoryIdentity } from './directory-facts.ts'
-import { DirectoryFacts, findMountPoint, identify, listDirectory } from './directory-facts.ts'
+import { DirectoryFacts, findMountPoint, listDirectory } from './directory-facts.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
 import type { DirectoryHint } from '../watch-directory.ts'
+import { refillMs } from '../missing-files.ts'
 import { ManifestWatch } from './manifest-watch.ts'
 
 const defaultRescanMs = 60_000
@@ -22,8 +24,6 @@ const firstSnapshotMs = 1_000
  */
 const snapshotGapMs = 100
 const longestSnapshotGapMs = 1000
-/** How long after a directory was missing or replaced its missing files don't count yet. */
-const refillMs = 5_000
 
 /**
  * The manifest directory as a source of pods. Events of the file system only trigger a read of the directory itself. A

@@ -1,5 +1,5 @@
 import type { ReadFailure } from './read-failure.ts'
-import type { FileLook } from './read-manifest-file.ts'
+import type { FileLook } from '../read-manifest-file.ts'
 import type { FileContent } from './taken-files.ts'
 
 export interface ReadContent extends FileContent {

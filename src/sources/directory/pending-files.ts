@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
-import { longestRemovalMs } from './missing-files.ts'
-import type { OtherFiles } from './missing-files.ts'
+import { longestRemovalMs } from '../missing-files.ts'
+import type { OtherFiles } from '../missing-files.ts'
 import type { PendingFile } from './pending-file.ts'
 import { sizeOf } from './pending-file.ts'
 import { holdsRemovals } from './read-failure.ts'

@@ -4,7 +4,7 @@ import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
 import type { PendingFile, ReadContent } from './pending-file.ts'
-import { readUnchanged } from './read-manifest-file.ts'
+import { readUnchanged } from '../read-manifest-file.ts'
 import { endsCleanly, isBraced } from './settle-file.ts'
 
 export interface FileToRead {

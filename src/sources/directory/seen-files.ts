@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Problem } from '../../pod/objects/document.ts'
 import { fileWritersProblem } from './directory-problems.ts'
-import type { FileLook } from './read-manifest-file.ts'
+import type { FileLook } from '../read-manifest-file.ts'
 
 /**
  * What examining manifests shows beside their content: which are symlinks, and which others than root can write. The

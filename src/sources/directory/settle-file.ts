@@ -1,4 +1,4 @@
-import type { FileLook } from './read-manifest-file.ts'
+import type { FileLook } from '../read-manifest-file.ts'
 
 /** Quiet time after which a file that is written in place counts as written. */
 export const settleMs = 5

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { fingerprintOf } from './read-manifest-file.ts'
+import { fingerprintOf } from '../read-manifest-file.ts'
 
 /** The longest that this may take, in milliseconds: a slow disk must not delay anything else. */
 const mostMs = 5

@@ -1445,7 +1445,7 @@ describe('podd validate', () => {
     await writeFile(join(odd, 'ok.yaml'), 'apiVersion: v1\nkind: PodList\nitems: []\n')
     expect(await callCli(['validate', odd])).toEqual({
       exitCode: 1,
-      stdout: `${odd}/directory.yaml: is a directory: subdirectories of the manifest directory are not read
+      stdout: `${odd}/directory.yaml: is a directory: what is in it is not read
 ${odd}/link.json: is a symlink to a file that is missing
 ${odd}/pipe.yaml: is not a regular file
 `,

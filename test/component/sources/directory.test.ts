@@ -485,7 +485,7 @@ describe('bad documents', () => {
     await run.until(is('ok=busybox:1.36'))
     expect(summarize(run.last()!).problems).toEqual([
       'not a text in UTF-8 but in UTF-16: save it as UTF-8',
-      'is a directory: subdirectories of the manifest directory are not read',
+      'is a directory: what is in it is not read',
       'is larger than 10 MiB',
       'is a symlink that leads round in a circle',
     ])

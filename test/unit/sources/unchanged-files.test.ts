@@ -2,7 +2,7 @@ import { lstatSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { fingerprintOf } from '../../../src/sources/directory/read-manifest-file.ts'
+import { fingerprintOf } from '../../../src/sources/read-manifest-file.ts'
 import { leaveOutUnchanged } from '../../../src/sources/directory/unchanged-files.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

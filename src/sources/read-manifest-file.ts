@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { close, constants, fstat, open, read } from 'node:fs'
 import { lstat, stat } from 'node:fs/promises'
-import { callFile } from '../../base/call-file.ts'
-import { errorCode, mayPass } from '../../base/errors.ts'
-import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
+import { callFile } from '../base/call-file.ts'
+import { errorCode, mayPass } from '../base/errors.ts'
+import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
 import { describeOtherWriters } from './other-writers.ts'
 
 /** The result of examining a file in the manifest directory without reading it. */
@@ -54,9 +54,7 @@ export function fingerprintOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats)
 function describe(stats: BigIntStats): Exclude<FileLook, { readonly kind: 'missing' }> {
   const fingerprint = fingerprintOf(stats)
   if (!stats.isFile()) {
-    const reason = stats.isDirectory()
-      ? 'is a directory: subdirectories of the manifest directory are not read'
-      : 'is not a regular file'
+    const reason = stats.isDirectory() ? 'is a directory: what is in it is not read' : 'is not a regular file'
     return { kind: 'unreadable', fingerprint, reason }
   }
   if (stats.size > BigInt(maxSourceBytes)) {

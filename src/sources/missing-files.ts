@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 /**
  * How long a name must be missing before its pods are removed. Programs such as tar and install remove a file and write
@@ -12,6 +12,8 @@ const removalMs = 5
 const replacementMs = 100
 /** The longest that removals wait for other files to settle, as a pod may be moving between two files. */
 export const longestRemovalMs = 2_000
+/** How long after a directory was missing or replaced its missing files don't count yet. */
+export const refillMs = 5_000
 
 /** The state of the other files, which may contain the pods of a missing one: `unknown` while podd reads one. */
 export type OtherFiles = 'settled' | 'settling' | 'unknown'
