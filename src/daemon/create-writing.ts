@@ -1,4 +1,5 @@
 import type { PodObject } from '../api/objects.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
@@ -9,11 +10,15 @@ import { ApiObjects } from '../sources/written/api-objects.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 
 /** The objects that are written over the API; nothing is read yet. */
-export function createApiObjects({ rootDir, persistSecrets }: PoddConfig, logger: Logger): ApiObjects {
+export function createApiObjects(
+  { rootDir, persistSecrets }: PoddConfig,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): ApiObjects {
   const records = new PodRecordStore(rootDir)
   return new ApiObjects({
     directory: `${rootDir}/api`,
     persistSecrets,
+    clock,
     logger,
     findRecorded: (uid) => records.find(uid),
   })

@@ -83,7 +83,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
 
   const report: StateReport = (state) => createStateReport(assembly.events, logger)(state)
   const sources = createSources(config, { report, clock, logger })
-  const apiObjects = createApiObjects(config, logger)
+  const apiObjects = createApiObjects(config, { clock, logger })
   const assembly = assemblePods({
     config,
     sources: [...sources.map(({ name }) => name), 'api'],

@@ -120,6 +120,7 @@ async function withApiObjects<T>(rootDir: string, work: (objects: ApiObjects) =>
   const objects = new ApiObjects({
     directory: join(rootDir, 'api'),
     persistSecrets: true,
+    clock: new ManualClock(),
     logger: silentLogger,
     watch: () => ({ close: async () => {} }),
   })

@@ -34,6 +34,7 @@ export class WritingRig extends ApiRig {
     this.objects = new ApiObjects({
       directory: join(directory, 'api'),
       persistSecrets: true,
+      clock: systemClock,
       logger: silentLogger,
       watch: () => ({ close: async () => {} }),
     })

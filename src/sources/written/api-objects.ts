@@ -1,10 +1,11 @@
-import { join } from 'node:path'
+import { basename } from 'node:path'
 import { removeFileDurably, writeFileAtomic } from '../../base/atomic-file.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { makeDirectory } from '../../base/make-directory.ts'
+import { makeDirectory, writeInto } from '../../base/make-directory.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { isKeptKind } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -12,16 +13,17 @@ import type { SourceSnapshot } from '../../pod/objects/document.ts'
 import { decodeKept, nameOfManifest } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
 import type { Incumbent } from './duplicate-files.ts'
-import { fileNameOf, isObjectFile } from './object-file.ts'
+import { isObjectFile } from './object-file.ts'
 import { ObjectFiles } from './object-files.ts'
 import { watchDirectory } from '../watch-directory.ts'
-import type { DirectoryHint, WatchDirectory } from '../watch-directory.ts'
+import type { DirectoryHint, DirectoryWatch, WatchDirectory } from '../watch-directory.ts'
 
 export interface ApiObjectsOptions {
   /** Made with the first object. */
   readonly directory: string
   /** Whether Secrets are on disk; otherwise they go with the process. */
   readonly persistSecrets: boolean
+  readonly clock: Clock
   readonly logger: Logger
   readonly watch?: WatchDirectory
   /** The pod with this UID that an earlier podd had; left out, nothing is known of earlier podds. */
@@ -44,12 +46,17 @@ export class ApiObjects {
   readonly #writes = new Semaphore(1)
   readonly #loaded = Promise.withResolvers<void>()
   #take: TakeSnapshot = async () => {}
+  #watch: DirectoryWatch | undefined
+  #timer: Timer | undefined
+  /** Monotonic time; Infinity where no timer runs. */
+  #timerDueMs = Infinity
+  #isOver = false
 
   constructor(options: ApiObjectsOptions) {
     this.#options = options
-    const { directory, logger, findRecorded = async () => undefined } = options
+    const { directory, clock, logger, findRecorded = async () => undefined } = options
     const isOnDisk = (object: KeptManifest): boolean => this.#isOnDisk(object)
-    this.#files = new ObjectFiles({ directory, isOnDisk, findRecorded, logger })
+    this.#files = new ObjectFiles({ directory, isOnDisk, findRecorded, clock, logger })
   }
 
   /** Resolves when what is there has been read. */
@@ -60,29 +67,30 @@ export class ApiObjects {
   /** Reads what is there, then follows edits by hand. Resolves when the signal is aborted. */
   async run(take: TakeSnapshot, signal: AbortSignal): Promise<void> {
     this.#take = take
-    const { directory, logger, watch = watchDirectory } = this.#options
     // What is watched is there then; on a disk that can't be written, the next write tells.
-    await makeDirectory(directory, 0o700).catch(() => undefined)
+    await makeDirectory(this.#options.directory, 0o700).catch(() => undefined)
     await this.#writes.run(() => this.#files.load())
     this.#loaded.resolve()
+    this.#files.takeChange()
     void this.#publish()
-    const onFailure = (error: unknown): void =>
-      logger.warn({ path: directory, err: error }, 'cannot watch the directory of API objects')
-    const onHint = (hint: DirectoryHint): void => {
-      if (hint.kind !== 'directory') this.#reread(hint.name)
-    }
-    const watching = watch(directory, { onHint, onFailure }, { looksAt: isObjectFile })
+    this.#startWatch()
+    this.#startTimer()
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       signal.addEventListener('abort', () => resolve(), { once: true })
     })
-    await watching.close()
+    this.#isOver = true
+    this.#timer?.cancel()
+    await this.#watch?.close()
   }
 
   /** Runs work that reads and writes, with no other such work in between, once all objects are known. */
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
     await this.#loaded.promise
-    return this.#writes.run(work)
+    return this.#writes.run(async () => {
+      await this.#catchUp(() => this.#files.loadIfMoved())
+      return await work()
+    })
   }
 
   get(object: ObjectName): KeptManifest | undefined {
@@ -104,15 +112,16 @@ export class ApiObjects {
    * @throws PoddError OBJECT_NOT_KEPT
    */
   async put(manifest: JsonObject): Promise<KeptManifest> {
-    const kept = this.#toKept(manifest)
+    const kept = await this.#toKept(manifest)
     const text = this.#isOnDisk(kept) ? `${JSON.stringify(manifest, undefined, 2)}\n` : undefined
     if (text !== undefined)
-      await this.#touchDisk(async () => {
-        await makeDirectory(this.#options.directory, 0o700)
-        await writeFileAtomic(kept.path, text)
-      })
+      await this.#touchDisk(() =>
+        writeInto(this.#options.directory, 0o700, () => writeFileAtomic(kept.path, text)),
+      )
+    const before = this.get(kept)
     this.#files.noteWritten(kept, text)
-    await this.#publish(isKeptKind(kept.kind))
+    if (before !== undefined && before.path !== kept.path) await this.#files.read(basename(before.path))
+    await this.#publish(isKeptKind(kept.kind) && !this.#files.takeChange())
     return kept
   }
 
@@ -123,16 +132,25 @@ export class ApiObjects {
   async remove(object: ObjectName): Promise<void> {
     const kept = this.get(object)
     if (kept === undefined) return
-    await this.#touchDisk(() => removeFileDurably(kept.path))
+    const isTaken = this.#files.isTaken(kept)
+    if (this.#isOnDisk(kept))
+      await this.#touchDisk(async () => {
+        if (!isTaken) await removeFileDurably(kept.path)
+      })
     this.#files.forget(kept)
-    await this.#publish(isKeptKind(kept.kind))
+    if (isTaken) await this.#files.read(basename(kept.path))
+    await this.#publish(isKeptKind(kept.kind) && !this.#files.takeChange())
   }
 
   /** Its document is what the objects are in the sync loop: `problems` says why it is none. */
-  #toKept(manifest: JsonObject): KeptManifest {
+  async #toKept(manifest: JsonObject): Promise<KeptManifest> {
     const named = nameOfManifest(manifest)
     if (named === undefined) throw new PoddError('OBJECT_NOT_KEPT', 'an object without a name cannot be kept')
-    const path = this.get(named)?.path ?? join(this.#options.directory, fileNameOf(named))
+    const path = await this.#files.choosePath(named)
+    if (path === undefined)
+      throw new PoddError('OBJECT_NOT_KEPT', 'the object cannot be kept: other files have its names', {
+        hint: `Rename the files of its name and its UID in ${this.#options.directory}.`,
+      })
     const { document } = decodeKept(manifest, path)
     return { ...named, manifest, path, document }
   }
@@ -143,6 +161,9 @@ export class ApiObjects {
 
   async #touchDisk(work: () => Promise<void>): Promise<void> {
     try {
+      // There may be objects in it that podd doesn't know.
+      const problem = this.#files.directoryProblem
+      if (problem !== undefined) throw new Error(`${problem.place.path} ${problem.message}`)
       await work()
     } catch (error) {
       throw new PoddError('OBJECT_NOT_KEPT', `the object cannot be kept: ${errorMessage(error)}`, {
@@ -152,18 +173,59 @@ export class ApiObjects {
     }
   }
 
-  /** Somebody may have edited or removed the file. */
-  #reread(name: string): void {
-    if (!isObjectFile(name)) return
-    const isBlind = !this.#files.isReadable
+  #startWatch(): void {
+    const { directory, logger, watch = watchDirectory } = this.#options
+    const onFailure = (error: unknown): void =>
+      logger.warn({ path: directory, err: error }, 'cannot watch the directory of API objects')
+    const onHint = (hint: DirectoryHint): void => this.#onHint(hint)
+    this.#watch = watch(directory, { onHint, onFailure }, { looksAt: isObjectFile })
+  }
+
+  /** Somebody may have edited, removed or replaced the file, or all of them. */
+  #onHint(hint: DirectoryHint): void {
+    if (hint.kind === 'directory') this.#follow(() => this.#files.load())
+    else if (isObjectFile(hint.name)) this.#follow(() => this.#files.read(hint.name))
+  }
+
+  #follow(read: () => Promise<void>): void {
     void this.#writes
-      .run(async () => {
-        if (isBlind) await this.#files.load()
-        if ((await this.#files.read(name)) || isBlind) await this.#publish()
-      })
+      .run(() => this.#catchUp(read))
       .catch((error: unknown) =>
-        this.#options.logger.error({ path: name, err: error }, 'cannot read an API object'),
+        this.#options.logger.error(
+          { path: this.#options.directory, err: error },
+          'cannot read the API objects',
+        ),
       )
+  }
+
+  /** Reads what may have changed, and publishes what has. */
+  async #catchUp(read: () => Promise<void>): Promise<void> {
+    const before = this.#files.directoryId
+    await read()
+    const isMoved = before !== undefined && before !== this.#files.directoryId
+    if (isMoved && this.#watch !== undefined) {
+      // inotify follows the directory, not its path.
+      await this.#watch.close()
+      if (!this.#isOver) this.#startWatch()
+    }
+    if (this.#files.takeChange()) await this.#publish()
+    this.#startTimer()
+  }
+
+  #startTimer(): void {
+    const { clock } = this.#options
+    const waitMs = this.#files.nextWaitMs()
+    const dueMs = waitMs === undefined ? Infinity : clock.monotonicMs() + waitMs
+    // What is tried again every now and then must not be put off by each write.
+    if (this.#timerDueMs <= dueMs && waitMs !== undefined) return
+    this.#timer?.cancel()
+    this.#timerDueMs = Infinity
+    if (waitMs === undefined || this.#isOver) return
+    this.#timerDueMs = dueMs
+    this.#timer = clock.startTimer(waitMs, () => {
+      this.#timerDueMs = Infinity
+      this.#follow(() => this.#files.settle())
+    })
   }
 
   async #publish(isSame = false): Promise<void> {
@@ -173,7 +235,7 @@ export class ApiObjects {
     const snapshot: SourceSnapshot = {
       source: 'api',
       location: this.#options.directory,
-      ready: this.#files.isReadable,
+      ready: this.#files.directoryProblem === undefined || this.#files.directoryId !== undefined,
       pods: documents.filter((document) => isPodDocument(document)),
       objects: documents.filter((document) => isObjectDocument(document)),
       problems: this.#files.problems(),

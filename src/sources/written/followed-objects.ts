@@ -31,19 +31,21 @@ export class FollowedObjects {
 
   set(kept: KeptManifest): void {
     const before = this.get(kept)
-    if (before !== undefined) {
-      this.#byUid.delete(uidKeyOf(before))
-      this.#byPath.delete(before.path)
-    }
+    if (before !== undefined) this.#deletePlaces(before)
     this.#byKey.set(keyOf(kept), kept)
     this.#byUid.set(uidKeyOf(kept), kept)
     this.#byPath.set(kept.path, kept)
   }
 
   delete(kept: KeptManifest): void {
-    this.#byKey.delete(keyOf(kept))
-    this.#byUid.delete(uidKeyOf(kept))
-    this.#byPath.delete(kept.path)
+    if (this.get(kept) === kept) this.#byKey.delete(keyOf(kept))
+    this.#deletePlaces(kept)
+  }
+
+  /** Another object may have them by now. */
+  #deletePlaces(kept: KeptManifest): void {
+    if (this.findByUid(kept.kind, kept.uid) === kept) this.#byUid.delete(uidKeyOf(kept))
+    if (this.findByPath(kept.path) === kept) this.#byPath.delete(kept.path)
   }
 }
 

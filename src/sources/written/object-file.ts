@@ -14,12 +14,18 @@ export function keyOf({ kind, namespace, name }: ObjectName): string {
 const longestFileName = 200
 
 /** The name of an object's file. */
-export function fileNameOf({ kind, namespace, name, uid }: ObjectName & { readonly uid: string }): string {
+export function fileNameOf(object: ObjectName & { readonly uid: string }): string {
+  const { kind, namespace, name } = object
   const parts = [kind.toLowerCase(), ...(namespace === '' ? [] : [namespace]), name]
   const file = `${parts.join('.')}.json`
   // No name that leaves the directory gets past validation; what does gets none here.
   const isPlain = file.length <= longestFileName && /^[\w.:-]+$/u.test(file)
-  return isPlain ? file : `${kind.toLowerCase()}.${uid}.json`
+  return isPlain ? file : otherFileNameOf(object)
+}
+
+/** The name of an object's file where it can't have the other one. */
+export function otherFileNameOf({ kind, uid }: Pick<ObjectName, 'kind'> & { readonly uid: string }): string {
+  return `${kind.toLowerCase()}.${uid}.json`
 }
 
 /** Whether a file of this name is an object's; others are ignored. */
@@ -54,6 +60,13 @@ export function readObjectFile(
   const recovered = before === undefined ? recoverKept(manifest, path) : undefined
   if (recovered === undefined) return { refusal }
   return { refusal, kept: { ...named, manifest, path, document: recovered } }
+}
+
+/** Whether the text is an object's of another name. */
+export function isOfAnother(text: string, object: ObjectName): boolean {
+  const manifest = parse(text)
+  const named = manifest === undefined ? undefined : nameOfManifest(manifest)
+  return named !== undefined && keyOf(named) !== keyOf(object)
 }
 
 function parse(text: string): JsonObject | undefined {

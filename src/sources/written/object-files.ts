@@ -1,14 +1,21 @@
-import { readFile, readdir } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { isAtomicFileTemp, removeAtomicFileTemps } from '../../base/atomic-file.ts'
-import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import { lookAtFile } from '../read-manifest-file.ts'
+import { MissingFiles, refillMs } from '../missing-files.ts'
 import { duplicateProblem, inOrderOfClaim } from './duplicate-files.ts'
 import type { Incumbent } from './duplicate-files.ts'
 import { FollowedObjects } from './followed-objects.ts'
-import type { KeptManifest } from './kept-document.ts'
-import { isObjectFile, readObjectFile } from './object-file.ts'
+import type { KeptManifest, ObjectName } from './kept-document.ts'
+import { ObjectDirectory } from './object-directory.ts'
+import { fileNameOf, isOfAnother, otherFileNameOf, readObjectFile } from './object-file.ts'
+import { readObjectText } from './read-object-text.ts'
+
+/** How long after a failure of the system it is tried again. */
+const retryMs = 2_000
 
 export interface ObjectFilesOptions {
   readonly directory: string
@@ -16,44 +23,84 @@ export interface ObjectFilesOptions {
   readonly isOnDisk: (object: KeptManifest) => boolean
   /** The pod with this UID that an earlier podd had. */
   readonly findRecorded: (uid: string) => Promise<Incumbent | undefined>
+  readonly clock: Clock
   readonly logger: Logger
 }
 
 /** What a file says now. */
 interface FileReading extends ReturnType<typeof readObjectFile> {
   readonly name: string
-  readonly text: string
+  /** Undefined where it can't be read. */
+  readonly seen: SeenText | undefined
   /** The object of the file so far. */
   readonly before: KeptManifest | undefined
 }
 
-/** The files of a directory, the objects that are followed, and why the other files aren't. One call at a time. */
+interface SeenText {
+  readonly text: string
+  /** Of the file when it was read; undefined for what podd has written. */
+  readonly fingerprint: string | undefined
+}
+
+/**
+ * The files of a directory, the objects that are followed, and why the other files aren't. A file that is missing is only
+ * dropped when it doesn't return shortly, under its name or another: programs replace files by removing them, and rename
+ * them. One call at a time.
+ */
 export class ObjectFiles {
   readonly objects = new FollowedObjects()
   readonly #options: ObjectFilesOptions
   /** What a file said last, by its name: an event about it may be an echo of podd's own write. */
-  readonly #texts = new Map<string, string>()
+  readonly #texts = new Map<string, SeenText>()
   /** By the names of their files. */
   readonly #problems = new Map<string, Problem>()
   /** Those that aren't followed because another file has their name or UID, by the names of their files. */
   readonly #duplicates = new Map<string, KeptManifest>()
-  #directoryProblem: Problem | undefined
+  readonly #missing: MissingFiles
+  /** The names of the files that the system failed to read, and may read later. */
+  readonly #failing = new Set<string>()
+  readonly #directory: ObjectDirectory
+  #isChanged = false
 
   constructor(options: ObjectFilesOptions) {
     this.#options = options
+    this.#missing = new MissingFiles(options.clock)
+    this.#directory = new ObjectDirectory(options.directory, options.logger)
   }
 
-  /** Whether the directory could be read, or isn't there. */
-  get isReadable(): boolean {
-    return this.#directoryProblem === undefined
+  /** Why the directory can't be read. */
+  get directoryProblem(): Problem | undefined {
+    return this.#directory.problem
+  }
+
+  /** See ObjectDirectory. */
+  get directoryId(): string | undefined {
+    return this.#directory.id
+  }
+
+  /** Whether anything changed since this was last asked. */
+  takeChange(): boolean {
+    const isChanged = this.#isChanged
+    this.#isChanged = false
+    return isChanged
+  }
+
+  /** Milliseconds until `settle` has something to do; undefined when nothing is pending. */
+  nextWaitMs(): number | undefined {
+    const isFailing = this.directoryProblem !== undefined || this.#failing.size > 0
+    const waits = [...this.#missing.waitsMs('settled'), ...(isFailing ? [retryMs] : [])]
+    return waits.length === 0 ? undefined : Math.min(...waits)
   }
 
   problems(): readonly Problem[] {
-    const duplicates = [...this.#duplicates.values()].map((kept) =>
-      duplicateProblem(kept, this.objects.findRival(kept)),
-    )
+    const duplicates = [...this.#duplicates.values()].flatMap((kept) => {
+      const rival = this.objects.findRival(kept)
+      // It may have been renamed to this one.
+      const isUndecided = rival !== undefined && this.#missing.has(basename(rival.path))
+      return isUndecided ? [] : duplicateProblem(kept, rival)
+    })
     const ofFiles = [...this.#problems.values(), ...duplicates]
-    const directory = this.#directoryProblem === undefined ? [] : [this.#directoryProblem]
+    const directory = this.directoryProblem === undefined ? [] : [this.directoryProblem]
     return [...directory, ...ofFiles.toSorted((a, b) => (a.place.path < b.place.path ? -1 : 1))]
   }
 
@@ -63,52 +110,91 @@ export class ObjectFiles {
     return paths.filter((path) => this.objects.findByPath(path) === undefined)
   }
 
+  /** The path for an object's file where no other one stands; undefined where there is none. */
+  async choosePath(object: ObjectName & { readonly uid: string }): Promise<string | undefined> {
+    const known = this.objects.get(object)
+    if (known !== undefined && !this.isTaken(known)) return known.path
+    for (const name of [fileNameOf(object), otherFileNameOf(object)])
+      if (await this.#isFree(name)) return this.#path(name)
+    return undefined
+  }
+
+  /** Whether another object has come to stand in the file of this one. */
+  isTaken(object: KeptManifest): boolean {
+    const name = basename(object.path)
+    const seen = this.#texts.get(name)
+    return this.#problems.has(name) && seen !== undefined && isOfAnother(seen.text, object)
+  }
+
   /** podd has written the object's file, which is nothing but this text now; undefined: it has none. */
   noteWritten(kept: KeptManifest, text: string | undefined): void {
     const name = basename(kept.path)
+    const before = this.objects.get(kept)
+    // Another object stands there.
+    if (before !== undefined && before.path !== kept.path) this.#dropName(basename(before.path))
     if (text !== undefined) {
-      this.#texts.set(name, text)
-      this.#problems.delete(name)
-      this.#duplicates.delete(name)
+      this.#dropName(name)
+      this.#texts.set(name, { text, fingerprint: undefined })
     }
     this.objects.set(kept)
   }
 
   forget(kept: KeptManifest): void {
-    const name = basename(kept.path)
     this.objects.delete(kept)
-    this.#texts.delete(name)
-    this.#problems.delete(name)
+    this.#dropName(basename(kept.path))
   }
 
-  /** Reads all that is there. */
+  /** Reads all that is there and has changed. */
   async load(): Promise<void> {
-    const { directory, logger } = this.#options
-    this.#directoryProblem = undefined
-    try {
-      const names = await readdir(directory)
-      const files = names.filter((each) => isObjectFile(each)).sort()
-      if (names.some((name) => isAtomicFileTemp(name)))
-        for (const name of files) await removeAtomicFileTemps(join(directory, name))
-      await this.#readAll(files)
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return
-      logger.error({ path: directory, err: error }, 'cannot read the directory of API objects')
-      this.#directoryProblem = {
-        severity: 'error',
-        place: { path: directory },
-        message: `cannot be read: ${errorMessage(error)}; pods that were written over the API are left as they are`,
-      }
+    const before = this.directoryProblem?.message
+    const listing = await this.#directory.list(this.#knownNames().size > 0)
+    if (this.directoryProblem?.message !== before) this.#isChanged = true
+    if (listing === undefined) {
+      // Nothing is missing in a directory that can't be read.
+      this.#missing.forgetAll()
+      return
     }
+    // It may be about to be filled again.
+    if (listing.wasAway) this.#missing.delay(refillMs)
+    await this.#readAll(listing.names)
+    const present = new Set(listing.names)
+    for (const name of this.#knownNames()) if (!present.has(name)) await this.read(name)
   }
 
-  /** Takes what a file says. False where that is known. Throws the system's error. */
-  async read(name: string): Promise<boolean> {
-    const read = await this.#readFile(name)
-    if (read === 'gone') return this.#takeRemoval(name)
-    if (read === 'known') return false
+  /** Reads all where the directory isn't the one that was read last, or files are missing from it. */
+  async loadIfMoved(): Promise<void> {
+    if (!(await this.#directory.isSame()) || this.#missing.names().length > 0) await this.load()
+  }
+
+  /** Takes what a file says. */
+  async read(name: string): Promise<void> {
+    const read = await this.#readFile(name, undefined)
+    if (read === 'missing') {
+      this.#noteMissing(name)
+      return
+    }
+    if (read === 'known') return
     this.#take(read)
-    return true
+    const kept = this.#duplicates.get(name)
+    const rival = kept === undefined ? undefined : this.objects.findRival(kept)
+    // It may have been renamed to this one.
+    if (rival !== undefined) await this.#noteIfMissing(basename(rival.path))
+  }
+
+  async #noteIfMissing(name: string): Promise<void> {
+    const look = await lookAtFile(this.#path(name))
+    if (look.kind === 'missing') this.#noteMissing(name)
+  }
+
+  #noteMissing(name: string): void {
+    if (this.#isKnown(name)) this.#missing.note(name, true)
+  }
+
+  /** Drops what is gone for good, and tries again what the system failed to read. */
+  async settle(): Promise<void> {
+    if (this.nextWaitMs() === undefined) return
+    await this.load()
+    for (const name of this.#missing.due('settled')) await this.#takeRemoval(name)
   }
 
   /**
@@ -118,7 +204,7 @@ export class ObjectFiles {
   async #readAll(names: readonly string[], removed?: KeptManifest): Promise<void> {
     const fresh: (FileReading & { readonly kept: KeptManifest })[] = []
     for (const name of names) {
-      const read = await this.#readFile(name)
+      const read = await this.#readFile(name, this.#texts.get(name)?.fingerprint)
       if (typeof read === 'string') continue
       const { kept, before } = read
       if (kept !== undefined && before === undefined) fresh.push({ ...read, kept })
@@ -131,46 +217,53 @@ export class ObjectFiles {
     for (const read of await inOrderOfClaim(fresh, findIncumbent)) this.#take(read)
   }
 
-  async #readFile(name: string): Promise<FileReading | 'gone' | 'known'> {
-    const path = join(this.#options.directory, name)
-    let text: string
-    try {
-      text = await readFile(path, 'utf8')
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-      return 'gone'
+  /** @param fingerprint of the file where it need not be read again */
+  async #readFile(name: string, fingerprint: string | undefined): Promise<FileReading | 'missing' | 'known'> {
+    const path = this.#path(name)
+    const found = await readObjectText(path, fingerprint)
+    this.#failing.delete(name)
+    if (found.kind === 'missing') return 'missing'
+    if (this.#missing.has(name)) {
+      this.#missing.noteReturn(name)
+      // Whether these are followed was undecided.
+      if (this.#duplicates.size > 0) this.#isChanged = true
     }
-    if (this.#texts.get(name) === text) return 'known'
+    if (found.kind === 'unchanged') return 'known'
     const before = this.objects.findByPath(path)
-    return { name, text, before, ...readObjectFile(text, path, before) }
+    if (found.kind === 'unreadable') {
+      if (found.mayPass) this.#failing.add(name)
+      return { name, before, seen: undefined, refusal: found.reason }
+    }
+    const { text } = found
+    const isKnown = this.#texts.get(name)?.text === text
+    if (!isKnown) return { name, before, seen: found, ...readObjectFile(text, path, before) }
+    this.#texts.set(name, found)
+    return 'known'
   }
 
-  #take({ name, text, before, kept, refusal }: FileReading): void {
-    this.#texts.set(name, text)
-    this.#problems.delete(name)
-    this.#duplicates.delete(name)
+  #take({ name, seen, before, kept, refusal }: FileReading): void {
+    const problem = this.#problems.get(name)
+    const said = before === undefined ? refusal : `${refusal}; what it said before stays`
+    // The system still can't read it.
+    if (seen === undefined && problem?.message === said) return
+    this.#isChanged = true
+    this.#dropName(name)
+    if (seen !== undefined) this.#texts.set(name, seen)
     if (kept !== undefined && this.objects.findRival(kept) !== undefined) {
       this.#duplicates.set(name, kept)
       return
     }
     if (kept !== undefined) this.objects.set(kept)
-    if (refusal === undefined) return
-    this.#problems.set(name, {
-      severity: 'error',
-      place: { path: join(this.#options.directory, name) },
-      message: before === undefined ? refusal : `${refusal}; what it said before stays`,
-    })
+    if (refusal === undefined || said === undefined) return
+    this.#problems.set(name, { severity: 'error', place: { path: this.#path(name) }, message: said })
   }
 
-  /** Another file that gives the object is followed from now on. False where the file was not known. */
-  async #takeRemoval(name: string): Promise<boolean> {
-    const before = this.objects.findByPath(join(this.#options.directory, name))
-    const isFollowed = before !== undefined && this.#options.isOnDisk(before)
-    const wasKnown = isFollowed || this.#problems.has(name) || this.#duplicates.has(name)
-    this.#texts.delete(name)
-    this.#problems.delete(name)
-    this.#duplicates.delete(name)
-    if (!isFollowed) return wasKnown
+  /** Another file that gives the object is followed from now on. */
+  async #takeRemoval(name: string): Promise<void> {
+    this.#isChanged = true
+    const before = this.objects.findByPath(this.#path(name))
+    this.#dropName(name)
+    if (before === undefined || !this.#options.isOnDisk(before)) return
     const rivals = [...this.#duplicates].filter(([, kept]) => this.objects.findRival(kept) === before)
     this.forget(before)
     for (const [rival] of rivals) this.#texts.delete(rival)
@@ -178,6 +271,37 @@ export class ObjectFiles {
       rivals.map(([rival]) => rival),
       before,
     )
-    return true
+  }
+
+  /** Forgets the file, if not its object. */
+  #dropName(name: string): void {
+    this.#texts.delete(name)
+    this.#problems.delete(name)
+    this.#duplicates.delete(name)
+    this.#missing.forget(name)
+  }
+
+  #knownNames(): ReadonlySet<string> {
+    return new Set([...this.#texts.keys(), ...this.#problems.keys(), ...this.#duplicates.keys()])
+  }
+
+  #isKnown(name: string): boolean {
+    return this.#texts.has(name) || this.#problems.has(name) || this.#duplicates.has(name)
+  }
+
+  async #isFree(name: string): Promise<boolean> {
+    const path = this.#path(name)
+    if (this.objects.findByPath(path) !== undefined || this.#isKnown(name)) return false
+    try {
+      await lstat(path)
+      return false
+    } catch (error) {
+      // Writing tells what else is wrong with it.
+      return errorCode(error) === 'ENOENT'
+    }
+  }
+
+  #path(name: string): string {
+    return join(this.#options.directory, name)
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 import { isJsonObject } from '../../../src/base/json.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
 import type { ApiAnswer } from '../../support/call-api.ts'
@@ -47,6 +48,7 @@ describe('creating', () => {
     const again = new ApiObjects({
       directory: join(rig.directory, 'api'),
       persistSecrets: true,
+      clock: new ManualClock(),
       logger: silentLogger,
       watch: () => ({ close: async () => {} }),
     })
