@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import { callApi } from '../support/call-api.ts'
@@ -221,6 +223,64 @@ describePodd('writing over the API', {}, (podd) => {
       await rig.until('nothing is named', async () =>
         (await rig.status()).problems.length === 0 ? true : undefined,
       )
+    },
+    120_000 * slowness,
+  )
+
+  it(
+    'lets its pods go on, and those that have completed, where a backup of their files is restored',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      await ask('POST', pods, podOf('web', stay))
+      await ask('POST', pods, podOf('job', 'exit 0', { restartPolicy: 'Never' }))
+      const running = await rig.untilReady('web')
+      const completed = await rig.untilPhase('job', 'Succeeded')
+      const directory = join(rig.rootDir, 'api')
+      const archive = `${directory}.tar`
+      const run = (command: string, ...args: readonly string[]) => execFileSync(command, args)
+      run('tar', 'cf', archive, '-C', directory, '.')
+      const late = podOf('late', stay)
+      const restore: Readonly<Record<string, () => void>> = {
+        tar: () => run('tar', 'xf', archive, '-C', directory),
+        'tar -U': () => run('tar', 'xf', archive, '-C', directory, '--unlink-first'),
+        rename: () => {
+          const file = join(directory, 'pod.default.job.json')
+          renameSync(file, join(directory, 'a.json'))
+        },
+        swap: () => {
+          mkdirSync(`${directory}.backup`, { mode: 0o700 })
+          run('tar', 'xf', archive, '-C', `${directory}.backup`)
+          renameSync(directory, `${directory}.old`)
+          renameSync(`${directory}.backup`, directory)
+        },
+      }
+      for (const [way, work] of Object.entries(restore)) {
+        // The swap takes it away again.
+        if (way === 'swap') await ask('POST', pods, late)
+        for (let round = 0; round < (way.startsWith('tar') ? 10 : 1); round += 1) {
+          work()
+          await setTimeout(100)
+        }
+        if (way === 'swap') await rig.untilGone('late')
+        // A write that comes after all that podd has noticed.
+        const label = { metadata: { labels: { way: way.replace(/\W+/gu, '-') } } }
+        for (const name of ['web', 'job'])
+          expect(
+            await ask('PATCH', `${pods}/${name}`, label, 'application/merge-patch+json'),
+            `${way} ${name}`,
+          ).toMatchObject({ code: 200 })
+        await setTimeout(500)
+        expect((await rig.findPod('web'))?.status.containerStatuses).toEqual(running.status.containerStatuses)
+        const after = await rig.untilPhase('job', 'Succeeded')
+        expect(after.metadata.uid).toBe(completed.metadata.uid)
+        expect(after.status.containerStatuses).toEqual(completed.status.containerStatuses)
+      }
+      rmSync(`${directory}.old`, { recursive: true })
+      rmSync(join(directory, 'pod.default.web.json'))
+      await rig.untilGone('web')
+      await ask('DELETE', `${pods}/job`)
+      await rig.untilGone('job')
     },
     120_000 * slowness,
   )
