@@ -25,7 +25,8 @@ const exitCode = await runCli(
       }
     },
     down: async (request) => (await import('./cli/local/down-host.ts')).downHost(request),
-    doctor: async (config, signal) => (await import('./cli/local/doctor.ts')).runDoctor(config, signal),
+    doctor: async (config, signal, options) =>
+      (await import('./cli/local/doctor.ts')).runDoctor(config, signal, options),
   },
   {
     stdout: process.stdout,

@@ -60,6 +60,7 @@
  * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).
  */
 import type { Problem } from '../pod/objects/document.ts'
+import type { PortOption } from './listen-jobs.ts'
 
 /** What an error is answered with: meta/v1 Status. */
 export interface StatusObject {
@@ -119,6 +120,16 @@ export interface DaemonPlaces {
   readonly staticPodPath?: string
 }
 
+/** A port of podd's beside its socket. */
+export interface PortStatus {
+  /** That asks for it. */
+  readonly option: PortOption
+  /** `127.0.0.1:6443`, `[::1]:6443` */
+  readonly address: string
+  /** Why podd doesn't listen there; it keeps trying. */
+  readonly error?: string
+}
+
 /** GET /podd/v1/status. */
 export interface DaemonStatus {
   readonly version: string
@@ -128,6 +139,8 @@ export interface DaemonStatus {
   readonly places?: DaemonPlaces
   /** A podd of an older version doesn't say. */
   readonly nodeName?: string
+  /** A podd of an older version doesn't say, nor does one that has not tried to listen at them yet. */
+  readonly ports?: readonly PortStatus[]
   readonly runtime: {
     readonly endpoint: string
     readonly healthy: boolean

@@ -1,7 +1,8 @@
 import type { ProbeReportObject } from '../api/probe-reports.ts'
-import type { DaemonPlaces, NodeJobStatus, PressureStatus } from '../api/routes.ts'
+import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { formatTime } from '../base/clock.ts'
+import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/kubelet-config.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
@@ -17,6 +18,7 @@ import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { TerminationCounter } from '../control/status/termination-counter.ts'
 import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
+import type { ServedPort } from '../server/listeners/port-opener.ts'
 import type { ApiReaders, Drainer, PageReader, ProcessFacts } from '../server/requests/readers.ts'
 import type { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
@@ -42,6 +44,8 @@ export function createReaders(
     /** By the wall clock as it is set now. */
     readonly startedAtMs: () => number
     readonly crashes: () => readonly CrashReport[]
+    /** Undefined before podd has tried to listen at them. */
+    readonly ports: () => readonly ServedPort[] | undefined
     /** Undefined without a status page. */
     readonly page: PageReader | undefined
   },
@@ -84,12 +88,14 @@ export function createReaders(
       daemonStatus() {
         const problem = pods.runtimeProblem
         const snapshots = pods.snapshots()
+        const ports = facts.ports()
         return {
           version: poddVersion,
           pid: process.pid,
           startedAt: formatTime(facts.startedAtMs()),
           places: placesOf(config),
           nodeName: hostName,
+          ...(ports === undefined ? {} : { ports: ports.map((port) => showPort(port)) }),
           runtime: {
             endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,
             healthy: problem === undefined,
@@ -170,6 +176,11 @@ function showPressure({ conditions, observations }: NodePressure): PressureStatu
     capacity,
   }))
   return { conditions, signals }
+}
+
+function showPort({ option, address, problem }: ServedPort): PortStatus {
+  const port = { option, address: formatAddress(address) }
+  return problem === undefined ? port : { ...port, error: problem }
 }
 
 function showJob({

@@ -22,6 +22,7 @@ import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
+import type { ServedPort } from '../server/listeners/port-opener.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { StateReport } from '../store/state-report.ts'
 import { takeAllocatorSettings } from './allocator-settings.ts'
@@ -136,6 +137,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     written: (kind) => apiObjects.list(kind).map(({ manifest }) => manifest),
   })
   const writing = createWriting(apiObjects, assembly, { localObjects, logger })
+  /** Set once podd has tried to listen at them; the socket answers before. */
+  let ports: readonly ServedPort[] | undefined
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
@@ -147,6 +150,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     holds,
     startedAtMs: () => startedAtMs(clock, started),
     crashes: () => guard.reports(),
+    ports: () => ports,
     page: config.apiPage ? await openPage(assembly, reach) : undefined,
   })
   const socketPath = apiSocketPath(config.runDir)
@@ -159,6 +163,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clock,
     logger,
   })
+  ports = server.ports
 
   let stopping: Promise<void> | undefined
   const jobs = createDaemonJobs({

@@ -67,7 +67,14 @@ export class NetworkApi {
       return listener
     })
     this.#opener = opener
-    return { option: 'api.listen', address, open: () => opener.open() }
+    return {
+      option: 'api.listen',
+      address,
+      get problem() {
+        return opener.problem
+      },
+      open: () => opener.open(),
+    }
   }
 
   /** The address where it listens; undefined before it does. */

@@ -51,6 +51,10 @@ export class ReadOnlyPort implements ServedPort {
     })
   }
 
+  get problem(): string | undefined {
+    return this.#opener.problem
+  }
+
   open(): Promise<void> {
     return this.#opener.open()
   }

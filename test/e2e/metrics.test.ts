@@ -68,6 +68,7 @@ describePodd(
           new RegExp(`listen-read-only failed .* ago: ${failure}`, 'u'),
         )
         expect((await podd.cli('doctor', ...podd.flags())).stdout).toContain(`readOnlyPort: ${failure}`)
+        expect((await podd.cli('doctor')).stdout).toContain(`readOnlyPort: ${failure}`)
         expect(await podd.cliOk('events')).toContain(`readOnlyPort: ${failure}; podd keeps trying`)
       } finally {
         other.close()

@@ -37,6 +37,13 @@ export interface CliDeps {
   startDaemon(request: RunRequest): Promise<number>
   /** Ends all pods, then the embedded containerd; works whether a daemon runs or not. */
   down(request: DownRequest): Promise<DownResult>
-  /** Examines the host; returns one finding for each check. */
-  doctor(config: PoddConfig, signal: AbortSignal): Promise<readonly DoctorFinding[]>
+  /**
+   * Examines the host; returns one finding for each check.
+   * @param options.isOther the config has the places of a running podd, and is not the one that it was started with
+   */
+  doctor(
+    config: PoddConfig,
+    signal: AbortSignal,
+    options?: { readonly isOther: boolean },
+  ): Promise<readonly DoctorFinding[]>
 }

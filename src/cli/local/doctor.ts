@@ -1,6 +1,7 @@
+import type { DaemonStatus } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
-import { errorCode } from '../../base/errors.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { apiSocketPath } from '../../config/places.ts'
 import { gatherEmbeddedFacts } from '../../containerd/setup/gather-embedded-facts.ts'
@@ -16,31 +17,28 @@ import { readHoldsAt } from '../../store/hold-record.ts'
 import { askStatus } from '../client/ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 import { gatherPortFacts } from './gather-port-facts.ts'
-import type { DaemonKnowledge } from './gather-port-facts.ts'
+import type { DaemonPorts } from './gather-port-facts.ts'
 
-/** The environment of `podd doctor`; tests pass a fake host. */
-export interface DoctorDeps {
+/** The environment of `podd doctor`. */
+interface DoctorDeps {
   readonly probe: HostProbe
   readonly clock: Clock
   readonly isRoot: boolean
 }
 
-const systemDeps = (): DoctorDeps => ({
-  probe: systemHostProbe,
-  clock: systemClock,
-  isRoot: process.getuid?.() === 0,
-})
-
 /**
  * Examines the host as `podd run` with this config would find it: one or more findings for each check. Needs no daemon,
  * and changes nothing.
+ * @param options.isOther the config has the places of a running podd, and is not the one that it was started with
  */
 export async function runDoctor(
   config: PoddConfig,
   signal: AbortSignal,
-  deps: DoctorDeps = systemDeps(),
+  { isOther }: { readonly isOther: boolean } = { isOther: false },
 ): Promise<readonly DoctorFinding[]> {
-  const runtime = await gatherRuntimeFacts(config, deps, signal)
+  const deps = { probe: systemHostProbe, clock: systemClock, isRoot: process.getuid?.() === 0 }
+  const askDaemon = askLazily(config, deps.clock, signal)
+  const runtime = await gatherRuntimeFacts(config, deps, { askDaemon, signal })
   const host = await gatherHostFacts(deps.probe, {
     clock: deps.clock,
     isRoot: deps.isRoot,
@@ -58,7 +56,7 @@ export async function runDoctor(
   return checkHost({
     ...host,
     runtime,
-    ports: await gatherPortFacts(config, () => askForJobs(config, deps.clock, signal)),
+    ports: await gatherPortFacts(isOther ? undefined : config, async () => portsOf(await askDaemon())),
     holds: [...holds].map(([source, { sinceMs }]) => ({ source, sinceMs })),
     crash: newest === undefined ? undefined : { ...newest, count: crashes.length },
   })
@@ -67,7 +65,7 @@ export async function runDoctor(
 async function gatherRuntimeFacts(
   config: PoddConfig,
   deps: DoctorDeps,
-  signal: AbortSignal,
+  { askDaemon, signal }: { readonly askDaemon: () => Promise<Asked>; readonly signal: AbortSignal },
 ): Promise<RuntimeFacts> {
   if (config.containerRuntimeEndpoint !== 'embedded') {
     return gatherExternalFacts(config.containerRuntimeEndpoint, deps.clock, signal)
@@ -76,7 +74,7 @@ async function gatherRuntimeFacts(
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
-    askDaemon: () => askDaemon(config, deps.clock, signal),
+    askDaemon: async () => containerdOf(await askDaemon()),
     clock: deps.clock,
     isRoot: deps.isRoot,
     podCidrs: config.podCidrs,
@@ -85,25 +83,46 @@ async function gatherRuntimeFacts(
   })
 }
 
-async function askForJobs(
-  { runDir }: PoddConfig,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<DaemonKnowledge> {
-  try {
-    return await askStatus(apiSocketPath(runDir), signal, clock)
-  } catch (error) {
-    signal.throwIfAborted()
-    return errorCode(error) === 'SOCKET_DENIED' ? 'unknown' : 'none'
+type Asked = { readonly status: DaemonStatus } | { readonly error: unknown }
+
+/** Asks the daemon when its answer is first needed, and once: one that hangs takes its time. Throws the signal's reason. */
+function askLazily({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): () => Promise<Asked> {
+  let asked: Promise<Asked> | undefined
+  const ask = async (): Promise<Asked> => {
+    try {
+      return { status: await askStatus(apiSocketPath(runDir), signal, clock) }
+    } catch (error) {
+      signal.throwIfAborted()
+      return { error }
+    }
+  }
+  return () => (asked ??= ask())
+}
+
+function portsOf(asked: Asked): DaemonPorts {
+  if ('status' in asked) {
+    const { ports } = asked.status
+    if (ports !== undefined) return { kind: 'known', ports }
+    return { kind: 'unknown', reason: 'it does not say; it is just starting, or of an older version' }
+  }
+  switch (errorCode(asked.error)) {
+    case 'DAEMON_NOT_RUNNING':
+      return { kind: 'none' }
+    case 'SOCKET_DENIED':
+      return { kind: 'unknown', reason: 'only root can ask it' }
+    default:
+      return { kind: 'unknown', reason: errorMessage(asked.error) }
   }
 }
 
-async function askDaemon({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): Promise<DaemonAnswer> {
-  try {
-    const { runtime } = await askStatus(apiSocketPath(runDir), signal, clock)
-    return { kind: 'runs', message: runtime.message ?? '' }
-  } catch (error) {
-    signal.throwIfAborted()
-    return { kind: errorCode(error) === 'SOCKET_DENIED' ? 'unknown' : 'none' }
+function containerdOf(asked: Asked): DaemonAnswer {
+  if ('status' in asked) return { kind: 'runs', message: asked.status.runtime.message ?? '' }
+  switch (errorCode(asked.error)) {
+    case 'SOCKET_DENIED':
+      return { kind: 'unknown' }
+    case 'DAEMON_SILENT':
+      return { kind: 'runs', message: errorMessage(asked.error) }
+    default:
+      return { kind: 'none' }
   }
 }

@@ -262,7 +262,18 @@ function checkPort({ option, address, state }: PortFacts): DoctorFinding {
         message: `${option}: ${state.message}`,
         hint: `Find out who has the port (ss -ltnp) or whether this host has the address (ip address), or change ${option}. podd tries again every 10 s.`,
       }
+    case 'changed':
+      return {
+        name,
+        status: 'warning',
+        message: `${state.served === undefined ? `podd was started without ${option}` : `podd was started with ${option} ${state.served}`}; ${address} takes effect when podd is restarted`,
+        hint: 'Restart podd; the pods keep running: systemctl restart podd',
+      }
     case 'unknown':
-      return { name, status: 'skipped', message: `only root can ask podd whether it listens at ${address}` }
+      return {
+        name,
+        status: 'skipped',
+        message: `cannot tell whether podd listens at ${address}: ${state.reason}`,
+      }
   }
 }

@@ -18,7 +18,7 @@ export interface HostFacts {
   readonly crash: { readonly atMs: number; readonly path: string; readonly count: number } | undefined
   /** The sources that are held, and since when. */
   readonly holds: readonly { readonly source: string; readonly sinceMs: number }[]
-  /** The configured ones. */
+  /** The configured ones, or those of the podd that was named. */
   readonly ports: readonly PortFacts[]
   /** Undefined where no directory is configured. */
   readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
@@ -31,11 +31,12 @@ export interface PortFacts {
   readonly address: string
   readonly state:
     | { readonly kind: 'open' }
-    /** podd doesn't run with it, and could listen there. */
+    /** podd doesn't run, and could listen there. */
     | { readonly kind: 'free' }
     | { readonly kind: 'fails'; readonly message: string }
-    /** Only root may ask podd. */
-    | { readonly kind: 'unknown' }
+    /** podd was started with another address for this option, or with none. */
+    | { readonly kind: 'changed'; readonly served: string | undefined }
+    | { readonly kind: 'unknown'; readonly reason: string }
 }
 
 /** A capability of the kernel; undefined where nothing on the host tells. */

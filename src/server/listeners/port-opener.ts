@@ -7,6 +7,8 @@ import type { ListenAddress } from '../../config/api-options.ts'
 export interface ServedPort {
   readonly option: PortOption
   readonly address: ListenAddress
+  /** Why podd doesn't listen there: what the last attempt failed with. Undefined where it listens, or didn't try yet. */
+  readonly problem: string | undefined
   /**
    * Listens; does nothing where podd does already, or is stopping.
    * @throws PoddError SOCKET_FAILED, or the system's error for files that are needed; it can be called again
@@ -23,9 +25,15 @@ export class PortOpener<T extends OpenPort> {
   readonly #listen: () => Promise<T>
   #opening: Promise<T> | undefined
   #isClosed = false
+  #problem: string | undefined
 
   constructor(listen: () => Promise<T>) {
     this.#listen = listen
+  }
+
+  /** What the last attempt failed with. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** Throws what `listen` throws. */
@@ -35,7 +43,9 @@ export class PortOpener<T extends OpenPort> {
     const opening = this.#opening
     try {
       await opening
+      this.#problem = undefined
     } catch (error) {
+      this.#problem = errorMessage(error)
       if (this.#opening === opening) this.#opening = undefined
       throw error
     }

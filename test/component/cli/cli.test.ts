@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } 
 import { parse } from 'yaml'
 import type { DaemonStatus } from '../../../src/api/routes.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { DownRequest, RunRequest } from '../../../src/cli/arguments/deps.ts'
+import type { CliDeps, DownRequest, RunRequest } from '../../../src/cli/arguments/deps.ts'
 import { verbHelp } from '../../../src/cli/help.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
@@ -1650,14 +1650,17 @@ docs/OPTIONS.md lists the fields.
 
     it('has doctor look at those places, too', async () => {
       const looked: PoddConfig[] = []
-      const doctor = async (config: PoddConfig): Promise<readonly DoctorFinding[]> => {
+      const others: unknown[] = []
+      const doctor: CliDeps['doctor'] = async (config, _signal, options) => {
         looked.push(config)
+        others.push(options)
         return []
       }
       expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
       const away = await callCli(['doctor', '--socket', noSocket()], { deps: { doctor } })
       expect(away.stderr).toContain(`no daemon listens at ${noSocket()}`)
       expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
+      expect(others).toEqual([{ isOther: true }, undefined])
     })
 
     it('has doctor look at its network, its programs and its manifests, if it has any', async () => {

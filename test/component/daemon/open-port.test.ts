@@ -41,6 +41,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
     const network = new NetworkApi({ address, names: ['localhost'], rootDir, tokenFile: undefined }, deps)
     const readOnly = new ReadOnlyPort({ address, readers: rig.readers(), ...deps })
     const port = option === 'api.listen' ? network.servePort(handler) : readOnly
+    expect(port.problem).toBeUndefined()
     await expect(port.open()).rejects.toMatchObject({ code: 'SOCKET_FAILED' })
 
     const told: string[] = []
@@ -58,6 +59,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
     const where = `127.0.0.1:${address.port}`
     const failure = `cannot listen at ${where}: listen EADDRINUSE: address already in use ${where}`
     expect(jobs.reports()[0]?.error).toBe(failure)
+    expect(port.problem).toBe(failure)
     // Node warns of more than ten listeners of an event.
     const warnings: Error[] = []
     process.on('warning', (warning) => void warnings.push(warning))
@@ -74,6 +76,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
     await clock.advance(10_000)
     await runs(15)
     expect(jobs.reports()[0]?.error).toBeUndefined()
+    expect(port.problem).toBeUndefined()
     expect(told).toEqual([failed, `Listening: ${option}: podd listens at ${where} now`])
     const client = connect(address.port, address.host)
     await once(client, 'connect')

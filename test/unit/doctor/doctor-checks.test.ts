@@ -107,9 +107,13 @@ describe('checkHost', () => {
   })
 
   it('names ports at which podd listens, could listen, or may for all that can be asked', () => {
-    const kinds = ['open', 'free', 'unknown'] as const
-    const ports = kinds.map((kind): HostFacts['ports'][number] => {
-      return { option: 'readOnlyPort', address: '[::1]:10255', state: { kind } }
+    const states: readonly HostFacts['ports'][number]['state'][] = [
+      { kind: 'open' },
+      { kind: 'free' },
+      { kind: 'unknown', reason: 'only root can ask it' },
+    ]
+    const ports = states.map((state) => {
+      return { option: 'readOnlyPort' as const, address: '[::1]:10255', state }
     })
     const findings = checkHost({ ...sound, ports })
     expect(findings.filter(({ name }) => name === 'read-only-port').map(({ status }) => status)).toEqual([
@@ -153,6 +157,38 @@ describe('checkHost', () => {
       'warning',
       'api.listen: taken',
       'ss -ltnp',
+    ],
+    [
+      'a port other than that of the running podd',
+      {
+        ports: [
+          {
+            option: 'api.listen',
+            address: '[::1]:6443',
+            state: { kind: 'changed', served: '127.0.0.1:6443' },
+          },
+        ],
+      },
+      'api-port',
+      'warning',
+      'podd was started with api.listen 127.0.0.1:6443; [::1]:6443 takes effect when podd is restarted',
+      'systemctl restart podd',
+    ],
+    [
+      'a port that the running podd has not',
+      {
+        ports: [
+          {
+            option: 'readOnlyPort',
+            address: '127.0.0.1:10255',
+            state: { kind: 'changed', served: undefined },
+          },
+        ],
+      },
+      'read-only-port',
+      'warning',
+      'podd was started without readOnlyPort',
+      'systemctl restart podd',
     ],
     [
       'no containerd',

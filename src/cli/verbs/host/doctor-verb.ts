@@ -1,4 +1,5 @@
 import type { DaemonPlaces, DaemonStatus } from '../../../api/routes.ts'
+import { apiSocketPath } from '../../../config/places.ts'
 import type { DoctorFinding } from '../../../decide/doctor/host-facts.ts'
 import { formatError } from '../../output/format-error.ts'
 import { atPlaces } from '../../local/at-places.ts'
@@ -13,7 +14,7 @@ export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
   help: `Checks whether this host meets podd's requirements, and says how to fix what doesn't; works with and without a
 running daemon. The exit code is 1 if a requirement of pods is not met. Takes the flags of \`podd run\`; with --socket or
-PODD_SOCKET it checks the directories, the pod network and the runtime of the podd that listens there.`,
+PODD_SOCKET it checks the directories, the pod network, the runtime and the ports of the podd that listens there.`,
   flags: [reportFlag('a table'), ...configFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],
@@ -24,13 +25,18 @@ PODD_SOCKET it checks the directories, the pod network and the runtime of the po
     ['doctor -o json', 'for a program that watches over hosts'],
   ],
   async run(context) {
-    const { args, deps, signal } = context
+    const { args, client, deps, signal } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(args)
     const { config } = await loadConfig(args)
     const places = await placesOfNamed(context)
-    const findings = await deps.doctor(places === undefined ? config : atPlaces(config, places), signal)
+    const findings =
+      places === undefined
+        ? await deps.doctor(config, signal)
+        : await deps.doctor(atPlaces(config, places), signal, {
+            isOther: client.socketPath !== apiSocketPath(config.runDir),
+          })
     return {
       kind: 'text',
       text:
