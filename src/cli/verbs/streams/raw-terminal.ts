@@ -5,9 +5,10 @@ import type { ReadStream } from 'node:tty'
 const endings = ['SIGHUP', 'SIGQUIT'] as const
 
 /**
- * Puts the user's terminal, which is this process's standard input, into raw mode, output included: what the command's own terminal has made of a line's end
- * stays as it is (`term.MakeRaw`, as kubectl does it). Returns the function that restores it; it is restored also where a
- * signal ends or stops this process meanwhile, and made raw again when it continues.
+ * Puts the user's terminal, which is this process's standard input, into raw mode, as kubectl does (`term.MakeRaw`). That
+ * covers its output too: the command's own terminal in the container has turned each line feed into a carriage return and
+ * a line feed already, and the user's must not do so again. Returns the function that restores it. A signal that ends or
+ * stops this process restores it as well; when the process continues, it is made raw again.
  */
 export function makeRaw(stdin: ReadStream): () => void {
   const set = (): void => {
