@@ -105,12 +105,14 @@ function listFound(
   if (!look.isTable) return [{ columns: [], rows: [], objects: items, listKind: 'List' }]
   const isMixed = new Set(items.map(({ kind }) => kind)).size > 1
   const style = { ...look.style, showKind: look.style.showKind || isMixed }
-  return found.map(({ kind, items: own }) =>
-    listOne(context, kind, {
+  return found.map((each) => {
+    const own = new Set(each.items)
+    // In the order of all, which may be sorted.
+    return listOne(context, each.kind, {
       look: { ...look, style },
-      items: items.filter((object) => own.includes(object)),
-    }),
-  )
+      items: items.filter((object) => own.has(object)),
+    })
+  })
 }
 
 function listOne(
