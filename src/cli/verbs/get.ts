@@ -79,5 +79,11 @@ function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult
   if (args.positionals.length > 0) throw new UsageError('arguments may not be passed when --raw is specified')
   if (!path.startsWith('/'))
     throw new UsageError('--raw must be a path', 'Try podd get --raw /podd/v1/status')
+  const escaped = path.replaceAll(/[^!-~]+/gu, (text) => encodeURIComponent(text))
+  if (escaped !== path)
+    throw new UsageError(
+      `--raw ${JSON.stringify(path)} is no path of a request`,
+      `Escape what stands in no URL: podd get --raw ${JSON.stringify(escaped)}`,
+    )
   return { kind: 'chunks', chunks: client.stream(path, signal) }
 }

@@ -179,6 +179,11 @@ describe('what podd get cannot give', () => {
     ['--raw /api/v1/nothing', 1, 'podd: Error from server (NotFound)'],
     ['--raw /version pods', 2, 'podd: arguments may not be passed when --raw is specified'],
     ['--raw version', 2, 'podd: --raw must be a path\nTry podd get --raw /podd/v1/status'],
+    [
+      '--raw /é',
+      2,
+      'podd: --raw "/é" is no path of a request\nEscape what stands in no URL: podd get --raw "/%C3%A9"',
+    ],
     ['pods/web/x', 2, 'podd: get what?'],
     [
       'svc',
@@ -196,6 +201,11 @@ describe('what podd get cannot give', () => {
     expect(outcome.stderr).toContain(message)
     // A hint is one line.
     expect(outcome.stderr.split('\n').length).toBeLessThanOrEqual(3)
+  })
+
+  it('is a path with a space', async () => {
+    const { exitCode, stderr } = await podd(['get', '--raw', '/a b\n'])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('podd get --raw "/a%20b%0A"')])
   })
 
   it('is said for describe as well, which takes several kinds too', async () => {
