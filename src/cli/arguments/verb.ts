@@ -79,6 +79,8 @@ export interface Listing {
   readonly listKind: string | undefined
   /** Whether a table of it has no line of titles. */
   readonly noHeaders?: boolean
+  /** Whether a table without rows has its titles, unless it has none ever. */
+  readonly keepsTitles?: boolean
 }
 
 export type VerbResult =

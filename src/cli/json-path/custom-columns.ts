@@ -25,7 +25,7 @@ export function readCustomColumns(spec: string): readonly CustomColumn[] {
 }
 
 /**
- * The table of `-o custom-columns`; absent values are `<none>`, values of one path are separated by commas, and objects and
+ * The table of `-o custom-columns`, which has its titles also where there is nothing; absent values are `<none>`, values of one path are separated by commas, and objects and
  * lists look as Go prints them (kubectl `cmd/get/customcolumn.go`, 1.36).
  * @throws PoddError JSONPATH_FAILED
  */
@@ -42,6 +42,7 @@ export function customListing(
     rows: objects.map((object) => columns.map(({ path }) => cell(object, path))),
     objects,
     listKind: undefined,
+    keepsTitles: true,
   }
 }
 

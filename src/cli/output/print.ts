@@ -48,7 +48,8 @@ async function printWatch(
   for await (const listing of listings) {
     const isTable = format === 'table' || format === 'wide'
     if (isTable) {
-      const rows = tableRows({ ...listing, noHeaders: hasHeader || listing.noHeaders === true }, format)
+      const noHeaders = hasHeader || listing.noHeaders === true
+      const rows = tableRows({ ...listing, noHeaders, keepsTitles: false }, format)
       await output.write(table.layOut(rows))
       hasHeader ||= rows.length > 0
     } else {
@@ -86,9 +87,9 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
   }
 }
 
-/** The titles, where they are wanted, and the rows; nothing at all where there are no rows. */
+/** The titles, where they are wanted, and the rows. */
 function tableRows(listing: Listing, format: OutputFormat): readonly (readonly string[])[] {
-  if (listing.rows.length === 0) return []
+  if (listing.rows.length === 0 && listing.keepsTitles !== true) return []
   const shown = listing.columns.flatMap((column, index) =>
     column.wide === true && format !== 'wide' ? [] : [index],
   )

@@ -83,7 +83,8 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   if (asked.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
   if (look.isTable) notes.push(...creationNotes(items))
   const result = { format: look.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
-  if (look.isSingle && items.length === 0) return { kind: 'text', text: '', ...result }
+  const isNothing = look.isSingle || (isLenient && !look.isTable)
+  if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
   if (look.custom?.kind === 'jsonPath') {
     const value = look.isSingle
       ? items[0]

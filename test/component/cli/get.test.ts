@@ -115,6 +115,10 @@ describe('data of podd get', () => {
     ['pods gone --ignore-not-found', ''],
     ['pods gone --ignore-not-found -o json', ''],
     ['pods -n empty -o name', ''],
+    ['pods -n empty -o custom-columns=N:.metadata.name,K:.kind', 'N     K\n'],
+    ['pods,cm -n empty -o custom-columns=N:.metadata.name', 'N\n'],
+    ['pods -n empty -o custom-columns=N:.metadata.name --no-headers', ''],
+    ['pods gone lost --ignore-not-found -o custom-columns=N:.metadata.name', ''],
     ['pods -l app=none -o jsonpath={.items}', '[]'],
   ])('get %s', async (line, stdout) => {
     expect(await get(line)).toEqual({ exitCode: 0, stdout, stderr: '' })
@@ -128,6 +132,15 @@ describe('data of podd get', () => {
     const again = setInterval(() => rig.pods.put(podObject({ name: 'late' })), 50)
     await expect.poll(() => call.stdout()).toMatch(/^pod\/late\n/u)
     clearInterval(again)
+  })
+
+  it('have their titles once in a watch of columns', async () => {
+    const line = ['get', 'pods', '-n', 'empty', '-w', '-o', 'custom-columns=N:.metadata.name']
+    using call = startCli(line, { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    expect(call.stdout()).toBe('')
+    rig.pods.put(podObject({ name: 'late', namespace: 'empty' }))
+    await expect.poll(() => call.stdout()).toBe('N\nlate\n')
   })
 
   it('are what the API answers where that is asked for', async () => {
