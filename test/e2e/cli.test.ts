@@ -61,7 +61,7 @@ describePodd('the command line', { config }, (rig) => {
       ['main', true],
       ['side', true],
     ])
-    const list: PodListObject = JSON.parse(await podd.cliOk('get', 'pods', '-o', 'json'))
+    const list: Pick<PodListObject, 'items'> = JSON.parse(await podd.cliOk('get', 'pods', '-o', 'json'))
     expect(list.items.map(({ metadata }) => metadata.name)).toContain('web')
     expect(parse(await podd.cliOk('get', 'pod', 'web', '-o', 'yaml'))).toMatchObject({
       kind: 'Pod',

@@ -75,7 +75,7 @@ export interface Listing {
   readonly rows: readonly (readonly string[])[]
   /** The objects for `-o json`, `yaml` and `name`. */
   readonly objects: readonly PrintableObject[]
-  /** The kind of list the objects make (`PodList`); a single object stands for itself. */
+  /** The kind of list the objects make: `List` of Kubernetes' objects; a single object stands for itself. */
   readonly listKind: string | undefined
   /** Whether a table of it has no line of titles. */
   readonly noHeaders?: boolean

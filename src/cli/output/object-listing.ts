@@ -36,8 +36,13 @@ export function listObjects(
       ...(showLabels ? [formatLabels(object)] : []),
     ]),
     objects,
-    listKind: isSingle ? undefined : kind.listKind,
+    listKind: isSingle ? undefined : 'List',
   }
+}
+
+/** The list that kubectl shows objects in, whatever their kinds are (kubectl `cmd/get/get.go` printGeneric, 1.36). */
+export function listOf(items: readonly PrintableObject[]): object {
+  return { apiVersion: 'v1', items, kind: 'List', metadata: { resourceVersion: '' } }
 }
 
 /** As in `-o name`: the kind, with its group where that is one of Kubernetes'. */

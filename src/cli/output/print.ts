@@ -1,7 +1,7 @@
 import { escapeControls } from '../../base/escape-controls.ts'
 import { formatJson, formatYaml } from './format-data.ts'
 import type { OutputFormat } from '../arguments/output-format.ts'
-import { nameOfKind } from './object-listing.ts'
+import { listOf, nameOfKind } from './object-listing.ts'
 import type { Output } from './output.ts'
 import { Table } from './table.ts'
 import type { Listing, VerbResult } from '../arguments/verb.ts'
@@ -98,5 +98,6 @@ function tableRows(listing: Listing, format: OutputFormat): readonly (readonly s
 }
 
 function document({ objects, listKind }: Listing): unknown {
-  return listKind === undefined ? objects[0] : { apiVersion: 'v1', kind: listKind, items: objects }
+  if (listKind === undefined) return objects[0]
+  return listKind === 'List' ? listOf(objects) : { apiVersion: 'v1', kind: listKind, items: objects }
 }

@@ -14,7 +14,7 @@ import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
-import { listObjects } from '../output/object-listing.ts'
+import { listObjects, listOf } from '../output/object-listing.ts'
 import type { CustomOutput } from './custom-output.ts'
 import { readCustomOutput } from './custom-output.ts'
 
@@ -86,9 +86,7 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   const isNothing = look.isSingle || (isLenient && !look.isTable)
   if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
   if (look.custom?.kind === 'jsonPath') {
-    const value = look.isSingle
-      ? items[0]
-      : { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '' }, items }
+    const value = look.isSingle ? items[0] : listOf(items)
     return { kind: 'text', text: look.custom.print(value), ...result }
   }
   return { kind: 'listing', listings: listFound(context, found, { look, items }), ...result }

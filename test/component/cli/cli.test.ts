@@ -183,7 +183,7 @@ describe('podd get of configs and claims', () => {
     const shown = await podd('get secret tls -o yaml')
     expect(parse(shown.stdout)).toMatchObject({ kind: 'Secret', type: 'Opaque', data: { word: value } })
     expect(JSON.parse((await podd('get secrets -o json')).stdout)).toMatchObject({
-      kind: 'SecretList',
+      kind: 'List',
       items: [{ data: { word: value } }],
     })
     for (const line of ['get secrets', 'get secrets -o wide', 'get secrets -o name', 'describe secret tls'])
@@ -288,7 +288,7 @@ web    1/1     Running   0          5m    10.88.0.2   box    /etc/pods/web.yaml
   it('gives real objects as JSON and YAML', async () => {
     expect(JSON.parse((await podd('get pods -ojson')).stdout)).toMatchObject({
       apiVersion: 'v1',
-      kind: 'PodList',
+      kind: 'List',
       items: [{ kind: 'Pod', metadata: { name: 'a-longer-name' } }, { metadata: { name: 'web' } }],
     })
     expect(JSON.parse((await podd('get pod web -o json')).stdout)).toEqual(rig.pods.list()[1])
@@ -376,7 +376,8 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
     })
     expect(JSON.parse((await podd('get pods -n empty -o json')).stdout)).toEqual({
       apiVersion: 'v1',
-      kind: 'PodList',
+      kind: 'List',
+      metadata: { resourceVersion: '' },
       items: [],
     })
   })

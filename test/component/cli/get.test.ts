@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { parse } from 'yaml'
 import { ApiRig } from '../../support/api-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
@@ -146,6 +147,19 @@ describe('data of podd get', () => {
   it('are what the API answers where that is asked for', async () => {
     const { stdout } = await get('--raw /api/v1/namespaces/default/configmaps/conf')
     expect(JSON.parse(stdout)).toMatchObject({ kind: 'ConfigMap', data: { key: 'value' } })
+  })
+
+  it('are a list as kubectl has it, in each format', async () => {
+    const { stdout } = await get('pods -n shop -o json')
+    expect(JSON.parse(stdout)).toEqual({
+      apiVersion: 'v1',
+      kind: 'List',
+      metadata: { resourceVersion: '' },
+      items: [expect.objectContaining({ kind: 'Pod' })],
+    })
+    expect(parse((await get('pods -n shop -o yaml')).stdout)).toEqual(JSON.parse(stdout))
+    expect(JSON.parse((await get('pods -n shop -o jsonpath={}')).stdout)).toEqual(JSON.parse(stdout))
+    expect(JSON.parse((await get('--raw /api/v1/pods')).stdout)).toMatchObject({ kind: 'PodList' })
   })
 
   it('of several kinds are one list', async () => {
