@@ -1,12 +1,10 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DaemonStatus } from '../../api/routes.ts'
-import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
 import { word } from '../../config/option-type.ts'
 import type { DecodeOptions } from '../../pod/decode/decode-documents.ts'
 import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
-import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
@@ -16,6 +14,7 @@ import { isSourceUrl, showUrl } from '../../sources/http/show-url.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { VerbContext } from '../arguments/verb.ts'
+import type { ValuesOf } from './read-host-values.ts'
 
 const fieldValidation = word('Strict', 'Warn')
 
@@ -38,7 +37,7 @@ export const fieldValidationFlag: FlagSpec = {
 
 export const substituteFlag: FlagSpec = {
   name: 'substitute',
-  doc: "Puts this host's values in place of ${NAME}, as for a source that says `substitute: true`.",
+  doc: "Puts this host's values in place of ${NAME}, as for a source that says `substitute: true`; the daemon is asked for ${NODE_NAME}.",
 }
 
 export const recursiveFlag: FlagSpec = {
@@ -72,11 +71,11 @@ export async function readManifests(
   { isRecursive = context.args.has('recursive') }: { readonly isRecursive?: boolean } = {},
 ): Promise<ReadManifests> {
   const named = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
-  const values = context.args.has('substitute') ? await readValues(context) : undefined
+  const valuesOf = context.args.has('substitute') ? await valuesFor(context) : undefined
   const files: ReadManifest[] = []
   const problems: Problem[] = []
   for (const file of named) {
-    const read = await readFile(context, file, values)
+    const read = await readFile(context, file, valuesOf)
     files.push(read.file)
     problems.push(...read.problems)
   }
@@ -112,7 +111,7 @@ async function expand(path: string, isRecursive: boolean): Promise<readonly Name
 async function readFile(
   context: VerbContext,
   { path, isListed }: NamedFile,
-  values: HostValues | undefined,
+  valuesOf: ValuesOf | undefined,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
   const wanted = fieldValidation.fromText(context.args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
@@ -125,36 +124,17 @@ async function readFile(
   const decoded = await decodeDocuments(text, {
     path: placeOf(path),
     fieldValidation: wanted.value,
-    ...(values !== undefined && { values }),
+    ...(valuesOf !== undefined && { values: await valuesOf(text) }),
     ...whenEmpty(path),
   })
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
 }
 
-/**
- * The values of the config and of the host itself. Throws what reading the config throws, and PoddError SOURCE_FILE.
- */
-async function readValues(context: VerbContext): Promise<HostValues> {
-  const { loadConfig } = await import('./load-config.ts')
-  const { HostValueReader, readHostFacts } = await import('../../sources/host-values.ts')
-  const { config } = await loadConfig(context.args)
-  // The config that was named may be of another host than this one.
-  const named = context.args.value('config') === undefined ? undefined : config.hostnameOverride
-  const nodeName = named ?? (await askNodeName(context)) ?? config.hostnameOverride
-  const given = { ...readHostFacts(nodeName), ...config.values }
-  return await new HostValueReader(given, config.valueFiles).read()
-}
-
-/** The name under which the daemon runs, which its command line may set; undefined where none answers. */
-async function askNodeName({ client, signal, notify }: VerbContext): Promise<string | undefined> {
-  try {
-    return (await client.get<DaemonStatus>('/podd/v1/status', signal)).nodeName
-  } catch (error) {
-    signal.throwIfAborted()
-    // Without a daemon there is nobody to ask.
-    if (errorCode(error) !== 'DAEMON_NOT_RUNNING') notify(`podd: ${errorMessage(error)}`)
-    return undefined
-  }
+/** Throws as readHostValues. */
+async function valuesFor(context: VerbContext): Promise<ValuesOf> {
+  // The config is read only where needed.
+  const { readHostValues } = await import('./read-host-values.ts')
+  return await readHostValues(context)
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {

@@ -15,9 +15,10 @@ import { formatReport, readReportFormat, reportFlag } from '../output/report-for
 
 export const validateVerb: Verb = {
   usage: 'validate [-f] FILE... [-R] [-o json|yaml] [--field-validation Strict|Warn]',
-  help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
-PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A directory means its .yaml, .yml and .json
-files, - means standard input; URLs are asked as the daemon asks them.
+  help: `Checks manifests as the daemon does, without running anything. It needs no daemon; with --substitute it asks the
+one that runs for the name of the node, where a manifest has \${NODE_NAME}. Prints every problem as
+PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A
+directory means its .yaml, .yml and .json files, - means standard input; URLs are asked as the daemon asks them.
 With a config file it also says what the daemon's admission would say on this host, beside the pods of the configured
 directories: unknown classes, sysctls, pod security, host ports that are held, resources that are lacking. Without one,
 what classes and policies forbid is a warning.`,

@@ -117,6 +117,33 @@ describe('manifests at a URL', () => {
     expect(alone).toMatchObject({ exitCode: 0, stdout: '', stderr: '1 valid pod, 0 errors in 1 file\n' })
   })
 
+  it('have the name of the host where the daemon hangs, which is asked only for that', async () => {
+    const socket = join(rig.directory, 'hung.sock')
+    let asked = 0
+    const hung = createServer(() => void (asked += 1)).listen(socket)
+    await once(hung, 'listening')
+    const validate = (): Promise<CliOutcome> =>
+      callCli(['validate', url, url, '--substitute', '--socket', socket])
+    try {
+      answer = { code: 200, text: JSON.stringify(manifest('web-${ARCH}', 'web:NODE_NAME')) }
+      expect((await validate()).stderr).not.toContain('does not answer')
+      expect(asked).toBe(0)
+      answer = {
+        code: 200,
+        text: JSON.stringify(manifest('web-${NODE_NAME}')).replace('$', String.raw`\u0024`),
+      }
+      const startMs = performance.now()
+      expect((await validate()).stderr).toContain(
+        `podd: podd at ${socket} does not answer; \${NODE_NAME} is taken to be ${hostname().toLowerCase()}\n`,
+      )
+      expect(performance.now() - startMs).toBeLessThan(4500)
+      expect(asked).toBe(1)
+    } finally {
+      hung.closeAllConnections()
+      hung.close()
+    }
+  })
+
   it('are applied under the name of the first object', async () => {
     answer = { code: 200, text: JSON.stringify(manifest('web')) }
     const directory = join(rig.directory, 'pods')
