@@ -474,6 +474,13 @@ done_with_old() {
   rm -rf "$opt.old"
 }
 
+end_pods() {
+  local all=
+  # A podd of an older version doesn't know the flag.
+  if [ $action = purge ] && podd down --help | grep -E '^ *--all( |$)' >/dev/null; then all=--all; fi
+  PODD_SOCKET='' podd down $all
+}
+
 uninstall_podd() {
   local doomed=() moved=() mounted ran= scope
   if [ ! -e "$opt" ] && [ ! -e "$units/podd.service" ]; then
@@ -487,7 +494,7 @@ uninstall_podd() {
     ! daemon_runs || ran=yes
     stop_daemon
     stopped_daemon=$ran
-    PODD_SOCKET='' podd down ||
+    end_pods ||
       fail 'the pods could not be ended; podd is still here' 'See what podd said, and start again.'
   elif [ -e /run/podd/containerd ]; then
     fail "the program is gone, but podd's containerd was not ended" 'Run install.sh without an option, and then this again.'
@@ -528,7 +535,7 @@ uninstall_podd() {
 # The directories that go, with all that is in them. Where the settings name another place, neither that one nor the usual
 # one is taken for podd's, and the settings stay to tell of it.
 choose_doomed() {
-  local path
+  local path uid owner
   mapfile -t moved < <(moved_places)
   doomed=("$opt" "$opt.new" "$opt.old" /run/podd)
   [ $action = purge ] || return 0
@@ -537,9 +544,17 @@ choose_doomed() {
   ! is_moved rootDir || return 0
   doomed+=("$state")
   ! is_moved podLogsDir || return 0
-  # Logs of podd's pods only: another kubelet may have its own there.
-  for path in "$state"/pods/*; do
-    [ ! -d "$path" ] || doomed+=(/var/log/pods/*_"${path##*/}")
+  # Logs of podd's pods only: another kubelet may have its own there. Those of pods that were removed are known by podd's
+  # mark alone, which a power cut may have left empty.
+  for path in "$state"/pods/* "$state"/records/*.json "$state"/records/*.json.unreadable; do
+    [ -e "$path" ] || continue
+    uid=${path##*/}
+    doomed+=(/var/log/pods/*_"${uid%%.json*}")
+  done
+  for path in /var/log/pods/*/.podd-owner; do
+    [ -f "$path" ] || continue
+    owner=$(tr -d '\0' <"$path")
+    [ "${owner%/}" != "$state" ] || doomed+=("${path%/*}")
   done
 }
 

@@ -232,9 +232,13 @@ export class PodSystem {
     done.abort()
   }
 
-  /** Terminates every pod; resolves when all are removed. For `podd down`: `run` continues meanwhile. */
+  /**
+   * Terminates every pod; resolves when all are removed. For `podd down`: `run` continues meanwhile.
+   * @param options.removesEnded whether pods of the API that have ended for good are removed too
+   */
   async endAll(options: {
     readonly graceSeconds: number | undefined
+    readonly removesEnded?: boolean
     readonly signal: AbortSignal
   }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
     const { clock } = this.#options
@@ -248,8 +252,14 @@ export class PodSystem {
       await clock.sleep(20, options.signal)
     }
     this.#loops.desired.workers.endUnrecorded()
-    const { graceSeconds, signal } = options
+    const { graceSeconds, removesEnded = false, signal } = options
     const runtimeProblem = (): string | undefined => this.#loops.reconciler.runtimeProblem
-    return endPods([...this.#loops.desired.workers.all()], { graceSeconds, clock, runtimeProblem, signal })
+    return endPods([...this.#loops.desired.workers.all()], {
+      graceSeconds,
+      removesEnded,
+      clock,
+      runtimeProblem,
+      signal,
+    })
   }
 }

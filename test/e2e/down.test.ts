@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../src/base/json.ts'
@@ -141,6 +141,12 @@ describePodd('podd down', {}, (rig) => {
       containerStatuses: [{ state: status.containerStatuses?.[0]?.state, restartCount: 0 }],
     })
     expect(await podd.cliOk('logs', 'job')).toBe('ran\n')
+    const all = await podd.cli('down', '--all', '--grace-period', '0', '--socket', podd.socketPath)
+    expect(all).toMatchObject({ code: 0, stdout: '2 pods ended\n' })
+    expect(readdirSync(join(podd.rootDir, 'records'))).toEqual([])
+    await podd.startDaemon()
+    await podd.untilReady('server')
+    expect((await podd.untilPhase('job', 'Succeeded')).metadata.uid).toBe(metadata.uid)
     for (const name of ['job', 'server']) {
       const path = `/api/v1/namespaces/default/pods/${name}`
       await callApi(podd.socketPath, 'DELETE', path, { gracePeriodSeconds: 0 })

@@ -336,16 +336,43 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
         '/etc/pods/web.yaml',
         '/var/log/pods/default_web_a-uid/0.log',
         '/var/log/pods/default_x_b-uid/0.log',
+        '/var/log/pods/default_y_*/0.log',
+        '/var/lib/podd/records/c-uid.json',
+        '/var/log/pods/default_job_c-uid/main/0.log',
+        '/var/lib/podd/records/d-uid.json.unreadable',
+        '/var/log/pods/default_job_d-uid/main/0.log',
       ])
         machine.write(path, '')
+      machine.write('/var/log/pods/default_past_e-uid/.podd-owner', '/var/lib/podd')
+      machine.write('/var/log/pods/default_other_f-uid/.podd-owner', '/data/podd')
       const { stdout, ...rest } = machine.run(line)
       expect(rest).toMatchObject(done)
       expect(stdout).toMatch(/podd is gone\n$/u)
       expect(isGone()).toBe(true)
-      for (const path of ['/etc/podd', '/etc/pods', '/var/lib/podd', '/var/log/pods/default_web_a-uid'])
+      const logs = ['web_a-uid', 'job_c-uid', 'job_d-uid', 'past_e-uid']
+      for (const path of [
+        '/etc/podd',
+        '/etc/pods',
+        '/var/lib/podd',
+        ...logs.map((name) => `/var/log/pods/default_${name}`),
+      ])
         expect(machine.has(path) ? path : '').toBe('')
-      expect(machine.has('/var/log/pods/default_x_b-uid')).toBe(true)
+      for (const name of ['x_b-uid', 'y_*', 'other_f-uid'])
+        expect(machine.has(`/var/log/pods/default_${name}`) ? '' : name).toBe('')
     })
+
+    it.each([
+      ['--purge', '  --all   Also removes\n', 'podd down --all'],
+      ['--purge', '  --allowed-unsafe-sysctls NAME,…\n', 'podd down'],
+      ['--uninstall', '  --all   Also removes\n', 'podd down'],
+    ])(
+      '%s ends the pods, completed ones too where all goes, with a podd that knows %j',
+      (flag, help, call) => {
+        machine.write('/down-knows', help)
+        expect(machine.run(`install ${flag}`)).toMatchObject(done)
+        expect(calls('podd').filter((each) => !each.endsWith('--help'))).toEqual([call])
+      },
+    )
 
     it.each([
       ['YAML', settings('rootDir: /data/podd/ # a disk', "staticPodPath: '/srv/my pods'")],

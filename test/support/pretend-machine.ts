@@ -123,12 +123,16 @@ exec chroot . /usr/bin/env -i HOME=/ PATH=/stand-ins:/usr/bin:/bin:/usr/sbin /bi
 '"$1"
 `
 
-/** /down-fails makes `podd down` fail; /pods is what `podd get pods` prints. The daemon is known by its command line. */
+/** /down-fails makes `podd down` fail, /down-knows is its help; /pods is what `podd get pods` prints. The daemon is known by its command line. */
 const podd = `echo "podd $*" >>/calls
 case $1 in
 version) echo 'podd 0.0.0 (a stand-in)' ;;
 get) cat /pods ;;
-down) [ ! -e /down-fails ] ;;
+down)
+  case $* in
+  *--help) [ ! -e /down-knows ] || cat /down-knows ;;
+  *) [ ! -e /down-fails ] ;;
+  esac ;;
 run) exec bash -c 'exec -a /opt/podd/node/bin/node bash -c "sleep 1000; :" x /opt/podd/dist/main.js run' ;;
 esac`
 

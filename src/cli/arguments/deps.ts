@@ -17,6 +17,8 @@ export interface DownRequest {
   readonly socketPath?: string
   /** Overrides each pod's own grace period. */
   readonly graceSeconds: number | undefined
+  /** Whether pods of the API that have completed or failed for good are removed too. */
+  readonly removesEnded: boolean
   readonly signal: AbortSignal
   /** Called with one line for each step, as it happens. */
   readonly report: (line: string) => void

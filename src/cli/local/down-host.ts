@@ -71,7 +71,7 @@ async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
 }
 
 async function endPods(
-  { config, graceSeconds, signal, report }: DownRequest,
+  { config, graceSeconds, removesEnded, signal, report }: DownRequest,
   clock: Clock,
 ): Promise<DownResult> {
   const { runtime, pods, removeCgroups } = assemblePods({ config, sources: [], clock, logger: silentLogger })
@@ -82,7 +82,7 @@ async function endPods(
     report('ending pods')
     const watching = runtime.watch((problem) => pods.reportRuntime(problem), until)
     const running = Promise.all([pods.run(until), watching])
-    const ending = pods.endAll({ graceSeconds, signal: until })
+    const ending = pods.endAll({ graceSeconds, removesEnded, signal: until })
     // An error that stops the loops also keeps the pods from terminating.
     const { ended, stuck } = await Promise.race([ending, running.then(() => ending)])
     stop.abort(new PoddError('STOPPED', 'all pods have ended'))

@@ -15,6 +15,8 @@ const patienceMs = 60_000
 export interface EndOptions {
   /** Instead of each pod's own, in seconds. */
   readonly graceSeconds: number | undefined
+  /** Whether those that have ended for good are removed too. */
+  readonly removesEnded: boolean
   readonly clock: Clock
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
@@ -44,7 +46,7 @@ function staysEnded({ state }: PodWorker): boolean {
 /** Waits until all terminating pods are removed and the others released, or until there was no progress for a while. */
 export async function waitForEnds(
   workers: readonly EndingWorker[],
-  { clock, runtimeProblem, signal }: Omit<EndOptions, 'graceSeconds'>,
+  { clock, runtimeProblem, signal }: Pick<EndOptions, 'clock' | 'runtimeProblem' | 'signal'>,
 ): Promise<void> {
   const graces = workers.map(({ state }) => state.record.ending?.graceSeconds ?? 0)
   let sinceMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000
@@ -68,13 +70,13 @@ export async function waitForEnds(
 
 /**
  * Ends pods, each with its own grace or with this one, and tells which of them would not end in time. Those that have
- * ended for good keep their record, their logs and their dead containers.
+ * ended for good keep their record, their logs and their dead containers, unless these are to be removed too.
  */
 export async function endPods(
   workers: readonly PodWorker[],
   options: EndOptions,
 ): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
-  const kept = new Set(workers.filter((worker) => staysEnded(worker)))
+  const kept = new Set(workers.filter((worker) => !options.removesEnded && staysEnded(worker)))
   // Its sandbox may still have to be stopped, its volumes to be removed.
   for (const worker of kept) worker.confirm()
   for (const worker of workers) {

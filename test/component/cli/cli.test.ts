@@ -1608,13 +1608,20 @@ docs/OPTIONS.md lists the fields.
       const outcome = way === '--socket' ? await down('') : await podd('down', { deps })
       expect(outcome).toEqual({ exitCode: 0, stdout: '2 pods ended\n', stderr: '' })
       expect(requests).toMatchObject([
-        { config: { ...defaultConfig(), ...places }, socketPath: rig.socketPath, graceSeconds: undefined },
+        {
+          config: { ...defaultConfig(), ...places },
+          socketPath: rig.socketPath,
+          graceSeconds: undefined,
+          removesEnded: false,
+        },
       ])
     })
 
     it('takes places that are the same, too', async () => {
-      expect((await down('--root-dir /data/podd --run-dir=/run/other --grace-period 1')).exitCode).toBe(0)
-      expect(requests).toMatchObject([{ config: places, graceSeconds: 1 }])
+      expect((await down('--root-dir /data/podd --run-dir=/run/other --grace-period 1 --all')).exitCode).toBe(
+        0,
+      )
+      expect(requests).toMatchObject([{ config: places, graceSeconds: 1, removesEnded: true }])
     })
 
     it.each([

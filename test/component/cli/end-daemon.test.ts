@@ -25,6 +25,7 @@ const runDir = (): string => join(directory, 'run')
 const request = () => ({
   config: completeConfig({ rootDir: join(directory, 'root'), runDir: runDir() }),
   graceSeconds: undefined,
+  removesEnded: false,
   signal: new AbortController().signal,
   report: (line: string) => void reports.push(line),
 })

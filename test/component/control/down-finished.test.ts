@@ -9,12 +9,15 @@ beforeEach(async () => {
 })
 
 /** `podd down`: podd ends, and another process, which has no sources, ends the pods. */
-async function down(): Promise<{ readonly ended: number; readonly stuck: readonly string[] }> {
+async function down({ removesEnded = false } = {}): Promise<{
+  readonly ended: number
+  readonly stuck: readonly string[]
+}> {
   const { sources } = rig
   await rig.terminate()
   rig.sources = []
   rig.boot()
-  const ending = rig.system.endAll({ graceSeconds: 0, signal: new AbortController().signal })
+  const ending = rig.system.endAll({ graceSeconds: 0, removesEnded, signal: new AbortController().signal })
   await rig.clock.advance(200_000)
   const outcome = await ending
   await rig.terminate()
@@ -43,6 +46,18 @@ it.each([
   await rig.remove('job', 'api')
   await rig.clock.advance(10_000)
   expect(rig.isEmpty()).toBe(true)
+})
+
+it('one that has completed is removed where nothing is to stay', async () => {
+  rig.fake.script('main', { kind: 'exits', afterMs: 10, exitCode: 0 })
+  await rig.put('api', podManifest('job', { restartPolicy: 'Never' }))
+  await rig.clock.advance(60_000)
+  expect(await down({ removesEnded: true })).toEqual({ ended: 1, stuck: [] })
+  expect(rig.isEmpty()).toBe(true)
+  // Its manifest is kept, and nothing says any more that it ran.
+  await rig.start()
+  await rig.clock.advance(60_000)
+  expect([rig.pod('job').status.phase, starts()]).toEqual(['Succeeded', 2])
 })
 
 it('one that has just completed has its sandbox stopped by podd down', async () => {

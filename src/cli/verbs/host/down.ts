@@ -4,15 +4,19 @@ import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
 
 export const downVerb: Verb = {
-  usage: 'down [--grace-period SECONDS] [FLAGS]',
+  usage: 'down [--grace-period SECONDS] [--all] [FLAGS]',
   help: `Terminates all pods within their grace periods, then stops the embedded containerd, and cleans up what they used;
 works with and without a running daemon. Manifests, images and volumes are kept: the next \`podd run\` starts the pods
 again, also those that had completed, from the beginning. Pods that were written over the API and have completed or
-failed for good are kept as they are, with their logs, and don't run again. With --socket or PODD_SOCKET it stops the
+failed for good are kept as they are, with their logs, and don't run again; with --all they are removed as well. With --socket or PODD_SOCKET it stops the
 podd that listens there, which reports its own directories. Otherwise the flags of \`podd run\` and the config file name
 them; a file with errors suffices if it names them.`,
   flags: [
     { name: 'grace-period', label: 'SECONDS', doc: "Overrides each pod's own grace period." },
+    {
+      name: 'all',
+      doc: 'Also removes pods of the API that have completed; the next `podd run` runs them again.',
+    },
     ...configFlags,
   ],
   examples: [
@@ -28,6 +32,7 @@ them; a file with errors suffices if it names them.`,
     const { podsStopped, leftovers } = await deps.down({
       ...target,
       graceSeconds: args.count('grace-period'),
+      removesEnded: args.has('all'),
       signal,
       report: notify,
     })
