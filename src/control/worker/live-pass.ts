@@ -7,12 +7,14 @@ import { factsToJson, planToJson } from '../../decide/plan/facts-json.ts'
 import type { PodAction, PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
+import { reviewSparedRestarts } from '../../decide/plan/restart-request.ts'
+import type { SparedRestarts } from '../../decide/plan/restart-request.ts'
 import { gatherFacts } from './gather-facts.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
 import type { PassSignals } from '../actions/pod-context.ts'
 import type { PodDisplay } from './pod-display.ts'
 import type { PassDeps, PodExecutor, RunOptions } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
-import { SparedRestarts } from './spared-restarts.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
 
 /** What this pass needs of the pod's worker. */
@@ -37,7 +39,7 @@ const saveAgainMs = 10_000
 export class LivePass {
   readonly #deps: LivePassDeps
   readonly #state: PodState
-  readonly #spared = new SparedRestarts()
+  #sparedSinceMs: SparedRestarts['sinceMs'] = new Map()
   /** The clocks at the last pass. */
   #looked: ClockReading
 
@@ -65,7 +67,7 @@ export class LivePass {
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
     this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
-    const sparedInMs = this.#spared.review(this.#state, plan.restartsDue ?? [], clock.monotonicMs())
+    const sparedInMs = this.#forgetSpared(plan.restartsDue ?? [])
     const show = display.derive()
     if (plan.actions.length === 0) {
       const saved = memory.save('best-effort')
@@ -94,6 +96,19 @@ export class LivePass {
     }
     this.#deps.logger.debug({ pod, uid, ...logged }, 'computed what the pod needs')
     return plan
+  }
+
+  /** Returns after how many milliseconds to look again. */
+  #forgetSpared(planned: readonly ContainerId[]): number | undefined {
+    const { memory, observed, pod } = this.#state
+    const { restartsDue } = memory.record
+    if (restartsDue === undefined) return undefined
+    const facts = { pod, observed, restartsDue }
+    const nowMs = this.#deps.clock.monotonicMs()
+    const { due, sinceMs, nextInMs } = reviewSparedRestarts(facts, this.#sparedSinceMs, planned, nowMs)
+    this.#sparedSinceMs = sinceMs
+    if (due.length < restartsDue.length) memory.change({ restartsDue: due.length === 0 ? undefined : due })
+    return nextInMs
   }
 
   /** Nothing is to be done until then. */

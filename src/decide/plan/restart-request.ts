@@ -87,6 +87,39 @@ export function selectOpenRestarts(
   return requested.filter((id) => newest.includes(id))
 }
 
+/** Containers that were to be stopped and started again, and go on running. */
+export interface SparedRestarts {
+  /** Those of `restartsDue` that stay. */
+  readonly due: readonly ContainerId[]
+  /** When each was first seen to go on, in ms of the monotonic clock. */
+  readonly sinceMs: ReadonlyMap<ContainerId, number>
+  /** After how many milliseconds to look again; undefined where there is nothing to wait for. */
+  readonly nextInMs: number | undefined
+}
+
+/**
+ * podd was ended before it stopped them, or could not and no longer has to. A signal may be on its way to them for as
+ * long as the pod's grace period. What ends later ends by itself, and its exit code counts again.
+ * @param before `sinceMs` of the last review
+ * @param planned those that are about to be stopped now
+ */
+export function reviewSparedRestarts(
+  facts: Pick<RestartFacts, 'pod' | 'observed'> & { readonly restartsDue: readonly ContainerId[] },
+  before: SparedRestarts['sinceMs'],
+  planned: readonly ContainerId[],
+  nowMs: number,
+): SparedRestarts {
+  const { pod, observed, restartsDue } = facts
+  const running = observed.containers.filter(({ state }) => state === 'running').map(({ id }) => id)
+  const goingOn = restartsDue.filter((id) => running.includes(id) && !planned.includes(id))
+  const sinceMs = new Map(goingOn.map((id) => [id, before.get(id) ?? nowMs]))
+  const leftMs = (id: ContainerId): number =>
+    (sinceMs.get(id) ?? Infinity) + pod.spec.terminationGracePeriodSeconds * 1000 - nowMs
+  const due = restartsDue.filter((id) => leftMs(id) > 0)
+  const nextInMs = Math.min(...due.map((id) => leftMs(id)))
+  return { due, sinceMs, nextInMs: nextInMs === Infinity ? undefined : nextInMs }
+}
+
 function hasFailed(facts: RestartFacts, spec: ContainerSpec): boolean {
   const view = viewOf(facts, spec)
   return view.kind === 'ended' && view.end.exitCode !== 0
