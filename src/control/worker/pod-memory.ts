@@ -66,6 +66,22 @@ export class PodMemory {
     this.#record = { ...this.#record, ...fields }
   }
 
+  /**
+   * Changes the record once the change is on disk; where it can't be written, nothing of it is left.
+   * @param fields those to change, of the record as it is when its turn to be written has come
+   * @throws PoddError RECORD_WRITE
+   */
+  async commit(fields: (record: PodRecord) => Partial<PodRecord>): Promise<void> {
+    await this.#inTurn('required', async () => {
+      const before = this.#record
+      const changed = { ...before, ...fields(before) }
+      await this.#deps.records.save(changed)
+      this.#saved = changed
+      // What else has changed meanwhile stands.
+      this.#record = this.#record === before ? changed : { ...this.#record, ...fields(this.#record) }
+    })
+  }
+
   /** Replaces the record's manifest by an equal object, so that the next comparison is by identity. */
   shareManifest(manifest: PodRecord['manifest']): void {
     if (!this.isSaved || this.#record.manifest === manifest) return
@@ -180,8 +196,7 @@ export class PodMemory {
   async claimRestart(id: ContainerId): Promise<void> {
     const { restartRequested = [] } = this.#record
     if (restartRequested.includes(id)) return
-    this.change({ restartRequested: [...restartRequested, id] })
-    await this.save('required')
+    await this.commit(({ restartRequested: now = [] }) => ({ restartRequested: [...new Set([...now, id])] }))
   }
 
   /**
@@ -246,7 +261,11 @@ export class PodMemory {
    * @throws PoddError RECORD_WRITE
    */
   async save(need: 'required' | 'best-effort'): Promise<void> {
-    const write = this.#writing.then(() => this.#write())
+    await this.#inTurn(need, () => this.#write())
+  }
+
+  async #inTurn(need: 'required' | 'best-effort', work: () => Promise<void>): Promise<void> {
+    const write = this.#writing.then(work)
     // `await write` below handles it; the next write only waits for this one.
     this.#writing = write.catch(() => undefined)
     try {

@@ -36,14 +36,10 @@ export async function requestRestart(
     if (missing !== undefined)
       throw refuse(`container ${spec.name} of pod ${ref.name} keeps running: ${missing}`)
   }
-  const { restartRequested: before = [] } = memory.record
-  memory.change({ restartRequested: [...new Set([...before, ...choice.ids])] })
-  try {
-    await memory.save('required')
-  } catch (error) {
-    memory.change({ restartRequested: before })
-    throw error
-  }
+  // A request that was refused must not be carried out later.
+  await memory.commit(({ restartRequested = [] }) => ({
+    restartRequested: [...new Set([...restartRequested, ...choice.ids])],
+  }))
   for (const container of choice.names) state.holds = withoutContainer(state.holds, container)
   return choice.names
 }

@@ -194,4 +194,33 @@ describe('a restart that somebody asks for', () => {
     await rig.clock.advance(35_000)
     expect(rig.container('web').restartCount).toBe(1)
   })
+
+  it('is refused each time while the disk is full, and none of those comes later', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const restart = () => rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    rig.records.failure = full
+    const refused = Array.from({ length: 6 }, () => expect(restart()).rejects.toThrow('no space left'))
+    await Promise.all(refused)
+    rig.records.failure = undefined
+    await rig.apply(podManifest('web', {}, { labels: { any: 'change' } }))
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').restartCount).toBe(0)
+    expect(rig.records.named('web')?.restartRequested).toBeUndefined()
+  })
+
+  it('is carried out although one beside it was refused', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const restart = () => rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    let writes = 0
+    rig.records.beforeSave = async () => {
+      writes += 1
+      if (writes === 1) throw full
+    }
+    const [first, second] = await Promise.allSettled([restart(), restart()])
+    expect([first.status, second.status]).toEqual(['rejected', 'fulfilled'])
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').restartCount).toBe(1)
+  })
 })
