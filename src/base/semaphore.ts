@@ -1,22 +1,48 @@
 /** Admits at most `limit` callers at a time, first come first served. */
 export class Semaphore {
   #free: number
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new Set<() => void>()
 
   constructor(limit: number) {
     this.#free = limit
   }
 
-  /** Runs `work` when a slot is free, and frees the slot however it ends. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` when a slot is free, and frees the slot however it ends. Throws the signal's reason where it is aborted
+   * before that: the caller leaves the queue, and `work` isn't begun.
+   */
+  async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted()
     if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else await waitInQueue(this.#waiting, signal)
     try {
+      signal?.throwIfAborted()
       return await work()
     } finally {
-      const next = this.#waiting.shift()
+      const [next] = this.#waiting
       if (next === undefined) this.#free += 1
-      else next()
+      else {
+        this.#waiting.delete(next)
+        next()
+      }
     }
   }
+}
+
+/**
+ * Waits in a queue until whoever takes the entry out of it calls it, with what is resolved. Throws the signal's reason
+ * where it is aborted before that, and leaves the queue.
+ */
+export function waitInQueue<Turn>(queue: Set<(turn: Turn) => void>, signal?: AbortSignal): Promise<Turn> {
+  return new Promise((resolve, reject) => {
+    const enter = (turn: Turn): void => {
+      signal?.removeEventListener('abort', leave)
+      resolve(turn)
+    }
+    const leave = (): void => {
+      if (queue.delete(enter)) reject(signal?.reason)
+    }
+    queue.add(enter)
+    signal?.addEventListener('abort', leave, { once: true })
+  })
 }

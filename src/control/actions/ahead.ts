@@ -11,8 +11,9 @@ import type { PodContext, SandboxNeeds } from './pod-context.ts'
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
 /**
- * What the first steps of a plan need of the host and of the image store, begun while the pod's record is written and its
- * sandbox is made. Nothing of it changes what the runtime has. The code that needs a part handles its failure.
+ * What the first steps of a plan need. Images are looked for while the pod's record is written; what is made on the host is
+ * begun once the record is on disk, beside what else is under way. Nothing of it changes what the runtime has. The code that
+ * needs a part handles its failure.
  */
 export class AheadWork {
   readonly images: ForeseenImages
@@ -37,7 +38,7 @@ export class AheadWork {
     if (head?.kind === 'create-sandbox') this.needsOfSandbox(head.attempt)
     const sandbox = ctx.observed.sandboxes[0]
     if (head?.kind === 'start-container' && sandbox !== undefined) {
-      this.sandboxConfig = this.#begin(buildSandboxConfig(ctx, sandbox.attempt))
+      this.sandboxConfig = this.#begin(() => buildSandboxConfig(ctx, sandbox.attempt))
       this.beginFiles()
     }
   }
@@ -45,15 +46,15 @@ export class AheadWork {
   /** Begins what a new sandbox needs, where it wasn't begun yet. */
   needsOfSandbox(attempt: number): SandboxNeeds {
     this.#newSandbox ??= {
-      volumes: this.#begin(prepareVolumes(this.#ctx)),
-      config: this.#begin(buildSandboxConfig(this.#ctx, attempt)),
+      volumes: this.#begin(() => prepareVolumes(this.#ctx)),
+      config: this.#begin(() => buildSandboxConfig(this.#ctx, attempt)),
     }
     return this.#newSandbox
   }
 
-  /** Begins the files of the first container. To be called where its sandbox is made, and the record is on disk. */
+  /** Begins the files of the first container. To be called where its sandbox is made. */
   beginFiles(): void {
-    this.#files = this.#begin(this.#makeFiles())
+    this.#files = this.#begin(() => this.#makeFiles())
   }
 
   /** The files of this container, where they were begun; for its first start only. */
@@ -82,7 +83,9 @@ export class AheadWork {
     return prepareContainerFiles(this.#ctx, this.#first, volumes)
   }
 
-  #begin<T>(work: Promise<T>): Promise<T> {
+  /** A pod that podd doesn't know after a power cut must have nothing on the host. */
+  #begin<T>(make: () => Promise<T>): Promise<T> {
+    const work = this.#ctx.journal.recorded.then(make)
     // The code that needs it handles its failure.
     work.catch(() => undefined)
     this.#begun.push(work)

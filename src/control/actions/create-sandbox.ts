@@ -34,12 +34,13 @@ export async function createSandbox(
     const config = await needs.config
     await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
     onSending()
-    const { podSandboxId } = await ctx.host.calls.runPodSandbox({
-      config,
-      runtimeHandler: ctx.record.classes?.runtimeHandler ?? '',
-    })
+    const { podSandboxId } = await ctx.host.calls.runPodSandbox(
+      { config, runtimeHandler: ctx.record.classes?.runtimeHandler ?? '' },
+      { signal: ctx.signals.manifest },
+    )
     return { kind: 'created', sandbox: await inspectSandbox(ctx, podSandboxId, config) }
   } catch (error) {
+    if (isAbandoned(ctx, error)) return { kind: 'failed', outcomes: [unused] }
     const message = `Failed to create pod sandbox: ${errorMessage(error)}`
     recordEvent(ctx, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
     const untilMs = ctx.clock.wallMs() + retryMs
@@ -49,6 +50,11 @@ export async function createSandbox(
       outcomes: [...(isOutcomeUnknown(error) ? [] : [unused]), { kind: 'held', key: sandboxHold, hold }],
     }
   }
+}
+
+/** Whether the call was not sent, because the pod has more urgent work. */
+export function isAbandoned({ signals }: Pick<PodContext, 'signals'>, error: unknown): boolean {
+  return signals.manifest.aborted && error === signals.manifest.reason
 }
 
 /** The runtime may have made it after all, or may be about to. */

@@ -57,7 +57,10 @@ async function* executeSteps(
         const { attempt } = step
         const needs = ahead.needsOfSandbox(attempt)
         const created = await createSandbox(ctx, { attempt, needs, onSending: () => ahead.beginFiles() })
-        if (created.kind === 'failed') return yield* created.outcomes
+        if (created.kind === 'failed') {
+          yield* created.outcomes
+          return ctx.signals.manifest.throwIfAborted()
+        }
         sandbox = created.sandbox
         break
       }

@@ -20,6 +20,7 @@ import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
 import { prepareContainerFiles } from './ahead.ts'
 import type { AheadWork, ContainerFiles } from './ahead.ts'
+import { isAbandoned } from './create-sandbox.ts'
 import { fetchImages } from './fetch-images.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { linkLog } from './link-logs.ts'
@@ -93,8 +94,9 @@ async function bringUp(
   ctx.signals.pass.throwIfAborted()
   ctx.pass.checkSeen()
   try {
-    await ctx.host.calls.startContainer({ containerId: id })
+    await ctx.host.calls.startContainer({ containerId: id }, { signal: ctx.signals.manifest })
   } catch (error) {
+    if (isAbandoned(ctx, error)) throw error
     const afterMs = (await hasEnded(ctx, id)) ? showErrorMs : retryMs
     return fail(ctx, spec, 'RunContainerError', errorMessage(error), afterMs)
   }
@@ -147,16 +149,16 @@ async function createContainer(
     const files = (await begun) ?? (await prepareContainerFiles(ctx, action))
     const config = await buildContainerConfig(ctx, { spec, sandbox, image, files })
     const { restartCount } = files
-    const { containerId } = await ctx.host.calls.createContainer({
-      podSandboxId: sandbox.id,
-      config,
-      sandboxConfig: sandbox.config,
-    })
+    const { containerId } = await ctx.host.calls.createContainer(
+      { podSandboxId: sandbox.id, config, sandboxConfig: sandbox.config },
+      { signal: ctx.signals.manifest },
+    )
     ctx.made.add(spec.name)
     const message = `Created container: ${spec.name}`
     recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
     return { id: containerId, restartCount }
   } catch (error) {
+    if (isAbandoned(ctx, error)) throw error
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
     const reason = ours ? 'CreateContainerConfigError' : 'CreateContainerError'
     return fail(ctx, spec, reason, errorMessage(error))

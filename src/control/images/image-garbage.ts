@@ -79,7 +79,7 @@ export class ImageGarbage {
 
   /** Records which images exist and are in use; removes nothing. Throws what the runtime's calls throw. */
   look(signal: AbortSignal): Promise<void> {
-    return this.#turn.run(async () => void (await this.#gather(signal)))
+    return this.#turn.run(async () => void (await this.#gather(signal)), signal)
   }
 
   /** What a collection would do now. Throws as `collect`. */
@@ -98,7 +98,7 @@ export class ImageGarbage {
         goalBytes: plan.goalBytes,
         availableBytes: disk.availableBytes + freedBytes,
       }
-    })
+    }, signal)
   }
 
   /**
@@ -148,7 +148,7 @@ export class ImageGarbage {
         goalBytes,
         availableBytes: disk.availableBytes,
       }
-    })
+    }, signal)
   }
 
   /** Who needs each image, by its id; those of other clients of the runtime too. Throws what the runtime's calls throw. */
@@ -156,7 +156,7 @@ export class ImageGarbage {
     return this.#turn.run(async () => {
       const { images, uses } = await this.#gather(signal)
       return listImageUsers(images, [...uses, ...(this.#options.namedImages() ?? [])])
-    })
+    }, signal)
   }
 
   /**
@@ -181,7 +181,7 @@ export class ImageGarbage {
       logger.info({ image: nameOf(image), id: image.id, reason: 'on request' }, 'removed an image')
       const freedBytes = Math.max(0, after.availableBytes - before.availableBytes)
       return { id: image.id, names: image.names, freedBytes }
-    })
+    }, signal)
   }
 
   #checkRemovable(image: ImageFacts, uses: readonly ImageUse[]): void {

@@ -111,7 +111,7 @@ export class ImagePulls {
       await Promise.resolve()
       if (pull.progress !== undefined) tell({ phase: 'resolving', doneBytes: 0, totalBytes: undefined })
       return this.#fetch(request, candidates, { cancel, tell })
-    })
+    }, cancel.signal)
     const progress: PullProgress = { phase: 'queued', doneBytes: 0, totalBytes: undefined }
     const pull: Pull = { work, cancel, listeners, progress: isQueued ? progress : undefined, waiting: 0 }
     this.#inFlight.set(key, pull)
@@ -200,7 +200,13 @@ export class ImagePulls {
     this.#tokens = Math.min(pullBurst, this.#tokens + ((nowMs - this.#refilledAtMs) / 1000) * pullQps)
     this.#refilledAtMs = nowMs
     this.#tokens -= 1
-    if (this.#tokens < 0) await clock.sleep((-this.#tokens / pullQps) * 1000, signal)
+    if (this.#tokens >= 0) return
+    try {
+      await clock.sleep((-this.#tokens / pullQps) * 1000, signal)
+    } catch (error) {
+      this.#tokens += 1
+      throw error
+    }
   }
 }
 

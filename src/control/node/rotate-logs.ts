@@ -36,19 +36,21 @@ export function logRotationJob(options: LogRotationOptions): NodeJob {
       const turn = new Semaphore(options.workers)
       await settleAll(
         findLargeLogs(options).map(({ pod, container: { id, name, restartCount } }) =>
-          turn.run(() =>
-            rotateLog({
-              directory: directory(pod, name),
-              restartCount,
-              limits,
-              nowMs: clock.wallMs(),
-              reopen: () =>
-                options.reopen(id, signal).catch((error: unknown) => {
-                  // A container that has ended meanwhile needs no live file.
-                  if (isRunning(options, pod.uid, id)) throw error
-                }),
-              signal,
-            }),
+          turn.run(
+            () =>
+              rotateLog({
+                directory: directory(pod, name),
+                restartCount,
+                limits,
+                nowMs: clock.wallMs(),
+                reopen: () =>
+                  options.reopen(id, signal).catch((error: unknown) => {
+                    // A container that has ended meanwhile needs no live file.
+                    if (isRunning(options, pod.uid, id)) throw error
+                  }),
+                signal,
+              }),
+            signal,
           ),
         ),
       )

@@ -204,7 +204,8 @@ export class Prober {
     const { signal } = worker.controller
     const gate = worker.probe.exec === undefined ? this.#networkGate : this.#execGate
     worker.inFlight = true
-    void gate.run(() => this.#probe(worker, dueMs, signal))
+    // Aborted before its turn it is none of this worker's any more.
+    void gate.run(() => this.#probe(worker, dueMs, signal), signal).catch(() => undefined)
   }
 
   /** Never rejects. */

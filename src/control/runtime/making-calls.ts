@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import type { CallOptions, RuntimeService } from '../../cri/cri-runtime.ts'
 import { StartGate } from './start-gate.ts'
 import type { StartStage } from './start-gate.ts'
 
@@ -8,7 +8,10 @@ import type { StartStage } from './start-gate.ts'
  * a container's process.
  */
 export class MakingCalls {
-  /** The service with tracked calls; use it in place of the service itself. */
+  /**
+   * The service with tracked calls; use it in place of the service itself. The signal of a call that creates something ends
+   * the wait for its turn alone: once it was sent, its result is awaited.
+   */
   readonly runtime: RuntimeService
   readonly #inFlight = new Set<{ readonly sinceMs: number }>()
   readonly #clock: Clock
@@ -22,11 +25,11 @@ export class MakingCalls {
     this.runtime = {
       ...runtime,
       runPodSandbox: (request, options) =>
-        this.#make('sandbox', () => runtime.runPodSandbox(request, options)),
+        this.#make('sandbox', (bound) => runtime.runPodSandbox(request, bound), options),
       createContainer: (request, options) =>
-        this.#make('container', () => runtime.createContainer(request, options)),
+        this.#make('container', (bound) => runtime.createContainer(request, bound), options),
       startContainer: (request, options) =>
-        this.#make('start', () => runtime.startContainer(request, options)),
+        this.#make('start', (bound) => runtime.startContainer(request, bound), options),
     }
   }
 
@@ -41,19 +44,33 @@ export class MakingCalls {
     return this.#failures
   }
 
-  #make<Reply>(stage: StartStage, send: () => Promise<Reply>): Promise<Reply> {
-    return this.#gate.run(stage, () => this.#track(send))
+  #make<Reply>(
+    stage: StartStage,
+    send: (options: CallOptions) => Promise<Reply>,
+    options: CallOptions = {},
+  ): Promise<Reply> {
+    return this.#gate.run(stage, () => this.#track(send, options), options.signal)
   }
 
-  async #track<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  async #track<Reply>(send: (options: CallOptions) => Promise<Reply>, options: CallOptions): Promise<Reply> {
+    const { signal } = options
     const call = { sinceMs: this.#clock.monotonicMs() }
+    const unsent = new AbortController()
+    const leave = (): void => unsent.abort(signal?.reason)
+    const stay = (): void => signal?.removeEventListener('abort', leave)
+    signal?.addEventListener('abort', leave, { once: true })
+    const onSent = (): void => {
+      stay()
+      options.onSent?.()
+    }
     this.#inFlight.add(call)
     try {
-      return await send()
+      return await send({ ...options, signal: unsent.signal, onSent })
     } catch (error) {
-      this.#failures += 1
+      if (!unsent.signal.aborted) this.#failures += 1
       throw error
     } finally {
+      stay()
       this.#inFlight.delete(call)
     }
   }

@@ -132,7 +132,7 @@ class StatsReader<Stats> {
           this.#hung.set(id, { isAsked: false })
       }
     }
-    await Promise.all(answering.map((id) => slots.run(() => readOne(id))))
+    await Promise.all(answering.map((id) => slots.run(() => readOne(id), signal)))
     signal.throwIfAborted()
     // Nothing answers: it is the runtime that is away.
     if (unavailable !== undefined && found.length === 0) throw unavailable

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
+import { waitInQueue } from '../../base/semaphore.ts'
 
 /** What creating calls make, in the order in which waiting ones are sent: pods that were begun are completed before more are begun. */
 const stages = ['start', 'container', 'sandbox'] as const
@@ -22,10 +23,10 @@ export class StartGate {
   readonly #limit: number
   readonly #clock: Clock
   readonly #counted = new Set<Call>()
-  readonly #waiting: Readonly<Record<StartStage, ((call: Call) => void)[]>> = {
-    start: [],
-    container: [],
-    sandbox: [],
+  readonly #waiting: Readonly<Record<StartStage, Set<(call: Call) => void>>> = {
+    start: new Set(),
+    container: new Set(),
+    sandbox: new Set(),
   }
   #timer: Timer | undefined
 
@@ -34,10 +35,15 @@ export class StartGate {
     this.#clock = clock
   }
 
-  /** Sends when fewer than `limit` calls count, at once where that is so already; those of one stage in the order they came. */
-  async run<Reply>(stage: StartStage, send: () => Promise<Reply>): Promise<Reply> {
-    const call = this.#counted.size < this.#limit ? this.#enter() : await this.#wait(stage)
+  /**
+   * Sends when fewer than `limit` calls count, at once where that is so already; those of one stage in the order they came.
+   * Throws the signal's reason where it is aborted before that, and nothing is sent.
+   */
+  async run<Reply>(stage: StartStage, send: () => Promise<Reply>, signal?: AbortSignal): Promise<Reply> {
+    signal?.throwIfAborted()
+    const call = this.#counted.size < this.#limit ? this.#enter() : await this.#wait(stage, signal)
     try {
+      signal?.throwIfAborted()
       return await send()
     } finally {
       this.#counted.delete(call)
@@ -51,26 +57,27 @@ export class StartGate {
     return call
   }
 
-  #wait(stage: StartStage): Promise<Call> {
-    return new Promise((resolve) => {
-      this.#waiting[stage].push(resolve)
-      this.#watchOldest()
-    })
+  #wait(stage: StartStage, signal: AbortSignal | undefined): Promise<Call> {
+    const turn = waitInQueue(this.#waiting[stage], signal)
+    this.#watchOldest()
+    return turn
   }
 
   #admit(): void {
     while (this.#counted.size < this.#limit) {
-      const stage = this.#firstWaiting()
-      if (stage === undefined) break
-      this.#waiting[stage].shift()?.(this.#enter())
+      const queue = this.#firstWaiting()
+      const [next] = queue ?? []
+      if (queue === undefined || next === undefined) break
+      queue.delete(next)
+      next(this.#enter())
     }
     if (this.#firstWaiting() !== undefined) return
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
-  #firstWaiting(): StartStage | undefined {
-    return stages.find((stage) => this.#waiting[stage].length > 0)
+  #firstWaiting(): Set<(call: Call) => void> | undefined {
+    return stages.map((stage) => this.#waiting[stage]).find(({ size }) => size > 0)
   }
 
   /** One timer for all, and only while somebody waits. */

@@ -232,7 +232,9 @@ export class DirectoryFiles {
     this.#pending.beginRead(name)
     const isEarly = this.#pending.waitMs(name, pending) > 0
     try {
-      const read = await this.#reads.run(() => this.#readContent(name, pending.look))
+      const read = await this.#reads.run(async () =>
+        this.#pending.get(name) === pending ? await this.#readContent(name, pending.look) : undefined,
+      )
       // A hint about the file has made another pending entry of it meanwhile.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending

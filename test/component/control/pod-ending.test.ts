@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
 import { plainCgroups } from '../../support/plain-pod-host.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
@@ -550,5 +551,50 @@ describe('a pod whose file cannot be read', () => {
     rig.system.offerSnapshot({ ...snapshot, unreadable: [] })
     await rig.clock.advance(60_000)
     expect(stops()).toHaveLength(1)
+  })
+})
+
+describe('pods that are removed while their calls wait for those of others', () => {
+  const names = ['a', 'b', 'c', 'd', 'e']
+
+  beforeEach(async () => {
+    await rig.terminate()
+    rig.host = {
+      ...rig.host,
+      calls: new MakingCalls(rig.fake.runtime, { clock: rig.clock, limit: 1 }).runtime,
+    }
+    await rig.start()
+  })
+
+  it('get no sandbox: only the one whose call was sent is made, and removed', async () => {
+    rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 1000 }, { times: 5 })
+    await rig.apply(...names.map((name) => podManifest(name)))
+    await rig.replaceAll()
+    await rig.clock.advance(10_000)
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+    expect(rig.events.filter(({ type }) => type === 'Warning')).toEqual([])
+  })
+
+  it('get no container, and none is started', async () => {
+    for (const method of ['CreateContainer', 'StartContainer'] as const)
+      rig.fake.fault(method, { kind: 'delays', delayMs: 1000 }, { times: 5 })
+    await rig.apply(...names.map((name) => podManifest(name)))
+    await rig.replaceAll()
+    await rig.clock.advance(10_000)
+    expect(rig.fake.calls('CreateContainer').length).toBeLessThanOrEqual(1)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(0)
+    expect(rig.isEmpty()).toBe(true)
+    expect(rig.events.filter(({ type }) => type === 'Warning')).toEqual([])
+  })
+
+  it('start with the sandbox of a later try where podd stops and starts instead', async () => {
+    rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 1000 }, { times: 5 })
+    await rig.apply(...names.map((name) => podManifest(name)))
+    await rig.terminate()
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+    await rig.start()
+    await rig.clock.advance(20_000)
+    expect(rig.running()).toEqual(names.map((name) => `${name}/main`))
   })
 })

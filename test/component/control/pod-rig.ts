@@ -8,6 +8,7 @@ import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.
 import { factsFromJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
 import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/cri/cri-error.ts'
+import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
 import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
@@ -376,7 +377,7 @@ export class PodRig {
     const plain = plainPodHost(this.objects)
     return {
       ...plain,
-      calls: fake.runtime,
+      calls: new MakingCalls(fake.runtime, { clock, limit: 64 }).runtime,
       volumes: {
         ...plain.volumes,
         prepare: async (input) => {

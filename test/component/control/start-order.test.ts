@@ -20,8 +20,15 @@ beforeEach(() => {
   rig.fake.addImage('app:1')
   steps = []
   finishWrite = undefined
-  const { volumes, logs } = plainPodHost(rig.objects)
+  const { cgroups, volumes, logs } = plainPodHost(rig.objects)
   rig.host = {
+    cgroups: {
+      ...cgroups,
+      ensure: async () => {
+        steps.push('cgroup')
+        return '/kubepods'
+      },
+    },
     volumes: {
       ...volumes,
       prepare: async () => {
@@ -52,15 +59,17 @@ function holdWrites(): void {
   rig.records.beforeSave = () => new Promise((resolve) => (finishWrite = resolve))
 }
 
-it('makes volumes while the record of a new pod is written, and asks the runtime for nothing before it is', async () => {
+it('makes nothing of a new pod on the host, and asks the runtime for nothing but its image, before its record is on disk', async () => {
   await rig.start()
   holdWrites()
   await rig.apply(podManifest('web'))
-  expect(steps).toEqual(['volumes'])
+  expect(steps).toEqual([])
+  expect(rig.fake.calls('ImageStatus')).toHaveLength(1)
   expect(countMaking()).toEqual([0, 0, 0])
   rig.records.beforeSave = () => Promise.resolve()
   finishWrite?.()
   await rig.settle()
+  expect(steps.toSorted()).toEqual(['cgroup', 'hosts', 'log directory', 'termination log 0', 'volumes'])
   expect(rig.running()).toEqual(['web/main'])
 })
 
@@ -68,11 +77,11 @@ it("makes a container's files while its sandbox is made, but for what its addres
   await rig.start()
   rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 100 })
   await rig.apply(podManifest('web'))
-  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0'])
+  expect(steps).toEqual(['volumes', 'cgroup', 'log directory', 'termination log 0'])
   await rig.clock.advance(100)
   expect(rig.running()).toEqual(['web/main'])
   await rig.clock.advance(10_000)
-  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0', 'hosts'])
+  expect(steps).toEqual(['volumes', 'cgroup', 'log directory', 'termination log 0', 'hosts'])
 })
 
 it('brings volumes up to date where an object in them changed while the sandbox was made', async () => {
@@ -87,10 +96,10 @@ it('brings volumes up to date where an object in them changed while the sandbox 
   await rig.apply(podManifest('web', { volumes: [{ name: 'v', configMap: { name: 'settings' } }] }))
   give('new')
   await rig.offer()
-  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0'])
+  expect(steps).toEqual(['volumes', 'cgroup', 'log directory', 'termination log 0'])
   await rig.clock.advance(100)
   expect(rig.running()).toEqual(['web/main'])
-  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0', 'hosts', 'volumes'])
+  expect(steps).toEqual(['volumes', 'cgroup', 'log directory', 'termination log 0', 'hosts', 'volumes'])
 })
 
 it('writes no files ahead of a pull: what they hold may change meanwhile', async () => {
@@ -99,10 +108,10 @@ it('writes no files ahead of a pull: what they hold may change meanwhile', async
   rig.fake.fault('PullImage', { kind: 'delays', delayMs: 60_000 })
   await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'far:1' }] }))
   expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
-  expect(steps).toEqual(['volumes'])
+  expect(steps).toEqual(['volumes', 'cgroup'])
 })
 
-it('makes the files of a restart while its backoff is recorded, and no container before it is', async () => {
+it('makes the files of a restart, and its container, once its backoff is on record', async () => {
   await rig.start()
   await rig.apply(podManifest('web'))
   await rig.clock.advance(30_000)
@@ -110,7 +119,7 @@ it('makes the files of a restart while its backoff is recorded, and no container
   holdWrites()
   rig.fake.exitContainer('main', 1)
   await rig.settle()
-  expect(steps).toEqual(['log directory', 'volumes', 'termination log 1'])
+  expect(steps).toEqual([])
   expect(countMaking()).toEqual([1, 1, 1])
   rig.records.beforeSave = () => Promise.resolve()
   finishWrite?.()
@@ -118,10 +127,11 @@ it('makes the files of a restart while its backoff is recorded, and no container
   expect(countMaking()).toEqual([1, 2, 2])
 })
 
-it('starts nothing where the record cannot be written, and is done with its files by then', async () => {
+it('leaves nothing on the host of a pod whose record cannot be written', async () => {
   await rig.start()
   rig.records.failure = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
   await rig.apply(podManifest('web'))
+  expect(steps).toEqual([])
   expect(countMaking()).toEqual([0, 0, 0])
   rig.records.failure = undefined
   await rig.clock.advance(20_000)

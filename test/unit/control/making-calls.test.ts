@@ -29,3 +29,22 @@ it('tracks calls in flight by when they were sent, until they succeed or fail', 
   expect(calls.failures).toBe(1)
   expect(sentMs()).toBeUndefined()
 })
+
+it('leaves the queue when its signal is aborted, and awaits the result of a call that was sent', async () => {
+  const clock = new ManualClock()
+  const fake = new FakeRuntime({ clock, images: [] })
+  fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 1000 })
+  const calls = new MakingCalls(fake.runtime, { clock, limit: 1 })
+  const removed = new AbortController()
+  const make = (uid: string, signal?: AbortSignal) =>
+    calls.runtime.runPodSandbox({ config: { metadata: { name: uid, namespace: 'b', uid } } }, { signal })
+  const sent = make('sent', removed.signal)
+  const queued = make('queued', removed.signal)
+  await clock.advance(500)
+  removed.abort(new Error('removed'))
+  await expect(queued).rejects.toThrow('removed')
+  await clock.advance(1000)
+  expect((await sent).podSandboxId).toBeDefined()
+  expect(fake.calls('RunPodSandbox')).toHaveLength(1)
+  expect(calls.failures).toBe(0)
+})

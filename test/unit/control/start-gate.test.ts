@@ -8,13 +8,17 @@ function rig(limit: number) {
   const gate = new StartGate(limit, clock)
   const sent: string[] = []
   const endings = new Map<string, (failure?: Error) => void>()
-  const call = (name: string, stage: StartStage = 'sandbox'): Promise<string> =>
-    gate.run(stage, () => {
-      sent.push(name)
-      return new Promise((resolve, reject) => {
-        endings.set(name, (failure) => (failure === undefined ? resolve(name) : reject(failure)))
-      })
-    })
+  const call = (name: string, stage: StartStage = 'sandbox', signal?: AbortSignal): Promise<string> =>
+    gate.run(
+      stage,
+      () => {
+        sent.push(name)
+        return new Promise((resolve, reject) => {
+          endings.set(name, (failure) => (failure === undefined ? resolve(name) : reject(failure)))
+        })
+      },
+      signal,
+    )
   const end = async (name: string, failure?: Error): Promise<void> => {
     endings.get(name)?.(failure)
     await settle()
@@ -111,5 +115,22 @@ describe('StartGate', () => {
     await clock.advance(5000)
     await settle()
     expect(sent).toHaveLength(6)
+  })
+
+  it('sends nothing for whoever has left the queue, and the next one comes in its turn', async () => {
+    const { sent, call, end, clock } = rig(1)
+    const leaves = new AbortController()
+    void call('a')
+    const b = call('b', 'sandbox', leaves.signal).catch((error: unknown) => String(error))
+    void call('c')
+    leaves.abort(new Error('removed'))
+    expect(await b).toBe('Error: removed')
+    await end('a')
+    expect(sent).toEqual(['a', 'c'])
+    const late = call('d', 'start', leaves.signal).catch((error: unknown) => String(error))
+    expect(await late).toBe('Error: removed')
+    await end('c')
+    expect(sent).toEqual(['a', 'c'])
+    expect(clock.pendingTimers).toBe(0)
   })
 })

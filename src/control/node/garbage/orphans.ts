@@ -42,7 +42,7 @@ export class Orphans {
         ...plan.wait.map(({ orphan }) => itemOf(orphan, 'waiting')),
       ]
       return { items, nextMs: nextOf(plan), failures }
-    })
+    }, signal)
   }
 
   /** Removes what has been without a pod for long enough. Throws only the signal's reason. */
@@ -65,7 +65,7 @@ export class Orphans {
         }
       }
       return { items, nextMs: nextOf(plan), failures }
-    })
+    }, signal)
   }
 
   async #look(signal: AbortSignal): Promise<{ plan: OrphanPlan; failures: string[] }> {
