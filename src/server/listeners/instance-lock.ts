@@ -76,6 +76,8 @@ function isHeld(directory: string): boolean {
 function isRefused(descriptor: number, kind: '--exclusive' | '--shared'): boolean {
   const { status } = spawnSync(flockProgram, [kind, '--nonblock', '3'], {
     stdio: ['ignore', 'ignore', 'ignore', descriptor],
+    timeout: 10_000,
+    killSignal: 'SIGKILL',
   })
   return status === 1
 }

@@ -14,7 +14,11 @@ export function makeRaw(stdin: ReadStream): () => void {
   const set = (): void => {
     stdin.setRawMode(true)
     // Node leaves the translation of output on. Without the program a command's full-screen output may be displaced.
-    spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] })
+    spawnSync('stty', ['-opost'], {
+      stdio: ['inherit', 'ignore', 'ignore'],
+      timeout: 5000,
+      killSignal: 'SIGKILL',
+    })
   }
   const restore = (): void => void stdin.setRawMode(false)
   const end = (name: NodeJS.Signals): void => {
