@@ -10,6 +10,7 @@ const builtinsWithoutImport: Plugin = {
   name: 'builtins-without-import',
   renderChunk(code) {
     const taken = code
+      .replaceAll(/^import (\w+), (?=\{[^}]*\} from ("node:[\w/]+");$)/gmu, 'import $1 from $2;\nimport ')
       .replaceAll(
         /^import (?:\* as )?(\w+) from "(node:[\w/]+)";$/gmu,
         'const $1 = process.getBuiltinModule("$2");',

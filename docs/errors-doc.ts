@@ -440,7 +440,7 @@ const sections: readonly {
       entry(
         'COPY_FAILED',
         '`podd cp` could not copy a file.',
-        'The message says on which side; both need tar.',
+        'The message says on which side; the container needs tar.',
       ),
       entry(
         'BAD_FRAME',

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { errorCode, errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { ArchiveContent } from '../decide/node/plan-image-archives.ts'
 import { normalizeImageName } from '../pod/values/image-name.ts'
-import { fileBytes, streamBytes } from './byte-source.ts'
 import { decompress, detectCompression } from './open-archive.ts'
-import { readTar } from './read-tar.ts'
 import type { TarEnd, TarFile } from './read-tar.ts'
 
 /** An index names each image in some hundred bytes. */
@@ -29,21 +27,10 @@ export async function readImageArchive(path: string): Promise<ArchiveContent> {
     mostBytes: mostIndexBytes,
     onFile: ({ path: name, data }: TarFile) => void files.set(plainPath(name), data),
   }
-  if (compression === 'none') {
-    const file = await open(path)
-    try {
-      return toReading(await readTar(fileBytes(file, (await file.stat()).size), options), files)
-    } finally {
-      await file.close()
-    }
-  }
-  const stream = decompress(path, compression)
+  const stream = compression === 'none' ? createReadStream(path) : decompress(path, compression)
   try {
-    const bytes = streamBytes(stream)
-    const end = await readTar(bytes, options)
-    // What follows the end mark still tells whether the file is whole.
-    if (end.kind === 'complete') await bytes.skip(Number.MAX_SAFE_INTEGER)
-    return toReading(end, files)
+    const { readTar } = await import('./read-tar.ts')
+    return toReading(await readTar(stream, options), files)
   } catch (error) {
     if (isSystemError(error)) throw error
     if (errorCode(error) === 'Z_BUF_ERROR') return incomplete

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
@@ -105,6 +105,28 @@ describePodd('reaching into pods', {}, (rig) => {
       stdout: '',
       stderr: '',
     })
+  })
+
+  // id: copies-out-nothing-that-runs-as-root
+  it('copies files, directories and links inside out of a container, and nothing else', async () => {
+    const podd = rig()
+    const make = [
+      'mkdir -p /t/evil && cd /t/evil && echo x > file && echo x > tool && chmod 6755 tool',
+      'mknod disk b 7 0 && chmod 666 disk && mkfifo pipe',
+      'ln -s /etc/shadow out && ln -s file in',
+    ]
+    const made = await run(podd, ['exec', 'shell', '-c', 'other', '--', 'sh', '-c', make.join(' && ')])
+    expect(made).toMatchObject({ code: 0 })
+    const target = join(podd.directory, 'copied')
+    const { code, stderr } = await run(podd, ['cp', '-c', 'other', 'shell:/t/evil', target])
+    expect(stderr.trim().split('\n').toSorted()).toEqual([
+      'left out evil/disk: a device',
+      'left out evil/out: a link to /etc/shadow, which is not copied with it',
+      'left out evil/pipe: a named pipe',
+    ])
+    expect(code).toBe(0)
+    expect(readdirSync(target).toSorted()).toEqual(['file', 'in', 'tool'])
+    expect(statSync(join(target, 'tool')).mode & 0o7777).toBe(0o755)
   })
 
   it.concurrent('takes as many words for a command as Linux does, and says where it does not', async () => {

@@ -7,7 +7,6 @@ import { Redaction } from './redact.ts'
 
 /** The most bytes of all files together, before compression. */
 const mostBytes = 24 * 2 ** 20
-const longestPath = 100
 const directory = 'podd-support'
 
 /**
@@ -30,7 +29,7 @@ export function makeBundle(sources: readonly BundleSource[], secrets: readonly J
   const add = (path: string, text: string): void => {
     const data = Buffer.from(redaction.text(text))
     const name = `${directory}/${path}`
-    if (sizeBytes + data.length > mostBytes || Buffer.byteLength(name) > longestPath) {
+    if (sizeBytes + data.length > mostBytes) {
       leftOut.push(`${path} (${data.length} bytes)`)
       return
     }
