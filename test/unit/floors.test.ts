@@ -50,7 +50,7 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/cli/verbs/images/calls-the-top.ts', importOf('../../run-cli.ts'), 'no-restricted-imports'],
   ['src/cli/verbs/images/calls-out.ts', importOf('../../../daemon/run-daemon.ts'), 'no-restricted-imports'],
   ['src/cli/client/calls-the-top.ts', importOf('../run-cli.ts'), 'no-restricted-imports'],
-  ['src/containerd/network/calls-up.ts', importOf('../setup/toml.ts'), 'no-restricted-imports'],
+  ['src/containerd/network/calls-up.ts', importOf('../setup/containerd-config.ts'), 'no-restricted-imports'],
   ['src/containerd/process/calls-the-top.ts', importOf('../embedded.ts'), 'no-restricted-imports'],
   ['src/decide/images/calls-up.ts', importOf('../sources/diff.ts'), 'no-restricted-imports'],
   ['src/images/credentials/calls-the-top.ts', importOf('../tar.ts'), 'no-restricted-imports'],

@@ -1,8 +1,12 @@
 import { basename, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { parse, stringify } from 'smol-toml'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import type { ContainerdVersion } from '../process/containerd-version.ts'
-import { formatToml } from './toml.ts'
-import type { TomlTable } from './toml.ts'
+
+interface ConfigTable {
+  readonly [key: string]: string | number | boolean | readonly string[] | ConfigTable
+}
 
 /** What the config depends on besides the places. */
 export interface ContainerdConfigInput {
@@ -51,7 +55,7 @@ const unusedPlugins: readonly string[] = [
 export function formatContainerdConfig(input: ContainerdConfigInput): string {
   const { places, version } = input
   const modern = version.major >= 2
-  return formatToml({
+  return stringify({
     version: modern ? 3 : 2,
     root: places.rootDir,
     state: places.stateDir,
@@ -72,6 +76,16 @@ export function formatContainerdConfig(input: ContainerdConfigInput): string {
   })
 }
 
+/** Whether two config files say the same: another release of podd may write it in another form. */
+export function isSameConfig(one: string, other: string): boolean {
+  try {
+    return isDeepStrictEqual(parse(one), parse(other))
+  } catch {
+    // One that can't be read is another one.
+    return false
+  }
+}
+
 function requiredPlugins(modern: boolean): readonly string[] {
   return modern
     ? ['io.containerd.grpc.v1.cri', 'io.containerd.cri.v1.images', 'io.containerd.cri.v1.runtime']
@@ -79,7 +93,7 @@ function requiredPlugins(modern: boolean): readonly string[] {
 }
 
 /** containerd 1.6 and 1.7: one CRI plugin. */
-function legacyCri(input: ContainerdConfigInput): TomlTable {
+function legacyCri(input: ContainerdConfigInput): ConfigTable {
   return {
     ...commonCri(input),
     sandbox_image: input.sandboxImage,
@@ -96,7 +110,7 @@ function legacyCri(input: ContainerdConfigInput): TomlTable {
 }
 
 /** containerd 2.x: images and runtime are plugins of their own. */
-function modernCri(input: ContainerdConfigInput): TomlTable {
+function modernCri(input: ContainerdConfigInput): ConfigTable {
   return {
     'io.containerd.cri.v1.images': {
       snapshotter: input.snapshotter,
@@ -125,7 +139,7 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
   }
 }
 
-function commonCri(input: ContainerdConfigInput): TomlTable {
+function commonCri(input: ContainerdConfigInput): ConfigTable {
   return {
     restrict_oom_score_adj: !input.canLowerOomScore,
     netns_mounts_under_state_dir: true,
@@ -138,7 +152,7 @@ function commonCri(input: ContainerdConfigInput): TomlTable {
 }
 
 /** Each program is a handler of its name. `runc` is containerd's default handler, and its default program. */
-function runtimes(input: ContainerdConfigInput): TomlTable {
+function runtimes(input: ContainerdConfigInput): ConfigTable {
   const handlers = input.ociRuntimes.map(
     (program) => [basename(program), ociRuntime(program, input)] as const,
   )
@@ -149,7 +163,7 @@ function runtimes(input: ContainerdConfigInput): TomlTable {
   }
 }
 
-function ociRuntime(program: string, input: ContainerdConfigInput): TomlTable {
+function ociRuntime(program: string, input: ContainerdConfigInput): ConfigTable {
   return {
     runtime_type: 'io.containerd.runc.v2',
     options: {

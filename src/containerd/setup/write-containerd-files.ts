@@ -5,7 +5,7 @@ import { hasCapability } from '../../host/facts/capabilities.ts'
 import { readMounts } from '../../host/mounts.ts'
 import { readIfExists, writeFileAtomic } from '../../base/atomic-file.ts'
 import { chooseSnapshotter } from './choose-snapshotter.ts'
-import { formatContainerdConfig } from './containerd-config.ts'
+import { formatContainerdConfig, isSameConfig } from './containerd-config.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts'
 import type { ContainerdPrograms } from './find-programs.ts'
@@ -98,7 +98,8 @@ async function writeConfig(
     registryConfigDir: options.registryConfigDir,
     pullStallMs: options.pullStallMs ?? 0,
   })
-  if ((await readIfExists(places.configPath)) === config) return false
+  const before = await readIfExists(places.configPath)
+  if (before === config) return false
   await writeFileAtomic(places.configPath, config, { mode: 0o644 })
-  return true
+  return before === undefined || !isSameConfig(before, config)
 }

@@ -1,5 +1,5 @@
-import { readToml } from './read-toml.ts'
-import type { TomlData, TomlLine } from './read-toml.ts'
+import { TomlError, parse } from 'smol-toml'
+import type { TomlTable, TomlValue } from 'smol-toml'
 
 /** The parts of a `hosts.toml` that can be wrong. */
 export interface HostsFileReading {
@@ -8,12 +8,12 @@ export interface HostsFileReading {
   readonly files: readonly string[]
 }
 
-type Check = (value: TomlData) => boolean
+type Check = (value: TomlValue) => boolean
 
 const isText: Check = (value) => typeof value === 'string'
 const isTruth: Check = (value) => typeof value === 'boolean'
 const isTextOrList: Check = (value) => isText(value) || (Array.isArray(value) && value.every(isText))
-const capabilities: readonly TomlData[] = ['pull', 'resolve', 'push', 'referrers']
+const capabilities: readonly TomlValue[] = ['pull', 'resolve', 'push', 'referrers']
 
 const hostKeys = new Map<string, readonly [Check, string]>([
   [
@@ -42,35 +42,49 @@ const hostKeys = new Map<string, readonly [Check, string]>([
  */
 export function readHostsFile(text: string): HostsFileReading {
   if (text.trim() === '') return { problems: [], files: [] }
-  const { tables, lines, problem } = readToml(text)
-  const problems = problem === undefined ? [] : [problem]
-  const hosts = tables.filter(([first, url]) => first === 'host' && url !== undefined)
-  if (problem === undefined && hosts.length === 0)
-    problems.push('it has no [host."URL"], without which containerd 1.6 passes over it')
-  for (const [, url = ''] of hosts) if (!isUrl(url)) problems.push(`[host."${url}"] is no http or https URL`)
-  for (const line of lines) problems.push(...checkLine(line))
-  const files = lines.flatMap(({ key, value }) => (key === 'ca' || key === 'client' ? textsOf(value) : []))
+  let file: TomlTable
+  try {
+    file = parse(text)
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    return { problems: [`line ${error.line} is not valid TOML`], files: [] }
+  }
+  const { server, host, ...own } = file
+  const problems: string[] = []
+  const hosts = Object.entries(tableOf(host))
+  if (hosts.length === 0) problems.push('it has no [host."URL"], without which containerd 1.6 passes over it')
+  for (const [url] of hosts) if (!isUrl(url)) problems.push(`[host."${url}"] is no http or https URL`)
+  if (server !== undefined && !(typeof server === 'string' && isUrl(server)))
+    problems.push('server must be an http or https URL')
+  const tables: (readonly [at: string, keys: TomlTable])[] = [
+    ['', own],
+    ...hosts.map(([url, table]) => [`host.${url}.`, tableOf(table)] as const),
+  ]
+  for (const [at, { header: headers, ...keys }] of tables) {
+    for (const [name, value] of Object.entries(tableOf(headers)))
+      if (!isTextOrList(value)) problems.push(`the header ${name} must be text`)
+    for (const [key, value] of Object.entries(keys)) problems.push(...checkKey(at, key, value))
+  }
+  const files = tables.flatMap(([, { ca, client }]) => [ca, client].flatMap((value) => textsOf(value)))
   return { problems: [...new Set(problems)], files }
 }
 
-function checkLine({ table, key, value }: TomlLine): readonly string[] {
-  const [first, url, third] = table
-  if (first === 'header' || (first === 'host' && third === 'header'))
-    return isTextOrList(value) ? [] : [`the header ${key} must be text`]
-  if (first === undefined && key === 'server')
-    return typeof value === 'string' && isUrl(value) ? [] : ['server must be an http or https URL']
-  const isHost = first === undefined || (first === 'host' && url !== undefined && third === undefined)
-  const known = isHost ? hostKeys.get(key) : undefined
-  if (known === undefined) return [`${[...table, key].join('.')} is not known to containerd`]
+function checkKey(at: string, key: string, value: TomlValue): readonly string[] {
+  const known = hostKeys.get(key)
+  if (known === undefined) return [`${at}${key} is not known to containerd`]
   const [check, wanted] = known
   return check(value) ? [] : [`${key} must be ${wanted}`]
+}
+
+function tableOf(value: TomlValue | undefined): TomlTable {
+  return typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) ? value : {}
 }
 
 function isUrl(text: string): boolean {
   return /^https?:\/\/[^\s/]+/u.test(text)
 }
 
-function textsOf(value: TomlData): readonly string[] {
+function textsOf(value: TomlValue | undefined): readonly string[] {
   if (typeof value === 'string') return [value]
-  return Array.isArray(value) ? value.flatMap((item: TomlData) => textsOf(item)) : []
+  return Array.isArray(value) ? value.flatMap((item: TomlValue) => textsOf(item)) : []
 }

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { formatContainerdConfig } from '../../../src/containerd/setup/containerd-config.ts'
+import { formatContainerdConfig, isSameConfig } from '../../../src/containerd/setup/containerd-config.ts'
 import type { ContainerdConfigInput } from '../../../src/containerd/setup/containerd-config.ts'
 import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
 import {
   isSupportedVersion,
   parseContainerdVersion,
 } from '../../../src/containerd/process/containerd-version.ts'
-import { formatToml } from '../../../src/containerd/setup/toml.ts'
 
 const v16 = { major: 1, minor: 6, patch: 20, text: '1.6.20~ds1' }
 const v21 = { major: 2, minor: 1, patch: 9, text: '2.1.9' }
@@ -76,13 +75,13 @@ describe('formatContainerdConfig', () => {
     ],
   ])('makes %s fail rather than run without CRI', (_, version, plugins) => {
     const toml = formatContainerdConfig(input({ version }))
-    expect(toml).toContain(`required_plugins = [${plugins.join(', ')}]`)
+    expect(toml).toContain(`required_plugins = [ ${plugins.join(', ')} ]`)
   })
 
   it('gives 1.x the first plugin directory and 2.x all of them', () => {
     expect(section(formatContainerdConfig(input()), `${legacyCri}.cni`)).toContain('bin_dir = "/usr/lib/cni"')
     const modern = formatContainerdConfig(input({ version: v21 }))
-    expect(section(modern, `${modernRuntime}.cni`)).toContain('bin_dirs = ["/usr/lib/cni", "/opt/cni/bin"]')
+    expect(section(modern, `${modernRuntime}.cni`)).toContain('bin_dirs = [ "/usr/lib/cni", "/opt/cni/bin" ]')
   })
 
   it.each([
@@ -153,6 +152,20 @@ describe('containerdPlaces', () => {
   })
 })
 
+describe('isSameConfig', () => {
+  const config = formatContainerdConfig(input())
+
+  it('takes another form of the same config for no change, which would restart containerd', () => {
+    const other = config.replaceAll(/\[ (.*) \]$/gmu, '[$1]').replaceAll(/^(?=\[)/gmu, '\n')
+    expect(other).not.toBe(config)
+    expect(isSameConfig(other, config)).toBe(true)
+  })
+
+  it.each([config.replace('-999', '-998'), config.slice(0, -5), ''])('sees a change', (other) => {
+    expect(isSameConfig(other, config)).toBe(false)
+  })
+})
+
 describe('parseContainerdVersion', () => {
   it.each([
     ['containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3\n', 1, 6, 20],
@@ -179,18 +192,5 @@ describe('parseContainerdVersion', () => {
     [0, 9, false],
   ])('takes %i.%i: %s', (major, minor, expected) => {
     expect(isSupportedVersion({ major, minor, patch: 0, text: '' })).toBe(expected)
-  })
-})
-
-describe('formatToml', () => {
-  it('puts plain values before tables and quotes what needs it', () => {
-    const toml = formatToml({
-      inner: { 'a.b': 'x "y" \\ \n' },
-      first: 1,
-      on: true,
-      list: ['p', 'q'],
-      empty: {},
-    })
-    expect(toml).toBe('first = 1\non = true\nlist = ["p", "q"]\n\n[inner]\n"a.b" = "x \\"y\\" \\\\ \\n"\n')
   })
 })
