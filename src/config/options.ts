@@ -212,7 +212,7 @@ export const options = {
     default: 110,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How many pods may run at once; more are rejected with `OutOfpods`.',
+    doc: 'How many pods may run at once; more wait until one has ended.',
   }),
   ...sourceOptions,
   ...pullOptions,

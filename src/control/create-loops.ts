@@ -109,7 +109,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     clock,
     logger,
     isUp: () => reconciler.runtimeProblem === undefined,
-    onLearnt: () => desired.reviewAdmission(),
+    onLearnt: () => desired.reviewFeatures(),
   })
   const images: ImagePuller = createImagePuller(options, {
     makeRoom: async (signal) => node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
@@ -131,6 +131,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     statuses,
     knowledge,
     onStage: (worker) => loop.post({ kind: 'stage', worker }),
+    reviewAdmission: () => desired.reviewAdmission(),
     runtimeProblem: () => reconciler.runtimeProblem,
     runtimeLosses: () => {
       watch.look()

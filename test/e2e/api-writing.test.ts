@@ -335,13 +335,13 @@ describePodd('writing over the API', {}, (podd) => {
       expect(await ask('POST', pods, podOf('second', stay, withGpu))).toMatchObject({ code: 201 })
       await rig.untilPod(
         'second',
-        'refused',
-        ({ status: { phase, reason } }) => phase === 'Failed' && reason === 'OutOfexample.com/gpu',
+        'its wait',
+        ({ status: { phase, message = '' } }) => phase === 'Pending' && message.includes('example.com/gpu'),
       )
-      for (const name of ['second', 'placed']) {
-        expect(await ask('DELETE', `${pods}/${name}`)).toMatchObject({ code: 200 })
-        await rig.untilGone(name)
-      }
+      expect(await ask('DELETE', `${pods}/placed`)).toMatchObject({ code: 200 })
+      await rig.untilReady('second')
+      expect(await ask('DELETE', `${pods}/second`)).toMatchObject({ code: 200 })
+      for (const name of ['second', 'placed']) await rig.untilGone(name)
       await ask('DELETE', '/apis/node.k8s.io/v1/runtimeclasses/gpu')
       await ask('PATCH', `${node}/status`, { status: { capacity: { 'example.com/gpu': null } } }, strategic)
     },

@@ -1,5 +1,6 @@
 import { cpus } from 'node:os'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -99,31 +100,19 @@ describePodd('resources', { config }, (rig) => {
   )
 
   it.concurrent.each([
-    [
-      'cpu',
-      { cpu: '4000' },
-      'OutOfcpu',
-      `requested: 4000000, used: \\d+, capacity: ${cpus().length * 1000 - 200}`,
-    ],
-    ['memory', { memory: '900Ti' }, 'OutOfmemory', 'requested: 989560464998400, used: \\d+, capacity: \\d+'],
-    [
-      'hugepages-64Mi',
-      { cpu: '1m', 'hugepages-64Mi': '64Mi' },
-      'OutOfhugepages-64Mi',
-      'requested: 67108864, used: 0, capacity: 0',
-    ],
-  ])('refuses more %s than the host has', async (name, limits, reason, numbers) => {
+    ['cpu', { cpu: '4000' }, `requested: 4000000, used: \\d+, capacity: ${cpus().length * 1000 - 200}`],
+    ['memory', { memory: '900Ti' }, 'requested: 989560464998400, used: \\d+, capacity: \\d+'],
+    ['hugepages-64Mi', { cpu: '1m', 'hugepages-64Mi': '64Mi' }, 'requested: 67108864, used: 0, capacity: 0'],
+  ])('has a pod wait that asks for more %s than the host has', async (name, limits, numbers) => {
     const podd = rig()
     const pod = `greedy-${name.toLowerCase()}`
     podd.drop(pod, shellPod(pod, podd.shared, 'stay', { container: { resources: { limits } } }))
-    const { status } = await podd.untilPhase(pod, 'Failed')
-    expect(status.reason).toBe(reason)
+    const { status } = await podd.untilPod(pod, 'its wait', (shown) => shown.status.reason === 'Blocked')
+    expect(status.phase).toBe('Pending')
     expect((await podd.cliOk('get', 'pods', pod)).split('\n')[1]).toMatch(
-      new RegExp(`^${pod} +0/1 +${reason} `, 'u'),
+      new RegExp(`^${pod} +0/1 +Blocked `, 'u'),
     )
-    expect(status.message).toMatch(
-      new RegExp(`^Pod was rejected: Node didn't have enough resource: ${name}, ${numbers}$`, 'u'),
-    )
+    expect(status.message).toMatch(new RegExp(`^Node didn't have enough resource: ${name}, ${numbers}$`, 'u'))
     podd.removeManifest(pod)
     await podd.untilGone(pod)
   })
@@ -244,6 +233,30 @@ describePodd('classes', { config }, (rig) => {
     )
     for (const name of ['critical', 'nobody']) podd.removeManifest(name)
     await podd.untilGone('critical')
+  })
+})
+
+describePodd('a host whose pods ask for more than it has', { config: { ...config, maxPods: 20 } }, (rig) => {
+  it('runs a service once the job beside it, with which it had no room, has completed', async () => {
+    const podd = rig()
+    const resources = { requests: { cpu: `${Math.ceil(cpus().length * 1000 * 0.6)}m` } }
+    const asking = (name: string, script: string, restartPolicy: string) =>
+      shellPod(name, podd.shared, script, { container: { resources }, spec: { restartPolicy } })
+    const gate = 'until [ -e /shared/go ]; do sleep 0.1; done'
+    podd.drop('both', asking('a-job', gate, 'Never'), asking('service', 'say up; stay', 'Always'))
+    const { status } = await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
+    expect(status).toMatchObject({ phase: 'Pending', message: expect.stringContaining('resource: cpu') })
+    expect(status.containerStatuses?.[0]?.state.waiting?.reason).toBe('Blocked')
+    const refused = await podd.cli('restart', 'service')
+    expect(refused.stderr).toContain('pod service cannot run now: ')
+    // podd is another one when there is room.
+    await podd.restartDaemon('SIGKILL')
+    await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
+    writeFileSync(join(podd.shared, 'go'), '')
+    await podd.untilPhase('a-job', 'Succeeded')
+    await podd.untilReady('service')
+    podd.removeManifest('both')
+    await podd.untilGone('service')
   })
 })
 

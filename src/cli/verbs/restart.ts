@@ -11,7 +11,8 @@ export const restartVerb: Verb = {
   help: `Restarts the containers of a pod in place: each is stopped within its grace period (preStop hook, stop signal) and
 recreated at once, from the same manifest; the pod keeps its UID, its address and its volumes. A container in
 CrashLoopBackOff or ImagePullBackOff is started at once. The restart does not increase the back-off, and ignores the
-restart policy; but a finished pod stays finished. Completed init containers don't run again.`,
+restart policy; but a finished pod stays finished. Completed init containers don't run again. Of a pod that waits for
+the host or the config (reason Blocked, SysctlForbidden, ...) podd decides again whether it may run.`,
   flags: [
     {
       name: 'container',

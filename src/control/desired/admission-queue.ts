@@ -34,13 +34,13 @@ export class AdmissionQueue {
     this.#nextOf = nextOf
   }
 
-  /** Decides on all waiting pods; called whenever resources may have become free. */
+  /** Decides on all pods that aren't admitted; called whenever resources may have become free. */
   review(): void {
-    this.#admitAll(() => true)
+    this.#admitAll(({ state }) => state.admission?.kind !== 'admitted')
     for (const worker of this.#workers.all()) this.judgeResize(worker)
   }
 
-  /** Decides only about pods that ran before, as these keep their resources. */
+  /** Decides only about pods that ran before, as these keep their resources; also about those that are admitted. */
   reviewStarted(): void {
     this.#admitAll((worker) => worker.state.record.startedAtMs !== undefined)
   }
@@ -65,6 +65,8 @@ export class AdmissionQueue {
 
   admit(worker: PodWorker): void {
     const { pod, record } = worker.state
+    // What has ended asks for nothing any more.
+    if (record.startedAtMs !== undefined && worker.state.hasEnded) return worker.admit({ kind: 'admitted' })
     const own = podKey(worker.ref)
     const shared = this.#findShared(worker, own)
     const neighbours = {
@@ -113,10 +115,10 @@ export class AdmissionQueue {
   #admitAll(isMeant: (worker: PodWorker) => boolean): void {
     this.together(() => {
       for (const worker of this.#workers.all()) {
-        const { state } = worker
-        const kind = state.admission?.kind
-        if (kind === 'admitted' || kind === 'rejected') continue
-        if (state.isWaiting && state.record.failed === undefined && isMeant(worker)) this.admit(worker)
+        const { stage, admission, record } = worker.state
+        if (admission?.kind === 'rejected' || record.failed !== undefined) continue
+        if (stage === 'ending' || stage === 'stopped' || stage === 'gone') continue
+        if (isMeant(worker)) this.admit(worker)
       }
     })
   }

@@ -206,6 +206,13 @@ export class DesiredPods {
     this.#replacements.review()
   }
 
+  /** The runtime has told what it can do: pods that run may need what it can't do any more. */
+  reviewFeatures(): void {
+    if (!this.#isObserved) return
+    this.#queue.reviewStarted()
+    this.reviewAdmission()
+  }
+
   /** A failing pod keeps no other from being reconciled. */
   #tryToWant(key: PodKey, wanted: WantedPod): void {
     try {

@@ -27,6 +27,7 @@ export interface WorkerSurroundings {
   readonly statuses: StatusStore
   readonly knowledge: RuntimeKnowledge
   readonly onStage: (worker: PodWorker) => void
+  readonly reviewAdmission: () => void
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
   /** See PassDeps. */
@@ -69,6 +70,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       },
       prober,
       onStage: around.onStage,
+      reviewAdmission: around.reviewAdmission,
       clock,
       random,
       logger,

@@ -64,7 +64,7 @@ export interface Candidate {
   readonly neighbours: Iterable<Neighbour>
   /** Of these neighbours. */
   readonly tally: HostTally
-  /** It was admitted before and has been started: rules that came later don't end it. */
+  /** It was admitted before and has been started: it keeps its resources, whatever the host has now. */
   readonly isAccepted: boolean
   /** The earlier result of resolving its classes; undefined where unknown. */
   readonly classes: PodClasses | undefined
@@ -123,13 +123,17 @@ export class PodAdmission {
 
   /** The checks of a pod that don't depend on other pods. */
   examine(pod: Pod, source: SourceName): Examination {
-    const refusal = this.refusal(pod, source)
-    if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
+    const refusal = this.#forbidden(pod, source)
+    if (refusal !== undefined) return refusal
     const resolved = resolveClasses(pod.spec, this.#classFacts(source))
     if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
-    if (problem !== undefined) return problem
+    if (problem !== undefined) {
+      // As in a cluster, whoever wrote the pod over the API decides; other sources have no controller.
+      const isFinal = problem.kind === 'blocked' && problem.isForbidden && kindOfSource(source) === 'api'
+      return isFinal ? { kind: 'rejected', reason: problem.reason, message: problem.message } : problem
+    }
     const node = this.#nodeRefusal(withClasses(pod, classes))
     if (node !== undefined) return { ...node, kind: 'blocked' }
     const exclusiveClaims = claimsOf(pod.spec).filter((name) => this.#isExclusive({ pod, source }, name))
@@ -143,7 +147,7 @@ export class PodAdmission {
   refuseResize(pod: Pod, neighbours: readonly Neighbour[]): ResizeRefusal | undefined {
     const limits = { ...this.limits, maxPods: Infinity }
     const alone = admitPod(pod, [], limits)
-    if (alone.kind === 'rejected') return { reason: 'Infeasible', message: alone.message }
+    if (alone.kind !== 'admitted') return { reason: 'Infeasible', message: alone.message }
     const beside = admitPod(pod, neighbours, limits)
     return beside.kind === 'admitted' ? undefined : { reason: 'Deferred', message: beside.message }
   }
@@ -154,11 +158,21 @@ export class PodAdmission {
     return podSecurityProblem(pod.spec, policy, policySettings(source))
   }
 
+  #forbidden(pod: Pod, source: SourceName): Exclude<Examination, { readonly kind: 'fits' }> | undefined {
+    const message = this.refusal(pod, source)
+    return message === undefined
+      ? undefined
+      : { kind: 'blocked', reason: 'PodSecurity', message, isForbidden: true }
+  }
+
   /**
-   * A pod that has run keeps its resources; features that the runtime has lost can't be provided. If its record was
-   * lost, its classes are resolved again: it must not get another runtime handler than it requests.
+   * A pod that has run keeps its resources, but not what it may no longer do (`pkg/kubelet/kubelet.go`, canRunPod, 1.36);
+   * features that the runtime has lost can't be provided. If its record was lost, its classes are resolved again: it must
+   * not get another runtime handler than it requests.
    */
   #readmit({ pod, source, neighbours, tally, classes: before }: Candidate): Admission {
+    const refusal = this.#forbidden(pod, source)
+    if (refusal !== undefined) return refusal
     const resolved =
       before === undefined
         ? resolveClasses(pod.spec, this.#classFacts(source))

@@ -18,19 +18,23 @@ export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFact
   const specs = [...initContainers, ...containers, ...ephemeralContainers]
   const hashes = new Map(specs.map((spec) => [spec.name, specHashOf(deps, state, spec)]))
   const recreations = selectRecreations(facts, (name) => hashes.get(name))
+  const blocked = state.startBlock
+  const missingOf = (spec: ContainerSpec): string | undefined =>
+    blocked?.containers.includes(spec.name) === true
+      ? blocked.message
+      : findMissingReference(host, { pod, source: state.record.source }, spec)
   const row = (spec: ContainerSpec): ContainerFacts => ({
     specHash: hashes.get(spec.name),
     imageReady: state.fresh.has(spec.image),
     isFetching: state.aheadFetches.has(spec.name),
-    missing: recreations.has(spec.name)
-      ? findMissingReference(host, { pod, source: state.record.source }, spec)
-      : undefined,
+    missing: recreations.has(spec.name) ? missingOf(spec) : undefined,
   })
   return {
     ...facts,
     probes: probes(),
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
     holds,
+    ...(blocked === undefined ? {} : { blocked }),
     resizeRefusal,
     containerPolicy: deps.containerPolicy,
     ...(state.condemned.size === 0 ? {} : { condemned: [...state.condemned] }),

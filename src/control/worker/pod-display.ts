@@ -9,8 +9,8 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodStatus } from '../../pod/state/status.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
-import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import type { StatusFacts } from '../../decide/plan/status-facts.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { PodHost } from '../actions/pod-host.ts'
@@ -124,9 +124,12 @@ export class PodDisplay {
     this.#deps.publish(this.#state.ref.uid, undefined)
   }
 
-  #whyNotStarted(): Waiting | undefined {
+  #whyNotStarted(): StatusFacts['blocked'] {
     const { admission, lastError } = this.#state
-    if (admission?.kind === 'blocked') return { reason: admission.reason, message: admission.message }
+    if (admission?.kind === 'blocked') {
+      const { reason, message, isForbidden = false } = admission
+      return { reason, message, isForbidden }
+    }
     const problem = this.#deps.runtimeProblem()
     if (problem !== undefined) return { reason: 'RuntimeNotReady', message: problem }
     return lastError === undefined ? undefined : { reason: 'FailedSync', message: lastError }

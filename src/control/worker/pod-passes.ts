@@ -1,5 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
 import type { RandomSource } from '../../base/random.ts'
+import { awaitRuntime } from '../../decide/plan/await-runtime.ts'
+import { blockedWaiting } from '../../decide/plan/pod-action.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
@@ -225,6 +227,7 @@ export class PodPasses {
     const { ending } = state.record
     if (ending !== undefined) return this.#endPass.run(ending, signals)
     if (await this.#mayRun()) await this.#livePass.run(signals)
+    else if (await this.#endBlocked(signals)) return this.#loop.wakeIn(endingRetryMs)
     return this.#endPass.release(signals)
   }
 
@@ -239,21 +242,41 @@ export class PodPasses {
     state.observed = observed ?? state.nothing
   }
 
-  /** Whether the pod may run. Blocked, rejected and failed pods are only shown. */
+  /**
+   * Whether the pod may run. Blocked, rejected and failed pods are only shown; of a blocked one that only can't be
+   * started, what the runtime has is supervised.
+   */
   async #mayRun(): Promise<boolean> {
-    const { admission, memory, record } = this.state
+    const { admission, memory, record, pod, observed, isLive } = this.state
     if (admission?.kind === 'rejected' && record.failed === undefined) {
       const { reason, message } = admission
       memory.change({ failed: { reason, message, admission: true } })
     }
-    if (admission?.kind === 'admitted' && record.failed === undefined) {
+    const isBlocked = admission?.kind === 'blocked'
+    const isSupervised = isBlocked && admission.isForbidden !== true && isLive
+    if ((admission?.kind === 'admitted' || isSupervised) && record.failed === undefined) {
       this.setStage('active')
       return true
     }
+    if (isBlocked && record.failed === undefined)
+      this.state.waiting = awaitRuntime({ pod, record, observed }, blockedWaiting(admission.message))
     // A failed pod releases its space first: the disk may be full of what it has written.
     await memory.save(memory.record.failed === undefined ? 'required' : 'best-effort')
     this.publish()
     return false
+  }
+
+  /**
+   * Ends what a blocked pod still has: what runs of one that may not do any more what it does, which starts again once it
+   * may (`pkg/kubelet/kubelet.go`, SyncPod, 1.36), and the network of a sandbox that died. Whether there was anything.
+   */
+  async #endBlocked(signals: PassSignals): Promise<boolean> {
+    const { admission, holdsResources, observed } = this.state
+    if (admission?.kind !== 'blocked' || !holdsResources) return false
+    await this.#executor.run([{ kind: 'stop-pod', reason: admission.reason }], signals)
+    this.state.stoppedSandbox = observed.sandboxes[0]?.id
+    this.#hooks.onStage()
+    return true
   }
 
   /** Takes an observation made while actions are in flight. */

@@ -2,13 +2,14 @@ import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import { selectCancelledStarts, withoutCancelledStarts } from '../../decide/plan/cancelled-starts.ts'
 import { hasFinished } from '../../decide/plan/has-finished.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
+import type { PodFacts } from '../../decide/plan/pod-facts.ts'
 import { goesAwayAfter } from '../../decide/plan/pod-ending.ts'
 import { containerHold, holdOf, nextImageHold, noHolds } from '../../decide/plan/hold.ts'
 import type { Holds } from '../../decide/plan/hold.ts'
 import { podAsAllocated, podAsApplied } from '../../decide/plan/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
+import type { ContainerId, PodRef, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { withClasses } from '../../pod/spec/pod-classes.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
@@ -76,6 +77,8 @@ export class PodState {
   isUnheardOf: boolean
   /** It is over, and its volumes and its cgroup were removed. */
   isReleased = false
+  /** The newest sandbox, where it was stopped for a pod that is blocked. */
+  stoppedSandbox: SandboxId | undefined
   /** The error of the newest pass, where it failed. */
   lastError: string | undefined
   /** The value of `runtimeLosses` when `observed` was read. */
@@ -182,10 +185,28 @@ export class PodState {
     return this.stage === 'adopted' || this.stage === 'waiting'
   }
 
-  /** Whether it holds resources of the host: it was admitted, and has not finished. */
+  /** Whether the runtime has anything of it that is alive, as far as is known. */
+  get isLive(): boolean {
+    const { sandboxes, containers } = this.observed
+    return (
+      sandboxes.some((sandbox) => sandbox.ready) ||
+      containers.some(({ state }) => state !== 'exited' && state !== 'created')
+    )
+  }
+
+  /** Whether it holds resources of the host: it was admitted, and has not finished; or it runs though it is blocked. */
   get holdsResources(): boolean {
-    if (this.stage === 'stopped' || this.stage === 'gone') return false
-    return (!this.isWaiting || this.admission?.kind === 'admitted') && !this.isOver
+    if (this.stage === 'stopped' || this.stage === 'gone' || this.isOver) return false
+    if (this.stage === 'ending' || this.admission?.kind === 'admitted') return true
+    if (this.admission?.kind !== 'blocked') return !this.isWaiting
+    return this.isLive || this.observed.sandboxes[0]?.id !== this.stoppedSandbox
+  }
+
+  /** Why nothing of it may be started that isn't there; undefined where it may. */
+  get startBlock(): PodFacts['blocked'] {
+    const { admission } = this
+    if (admission?.kind !== 'blocked') return undefined
+    return { message: admission.message, containers: admission.containers ?? [] }
   }
 
   /** The host's resources that it has. */

@@ -1,3 +1,4 @@
+import { PoddError } from '../../base/errors.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
 import { computeEnding } from '../../decide/plan/pod-ending.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
@@ -25,6 +26,8 @@ export interface PodWorkerDeps extends PodPassesDeps {
   readonly prober: Pick<Prober, 'setPod'>
   /** The pod reached another stage, or finished. */
   readonly onStage: (worker: PodWorker) => void
+  /** Decides at once on all pods that aren't admitted. */
+  readonly reviewAdmission: () => void
 }
 
 /** Why the node terminates a pod, and how long it may take, in seconds. */
@@ -183,14 +186,41 @@ export class PodWorker {
     return { pod: this.#state.classedPod, source: this.#state.record.source }
   }
 
-  /** Recreates containers: see requestRestart. */
+  /** Recreates containers: see requestRestart. A pod that wasn't admitted is judged again instead. */
   async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
+    if (!this.#state.isLive && this.#reconsider()) {
+      const { initContainers, containers } = this.#state.pod.spec
+      return [...initContainers, ...containers].map(({ name }) => name)
+    }
     const names = await requestRestart(this.#state, wanted, (container) =>
-      findMissingReference(this.#deps.host, this.sourcedPod, container),
+      this.#state.startBlock?.containers.includes(container.name) === true
+        ? this.#state.startBlock.message
+        : findMissingReference(this.#deps.host, this.sourcedPod, container),
     )
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#passes.wake()
     return names
+  }
+
+  /**
+   * Decides again whether it may run, which it may now. False for a pod that is admitted. Throws PoddError
+   * RESTART_REFUSED where it still may not.
+   */
+  #reconsider(): boolean {
+    const { admission, record, memory } = this.#state
+    if (admission === undefined || admission.kind === 'admitted' || record.ending !== undefined) return false
+    if (admission.kind === 'rejected') {
+      // Where it was evicted, or exceeded its deadline, it stays failed.
+      if (record.failed !== undefined && record.failed.admission !== true) return false
+      memory.change({ failed: undefined })
+    }
+    this.#state.admission = undefined
+    this.#deps.reviewAdmission()
+    this.#passes.wake()
+    const verdict = this.state.admission
+    if (verdict?.kind === 'admitted') return true
+    const why = verdict === undefined ? 'it is not known yet whether it may run' : verdict.message
+    throw new PoddError('RESTART_REFUSED', `pod ${this.ref.name} cannot run now: ${why}`)
   }
 
   /**

@@ -27,13 +27,25 @@ export type Admission =
       readonly classes?: PodClasses | undefined
     }
   /** Not now: the pod stays Pending and is reconsidered when something changes. */
-  | { readonly kind: 'blocked'; readonly reason: string; readonly message: string }
-  /** Rejected: the pod is Failed with this reason. */
+  | {
+      readonly kind: 'blocked'
+      readonly reason: string
+      readonly message: string
+      /**
+       * The pod may not do what it asks for, so what runs of it is ended. Otherwise it only can't be started: what runs
+       * is supervised.
+       */
+      readonly isForbidden?: boolean
+      /** The containers that can't be created in a sandbox that exists either; absent for none. */
+      readonly containers?: readonly string[]
+    }
+  /** Rejected: the pod is Failed with this reason. Only for what no change of the host or the config can mend. */
   | { readonly kind: 'rejected'; readonly reason: string; readonly message: string }
 
 /**
  * Whether `pod` may start beside its neighbours. Terminating pods and those to be replaced still hold their resources;
- * a pod that fits once they are gone waits. Pods include what their classes add. Resources:
+ * a pod that doesn't fit waits. Unlike in the kubelet, which fails it (`OutOfcpu`), as there is no controller that makes
+ * the pod again when others have ended. Pods include what their classes add. Resources:
  * `pkg/kubelet/lifecycle/predicate.go` (1.36).
  * @param tally of these neighbours
  */
@@ -45,12 +57,10 @@ export function admitPod(
 ): Admission {
   const wanted = hostShares(pod)
   if (tally.holdsPortOf(wanted)) return blockedByPort(wanted, neighbours)
-  const never = tally.findLastingLack(wanted, limits)
-  if (never !== undefined)
-    return { kind: 'rejected', reason: `OutOf${never.resource}`, message: never.message }
-  const now = tally.findPresentLack(wanted, limits)
-  if (now !== undefined) return { kind: 'blocked', reason: 'Blocked', message: now.message }
-  return { kind: 'admitted' }
+  const lack = tally.findLastingLack(wanted, limits) ?? tally.findPresentLack(wanted, limits)
+  return lack === undefined
+    ? { kind: 'admitted' }
+    : { kind: 'blocked', reason: 'Blocked', message: lack.message }
 }
 
 /** Names the first neighbour that holds a port of those. */

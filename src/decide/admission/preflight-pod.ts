@@ -18,9 +18,8 @@ export interface PreflightFacts {
 type Refusal = Exclude<Admission, { readonly kind: 'admitted' }>
 
 /**
- * Why a pod can't have what it requests on this host or with this runtime; undefined where it can. What the kubelet
- * refuses in its own admission is rejected with the kubelet's reason. What another version of the runtime could do is
- * blocked: the pod starts once that runtime is present.
+ * Why a pod can't have what it requests on this host or with this runtime; undefined where it can. What the config or
+ * another runtime could allow is blocked, with the kubelet's reason where it has one: the pod starts once it is allowed.
  */
 export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | undefined {
   // `pkg/kubelet/lifecycle/predicate.go`, rejectPodAdmissionBasedOnOSField, 1.36.
@@ -29,10 +28,10 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
     return { kind: 'rejected', reason: 'PodOSNotSupported', message }
   }
   const sysctl = sysctlProblem(spec, facts.allowedUnsafeSysctls)
-  if (sysctl !== undefined) return { kind: 'rejected', reason: 'SysctlForbidden', message: sysctl }
+  if (sysctl !== undefined) return forbidden('SysctlForbidden', sysctl)
   if (!facts.appArmor && wantsAppArmor(spec)) {
     const message = 'Cannot enforce AppArmor: AppArmor is not enabled on the host'
-    return { kind: 'rejected', reason: 'AppArmor', message }
+    return forbidden('AppArmor', message)
   }
   const needs = runtimeNeeds(spec)
   if (needs.length === 0 && facts.runtimeHandler === '') return undefined
@@ -40,41 +39,66 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
   if (runtime === 'any') return undefined
   if (runtime === undefined) {
     const message = 'waiting for the container runtime to say what it can do'
-    return { kind: 'blocked', reason: 'RuntimeNotReady', message }
+    const containers = allContainers(spec).map(({ name }) => name)
+    return { kind: 'blocked', reason: 'RuntimeNotReady', message, containers }
   }
   const lacking = needs.filter(({ has }) => !has(runtime, runtime.handlers?.get(facts.runtimeHandler)))
   if (lacking.length === 0) return undefined
   const words = lacking.map(({ field, from }) => `${field} needs ${from}`).join('; ')
   const message = `not supported by this container runtime (${runtime.runtime}): ${words}`
-  return { kind: 'blocked', reason: 'RuntimeUnsupported', message }
+  const containers = [...new Set(lacking.flatMap((need) => need.containers))]
+  return { kind: 'blocked', reason: 'RuntimeUnsupported', message, containers }
+}
+
+/** `pkg/kubelet/kubelet.go`, canRunPod, 1.36: what runs of the pod is ended. */
+function forbidden(reason: string, message: string): Refusal {
+  return { kind: 'blocked', reason, message, isForbidden: true }
 }
 
 interface RuntimeNeed {
   readonly field: string
   readonly from: string
+  /** Those that would get more, or something else, than they ask for, were they created without it. */
+  readonly containers: readonly string[]
   readonly has: (runtime: RuntimeFeatures, handler: HandlerFeatures | undefined) => boolean
 }
 
 function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
   const needs: RuntimeNeed[] = []
+  const all = allContainers(spec)
+  const named = (isMeant: (container: ContainerSpec) => boolean): readonly string[] =>
+    all.filter((container) => isMeant(container)).map(({ name }) => name)
   if (spec.securityContext?.supplementalGroupsPolicy === 'Strict') {
     needs.push({
       field: 'spec.securityContext.supplementalGroupsPolicy: Strict',
       from: 'containerd 2.0',
+      containers: named(() => true),
       has: (runtime) => runtime.supplementalGroupsPolicy,
     })
   }
   if (spec.volumes.some(({ image }) => image !== undefined)) {
-    needs.push({ field: 'volumes.image', from: 'containerd 2.1', has: (runtime) => runtime.imageVolumes })
+    needs.push({
+      field: 'volumes.image',
+      from: 'containerd 2.1',
+      containers: named(({ volumeMounts }) => mountsOfImages(spec, volumeMounts).length > 0),
+      has: (runtime) => runtime.imageVolumes,
+    })
   }
-  if (showsPartOfImage(spec)) {
-    const field = 'volumeMounts.subPath of an image'
-    needs.push({ field, from: 'containerd 2.2', has: (runtime) => runtime.imageSubPaths })
+  const partial = named(({ volumeMounts }) => showsPartOfImage(mountsOfImages(spec, volumeMounts)))
+  if (partial.length > 0) {
+    needs.push({
+      field: 'volumeMounts.subPath of an image',
+      from: 'containerd 2.2',
+      containers: partial,
+      has: (runtime) => runtime.imageSubPaths,
+    })
   }
-  if (allContainers(spec).some(({ lifecycle }) => lifecycle?.stopSignal !== undefined)) {
+  if (all.some(({ lifecycle }) => lifecycle?.stopSignal !== undefined)) {
     needs.push({
       field: 'lifecycle.stopSignal',
       from: 'containerd 2.3; the STOPSIGNAL of the image works everywhere',
+      // One that crashed is better restarted without its signal than not at all.
+      containers: [],
       has: (runtime) => runtime.stopSignals,
     })
   }
@@ -82,31 +106,35 @@ function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
     needs.push({
       field: 'spec.hostUsers: false',
       from: 'containerd 2.0 with runc 1.2 or crun 1.9',
+      containers: named(() => true),
       has: (_runtime, handler) => handler?.userNamespaces === true,
     })
   }
-  const wantsRecursive = allContainers(spec).some(({ volumeMounts }) =>
+  const recursive = named(({ volumeMounts }) =>
     volumeMounts.some(({ recursiveReadOnly }) => recursiveReadOnly === 'Enabled'),
   )
-  if (wantsRecursive) {
+  if (recursive.length > 0) {
     needs.push({
       field: 'volumeMounts.recursiveReadOnly: Enabled',
       from: 'containerd 2.0',
+      containers: recursive,
       has: (_runtime, handler) => handler?.recursiveReadOnlyMounts === true,
     })
   }
   return needs
 }
 
-/** containerd 2.1 accepts the path and mounts the whole image nevertheless. */
-function showsPartOfImage(spec: PodSpec): boolean {
-  const images = new Set(spec.volumes.filter(({ image }) => image !== undefined).map(({ name }) => name))
-  return allContainers(spec).some(({ volumeMounts }) =>
-    volumeMounts.some(
-      ({ name, subPath = '', subPathExpr = '' }) =>
-        images.has(name) && (subPath !== '' || subPathExpr !== ''),
-    ),
+type Mounts = ContainerSpec['volumeMounts']
+
+function mountsOfImages({ volumes }: PodSpec, mounts: Mounts): Mounts {
+  return mounts.filter((mount) =>
+    volumes.some(({ name, image }) => image !== undefined && name === mount.name),
   )
+}
+
+/** containerd 2.1 accepts the path and mounts the whole image nevertheless. */
+function showsPartOfImage(mounts: Mounts): boolean {
+  return mounts.some(({ subPath = '', subPathExpr = '' }) => subPath !== '' || subPathExpr !== '')
 }
 
 /** Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */

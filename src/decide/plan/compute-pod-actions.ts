@@ -3,6 +3,7 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { isOutdated } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
+import { blockedWaiting } from './pod-action.ts'
 import type { PodPlan, StopCause } from './pod-action.ts'
 import { activeHold, resizeHold, sandboxHold } from './hold.ts'
 import type { Hold } from './hold.ts'
@@ -91,6 +92,8 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
     plan.isLost = plan.actions.length === 0
     return undefined
   }
+  if (facts.blocked !== undefined)
+    return plan.waitForSandbox({ waiting: blockedWaiting(facts.blocked.message) }, toStart)
   const hold = activeHold(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
   if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
   const { initContainers } = facts.pod.spec

@@ -29,6 +29,7 @@ export function factsToJson(facts: PodFacts): FactsJson {
     probes: facts.probes,
     containerFacts: facts.containerFacts,
     holds: reduceHolds(facts.holds),
+    ...(facts.blocked === undefined ? {} : { blocked: { ...facts.blocked, message: '' } }),
     ...(restartRequested.size === 0 ? {} : { restartRequested: [...restartRequested] }),
     ...(restartsDue.size === 0 ? {} : { restartsDue: [...restartsDue] }),
     ...(restartAll.size === 0 ? {} : { restartAll: [...restartAll] }),

@@ -44,7 +44,7 @@ export class PlanBuilder {
       return
     }
     this.#waiting.set(spec.name, planned.waiting)
-    this.wakeAt(planned.untilMs)
+    if (planned.untilMs !== undefined) this.wakeAt(planned.untilMs)
   }
 
   /**
@@ -65,9 +65,12 @@ export class PlanBuilder {
     return specs.every(({ name }) => !this.#wanted.has(name) && goesOn.every((c) => c.name !== name))
   }
 
-  waitForSandbox(hold: Hold, containers: readonly ContainerSpec[]): void {
-    for (const { name } of containers) this.#waiting.set(name, hold.waiting)
-    this.wakeAt(hold.untilMs)
+  waitForSandbox(
+    { waiting, untilMs }: Pick<Hold, 'waiting'> & Partial<Pick<Hold, 'untilMs'>>,
+    containers: readonly ContainerSpec[],
+  ): void {
+    for (const { name } of containers) this.#waiting.set(name, waiting)
+    if (untilMs !== undefined) this.wakeAt(untilMs)
   }
 
   /** For a running container that is to be recreated: returns what the new one lacks, for which the old one stays. */

@@ -58,6 +58,11 @@ export interface Waiting {
   readonly message: string
 }
 
+/** The kubelet's reason for containers of a pod that may not run for now (`pkg/kubelet/kubelet.go`, SyncPod, 1.36). */
+export function blockedWaiting(message: string): Waiting {
+  return { reason: 'Blocked', message }
+}
+
 export interface PodPlan {
   readonly actions: readonly PodAction[]
   /** When to run again without an event; undefined: only after an event. */

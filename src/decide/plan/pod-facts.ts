@@ -44,6 +44,8 @@ export interface PodFacts {
   readonly containerFacts: Readonly<Record<string, ContainerFacts>>
   /** Starts that failed recently and aren't retried yet. */
   readonly holds: Holds
+  /** Why the pod gets no new sandbox, and these containers aren't created; what runs is supervised. */
+  readonly blocked?: { readonly message: string; readonly containers: readonly string[] } | undefined
   /** Containers to be recreated because of a restart request. */
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
   /** Containers that were stopped to be started again, whatever their exit code (see PodRecord). */

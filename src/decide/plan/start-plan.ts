@@ -1,4 +1,5 @@
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { blockedWaiting } from './pod-action.ts'
 import type { PodAction, Waiting } from './pod-action.ts'
 import { isOutdated, newestEnd, nextRestartCount, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
@@ -16,7 +17,8 @@ export type StartPlan =
   | { readonly kind: 'start'; readonly action: StartAction }
   | {
       readonly kind: 'wait'
-      readonly untilMs: number
+      /** Undefined: for something else than time. */
+      readonly untilMs: number | undefined
       readonly waiting: Waiting
       /** It starts with its previous image; the one of its manifest is fetched meanwhile. */
       readonly awaitedImage?: string | undefined
@@ -71,6 +73,8 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   const { observed, nowMs, limits } = facts
   const history = facts.history[wanted.name]
   const view = viewContainer({ name: wanted.name, observed, history })
+  if (facts.blocked?.containers.includes(wanted.name) === true)
+    return { kind: 'wait', untilMs: undefined, waiting: blockedWaiting(facts.blocked.message) }
   const previous = withPreviousImage(facts, wanted, view)
   const hold = activeHold(facts, containerHold(wanted.name))
   if (hold !== undefined && previous === undefined) {

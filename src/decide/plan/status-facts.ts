@@ -17,7 +17,7 @@ export interface StatusFacts {
   /** By container name: the progress of its image pull, where one is in flight. */
   readonly pulling?: ReadonlyMap<string, string> | undefined
   /** Why the pod as a whole may not run for now. */
-  readonly blocked: Waiting | undefined
+  readonly blocked: (Waiting & { readonly isForbidden?: boolean }) | undefined
   /** `containerd`: the scheme of container ids. */
   readonly runtimeName: string
   readonly hostIps: readonly string[]

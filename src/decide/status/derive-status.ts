@@ -32,7 +32,7 @@ export interface DerivedStatus {
 export function deriveStatus(given: StatusFacts): DerivedStatus {
   const facts = withoutPostStarts(given)
   const { pod, record, observed } = facts
-  const phase = record.failed === undefined ? derivePhase(facts) : 'Failed'
+  const phase = record.failed === undefined ? livePhase(facts) : 'Failed'
   const initStatuses = pod.spec.initContainers.map((spec) => deriveContainerStatus(facts, spec, 'init'))
   const statuses = pod.spec.containers.map((spec) => deriveContainerStatus(facts, spec, 'main'))
   const ephemeral = pod.spec.ephemeralContainers.map((spec) =>
@@ -69,7 +69,9 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...(wasNeverAdmitted(facts)
       ? {}
       : {
-          ...(facts.blocked === undefined ? derivePodResources({ pod, record, observed, phase }) : {}),
+          ...(facts.blocked === undefined || phase === 'Running'
+            ? derivePodResources({ pod, record, observed, phase })
+            : {}),
           ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
           containerStatuses: statuses,
           ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
@@ -80,6 +82,12 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...(podIps === record.podIps ? {} : { podIps }),
   }
   return { status, recordChange: Object.keys(recordChange).length === 0 ? undefined : recordChange }
+}
+
+/** A pod that may not run any more is Pending while it isn't over (`pkg/kubelet/kubelet.go`, SyncPod, 1.36). */
+function livePhase(facts: StatusFacts): PodPhase {
+  const phase = derivePhase(facts)
+  return phase === 'Running' && facts.blocked?.isForbidden === true ? 'Pending' : phase
 }
 
 /**

@@ -88,7 +88,7 @@ describe('podd validate, with the config of the host', () => {
     [
       'more than the host has',
       pod({ containers: [{ ...container, resources: { requests: { cpu: '5000' } } }] }),
-      /^1 OutOfcpu: Node didn't have enough resource: cpu, requested: 5000000/u,
+      /^1 Blocked: Node didn't have enough resource: cpu, requested: 5000000/u,
     ],
     [
       'a second default class',

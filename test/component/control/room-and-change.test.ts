@@ -174,7 +174,7 @@ describe('a pod that asks for more than there is', () => {
     expect(rig.container('web').allocatedResources).toEqual({ cpu: '1' })
     expect(rig.records.named('web')?.allocated).toBeUndefined()
     await rig.apply(asking('late', '1500m'))
-    expect(rig.pod('late').status).toMatchObject({ phase: 'Failed', reason: 'OutOfcpu' })
+    expect(rig.pod('late').status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
   })
 
   it('counts what was let in at once, in the same reading of the manifests', async () => {
@@ -196,11 +196,11 @@ describe('a pod that asks for more than there is', () => {
     expect(rig.container('web').restartCount).toBe(0)
   })
 
-  it('that was refused runs when it is told to ask for less', async () => {
+  it('that waits for room runs when it is told to ask for less', async () => {
     const rig = smallHost()
     await rig.start()
     await rig.apply(asking('web', '4'))
-    expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'OutOfcpu' })
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
     await rig.apply(asking('web', '1'))
     await rig.clock.advance(1000)
     expect(rig.pod('web').status.phase).toBe('Running')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
-import type { Neighbour } from '../../../src/decide/admission/admit-pod.ts'
+import type { Admission, Neighbour } from '../../../src/decide/admission/admit-pod.ts'
 import type { HostLimits } from '../../../src/decide/admission/host-shares.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
@@ -15,6 +15,10 @@ const port = (fields: object) => ({ containers: [{ name: 'a', ports: [{ containe
 const asks = (requests: Readonly<Record<string, string>>) => ({
   containers: [{ name: 'a', resources: { requests } }],
 })
+
+/** The resource that the host lacks. */
+const lackOf = (admission: Admission): string | undefined =>
+  'message' in admission ? /resource: ([^,]+)/u.exec(admission.message)?.[1] : undefined
 
 describe('host ports', () => {
   it.each([
@@ -80,7 +84,7 @@ describe('host ports', () => {
 describe('room', () => {
   it.each([
     ['for the last pod', 3, 'admitted'],
-    ['for none', 2, 'rejected'],
+    ['for none', 2, 'blocked'],
   ])('%s', (_title, maxPods, kind) => {
     const others = [neighbour('first'), neighbour('second')]
     expect(admitPod(makePod(), others, { maxPods }).kind).toBe(kind)
@@ -88,8 +92,8 @@ describe('room', () => {
 
   it('is told in the words of Kubernetes', () => {
     expect(admitPod(makePod(), [neighbour('other')], { maxPods: 1 })).toEqual({
-      kind: 'rejected',
-      reason: 'OutOfpods',
+      kind: 'blocked',
+      reason: 'Blocked',
       message: "Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1",
     })
   })
@@ -99,21 +103,21 @@ describe('resources', () => {
   const limits: HostLimits = { maxPods: 110, allocatable: { cpu: '2', memory: '1Gi' } }
   it.each([
     ['what is left', asks({ cpu: '1500m' }), asks({ cpu: '500m' }), 'admitted'],
-    ['more cpu than is left', asks({ cpu: '1501m' }), asks({ cpu: '500m' }), 'OutOfcpu'],
-    ['more memory than there is', asks({ memory: '2Gi' }), {}, 'OutOfmemory'],
+    ['more cpu than is left', asks({ cpu: '1501m' }), asks({ cpu: '500m' }), 'cpu'],
+    ['more memory than there is', asks({ memory: '2Gi' }), {}, 'memory'],
     ['nothing, however full it is', {}, asks({ cpu: '4', memory: '4Gi' }), 'admitted'],
     ['memory while the cpu is given away', asks({ memory: '1Mi' }), asks({ cpu: '4' }), 'admitted'],
     [
       'huge pages that were not set aside',
       { containers: [{ name: 'a', resources: { limits: { 'hugepages-2Mi': '4Mi', memory: '1Mi' } } }] },
       {},
-      'OutOfhugepages-2Mi',
+      'hugepages-2Mi',
     ],
   ] as const satisfies readonly (readonly [string, PodChanges, PodChanges, string])[])(
     '%s',
     (_title, mine, theirs, expected) => {
       const admission = admitPod(makePod(mine), [neighbour('other', theirs)], limits)
-      expect('reason' in admission ? admission.reason : admission.kind).toBe(expected)
+      expect(lackOf(admission) ?? admission.kind).toBe(expected)
     },
   )
 
@@ -121,7 +125,7 @@ describe('resources', () => {
     expect(
       admitPod(makePod(asks({ cpu: '1800m' })), [neighbour('other', asks({ cpu: '250m' }))], limits),
     ).toMatchObject({
-      kind: 'rejected',
+      kind: 'blocked',
       message: "Node didn't have enough resource: cpu, requested: 1800, used: 250, capacity: 2000",
     })
   })
@@ -138,9 +142,9 @@ describe('room that is not there for long, or not yet', () => {
 
   it.each<[string, Neighbour[], string]>([
     ['held by a pod that is ending', [ending], 'blocked'],
-    ['promised to another pod', [promised], 'rejected'],
-    ['held by one that is ending and promised to another', [ending, promised], 'rejected'],
-    ['held by a pod that stays', [{ ...ending, isEnding: false }], 'rejected'],
+    ['promised to another pod', [promised], 'blocked'],
+    ['held by one that is ending and promised to another', [ending, promised], 'blocked'],
+    ['held by a pod that stays', [{ ...ending, isEnding: false }], 'blocked'],
     [
       'held by a pod whose next version asks for less',
       [{ ...ending, isEnding: false, next: makePod(asks({ cpu: '1' })) }],
@@ -149,7 +153,7 @@ describe('room that is not there for long, or not yet', () => {
     [
       'held by a pod whose next version asks for as much',
       [{ ...ending, isEnding: false, next: makePod(asks({ cpu: '1500m' })) }],
-      'rejected',
+      'blocked',
     ],
     ['nobody’s', [], 'admitted'],
   ])('%s', (_what, neighbours, kind) => {
@@ -157,14 +161,14 @@ describe('room that is not there for long, or not yet', () => {
   })
 
   it.each([
-    ['is refused where the node has none', {}, 'OutOfexample.com/gpu'],
-    ['is refused where others have them all', { 'example.com/gpu': '2' }, 'OutOfexample.com/gpu'],
+    ['waits where the node has none', {}, 'example.com/gpu'],
+    ['waits where others have them all', { 'example.com/gpu': '2' }, 'example.com/gpu'],
     ['is admitted where one is left', { 'example.com/gpu': '3' }, undefined],
-  ])('of an extended resource %s', (_case, extended, reason) => {
+  ])('of an extended resource %s', (_case, extended, lack) => {
     const gpu = asks({ 'example.com/gpu': '1' })
     const others = [neighbour('a', gpu), neighbour('b', gpu)]
     const admission = admitPod(makePod(gpu), others, { maxPods: 110, allocatable: { cpu: '2', ...extended } })
-    expect(admission.kind === 'admitted' ? undefined : admission.reason).toBe(reason)
+    expect(lackOf(admission)).toBe(lack)
   })
 
   it('is enough beside a pod and the one that takes its place', () => {

@@ -89,7 +89,7 @@ export const nodeCases: readonly LedgerSection[] = [
     file: 'e2e/eviction.test.ts',
     cases: all(
       none(
-        'podd evicts no pod to admit another: which pods shall run on the one host is what its manifests say, and a pod that does not fit is refused by name (OutOfcpu)',
+        'podd evicts no pod to admit another: which pods shall run on the one host is what its manifests say, and a pod that does not fit waits, and its status says for what',
       ),
       'a critical pod preempts others',
       'the DisruptionTarget condition of the preempted pod',

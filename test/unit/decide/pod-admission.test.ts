@@ -41,33 +41,25 @@ describe('admitPod', () => {
   const limits = { maxPods: 10, allocatable: { cpu: '2', memory: '1Gi', 'hugepages-2Mi': '4Mi' } }
   const neighbour = { key: 'default/other', pod: podOf({}, { cpu: '1500m', memory: '512Mi' }) }
 
-  it.each<[JsonObject, string | undefined, string]>([
-    [{ cpu: '500m', memory: '512Mi' }, undefined, ''],
-    [{ cpu: '501m' }, 'OutOfcpu', 'cpu, requested: 501, used: 1500, capacity: 2000'],
-    [
-      { memory: '513Mi' },
-      'OutOfmemory',
-      'memory, requested: 537919488, used: 536870912, capacity: 1073741824',
-    ],
-    [
-      { cpu: '1m', 'hugepages-1Gi': '1Gi' },
-      'OutOfhugepages-1Gi',
-      'hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0',
-    ],
-    [{}, undefined, ''],
-  ])('of %j beside a neighbour', (requests, reason, numbers) => {
+  it.each<[JsonObject, string | undefined]>([
+    [{ cpu: '500m', memory: '512Mi' }, undefined],
+    [{ cpu: '501m' }, 'cpu, requested: 501, used: 1500, capacity: 2000'],
+    [{ memory: '513Mi' }, 'memory, requested: 537919488, used: 536870912, capacity: 1073741824'],
+    [{ cpu: '1m', 'hugepages-1Gi': '1Gi' }, 'hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0'],
+    [{}, undefined],
+  ])('of %j beside a neighbour', (requests, numbers) => {
     const admission = admitPod(podOf({}, requests), [neighbour], limits)
     expect(admission).toEqual(
-      reason === undefined
+      numbers === undefined
         ? { kind: 'admitted' }
-        : { kind: 'rejected', reason, message: `Node didn't have enough resource: ${numbers}` },
+        : { kind: 'blocked', reason: 'Blocked', message: `Node didn't have enough resource: ${numbers}` },
     )
   })
 
   it('counts the overhead of a RuntimeClass', () => {
     const classes = { runtimeHandler: 'kata', overhead: { cpu: '200m' } }
     const admission = admitPod(withClasses(podOf({}, { cpu: '400m' }), classes), [neighbour], limits)
-    expect(admission).toMatchObject({ reason: 'OutOfcpu' })
+    expect(admission).toMatchObject({ kind: 'blocked', message: expect.stringContaining('resource: cpu') })
   })
 
   it('gives freely what isn’t counted', () => {
