@@ -52,6 +52,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     objects,
     listClaimOwners: () => host.volumes.listClaimOwners(),
     workers: () => desired.workers.all(),
+    endedByDown: (key) => desired.endedByDown(key),
     logger,
   })
   const loop: SyncLoop = new SyncLoop(

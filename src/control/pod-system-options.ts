@@ -41,7 +41,10 @@ export interface PodSystemOptions extends NodeWorkOptions {
   readonly credentials?: ImageCredentials
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
-  readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
+  readonly records: Pick<
+    PodRecordStore,
+    'load' | 'save' | 'remove' | 'checkRoom' | 'loadEndedByDown' | 'saveEndedByDown'
+  >
   /** Where the pods are shown; left out, in a store of their own. */
   readonly shown?: ShownResources
   /** What is shown of a pod, where that is more than its manifest and its status say. */

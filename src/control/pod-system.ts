@@ -7,6 +7,8 @@ import { newPodRecord } from '../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { PodStatus } from '../pod/state/status.ts'
 import type { PodKey, PodUid } from '../pod/values/ids.ts'
+import { podKey } from '../pod/values/ids.ts'
+import type { EndedByDown } from '../store/pod-records.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { computeQosClass } from '../pod/spec/qos.ts'
 import { endPods } from './desired/end-pods.ts'
@@ -201,6 +203,7 @@ export class PodSystem {
   async run(signal: AbortSignal, opened: Promise<unknown> = Promise.resolve()): Promise<void> {
     const { host, clock } = this.#options
     const { records, unreadable } = await this.#options.records.load()
+    this.#loops.desired.noteEndedByDown(await this.#options.records.loadEndedByDown())
     await this.#loops.snapshots.loadClaimOwners()
     this.#loops.desired.adopt(records, unreadable)
     const following = host.followResolver?.(() => this.node.followHost(), signal)
@@ -224,12 +227,42 @@ export class PodSystem {
       observing,
     ])
     late.cancel()
+    await this.#saveEndedByDown()
     this.#loops.prober.stop()
     this.#loops.knowledge.stop()
     const stopped = this.#loops.desired.stop()
     const done = new AbortController()
     await Promise.race([stopped, sleepUnlessAborted(clock, stopMs, done.signal)])
     done.abort()
+  }
+
+  /** The list is for the next start: those that have started since are in their records. */
+  async #saveEndedByDown(): Promise<void> {
+    const { desired, reconciler, snapshots } = this.#loops
+    if (!reconciler.knowsAllPods) return
+    const left = desired.reviewEndedByDown((source) => snapshots.isSilent(source))
+    await this.#writeEndedByDown(left)
+  }
+
+  /** Their records go with them: the next podd takes from this who ran. */
+  async #noteRunning(): Promise<void> {
+    const earlier = await this.#options.records.loadEndedByDown()
+    const running = [...this.#loops.desired.workers.all()].flatMap(({ state: { record, hasEnded } }) => {
+      const { startedAtMs, ending, failed, namespace, name, source, path, manifest } = record
+      const ran = failed === undefined ? !hasEnded : failed.until === 'shutdown-ends'
+      const isListed = ran && startedAtMs !== undefined && ending === undefined
+      return isListed ? [{ namespace, name, source, path, manifest }] : []
+    })
+    const keys = new Set(running.map((pod) => podKey(pod)))
+    await this.#writeEndedByDown([...running, ...earlier.filter((pod) => !keys.has(podKey(pod)))])
+  }
+
+  async #writeEndedByDown(pods: readonly EndedByDown[]): Promise<void> {
+    try {
+      await this.#options.records.saveEndedByDown(pods)
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'cannot record which pods ran')
+    }
   }
 
   /**
@@ -252,6 +285,7 @@ export class PodSystem {
       await clock.sleep(20, options.signal)
     }
     this.#loops.desired.workers.endUnrecorded()
+    await this.#noteRunning()
     const { graceSeconds, removesEnded = false, signal } = options
     const runtimeProblem = (): string | undefined => this.#loops.reconciler.runtimeProblem
     return endPods([...this.#loops.desired.workers.all()], {

@@ -128,6 +128,7 @@ export class Reconciler {
       node.readmitDrained()
       this.endOrphans()
     }
+    desired.reviewEndedByDown((source) => snapshots.isSilent(source))
     this.#isReconciled = true
     // What waits for objects knows now that no more will come.
     if (!this.#objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()

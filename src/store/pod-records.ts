@@ -4,6 +4,7 @@ import {
   isAtomicFileTemp,
   putAside,
   readIfExists,
+  removeAtomicFileTemps,
   removeFileDurably,
   unreadableSuffix,
   writeFileAtomic,
@@ -29,6 +30,12 @@ export interface UnreadableRecord {
   readonly message: string
 }
 
+/** What says of a pod that it ran when `podd down` ended it, as its record is gone then. */
+export type EndedByDown = Pick<PodRecord, 'namespace' | 'name' | 'source' | 'path' | 'manifest'>
+
+/** One step for each version of the list of those before the current one, oldest first. */
+const endedMigrations: readonly Migration[] = []
+
 /** One step for each version of the record before the current one (`podRecordVersion`), oldest first. */
 export const podRecordMigrations: readonly Migration[] = []
 
@@ -41,11 +48,14 @@ const roomBytes = 256 * 1024
  */
 export class PodRecordStore {
   readonly #directory: string
+  /** Those that ran when `podd down` ended them; see EndedByDown. */
+  readonly #endedPath: string
   readonly #report: StateReport | undefined
 
   /** @param report called for each record that can't be read */
   constructor(rootDir: string, report?: StateReport) {
     this.#directory = join(rootDir, 'records')
+    this.#endedPath = join(rootDir, 'ended-by-down.json')
     this.#report = report
   }
 
@@ -110,6 +120,34 @@ export class PodRecordStore {
     trace?.('wrote record', record.uid)
   }
 
+  /**
+   * The pods that ran when `podd down` ended them, and that haven't started since. Never throws: a list that can't be read is
+   * put aside and reported, and the order of the manifests decides, as for new pods.
+   */
+  async loadEndedByDown(): Promise<readonly EndedByDown[]> {
+    const path = this.#endedPath
+    try {
+      await removeAtomicFileTemps(path)
+      const text = await readIfExists(path)
+      if (text === undefined) return []
+      const reading = readState(text, endedMigrations)
+      const pods = reading.kind === 'current' ? reading.content['pods'] : undefined
+      if (Array.isArray(pods) && pods.every((pod) => isEndedByDown(pod))) return pods
+      const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
+      this.#report?.({ path: await putAside(path), message })
+    } catch (error) {
+      this.#report?.({ path, message: errorMessage(error) })
+    }
+    return []
+  }
+
+  /** Throws the system's error (ENOSPC, EROFS, …). */
+  async saveEndedByDown(pods: readonly EndedByDown[]): Promise<void> {
+    if (pods.length === 0) return removeFileDurably(this.#endedPath)
+    const content = { version: endedMigrations.length + 1, pods }
+    await writeFileAtomic(this.#endedPath, `${JSON.stringify(content)}\n`)
+  }
+
   /** Whether there is room for another pod's record and its like. Throws the system's error (ENOSPC, EROFS, …) where there isn't. */
   async checkRoom(): Promise<void> {
     const path = join(this.#directory, '.room.tmp')
@@ -162,6 +200,16 @@ function withSource(content: PodRecord & { readonly sourceName?: unknown }): Pod
   const source = typeof sourceName === 'string' ? parseSourceName(sourceName) : undefined
   // Another podd version may have moved the pod to a source of another kind meanwhile.
   return source === undefined || kindOfSource(source) !== record.source ? record : { ...record, source }
+}
+
+function isEndedByDown(value: unknown): value is EndedByDown {
+  if (!isJsonObject(value) || !isJsonObject(value['manifest'])) return false
+  const { source } = value
+  return (
+    ['namespace', 'name', 'path'].every((key) => typeof value[key] === 'string') &&
+    typeof source === 'string' &&
+    parseSourceName(source) !== undefined
+  )
 }
 
 /** Checks the form as far as needed: podd is the only writer of these files. */

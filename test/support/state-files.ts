@@ -105,6 +105,11 @@ export const versionedFiles: readonly StateFile[] = [
     },
     read: async (rootDir, report) => (await new PodRecordStore(rootDir, report).load()).records,
   },
+  {
+    path: 'ended-by-down.json',
+    write: (rootDir) => new PodRecordStore(rootDir).saveEndedByDown([record]),
+    read: (rootDir, report) => new PodRecordStore(rootDir, report).loadEndedByDown(),
+  },
   ...['sources', 'sources/worked', 'sources/held'].map((directory) => ({
     path: `${directory}/file.json`,
     write: (rootDir: string) => createLastGoodStore(join(rootDir, directory)).save('file', '/m', [document]),

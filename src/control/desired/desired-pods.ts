@@ -5,15 +5,17 @@ import { inOrderOfAdmission } from '../../decide/sources/new-pod-record.ts'
 import type { Problem, SourceName } from '../../pod/objects/document.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { ChangedObjects } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
-import type { UnreadableRecord } from '../../store/pod-records.ts'
+import type { EndedByDown, UnreadableRecord } from '../../store/pod-records.ts'
 import {
   asksForNewPod,
   changesHands,
+  comesBack,
   endAsSpecified,
   isLeaving,
   keepsResources,
@@ -48,6 +50,8 @@ export class DesiredPods {
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
   readonly #names: PodNames
+  /** Those that ran when `podd down` ended them: they come before others that want the same. */
+  readonly #endedByDown = new Map<PodKey, { readonly ended: EndedByDown; readonly pod: Pod }>()
   /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
@@ -98,6 +102,38 @@ export class DesiredPods {
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
     this.#queue.reviewStarted()
+  }
+
+  /** These ran when `podd down` ended them. To be called before anything is wanted. */
+  noteEndedByDown(ended: readonly EndedByDown[]): void {
+    for (const each of ended) {
+      try {
+        const pod = this.#deps.podFromManifest(each.manifest)
+        this.#endedByDown.set(podKey(each), { ended: each, pod })
+      } catch (error) {
+        this.#deps.logger.warn({ pod: each.name, err: error }, 'cannot use what is known of an ended pod')
+      }
+    }
+  }
+
+  /** The pod of this name that ran when `podd down` ended it. */
+  endedByDown(key: PodKey): EndedByDown | undefined {
+    return this.#endedByDown.get(key)?.ended
+  }
+
+  /** Of those that ran when `podd down` ended them: those that are still to start. Forgets the others. */
+  reviewEndedByDown(isSilent: (source: SourceName) => boolean): readonly EndedByDown[] {
+    let hasForgotten = false
+    for (const [key, { ended }] of this.#endedByDown) {
+      const worker = this.#names.find(key)?.worker
+      const isToStart =
+        worker !== undefined && worker.state.record.startedAtMs === undefined && !isLeaving(worker)
+      if (isToStart || isSilent(ended.source)) continue
+      this.#endedByDown.delete(key)
+      hasForgotten = true
+    }
+    if (hasForgotten) this.reviewAdmission()
+    return [...this.#endedByDown.values()].map(({ ended }) => ended)
   }
 
   /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
@@ -156,7 +192,9 @@ export class DesiredPods {
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
       this.#names.find(key)?.worker !== undefined
     const known = pods.filter((each) => isKnown(each))
-    const fresh = pods.filter((each) => !isKnown(each))
+    const order = [...this.#endedByDown.keys()]
+    const rank = (key: PodKey): number => (order.includes(key) ? order.indexOf(key) : order.length)
+    const fresh = pods.filter((each) => !isKnown(each)).toSorted(([a], [b]) => rank(a) - rank(b))
     for (const [key, pod] of known) this.#tryToWant(key, pod)
     this.#queue.together(() => {
       for (const [key, pod] of fresh) this.#tryToWant(key, pod)
@@ -264,11 +302,24 @@ export class DesiredPods {
     return false
   }
 
-  /** What is kept for versions whose pods were told to end, until they are admitted. */
+  /**
+   * What is kept, until they are admitted: for versions whose pods were told to end, and for pods that ran when the
+   * host was shut down or podd was taken down.
+   */
   #promises(): readonly Neighbour[] {
-    return this.#replacements.promises((key) => {
+    const versions = this.#replacements.promises((key) => {
       const entry = this.#names.find(key)
       return entry !== undefined && keepsResources(entry)
     })
+    return [...versions, ...this.#incumbents()]
+  }
+
+  /** The pods that come back: the incumbents of what they had, whoever asks for it meanwhile. */
+  *#incumbents(): Iterable<Neighbour> {
+    for (const [key, entry] of this.#names)
+      if (entry.worker !== undefined && comesBack(entry.worker, entry))
+        yield { key, pod: entry.next?.wanted.document.pod ?? entry.worker.state.classedPod, isPromised: true }
+    for (const [key, { pod }] of this.#endedByDown)
+      if (this.#names.find(key)?.worker === undefined) yield { key, pod, isPromised: true }
   }
 }

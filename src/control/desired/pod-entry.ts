@@ -74,6 +74,13 @@ export function readmission({ worker, next }: PodEntry, now: EvictionEnd): Wante
   return { document: { pod, manifest, place: { path }, owner, kept: keptOf(record) }, source }
 }
 
+/** Whether it was ended for a shutdown of the host, and starts again after it. */
+export function comesBack({ state }: PodWorker, { next }: PodEntry): boolean {
+  const { failed, ending } = state.record
+  if (failed?.until !== 'shutdown-ends' && ending?.until !== 'shutdown-ends') return false
+  return ending === undefined || !state.goesAway || next !== undefined
+}
+
 /** Whether resources are kept for the version that takes the pod's place. */
 export function keepsResources({ worker, next }: PodEntry): boolean {
   if (next?.replacement !== undefined) return true

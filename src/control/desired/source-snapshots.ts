@@ -23,6 +23,8 @@ export interface SourceSnapshotsOptions {
   readonly listClaimOwners: () => Promise<ReadonlyMap<ObjectKey, SourceName>>
   /** Of the pods that there are. */
   readonly workers: () => Iterable<PodWorker>
+  /** The pod of this name that ran when `podd down` ended it. */
+  readonly endedByDown: (key: PodKey) => Pick<PodRecord, 'source' | 'path'> | undefined
   readonly logger: Logger
 }
 
@@ -203,7 +205,7 @@ export class SourceSnapshots {
     const holder = objects.holder(key, asking)
     if (holder !== undefined) return holder
     for (const worker of workers()) if (podKey(worker.ref) === key) return worker.state.record
-    return undefined
+    return this.#options.endedByDown(key)
   }
 }
 

@@ -321,3 +321,155 @@ describe('a pod that runs and needs what the runtime can do no more', () => {
     expect(rig.fake.calls('StopPodSandbox')).toHaveLength(1)
   })
 })
+
+/** `podd down`: podd ends, and another process, which has no sources, ends the pods. */
+async function down(rig: PodRig): Promise<void> {
+  const { sources } = rig
+  if (sources.length > 0) await rig.terminate()
+  rig.sources = []
+  rig.boot()
+  const ending = rig.system.endAll({ graceSeconds: 0, signal: new AbortController().signal })
+  await rig.clock.advance(60_000)
+  await ending
+  await rig.terminate()
+  rig.sources = sources
+}
+
+async function drain(rig: PodRig): Promise<void> {
+  const drained = rig.system.node.drain?.run()
+  await rig.clock.advance(60_000)
+  await drained
+}
+
+/** Another boot of the host: the mark of a drain is of the one before, and nothing runs. */
+function cutPower(rig: PodRig): void {
+  for (const sandbox of rig.fake.world.sandboxes.values()) rig.fake.world.stopSandbox(sandbox)
+  rig.isMarkedDrained = false
+}
+
+describe.each<[after: string, interrupt: (rig: PodRig) => Promise<void>]>([
+  [
+    'podd down',
+    async (rig) => {
+      await down(rig)
+      await rig.start()
+    },
+  ],
+  [
+    'podd down that was called twice',
+    async (rig) => {
+      await down(rig)
+      await down(rig)
+      await rig.start()
+    },
+  ],
+  [
+    'a drain that is undone',
+    async (rig) => {
+      await drain(rig)
+      await rig.system.node.drain?.undo()
+    },
+  ],
+  [
+    'a drain and a boot',
+    async (rig) => {
+      await drain(rig)
+      await rig.terminate()
+      cutPower(rig)
+      await rig.start()
+    },
+  ],
+  [
+    'a drain and podd down',
+    async (rig) => {
+      await drain(rig)
+      await down(rig)
+      cutPower(rig)
+      await rig.start()
+    },
+  ],
+  [
+    'a power cut',
+    async (rig) => {
+      await rig.kill()
+      cutPower(rig)
+      await rig.start()
+    },
+  ],
+  [
+    'a power cut right after the start that followed podd down',
+    async (rig) => {
+      await down(rig)
+      rig.fake.fault('ImageStatus', { kind: 'hangs' })
+      await rig.start()
+      await rig.kill()
+      cutPower(rig)
+      rig.fake.clearFaults()
+      await rig.start()
+    },
+  ],
+])('of two pods that want the same, after %s', (_after, interrupt) => {
+  const wants: readonly [what: string, spec: JsonObject][] = [
+    ['host port', onHostPort(80)],
+    ['CPU', { containers: [{ ...container, resources: { requests: { cpu: '1200m' } } }] }],
+  ]
+
+  it.each(wants)('the one that ran has the %s', async (_what, spec) => {
+    const { rig } = rigWith()
+    await rig.start()
+    await rig.apply(podManifest('z-incumbent', spec))
+    await rig.apply(podManifest('a-waiter', spec))
+    await rig.replaceAll(podManifest('a-waiter', spec), podManifest('z-incumbent', spec))
+    expect(rig.running()).toEqual(['z-incumbent/main'])
+    await interrupt(rig)
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['z-incumbent/main'])
+    expect(rig.pod('a-waiter').status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
+    await rig.remove('z-incumbent')
+    await rig.clock.advance(35_000)
+    expect(rig.running()).toEqual(['a-waiter/main'])
+    // It is the one that ran by now.
+    await interrupt(rig)
+    await rig.apply(podManifest('0-later', spec))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['a-waiter/main'])
+    expect(rig.failures).toEqual([])
+  })
+
+  it('the one that ran has the port also where its source speaks later', async () => {
+    const { rig } = rigWith({}, ['file', 'http'])
+    await rig.start()
+    await rig.put('http', podManifest('incumbent', onHostPort(80)))
+    await rig.put('file', podManifest('waiter', onHostPort(80)))
+    expect(rig.running()).toEqual(['incumbent/main'])
+    const start = rig.start.bind(rig)
+    rig.start = async () => {
+      rig.boot()
+      await rig.offer('file')
+      await rig.clock.advance(10_000)
+      await rig.offer('http')
+    }
+    await interrupt(rig)
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['incumbent/main'])
+    rig.start = start
+  })
+})
+
+it('a pod that ran before podd down and is wanted no more keeps no other waiting', async () => {
+  const { rig } = rigWith({}, ['file', 'http'])
+  await rig.start()
+  await rig.put('http', podManifest('incumbent', onHostPort(80)))
+  await rig.put('file', podManifest('waiter', onHostPort(80)))
+  await down(rig)
+  await rig.remove('incumbent', 'http')
+  rig.boot()
+  await rig.offer('file')
+  await rig.clock.advance(10_000)
+  expect(rig.running()).toEqual([])
+  await rig.offer('http')
+  await rig.clock.advance(1000)
+  expect(rig.running()).toEqual(['waiter/main'])
+  await rig.terminate()
+  expect(rig.records.ended).toEqual([])
+})

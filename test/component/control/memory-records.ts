@@ -1,6 +1,6 @@
 import type { PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
-import type { UnreadableRecord } from '../../../src/store/pod-records.ts'
+import type { EndedByDown, UnreadableRecord } from '../../../src/store/pod-records.ts'
 
 /** The records as a disk keeps them: each is copied, so that nothing written later changes what was saved. */
 export class MemoryRecords {
@@ -30,6 +30,17 @@ export class MemoryRecords {
     if (this.failure !== undefined) throw this.failure
     this.saved.set(copy.uid, copy)
     this.history.push(copy)
+  }
+
+  ended: readonly EndedByDown[] = []
+
+  async loadEndedByDown(): Promise<readonly EndedByDown[]> {
+    return this.ended
+  }
+
+  async saveEndedByDown(pods: readonly EndedByDown[]): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+    this.ended = structuredClone(pods)
   }
 
   async checkRoom(): Promise<void> {

@@ -44,7 +44,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/server/listeners/instance-lock.ts': 'nothing is written to the lock',
   'src/sources/written/api-objects.ts': ['api/configmap.default.c.json'],
   'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
-  'src/store/pod-records.ts': ['records/u.json'],
+  'src/store/pod-records.ts': ['records/u.json', 'ended-by-down.json'],
   'src/store/pull-records.ts': ['image-pulls/pulled/', 'image-pulls/pulling/'],
   'src/volumes/files/atomic-writer.ts': 'a volume, which is written again where it differs',
   'src/volumes/nested-mount-point.ts': 'an empty file',
