@@ -9,6 +9,7 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
   'test/contract/cri.test.ts':
     'what every CRI call does, and what it tells of pods, containers, images and usage',
   'test/contract/exec.test.ts': 'streams of commands, which cli, kubectl and reaching-in carry on',
+  'test/contract/security-contexts.test.ts': 'that it starts every security context that podd takes',
   'test/contract/translated-pods.test.ts': 'that it understands all that podd asks for a container',
   'test/e2e/embedded-containerd.test.ts': 'its config, its start, its end, and what it leaves',
   'test/e2e/image-pulls.test.ts': 'what it tells of pulls in flight, and how it fails them',

@@ -119,10 +119,19 @@ export function sandboxSecurityContext(
         : { profileType: 'Localhost', localhostRef: own.seccompPath },
     supplementalGroups: podGroups(pod),
     supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
-    ...(pod?.runAsUser === undefined ? {} : { runAsUser: { value: pod.runAsUser } }),
-    ...(pod?.runAsGroup === undefined ? {} : { runAsGroup: { value: pod.runAsGroup } }),
+    ...sandboxRunAs(pod),
     ...(pod?.seLinuxOptions === undefined ? {} : { selinuxOptions: toSeLinuxOption(pod.seLinuxOptions) }),
   }
+}
+
+/**
+ * CRI takes a group only beside a user, and which user the sandbox's image has is the runtime's to know: without one,
+ * the pod's group is its containers' alone. The kubelet sends the group, and no such pod starts.
+ */
+function sandboxRunAs(pod: PodSecurityContext | undefined): cri.LinuxSandboxSecurityContextInput {
+  if (pod?.runAsUser === undefined) return {}
+  const group = pod.runAsGroup === undefined ? {} : { runAsGroup: { value: pod.runAsGroup } }
+  return { runAsUser: { value: pod.runAsUser }, ...group }
 }
 
 /**

@@ -195,6 +195,12 @@ describe('sandboxSecurityContext', () => {
       localhostRef: '/run/podd/seccomp.json',
     })
   })
+
+  it('leaves a group without a user to the containers, for the runtime refuses it of a sandbox', () => {
+    const { spec } = podWith(testPod(), { securityContext: { ...podSecurity, runAsGroup: 6 } })
+    expect(sandboxSecurityContext(spec)).not.toHaveProperty('runAsGroup')
+    expect(sandboxSecurityContext(spec)).not.toHaveProperty('runAsUser')
+  })
 })
 
 describe('imageUserOf', () => {

@@ -1,0 +1,295 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import type { Json, JsonObject } from '../../src/base/json.ts'
+import { CriClient } from '../../src/cri/cri-client.ts'
+import { preflightPod } from '../../src/decide/admission/preflight-pod.ts'
+import { readHostInfo } from '../../src/host/facts/host-info.ts'
+import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
+import { isPodDocument } from '../../src/pod/objects/document.ts'
+import type { Pod } from '../../src/pod/schema/pod-schema.ts'
+import type { RuntimeFeatures } from '../../src/pod/state/runtime-features.ts'
+import { toContainerConfig } from '../../src/translate/container-config.ts'
+import { readRuntimeFeatures } from '../../src/translate/read-runtime-features.ts'
+import { toSandboxConfig } from '../../src/translate/sandbox-config.ts'
+import {
+  effectiveSecurityContext,
+  imageUserOf,
+  runAsRootProblem,
+} from '../../src/translate/security/security-context.ts'
+import { ContainerdRig } from '../support/containerd-rig.ts'
+import { chooseContainerds } from '../support/containerd-versions.ts'
+import type { ContainerdInstall } from '../support/containerd-versions.ts'
+import { shellImage, shellImageName } from '../support/oci-image.ts'
+import { slowness } from '../support/slowness.ts'
+import { seededRandom } from '../support/walk-pods.ts'
+
+/*
+ * What validation and admission take, the runtime starts: pods of the values that the fields of both security contexts
+ * and the host's namespaces can have, in such combinations that each two values meet in one of them.
+ * `PODD_SECURITY_CONTEXTS=N` adds N combinations at random, `PODD_SECURITY_SEED` chooses which.
+ */
+
+const namedUserImage = 'localhost/podd-test/named-user:1'
+const numberedUserImage = 'localhost/podd-test/numbered-user:1'
+
+/** Where a value stands in a pod; undefined: the field is left out. */
+const factors: Readonly<Record<string, readonly (Json | undefined)[]>> = {
+  'pod.runAsUser': [undefined, 0, 1000],
+  'pod.runAsGroup': [undefined, 0, 107],
+  'pod.runAsNonRoot': [undefined, false, true],
+  'pod.supplementalGroups': [undefined, [0], [4000, 5000]],
+  'pod.fsGroup': [undefined, 0, 2000],
+  'pod.supplementalGroupsPolicy': [undefined, 'Merge', 'Strict'],
+  'pod.seccompProfile': [undefined, { type: 'RuntimeDefault' }, { type: 'Unconfined' }],
+  'pod.appArmorProfile': [undefined, { type: 'Unconfined' }],
+  'pod.seLinuxOptions': [undefined, { level: 's0:c1,c2' }],
+  'pod.sysctls': [
+    undefined,
+    [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '77' }],
+    [{ name: 'kernel/shm_rmid_forced', value: '1' }],
+  ],
+  'spec.hostUsers': [undefined, true, false],
+  'spec.hostNetwork': [undefined, true],
+  'spec.hostPID': [undefined, true],
+  'spec.hostIPC': [undefined, true],
+  'spec.shareProcessNamespace': [undefined, true],
+  'own.runAsUser': [undefined, 0, 1001],
+  'own.runAsGroup': [undefined, 0, 108],
+  'own.runAsNonRoot': [undefined, false, true],
+  'own.seccompProfile': [undefined, { type: 'RuntimeDefault' }, { type: 'Unconfined' }],
+  'own.appArmorProfile': [undefined, { type: 'Unconfined' }],
+  'own.seLinuxOptions': [undefined, { level: 's0:c3' }],
+  'own.capabilities': [
+    undefined,
+    { drop: ['ALL'] },
+    { add: ['ALL'] },
+    { add: ['NET_ADMIN', 'CAP_SYS_PTRACE'], drop: ['ALL', 'chown'] },
+    { add: ['NO_SUCH'], drop: ['NONE_SUCH'] },
+  ],
+  'own.privileged': [undefined, false, true],
+  'own.readOnlyRootFilesystem': [undefined, false, true],
+  'own.allowPrivilegeEscalation': [undefined, false, true],
+  'own.procMount': [undefined, 'Default', 'Unmasked'],
+  'own.workingDir': [undefined, '/new/directory'],
+  image: [shellImageName, namedUserImage, numberedUserImage],
+}
+
+type Choice = Readonly<Record<string, number>>
+
+/** Choices among which each two values of two factors meet, as far as `isLegal` lets them. */
+async function meetPairwise(
+  random: () => number,
+  isLegal: (choice: Choice) => Promise<boolean>,
+): Promise<readonly Choice[]> {
+  const names = Object.keys(factors)
+  const pairs = new Set<string>()
+  for (const [index, a] of names.entries()) {
+    for (const b of names.slice(index + 1)) {
+      for (const x of factors[a]!.keys()) for (const y of factors[b]!.keys()) pairs.add(`${a}=${x} ${b}=${y}`)
+    }
+  }
+  const chosen: Choice[] = []
+  for (let misses = 0; pairs.size > 0 && misses < 60; ) {
+    let best: Choice | undefined
+    let most: readonly string[] = []
+    for (let tries = 0; tries < 40; tries += 1) {
+      const choice = anyChoice(random)
+      const met = metBy(choice).filter((pair) => pairs.has(pair))
+      if (met.length <= most.length || !(await isLegal(choice))) continue
+      best = choice
+      most = met
+    }
+    if (best === undefined || most.length < 4) misses += 1
+    if (best === undefined || most.length < 4) continue
+    chosen.push(best)
+    for (const pair of most) pairs.delete(pair)
+  }
+  return chosen
+}
+
+/** Most fields are left out more often than not: few pods have many, and few combinations of all are legal. */
+function anyChoice(random: () => number): Choice {
+  return Object.fromEntries(
+    Object.entries(factors).map(([name, values]) => [
+      name,
+      random() < 0.45 ? 0 : Math.floor(random() * values.length),
+    ]),
+  )
+}
+
+function metBy(choice: Choice): readonly string[] {
+  const entries = Object.entries(choice)
+  return entries.flatMap(([a, x], index) => entries.slice(index + 1).map(([b, y]) => `${a}=${x} ${b}=${y}`))
+}
+
+function manifestOf(choice: Choice, name: string): JsonObject {
+  const given = Object.entries(choice).flatMap(([factor, index]): readonly [string, Json][] => {
+    const value = factors[factor]?.[index]
+    return value === undefined ? [] : [[factor, value]]
+  })
+  const of = (owner: string): JsonObject =>
+    Object.fromEntries(
+      given.flatMap(([factor, value]) => {
+        const [place, field = ''] = factor.split('.')
+        return place === owner ? [[field, value]] : []
+      }),
+    )
+  const { workingDir, ...own } = of('own')
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      ...of('spec'),
+      securityContext: of('pod'),
+      containers: [
+        {
+          name: 'app',
+          image: new Map(given).get('image') ?? shellImageName,
+          command: ['sleep', '1000'],
+          ...(workingDir !== undefined && { workingDir }),
+          securityContext: own,
+        },
+      ],
+    },
+  }
+}
+
+function cases(install: ContainerdInstall): void {
+  const host = readHostInfo()
+  let rig: ContainerdRig
+  let client: CriClient
+  let features: RuntimeFeatures
+
+  beforeAll(async () => {
+    const images = [shellImage(namedUserImage, 'nobody'), shellImage(numberedUserImage, '1234')]
+    rig = await ContainerdRig.start({ install, images })
+    client = new CriClient({ endpoint: rig.endpoint, clock: systemClock })
+    const status = await client.runtime.status({ verbose: true })
+    features = readRuntimeFeatures(await client.runtime.version({}), status)
+  })
+
+  afterAll(async () => {
+    client.close()
+    await rig.remove()
+  })
+
+  /** The pod, where podd would start it here. */
+  async function admitted(manifest: JsonObject): Promise<Pod | undefined> {
+    const { documents } = await decodeDocuments(JSON.stringify(manifest), { path: 'pod' })
+    const pod = documents.find((document) => isPodDocument(document))?.pod
+    if (pod === undefined) return undefined
+    const facts = { runtime: features, runtimeHandler: '', allowedUnsafeSysctls: [], appArmor: host.appArmor }
+    return preflightPod(pod.spec, facts) === undefined ? pod : undefined
+  }
+
+  /** Undefined: it started, and a command runs in it as whom its process does. */
+  async function start(pod: Pod): Promise<string | undefined> {
+    const [container] = pod.spec.containers
+    if (container === undefined) throw new Error('no container')
+    const image = (await client.images.imageStatus({ image: { image: container.image } })).image
+    if (image === null) throw new Error(`no image ${container.image}`)
+    const imageUser = imageUserOf(image)
+    const effective = effectiveSecurityContext(pod.spec.securityContext, container.securityContext)
+    // It doesn't get as far as the runtime.
+    if (runAsRootProblem(effective, imageUser) !== undefined) return undefined
+    const uid = `uid-${pod.metadata.name}`
+    const resources = {
+      cgroupVersion: host.cgroups?.version ?? 1,
+      memoryCapacityBytes: host.memoryBytes,
+      minOomScoreAdj: host.minOomScoreAdj,
+      cpuCfsQuota: true,
+      cpuCfsQuotaPeriodUs: 100_000,
+      swapController: host.swapController,
+      swapBytes: 0,
+      oomKillsGroup: true,
+      hugePageSizes: host.hugePageSizes,
+    } as const
+    const userRange = pod.spec.hostUsers === false ? { firstId: 1_048_576, length: 65_536 } : undefined
+    const shared = { pod, uid, instance: 'test', resources, userRange }
+    const sandboxConfig = toSandboxConfig({
+      ...shared,
+      attempt: 0,
+      manifestHash: 'v1',
+      cgroupParent: `${rig.cgroupParent}/${uid}`,
+      logDirectory: join(rig.dir, 'logs', uid),
+      dns: { servers: [], searches: [], options: [] },
+      clusterDomain: '',
+    })
+    let podSandboxId = ''
+    try {
+      podSandboxId = (await client.runtime.runPodSandbox({ config: sandboxConfig })).podSandboxId
+      const config = toContainerConfig({
+        ...shared,
+        container,
+        restartCount: 0,
+        specHash: 'v1',
+        imageRef: image.id,
+        imageUser,
+        environment: new Map(),
+        command: { command: container.command, args: container.args },
+        mounts: [],
+        security: { seccompRoot: '/nowhere', seccompDefault: false, appArmor: host.appArmor },
+      })
+      const { containerId } = await client.runtime.createContainer({ podSandboxId, config, sandboxConfig })
+      await client.runtime.startContainer({ containerId })
+      const { stdout, stderr } = await client.runtime.execSync({
+        containerId,
+        cmd: ['sh', '-c', 'id -u; id -g'],
+        timeout: 30,
+      })
+      const said = `${Buffer.from(stdout).toString()}${Buffer.from(stderr).toString()}`
+      const user = effective.runAsUser ?? imageUser.uid ?? 65_534
+      const group = effective.runAsGroup
+      return new RegExp(`^${user}\n${group ?? String.raw`\d+`}\n$`).test(said)
+        ? undefined
+        : `not ${user} ${group ?? ''}: ${said}`
+    } catch (error) {
+      return error instanceof Error ? `${error.message} ${String(error.cause)}` : String(error)
+    } finally {
+      if (podSandboxId !== '') {
+        await client.runtime.stopPodSandbox({ podSandboxId })
+        await client.runtime.removePodSandbox({ podSandboxId })
+      }
+    }
+  }
+
+  const timeoutMs = 300_000 * slowness
+
+  it(
+    'starts with every pair of values of the fields of security contexts that validation and admission take',
+    async () => {
+      const random = seededRandom(Number(process.env['PODD_SECURITY_SEED'] ?? 1))
+      const isLegal = async (choice: Choice): Promise<boolean> =>
+        (await admitted(manifestOf(choice, 'pod'))) !== undefined
+      const choices = [...(await meetPairwise(random, isLegal))]
+      const more = Number(process.env['PODD_SECURITY_CONTEXTS'] ?? 0)
+      for (const wanted = choices.length + more; choices.length < wanted; ) {
+        const choice = anyChoice(random)
+        if (await isLegal(choice)) choices.push(choice)
+      }
+      const failures: string[] = []
+      for (const [index, choice] of choices.entries()) {
+        const manifest = manifestOf(choice, `pod-${index}`)
+        const pod = await admitted(manifest)
+        const failure = pod === undefined ? 'not admitted' : await start(pod)
+        if (failure !== undefined) failures.push(`${failure}: ${JSON.stringify(manifest['spec'])}`)
+      }
+      process.stdout.write(`${choices.length} security contexts on containerd ${install.version}\n`)
+      expect(choices.length).toBeGreaterThan(20)
+      expect(failures).toEqual([])
+    },
+    timeoutMs,
+  )
+}
+
+const choice = chooseContainerds()
+
+if (choice.kind === 'use') {
+  describe.each(choice.installs)('a pod in containerd $version', cases)
+} else {
+  describe.skipIf(true)(`a pod in containerd (skipped: ${choice.reason})`, () => {
+    it('needs a containerd', () => expect(choice.kind).toBe('use'))
+  })
+}
