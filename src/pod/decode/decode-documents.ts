@@ -90,8 +90,17 @@ export function unreadable(options: DecodeOptions, message: string, position?: P
 
 function decodeAll(raw: Iterable<RawDocument>, options: DecodeOptions): DecodeResult {
   const decoder = new Decoder(options)
-  for (const document of raw) decoder.take(document)
-  return decoder.result()
+  let isEmpty = true
+  for (const document of raw) {
+    isEmpty = false
+    decoder.take(document)
+  }
+  if (!isEmpty) return decoder.result()
+  const message = 'holds nothing: there are only comments and empty documents in it'
+  return {
+    ...decoder.result(),
+    problems: [{ severity: 'warning', place: { path: options.path }, message }],
+  }
 }
 
 /** The known positions of a document's fields. */
@@ -137,7 +146,18 @@ class Decoder {
       this.#holdsAll = true
       return
     }
+    for (const { written, name, position } of document.changedKeys) this.#warnOfKey(written, name, position)
     this.#takeObject(document.value, [], document)
+  }
+
+  #warnOfKey(written: string, name: string, position: Position): void {
+    const what = name === 'true' || name === 'false' ? 'a boolean' : 'a number'
+    this.#problems.push({
+      severity: 'warning',
+      place: { path: this.#options.path, ...position },
+      message: `YAML reads the key ${shorten(written)} as ${what}, so that it becomes ${JSON.stringify(name)}`,
+      hint: `put quotes around it: ${JSON.stringify(shorten(written))}`,
+    })
   }
 
   #takeObject(value: Json, at: FieldPath, written: Written): void {

@@ -1,5 +1,6 @@
 import type { Alias, Document } from 'yaml'
 import type { FieldPath } from '../schema/field-path.ts'
+import { keyName } from './yaml-value.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 
 /** The position of a field in the text of a document. */
@@ -63,7 +64,8 @@ export class FieldLocator {
     for (const { key, value } of node.items) {
       if (!this.#yaml.isScalar(key)) continue
       if (key.value === '<<') merged.push(this.#behind(value))
-      if (!entries.has(key.value)) entries.set(key.value, { mark: key, value })
+      const name = keyName(key)
+      if (!entries.has(name)) entries.set(name, { mark: key, value })
     }
     for (const source of new Set(merged)) {
       for (const [name, entry] of this.#entriesOf(source)) if (!entries.has(name)) entries.set(name, entry)

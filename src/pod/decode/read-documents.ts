@@ -21,6 +21,13 @@ export type RawDocument =
   | {
       readonly kind: 'read'
       readonly value: Json
+      /** Keys that YAML reads as a boolean, or as a number that is written otherwise; none of JSON. */
+      readonly changedKeys: readonly {
+        readonly written: string
+        /** As it stands in `value`. */
+        readonly name: string
+        readonly position: Position
+      }[]
       /** The position of the field at `path`; of the nearest ancestor where it doesn't exist. */
       readonly locate: (path: FieldPath) => Position | undefined
       /** The scalar at `path` as written; undefined where there is none, or its text is unknown. */
@@ -37,7 +44,7 @@ export function readJsonDocument(text: string): RawDocument | undefined {
   try {
     const value: Json = JSON.parse(text)
     if (countKeys(value) !== countKeyTokens(text)) return undefined
-    return { kind: 'read', value, locate: () => undefined, textOf: () => undefined }
+    return { kind: 'read', value, changedKeys: [], locate: () => undefined, textOf: () => undefined }
   } catch {
     // Not JSON, or nested too deeply for the stack; the YAML reader reports which, and where.
     return undefined
@@ -95,6 +102,7 @@ function readOne(
   text: string,
   positionOf: (offset: number) => Position,
 ): RawDocument | undefined {
+  let toOriginal = (offset: number): number => offset
   const oversize = findOversize(yaml, text)
   if (oversize !== undefined) return { kind: 'broken', message: oversize, position: positionOf(0) }
   try {
@@ -102,24 +110,31 @@ function readOne(
     if (fault !== undefined) {
       return { kind: 'broken', message: fault.message, position: positionOf(fault.offset) }
     }
-    const document = parseYaml(yaml, text)
+    const { document, originalOffset } = parseYaml(yaml, text)
+    toOriginal = originalOffset
     const [error] = document.errors
     if (error !== undefined) {
-      const message = isTemplate(text, error.pos[0]) ? unrenderedTemplate : yamlMessage(error)
-      return { kind: 'broken', message, position: positionOf(error.pos[0]) }
+      const offset = originalOffset(error.pos[0])
+      const message = isTemplate(text, offset) ? unrenderedTemplate : yamlMessage(error)
+      return { kind: 'broken', message, position: positionOf(offset) }
     }
-    const { value, targetOf } = yamlToJson(yaml, document)
+    const { value, targetOf, changedKeys } = yamlToJson(yaml, document)
     if (value === null) return undefined
     const locator = new FieldLocator(yaml, document, targetOf)
     return {
       kind: 'read',
       value,
-      locate: (path) => positionOf(locator.find(path).offset),
+      changedKeys: changedKeys.map(({ written, name, offset }) => ({
+        written,
+        name,
+        position: positionOf(originalOffset(offset)),
+      })),
+      locate: (path) => positionOf(originalOffset(locator.find(path).offset)),
       textOf: (path) => textOf(yaml, locator.find(path).node),
     }
   } catch (error) {
     if (error instanceof YamlValueError) {
-      return { kind: 'broken', message: error.message, position: positionOf(error.offset) }
+      return { kind: 'broken', message: error.message, position: positionOf(toOriginal(error.offset)) }
     }
     // The parser recurses, so deeply nested text exhausts the stack.
     if (error instanceof RangeError) {

@@ -90,7 +90,7 @@ function endOfString(text: string, start: number): number {
   return -1
 }
 
-function isJson(text: string): boolean {
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text)
     return true

@@ -45,19 +45,34 @@ const knownTags = new Set([
 /** The JSON of a document. */
 export interface YamlValue {
   readonly value: Json
+  /** Keys that YAML reads as a boolean, or as a number that is written otherwise. */
+  readonly changedKeys: readonly ChangedKey[]
   /** The node that an alias refers to. */
   readonly targetOf: (alias: Alias) => unknown
+}
+
+interface ChangedKey {
+  readonly written: string
+  readonly name: string
+  readonly offset: number
+}
+
+/** The name that a key has in JSON, where it is a plain scalar. */
+export function keyName(key: Scalar): string {
+  const name = readScalar(key)
+  return typeof name === 'number' || typeof name === 'boolean' ? String(name) : String(key.value)
 }
 
 /** Converts a document to JSON by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
 export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
   const reader = new YamlReader(yaml)
   const value = reader.read(document.contents, 0)
-  return { value, targetOf: (alias) => reader.targets.get(alias) }
+  return { value, changedKeys: reader.changedKeys, targetOf: (alias) => reader.targets.get(alias) }
 }
 
 class YamlReader {
   readonly targets = new Map<Alias, unknown>()
+  readonly changedKeys: ChangedKey[] = []
   readonly #yaml: YamlLibrary
   readonly #anchors = new Map<string, Anchored | 'open'>()
   #values = 0
@@ -129,7 +144,12 @@ class YamlReader {
   #readKey(node: unknown, depth: number, offset: number): string {
     const key = this.read(node, depth + 1)
     if (typeof key === 'string') return key
-    if (typeof key === 'number' || typeof key === 'boolean') return String(key)
+    if (typeof key === 'number' || typeof key === 'boolean') {
+      const name = String(key)
+      const written = this.#yaml.isScalar(node) ? node.value : undefined
+      if (typeof written === 'string' && written !== name) this.changedKeys.push({ written, name, offset })
+      return name
+    }
     // `{{ .Values.name }}` is a mapping with a mapping as its key.
     throw new YamlValueError(isJsonObject(key) ? unrenderedTemplate : 'a key must be a string', offset)
   }

@@ -435,13 +435,15 @@ describe('half-written files', () => {
     await run.until(is())
   })
 
-  it('a file of nothing but comments gives nothing any more', async () => {
+  it('a file of nothing but comments gives nothing any more, and says so', async () => {
     await write('a.yaml', podYaml('a'))
     const run = start()
     await run.until(is('a=busybox:1.36'))
     await write('a.yaml', '# not now\n')
     await run.until(is())
-    expect(run.last()?.problems).toEqual([])
+    expect(run.last()?.problems).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('holds nothing') },
+    ])
   })
 })
 

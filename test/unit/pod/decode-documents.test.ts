@@ -39,6 +39,18 @@ const container = (...lines: readonly string[]): string =>
   yaml('containers:', '- name: main', '  image: busybox', ...lines.map((line) => `  ${line}`))
 
 describe('what is taken', () => {
+  it.each([
+    ['comments', '\n  # nothing\n\n'],
+    ['empty documents', '---\n# a: b\n---\n~\n'],
+  ])('of %s is nothing, which is said, and ends what the file gave before', async (_what, text) => {
+    expect(await decode(text)).toMatchObject({
+      pods: [],
+      problems: ['pods/web.yaml: holds nothing: there are only comments and empty documents in it'],
+      held: [],
+      holdsAll: false,
+    })
+  })
+
   it('is a defaulted Pod with its manifest as it was written', async () => {
     const { documents, problems } = await decode(
       container('resources:', '  limits: {cpu: 0.5, memory: 64Mi}'),
@@ -91,7 +103,6 @@ describe('what is taken', () => {
       ['x'],
     ],
     ['an empty list', listOf('List'), []],
-    ['blanks and comments', '\n  # nothing\n\n', []],
     ['--- inside a block text', container('args:', '- |', '  a', '  ---', '  b'), ['web']],
     [
       'anchors, aliases and merges',
@@ -526,6 +537,82 @@ describe('one bad document', () => {
       problems: [expect.stringContaining('unknown field "itemz"')],
       holdsAll: true,
     })
+  })
+})
+
+describe('annotations that the API server looks into', () => {
+  const annotated = (key: string, value: string): JsonObject =>
+    withFields({ 'metadata.annotations': { [key]: value } })
+  const errorsOf = async (manifest: JsonObject): Promise<readonly string[]> =>
+    (await decodeDocuments(JSON.stringify(manifest), { path })).problems
+      .filter(({ severity }) => severity === 'error')
+      .map(({ message }) => message)
+
+  it.each(['0', '7', '-05', '-0', '-2147483648'])('take %s as a deletion cost', async (value) => {
+    expect(await errorsOf(annotated('controller.kubernetes.io/pod-deletion-cost', value))).toEqual([])
+  })
+
+  it.each(['05', '+5', '', '-', '--5', '5.0', '2147483648'])('take %j as no deletion cost', async (value) => {
+    expect(await errorsOf(annotated('controller.kubernetes.io/pod-deletion-cost', value))).toEqual([
+      `Invalid value: ${JSON.stringify(value)}: must be a 32bit integer`,
+    ])
+  })
+
+  it.each([
+    ['seccomp.security.alpha.kubernetes.io/pod', 'runtime/default', []],
+    ['seccomp.security.alpha.kubernetes.io/pod', 'docker/default', []],
+    ['container.seccomp.security.alpha.kubernetes.io/main', 'unconfined', []],
+    ['container.seccomp.security.alpha.kubernetes.io/main', 'localhost/a/b.json', []],
+    [
+      'container.seccomp.security.alpha.kubernetes.io/main',
+      'Unconfined',
+      ['Invalid value: "Unconfined": must be a valid seccomp profile'],
+    ],
+    [
+      'seccomp.security.alpha.kubernetes.io/pod',
+      'localhost/../a',
+      [`Invalid value: "../a": must not contain '..'`],
+    ],
+  ])('have a seccomp profile as the API server takes it: %s: %s', async (key, value, messages) => {
+    expect(await errorsOf(annotated(key, value))).toEqual(messages)
+  })
+})
+
+describe('a word that a field doesn’t know', () => {
+  it.each([
+    ['TERM', 'did you mean "SIGTERM"?'],
+    ['SIGTRM', 'did you mean "SIGTERM" or "SIGALRM"?'],
+    ['sigusr1', 'did you mean "SIGUSR1" or "SIGUSR2"?'],
+    ['15', undefined],
+  ])('is told the nearest ones: %s', async (value, hint) => {
+    const manifest = withFields({ 'spec.containers.0.lifecycle': { stopSignal: value } })
+    const { problems } = await decodeDocuments(JSON.stringify(manifest), { path })
+    const problem = problems.find(({ field }) => field?.endsWith('stopSignal'))
+    expect(problem?.message).toMatch(/^Unsupported value: /)
+    expect(problem?.hint).toBe(hint)
+  })
+})
+
+describe('a key that YAML reads as something else', () => {
+  it('is told, and stands at its own line', async () => {
+    const { problems } = await decode(container('y: 1', 'tty: true', 'env:', '- name: a', '  n: b'))
+    expect(problems).toEqual([
+      '9:5: YAML reads the key y as a boolean, so that it becomes "true" (put quotes around it: "y")',
+      '13:7: YAML reads the key n as a boolean, so that it becomes "false" (put quotes around it: "n")',
+      '9:5: spec.containers[0].true: unknown field "true" in spec.containers[0]',
+      '13:7: spec.containers[0].env[0].false: unknown field "false" in spec.containers[0].env[0]',
+    ])
+  })
+
+  it('is told of where it is taken, too', async () => {
+    const text =
+      'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  on: x\n  010: b\n  "no": z\n  8080: w\n'
+    const { objects, problems } = await decode(text)
+    expect(objects).toMatchObject([{ data: { true: 'x', '8': 'b', no: 'z', '8080': 'w' } }])
+    expect(problems).toEqual([
+      '5:3: YAML reads the key on as a boolean, so that it becomes "true" (put quotes around it: "on")',
+      '6:3: YAML reads the key 010 as a number, so that it becomes "8" (put quotes around it: "010")',
+    ])
   })
 })
 
