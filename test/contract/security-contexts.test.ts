@@ -90,7 +90,7 @@ async function meetPairwise(
     }
   }
   const chosen: Choice[] = []
-  for (let misses = 0; pairs.size > 0 && misses < 60; ) {
+  for (let misses = 0; pairs.size > 0 && misses < 60;) {
     let best: Choice | undefined
     let most: readonly string[] = []
     for (let tries = 0; tries < 40; tries += 1) {
@@ -265,7 +265,7 @@ function cases(install: ContainerdInstall): void {
         (await admitted(manifestOf(choice, 'pod'))) !== undefined
       const choices = [...(await meetPairwise(random, isLegal))]
       const more = Number(process.env['PODD_SECURITY_CONTEXTS'] ?? 0)
-      for (const wanted = choices.length + more; choices.length < wanted; ) {
+      for (const wanted = choices.length + more; choices.length < wanted;) {
         const choice = anyChoice(random)
         if (await isLegal(choice)) choices.push(choice)
       }

@@ -1,4 +1,4 @@
-import { clusterCriticalPriority, nodeCriticalPriority } from '../../pod/spec/priority.ts'
+import { systemPriorities } from '../../pod/spec/priority.ts'
 import { sameData } from '../../base/json.ts'
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
@@ -37,19 +37,6 @@ interface ClassRefusal {
   readonly reason: 'FailedCreate' | 'FailedCreatePodSandBox'
   readonly message: string
 }
-
-/** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
-export const systemPriorities: ReadonlyMap<string, { readonly value: number; readonly description: string }> =
-  new Map([
-    [
-      'system-node-critical',
-      { value: nodeCriticalPriority, description: 'For critical pods that must stay on their node.' },
-    ],
-    [
-      'system-cluster-critical',
-      { value: clusterCriticalPriority, description: 'For critical pods that may run on any node.' },
-    ],
-  ])
 
 /**
  * Resolves the classes that a pod names, as the API server's admission does (`plugin/pkg/admission/runtimeclass` and

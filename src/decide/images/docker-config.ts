@@ -20,6 +20,8 @@ const helperFields: readonly string[] = ['credsStore', 'credHelpers']
  */
 export function readDockerConfig(text: string, form: 'config.json' | 'dockercfg'): DockerConfigReading {
   const json = parseJson(text)
+  // As Go reads it; the API server takes such a Secret.
+  if (json === null) return { config: new Map(), problems: [] }
   if (!isJsonObject(json)) return { config: new Map(), problems: ['it is not a JSON object'] }
   const problems = helperFields
     .filter((field) => form === 'config.json' && field in json)

@@ -9,6 +9,7 @@ import {
   requiredOrZero,
   string,
 } from '../schema/types.ts'
+import { systemPriorities } from '../spec/priority.ts'
 import { clusterMetaSchema } from './cluster-meta.ts'
 import { objectKind } from './object-kind.ts'
 
@@ -35,15 +36,15 @@ export const priorityClassKind = objectKind({
   scope: 'Cluster',
   isPerSource: false,
   isSecret: false,
-  validate: ({ metadata, value }, issues) => {
-    if (metadata.name.startsWith('system-')) {
-      issues.forbidden(
-        ['metadata', 'name'],
-        "priority class names with 'system-' prefix are reserved for system use only. " +
-          `error: ${metadata.name} is not a known system priority class`,
-      )
-    }
-    if (value > highestUserPriority) {
+  validate: ({ metadata, value, globalDefault }, issues) => {
+    const { name } = metadata
+    if (name.startsWith('system-')) {
+      // Dumps of a cluster have its own ones; here they are known without a document.
+      const problem = systemClassProblem(name, value, globalDefault)
+      if (problem === undefined) return
+      const detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
+      issues.forbidden(['metadata', 'name'], `${detail}${problem}`)
+    } else if (value > highestUserPriority) {
       issues.forbidden(
         ['value'],
         `maximum allowed value of a user defined priority is ${highestUserPriority}`,
@@ -51,3 +52,11 @@ export const priorityClassKind = objectKind({
     }
   },
 })
+
+/** Source: IsKnownSystemPriorityClass in pkg/apis/scheduling/v1, 1.36. */
+function systemClassProblem(name: string, value: number, globalDefault: boolean): string | undefined {
+  const known = systemPriorities.get(name)
+  if (known === undefined) return `${name} is not a known system priority class`
+  if (known.value !== value) return `value of ${name} PriorityClass must be ${known.value}`
+  return globalDefault ? `globalDefault of ${name} PriorityClass must be false` : undefined
+}

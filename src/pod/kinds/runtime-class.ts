@@ -58,12 +58,20 @@ export const runtimeClassKind = objectKind({
   },
 })
 
-/** Source: pkg/apis/node/validation (validateScheduling), 1.36. */
+/** Source: pkg/apis/node/validation (validateScheduling, validateTolerations), 1.36. */
 function validateRuntimeScheduling(given: Json | undefined, path: FieldPath, issues: Issues): void {
   if (given === undefined) return
   const filled = { scheduling: fillDefaults(runtimeSchedulingSchema, given) }
   const scheduling = fieldOf(filled, 'scheduling', runtimeSchedulingSchema)
   if (scheduling === undefined) return
   validateLabels(scheduling.nodeSelector, [...path, 'nodeSelector'], issues)
-  validateTolerations(scheduling.tolerations, [...path, 'tolerations'], issues)
+  const { tolerations } = scheduling
+  validateTolerations(tolerations, [...path, 'tolerations'], issues)
+  const seen = new Set<string>()
+  for (const [index, toleration] of tolerations.entries()) {
+    const { key, operator, value, effect } = toleration
+    const own = JSON.stringify([key, operator, value, effect])
+    if (seen.has(own)) issues.duplicate([...path, 'tolerations', index], toleration)
+    seen.add(own)
+  }
 }

@@ -29,12 +29,19 @@ export const secretKind = objectKind({
   validate: validateSecret,
 })
 
-/** The keys that each type of Secret requires: all or one of them. */
-const secretKeys = new Map<string, { readonly keys: readonly string[]; readonly any?: boolean }>([
+interface NeededKeys {
+  readonly keys: readonly string[]
+  /** One of them is enough. */
+  readonly any?: true
+  readonly notEmpty?: true
+}
+
+/** The keys that each type of Secret requires. */
+const secretKeys = new Map<string, NeededKeys>([
   ['kubernetes.io/dockercfg', { keys: ['.dockercfg'] }],
   ['kubernetes.io/dockerconfigjson', { keys: ['.dockerconfigjson'] }],
   ['kubernetes.io/basic-auth', { keys: ['username', 'password'], any: true }],
-  ['kubernetes.io/ssh-auth', { keys: ['ssh-privatekey'] }],
+  ['kubernetes.io/ssh-auth', { keys: ['ssh-privatekey'], notEmpty: true }],
   ['kubernetes.io/tls', { keys: ['tls.crt', 'tls.key'] }],
 ])
 
@@ -52,20 +59,24 @@ function validateSecret(secret: Secret, issues: Issues): void {
   const needed = secretKeys.get(secret.type)
   if (needed === undefined) return
   const has = dataOf(given)
-  const missing = needed.keys.filter((key) => !has.has(key))
+  const missing = needed.keys.filter(
+    (key) => !has.has(key) || (needed.notEmpty && has.get(key)?.length === 0),
+  )
   const lacks = needed.any === true ? missing.length === needed.keys.length : missing.length > 0
   if (lacks) for (const key of missing) issues.required(['data', key])
   for (const key of ['.dockercfg', '.dockerconfigjson']) {
     const value = needed.keys.includes(key) ? has.get(key) : undefined
-    if (value !== undefined && !isJsonMap(value)) {
+    if (value !== undefined && !isMapOrNull(value)) {
       issues.invalid(['data', key], '<secret contents redacted>', 'must be a JSON object')
     }
   }
 }
 
-function isJsonMap(value: Buffer): boolean {
+/** As Go reads a map. */
+function isMapOrNull(value: Buffer): boolean {
   try {
-    return isJsonObject(JSON.parse(value.toString('utf8')))
+    const json: unknown = JSON.parse(value.toString('utf8'))
+    return json === null || isJsonObject(json)
   } catch {
     // It is not JSON.
     return false

@@ -181,8 +181,14 @@ class Check {
 
   #unsupported(value: string, allowed: readonly string[], path: FieldPath): undefined {
     const words = allowed.map((word) => JSON.stringify(word)).join(', ')
-    const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`
-    this.#error(path, 'FieldValueNotSupported', message)
+    const nearest = nearestWords(value, allowed)
+    this.problems.push({
+      severity: 'error',
+      path,
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`,
+      ...(nearest.length > 0 && { hint: `did you mean ${nearest.join(' or ')}?` }),
+    })
   }
 
   #integer(value: Json, limit: number, path: FieldPath): Json | undefined {
@@ -230,6 +236,23 @@ function isAbsent({ type, support }: Field, value: Json): boolean {
   if (Array.isArray(value)) return value.length === 0 && (type.kind === 'list' || type.kind === 'any')
   if (support.kind !== 'ignored' || !isJsonObject(value) || Object.keys(value).length > 0) return false
   return type.kind === 'object' || type.kind === 'map' || type.kind === 'any'
+}
+
+/** Two of them at the most; a long list of words needs it most. */
+function nearestWords(value: string, allowed: readonly string[]): readonly string[] {
+  if (allowed.length === 1) return []
+  const first = nearestName(value, allowed) ?? allowed.find((word) => isWithin(value, word))
+  if (first === undefined) return []
+  const second = nearestName(
+    value,
+    allowed.filter((word) => word !== first),
+  )
+  return [first, ...(second === undefined ? [] : [second])].map((word) => JSON.stringify(word))
+}
+
+/** `TERM` in `SIGTERM`. */
+function isWithin(value: string, word: string): boolean {
+  return value.length > 2 && word.toLowerCase().endsWith(value.toLowerCase())
 }
 
 function isUnreadable({ reason }: FieldProblem): boolean {

@@ -7,6 +7,7 @@ import { tolerationSchema } from '../schema/scheduling-schema.ts'
 import { list as listOf } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
+import { localPath } from './path-rules.ts'
 import { validateTolerations } from './validate-scheduling.ts'
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/'
@@ -47,7 +48,7 @@ export function validateAnnotations(
     } else if (key === 'controller.kubernetes.io/pod-deletion-cost') {
       if (!isInt32(value)) issues.invalid(at, value, 'must be a 32bit integer')
     } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
-      issues.warn(at, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
+      validateSeccomp(value, at, issues)
     }
   }
 }
@@ -76,9 +77,20 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
+/** Source: pkg/apis/core/validation (ValidateSeccompProfile), 1.36. */
+function validateSeccomp(profile: string, path: FieldPath, issues: Issues): void {
+  const local = 'localhost/'
+  if (profile.startsWith(local)) localPath(profile.slice(local.length), path, issues)
+  else if (!['runtime/default', 'docker/default', 'unconfined'].includes(profile)) {
+    issues.invalid(path, profile, 'must be a valid seccomp profile')
+  }
+  issues.warn(path, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
+}
+
+/** Zeros at its beginning are taken of a negative one alone (`pkg/apis/core/helper`, GetDeletionCostFromPodAnnotations, 1.36). */
 function isInt32(text: string): boolean {
   const value = Number(text)
-  return /^(?:0|-?[1-9]\d*)$/.test(text) && value < 2 ** 31 && value >= -(2 ** 31)
+  return /^(?:0|[1-9]\d*|-\d+)$/.test(text) && value < 2 ** 31 && value >= -(2 ** 31)
 }
 
 /** The names of containers with an AppArmor profile of their own. */

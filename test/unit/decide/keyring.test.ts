@@ -190,6 +190,7 @@ describe('a docker config', () => {
 
   it.each([
     ['no JSON', '{', ['it is not a JSON object']],
+    ['null, as of no entries', 'null', []],
     ['a list', '[]', ['it is not a JSON object']],
     ['auths of another type', '{"auths":[]}', ['auths is not a JSON object']],
     [

@@ -159,6 +159,40 @@ describe('objects that pods refer to', () => {
       { ...priorityClass, value: 1_000_000_001 },
       'maximum allowed value of a user defined priority',
     ],
+    [
+      'a class of every cluster with another value',
+      { ...priorityClass, metadata: { name: 'system-node-critical' }, value: 5 },
+      'error: value of system-node-critical PriorityClass must be 2000001000',
+    ],
+    [
+      'a class of every cluster as the default',
+      {
+        ...priorityClass,
+        metadata: { name: 'system-cluster-critical' },
+        value: 2_000_000_000,
+        globalDefault: true,
+      },
+      'error: globalDefault of system-cluster-critical PriorityClass must be false',
+    ],
+    [
+      'an empty private key',
+      secret({ type: 'kubernetes.io/ssh-auth', data: { 'ssh-privatekey': '' } }),
+      'data[ssh-privatekey]: Required value',
+    ],
+    [
+      'one toleration twice',
+      {
+        ...runtimeClass,
+        scheduling: {
+          tolerations: [
+            { key: 'a', operator: 'Exists' },
+            { key: 'a', operator: 'Exists', effect: 'NoExecute' },
+            { key: 'a', operator: 'Exists', tolerationSeconds: null },
+          ],
+        },
+      },
+      'scheduling.tolerations[2]: Duplicate value',
+    ],
   ])('%s is refused', async (_what, object, message) => {
     const { objects, problems, heldObjects } = await decode(object)
     expect(objects).toEqual([])
@@ -174,6 +208,29 @@ describe('objects that pods refer to', () => {
     const { keys, objects, problems } = await decode(object)
     expect({ keys, problems }).toEqual({ keys: [`${kind}/default/web`], problems: [] })
     expect(objects[0]?.metadata).toMatchObject({ namespace: 'default' })
+  })
+
+  it.each<readonly [string, JsonObject]>([
+    [
+      'system-node-critical',
+      { ...priorityClass, metadata: { name: 'system-node-critical' }, value: 2_000_001_000 },
+    ],
+    [
+      'system-cluster-critical',
+      { ...priorityClass, metadata: { name: 'system-cluster-critical' }, value: 2_000_000_000 },
+    ],
+    [
+      'a registry config of null',
+      secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'null' } }),
+    ],
+    [
+      'an empty registry config of the old kind',
+      secret({ type: 'kubernetes.io/dockercfg', stringData: { '.dockercfg': 'null' } }),
+    ],
+    ['empty credentials', secret({ type: 'kubernetes.io/basic-auth', data: { username: '' } })],
+  ])('%s is taken, as dumps of clusters have it', async (_what, object) => {
+    const { keys, problems } = await decode(object)
+    expect({ problems, count: keys.length }).toEqual({ problems: [], count: 1 })
   })
 
   it('take null for an empty string in their data and labels', async () => {
