@@ -1,4 +1,5 @@
-import { PoddError } from '../../base/errors.ts'
+import protobuf from 'protobufjs/minimal.js'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 
@@ -31,7 +32,16 @@ const mostLevels = 50
  */
 export function readProtobuf(body: Uint8Array, table: WireTable): JsonObject {
   if (!magic.every((byte, index) => body[index] === byte)) throw new WireError('the body is not protobuf')
-  const { apiVersion, kind, raw } = readEnvelope(body.subarray(magic.length))
+  try {
+    return readObject(body.subarray(magic.length), table)
+  } catch (error) {
+    if (error instanceof WireError) throw error
+    throw new WireError(`the body is not valid protobuf: ${errorMessage(error)}`)
+  }
+}
+
+function readObject(body: Uint8Array, table: WireTable): JsonObject {
+  const { apiVersion, kind, raw } = readEnvelope(body)
   // Options have the API version of their object.
   const key = kind === 'DeleteOptions' ? `v1/${kind}` : `${apiVersion}/${kind}`
   const index = Object.hasOwn(table.kinds, key) ? table.kinds[key] : undefined
@@ -44,17 +54,13 @@ export function readProtobuf(body: Uint8Array, table: WireTable): JsonObject {
 function readEnvelope(bytes: Uint8Array): { apiVersion: string; kind: string; raw: Uint8Array } {
   let [apiVersion, kind] = ['', '']
   let raw = new Uint8Array()
-  const reader = new ByteReader(bytes)
-  for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-    if (tag.number === 1 && tag.type === 2) {
-      const meta = new ByteReader(reader.bytes())
-      for (let inner = meta.tag(); inner !== undefined; inner = meta.tag()) {
-        if (inner.number === 1 && inner.type === 2) apiVersion = toText(meta.bytes())
-        else if (inner.number === 2 && inner.type === 2) kind = toText(meta.bytes())
-        else meta.skip(inner.type)
-      }
-    } else if (tag.number === 2 && tag.type === 2) raw = Uint8Array.from(reader.bytes())
-    else reader.skip(tag.type)
+  for (const field of fieldsOf(bytes)) {
+    if (field.number === 2) raw = Uint8Array.from(field.bytes())
+    if (field.number !== 1) continue
+    for (const inner of fieldsOf(field.bytes())) {
+      if (inner.number === 1) apiVersion = inner.text()
+      if (inner.number === 2) kind = inner.text()
+    }
   }
   return { apiVersion, kind, raw }
 }
@@ -73,21 +79,17 @@ class MessageReader {
     // A value in many pieces is joined once.
     const lists = new Map<string, Json[]>()
     const maps = new Map<string, Map<string, Json>>()
-    const reader = new ByteReader(bytes)
-    for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-      const row = Object.hasOwn(fields, tag.number) ? fields[tag.number] : undefined
-      if (row === undefined) {
-        reader.skip(tag.type)
-        continue
-      }
+    for (const field of fieldsOf(bytes)) {
+      const row = Object.hasOwn(fields, field.number) ? fields[field.number] : undefined
+      if (row === undefined) continue
       const [name = '', type = '', form = ''] = row
       if (form === '{}') {
-        const [key, value] = this.#entry(type, reader.bytes(), level)
+        const [key, value] = this.#entry(type, field.bytes(), level)
         const entries = maps.get(name) ?? new Map<string, Json>()
         maps.set(name, entries.set(key, value))
         continue
       }
-      const value = this.#value(type, tag.type, reader, level)
+      const value = this.#value(type, field, level)
       if (form === '[]') {
         const items = lists.get(name)
         if (items === undefined) lists.set(name, [value])
@@ -102,44 +104,42 @@ class MessageReader {
   }
 
   #entry(type: string, bytes: Uint8Array, level: number): readonly [string, Json] {
-    const reader = new ByteReader(bytes)
     let key = ''
     let value: Json = emptyOf(type)
-    for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-      if (tag.number === 1) key = toText(reader.bytes())
-      else if (tag.number === 2) value = this.#value(type, tag.type, reader, level)
-      else reader.skip(tag.type)
+    for (const field of fieldsOf(bytes)) {
+      if (field.number === 1) key = field.text()
+      if (field.number === 2) value = this.#value(type, field, level)
     }
     return [key, value]
   }
 
-  #value(type: string, wireType: number, reader: ByteReader, level: number): Json {
+  #value(type: string, field: Field, level: number): Json {
     switch (type) {
       case 'bool':
-        return reader.integer(wireType) !== 0
+        return field.integer() !== 0
       case 'int32':
       case 'int64':
-        return reader.integer(wireType)
+        return field.integer()
       case 'double':
-        return reader.double(wireType)
+        return field.double()
       case 'string':
-        return toText(reader.bytes())
+        return field.text()
       case 'bytes':
-        return Buffer.from(reader.bytes()).toString('base64')
+        return Buffer.from(field.bytes()).toString('base64')
       case 'time':
-        return readTime(reader.bytes(), 0)
+        return readTime(field.bytes(), 0)
       case 'microTime':
-        return readTime(reader.bytes(), 6)
+        return readTime(field.bytes(), 6)
       case 'quantity':
-        return readString(reader.bytes())
+        return readString(field.bytes())
       case 'intOrString':
-        return readIntOrString(reader.bytes())
+        return readIntOrString(field.bytes())
       case 'rawJson':
-        return readRawJson(reader.bytes())
+        return readRawJson(field.bytes())
       case 'items':
-        return readItems(reader.bytes())
+        return [...fieldsOf(field.bytes())].flatMap((item) => (item.number === 1 ? [item.text()] : []))
       default:
-        return this.read(Number(type), reader.bytes(), level + 1)
+        return this.read(Number(type), field.bytes(), level + 1)
     }
   }
 }
@@ -160,12 +160,10 @@ function isZero(value: Json): boolean {
 /** An empty time is absent. */
 function readTime(bytes: Uint8Array, digits: number): Json {
   if (bytes.length === 0) return null
-  const reader = new ByteReader(bytes)
   let [seconds, nanos] = [0, 0]
-  for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-    if (tag.number === 1) seconds = reader.integer(tag.type)
-    else if (tag.number === 2) nanos = reader.integer(tag.type)
-    else reader.skip(tag.type)
+  for (const field of fieldsOf(bytes)) {
+    if (field.number === 1) seconds = field.integer()
+    if (field.number === 2) nanos = field.integer()
   }
   const date = new Date(seconds * 1000)
   if (Number.isNaN(date.getTime())) throw new WireError('a time is out of range')
@@ -175,23 +173,17 @@ function readTime(bytes: Uint8Array, digits: number): Json {
 
 /** The one string of a message. */
 function readString(bytes: Uint8Array): string {
-  const reader = new ByteReader(bytes)
   let text = ''
-  for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-    if (tag.number === 1 && tag.type === 2) text = toText(reader.bytes())
-    else reader.skip(tag.type)
-  }
+  for (const field of fieldsOf(bytes)) if (field.number === 1) text = field.text()
   return text
 }
 
 function readIntOrString(bytes: Uint8Array): Json {
-  const reader = new ByteReader(bytes)
   let [type, number, text] = [0, 0, '']
-  for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-    if (tag.number === 1) type = reader.integer(tag.type)
-    else if (tag.number === 2) number = reader.integer(tag.type)
-    else if (tag.number === 3) text = toText(reader.bytes())
-    else reader.skip(tag.type)
+  for (const field of fieldsOf(bytes)) {
+    if (field.number === 1) type = field.integer()
+    if (field.number === 2) number = field.integer()
+    if (field.number === 3) text = field.text()
   }
   return type === 0 ? number : text
 }
@@ -207,83 +199,57 @@ function readRawJson(bytes: Uint8Array): Json {
   }
 }
 
-function readItems(bytes: Uint8Array): readonly string[] {
-  const reader = new ByteReader(bytes)
-  const items: string[] = []
-  for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
-    if (tag.number === 1) items.push(toText(reader.bytes()))
-    else reader.skip(tag.type)
-  }
-  return items
-}
+/** One field of a message. A value that is not taken is skipped. */
+class Field {
+  readonly number: number
+  readonly #wireType: number
+  readonly #reader: protobuf.Reader
+  #isTaken = false
 
-function toText(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    // Not UTF-8: that is what is asked.
-    throw new WireError('a string is not UTF-8')
-  }
-}
-
-/** The wire format of protobuf; every read is within the bytes. */
-class ByteReader {
-  readonly #bytes: Uint8Array
-  #at = 0
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes
-  }
-
-  /** Undefined at the end. */
-  tag(): { readonly number: number; readonly type: number } | undefined {
-    if (this.#at >= this.#bytes.length) return undefined
-    const key = Number(this.#varint())
-    return { number: Math.floor(key / 8), type: key % 8 }
+  constructor(reader: protobuf.Reader) {
+    const tag = reader.uint32()
+    this.number = tag >>> 3
+    this.#wireType = tag & 7
+    this.#reader = reader
   }
 
   /** A whole number, whose first bit may be its sign. */
-  integer(wireType: number): number {
-    if (wireType !== 0) throw new WireError('a number is of another type')
-    return Number(BigInt.asIntN(64, this.#varint()))
+  integer(): number {
+    return Number(this.#take(0).int64())
   }
 
-  double(wireType: number): number {
-    if (wireType !== 1) throw new WireError('a number is of another type')
-    const at = this.#advance(8)
-    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset).getFloat64(at, true)
+  double(): number {
+    return this.#take(1).double()
   }
 
   bytes(): Uint8Array {
-    const length = Number(this.#varint())
-    const at = this.#advance(length)
-    return this.#bytes.subarray(at, at + length)
+    return this.#take(2).bytes()
   }
 
-  skip(wireType: number): void {
-    if (wireType === 0) this.#varint()
-    else if (wireType === 1) this.#advance(8)
-    else if (wireType === 2) this.bytes()
-    else if (wireType === 5) this.#advance(4)
-    else throw new WireError(`the wire type ${wireType} is not known`)
-  }
-
-  #advance(length: number): number {
-    const at = this.#at
-    if (at + length > this.#bytes.length) throw new WireError('the body ends within a field')
-    this.#at = at + length
-    return at
-  }
-
-  #varint(): bigint {
-    let value = 0n
-    for (let shift = 0n; shift < 70n; shift += 7n) {
-      const byte = this.#bytes[this.#at]
-      if (byte === undefined) throw new WireError('the body ends within a number')
-      this.#at += 1
-      value |= BigInt(byte & 0x7f) << shift
-      if (byte < 0x80) return value
+  text(): string {
+    try {
+      return new TextDecoder('utf-8', { fatal: true }).decode(this.bytes())
+    } catch (error) {
+      throw error instanceof TypeError ? new WireError('a string is not UTF-8') : error
     }
-    throw new WireError('a number has too many bytes')
+  }
+
+  skip(): void {
+    if (!this.#isTaken) this.#reader.skipType(this.#wireType)
+  }
+
+  #take(wireType: number): protobuf.Reader {
+    if (this.#wireType !== wireType) throw new WireError('a value is of another type')
+    this.#isTaken = true
+    return this.#reader
+  }
+}
+
+function* fieldsOf(bytes: Uint8Array): Generator<Field, void> {
+  const reader = protobuf.Reader.create(bytes)
+  while (reader.pos < reader.len) {
+    const field = new Field(reader)
+    yield field
+    field.skip()
   }
 }
