@@ -22,7 +22,7 @@ import { proxyRoutes } from './pods/proxy-routes.ts'
 import { readAttributes } from './access/attributes.ts'
 import { impersonate } from './access/impersonate.ts'
 import { refuseAccess } from './access/refuse-access.ts'
-import { refuseForeignSite } from './access/refuse-foreign-site.ts'
+import { refuseForeignSite } from './requests/refuse-foreign-site.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
@@ -66,7 +66,7 @@ export function createHandler({
       ...[...servedKinds, ...derivedKinds].map((kind) => toApiResource(kind)),
       ...computedResources,
     ]),
-    ...resourceRoutes(readers, new WatchLines()),
+    ...resourceRoutes(readers, new WatchLines(), systemRandom),
     ...(readers.writer === undefined
       ? []
       : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),

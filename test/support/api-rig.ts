@@ -31,6 +31,8 @@ class KindRig<T extends ResourceObject> implements ShownKind<T> {
   readonly reader: ResourceReader<T>
   readonly #store: ResourceStore<T>
   readonly whenListed: () => Promise<void>
+  /** How many watches there were. */
+  subscriptions = 0
   #watchers = 0
 
   constructor(store: ResourceStore<T>, whenListed: () => Promise<void>) {
@@ -45,6 +47,7 @@ class KindRig<T extends ResourceObject> implements ShownKind<T> {
       changesAfter: (revision) => store.changesAfter(revision),
       subscribe: (listener) => {
         this.#watchers += 1
+        this.subscriptions += 1
         const stop = store.subscribe(listener)
         return () => {
           this.#watchers -= 1

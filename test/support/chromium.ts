@@ -29,12 +29,18 @@ export class Chromium {
     socket.on('message', (data: Buffer) => this.#take(JSON.parse(data.toString()) as Json))
   }
 
-  static async start(path: string): Promise<Chromium> {
+  static async start(path: string, more: readonly string[] = []): Promise<Chromium> {
     const profile = await mkdtemp(join(tmpdir(), 'podd-chromium-'))
     const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-dev-shm-usage']
+    const quiet = [
+      '--disable-quic',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ]
     const program = spawn(
       path,
-      [...flags, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank'],
+      [...flags, ...quiet, ...more, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank'],
       { stdio: ['ignore', 'ignore', 'pipe'], detached: true, env: { ...process.env, HOME: profile } },
     )
     const exited = once(program, 'exit')

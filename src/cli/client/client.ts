@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws'
+import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { StatusObject } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { parseApiReason } from '../../api/reasons.ts'
@@ -90,6 +91,42 @@ export class ApiClient {
     signal: AbortSignal,
     method: 'GET' | 'POST' = 'GET',
   ): AsyncGenerator<T, void> {
+    yield* this.#lines<T>(path, signal, method)
+    if (!signal.aborted) throw this.#gone('has ended')
+  }
+
+  /**
+   * Each change of the objects of a list since its revision. The daemon ends a watch after some time: it is followed by
+   * another one, from where it stopped. Otherwise as `watch`.
+   */
+  async *changes<T extends ResourceObject>(
+    list: string,
+    revision: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent<T>, void> {
+    const path = `${list}${list.includes('?') ? '&' : '?'}watch=true&allowWatchBookmarks=true`
+    let last = revision
+    while (!signal.aborted) {
+      let isSilent = true
+      const lines = this.#lines<
+        WatchEvent<T> | { readonly type: 'BOOKMARK'; readonly object: ResourceObject }
+      >(`${path}&resourceVersion=${last}`, signal)
+      for await (const line of lines) {
+        isSilent = false
+        last = line.object.metadata.resourceVersion ?? last
+        if (line.type !== 'BOOKMARK') yield line
+      }
+      // One that lasts has a bookmark each minute: this one was ended by a podd that stops.
+      if (isSilent && !signal.aborted) throw this.#gone('has ended')
+    }
+  }
+
+  /** The objects of a response, one on each line, to its end. */
+  async *#lines<T>(
+    path: string,
+    signal: AbortSignal,
+    method: 'GET' | 'POST' = 'GET',
+  ): AsyncGenerator<T, void> {
     const decoder = new TextDecoder()
     let rest: string[] = []
     for await (const chunk of this.stream(path, signal, method)) {
@@ -107,7 +144,6 @@ export class ApiClient {
         yield parsed
       }
     }
-    if (!signal.aborted) throw this.#gone('has ended')
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { PodObject } from '../../api/objects.ts'
-import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resource.ts'
+import type { ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { escapeControls } from '../../base/escape-controls.ts'
 import type { KindArgument } from '../arguments/kind-argument.ts'
@@ -229,8 +229,8 @@ async function* watchObjects(
     names.length === 0 || names.includes(metadata.name)
   const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
   if (!args.has('watch-only')) yield items.filter((object) => isWanted(object))
-  const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
-  for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
+  const changes = client.changes<ResourceObject>(withQuery(asking, {}), metadata.resourceVersion, signal)
+  for await (const { type, object } of changes) {
     if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield [object]
   }
 }

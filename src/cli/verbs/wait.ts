@@ -1,5 +1,4 @@
 import type { PodListObject, PodObject } from '../../api/objects.ts'
-import type { WatchEvent } from '../../api/resource.ts'
 import { findKind } from '../../api/kinds/served-kinds.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/duration.ts'
@@ -159,9 +158,8 @@ export async function waitForPods(
     }
     if (open.size === 0) return
     // From the list's revision, so that no change is missed.
-    const changes = `${path}?watch=true&resourceVersion=${list.resourceVersion}`
     const until = AbortSignal.any([signal, late.signal])
-    for await (const { type, object } of client.watch<WatchEvent<PodObject>>(changes, until)) {
+    for await (const { type, object } of client.changes<PodObject>(path, list.resourceVersion, until)) {
       const { name, uid } = object.metadata
       if (!open.has(name)) continue
       onChange?.(object)

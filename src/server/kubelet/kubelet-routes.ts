@@ -1,4 +1,5 @@
 import type { PodObject } from '../../api/objects.ts'
+import { refuseProxied } from '../requests/refuse-foreign-site.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import type { ApiReaders } from '../requests/readers.ts'
@@ -12,7 +13,14 @@ import type { MetricFamily } from './metric-family.ts'
 export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
   return ownRoutes(readers).flatMap((route) => [
     route,
-    { ...route, pattern: `/api/v1/nodes/*/proxy${route.pattern}` },
+    {
+      ...route,
+      pattern: `/api/v1/nodes/*/proxy${route.pattern}`,
+      handle: async (call) => {
+        refuseProxied(call.request)
+        return route.handle(call)
+      },
+    } satisfies Route,
   ])
 }
 

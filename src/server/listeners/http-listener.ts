@@ -13,12 +13,17 @@ import type { Identity } from '../requests/identity.ts'
 import { statusResponse } from '../requests/status-response.ts'
 import { BodyBudget } from './body-budget.ts'
 import { RequestBody } from './request-body.ts'
-import { writeResponse } from './write-response.ts'
+import { safeHeaders, writeResponse } from './write-response.ts'
 
 export interface HttpListenerOptions {
   readonly handler: ApiHandler
   /** Identifies the client of a request; may throw ApiError. */
   readonly identify: (request: IncomingMessage) => Identity
+  /**
+   * Whether the client of a request is still who it was: asked again and again while the request lasts, and the
+   * connection is cut when it isn't. Left out, it is for ever.
+   */
+  readonly isStill?: (request: IncomingMessage, identity: Identity) => boolean
   /** Left out, connections are plain. */
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
   /** The largest head of a request, in bytes; by default 512 KiB. */
@@ -49,6 +54,9 @@ const usualRequestMs = 30_000
  */
 const idleMs = 100_000
 
+/** The interval at which the identities of requests that last are checked: watches, logs, commands, forwarded ports. */
+const identityPeriodMs = 2000
+
 /** How many bytes of a stream are written before the client has to read. */
 const streamBufferBytes = 16 * 1024
 
@@ -75,17 +83,26 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
           .getBuiltinModule('node:https')
           .createServer({ ...http, ...tls, handshakeTimeout: tls.handshakeMs }, onRequest)
   const server = secure ?? nodeHttp.createServer(http, onRequest)
-  const toRequest = (message: IncomingMessage, body: RequestBody, signal: AbortSignal): ApiRequest => {
+  const lasting = new LastingRequests(clock)
+  /** @param end aborted when the identity ends */
+  const toRequest = (message: IncomingMessage, body: RequestBody, end: AbortController): ApiRequest => {
     const { method = '', url = '/', headers } = message
-    return { method, target: url, headers, identity: identify(message), readBody: () => body.read(), signal }
+    const identity = identify(message)
+    const { isStill } = options
+    if (isStill !== undefined) lasting.add(end, () => isStill(message, identity))
+    const signal = AbortSignal.any([end.signal, closing.signal])
+    return { method, target: url, headers, identity, readBody: () => body.read(), signal }
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
-    response.once('close', () => gone.abort(new PoddError('CLIENT_GONE', 'the client went away')))
+    response.once('close', () => {
+      lasting.delete(gone)
+      gone.abort(new PoddError('CLIENT_GONE', 'the client went away'))
+    })
     const signal = AbortSignal.any([gone.signal, closing.signal])
     const body = new RequestBody(request, budget)
-    const answered = await handle(request, body, signal).finally(() => body.release())
+    const answered = await handle(request, body, gone).finally(() => body.release())
     body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
     if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
@@ -94,11 +111,11 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   async function handle(
     request: IncomingMessage,
     body: RequestBody,
-    signal: AbortSignal,
+    gone: AbortController,
   ): Promise<ApiResponse> {
     try {
       body.refuseLarge()
-      return await handler.handle(toRequest(request, body, signal))
+      return await handler.handle(toRequest(request, body, gone))
     } catch (error) {
       return statusResponse(error)
     }
@@ -116,10 +133,16 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     // While it is open: a closing HTTP server waits for it but can't end it.
     const cut = (): void => void socket.destroy()
     closing.signal.addEventListener('abort', cut, { once: true })
-    socket.once('close', () => closing.signal.removeEventListener('abort', cut))
+    const gone = new AbortController()
+    gone.signal.addEventListener('abort', cut, { once: true })
+    socket.once('close', () => {
+      closing.signal.removeEventListener('abort', cut)
+      lasting.delete(gone)
+      gone.abort(new PoddError('CLIENT_GONE', 'the client went away'))
+    })
     if (closing.signal.aborted) cut()
     if (head.length > 0) socket.unshift(head)
-    const opened = await open(request, socket)
+    const opened = await open(request, socket, gone)
     if ('status' in opened) return refuse(socket, opened, clock)
     if (opened.headers !== undefined) {
       const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -133,9 +156,13 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     }
   }
 
-  async function open(request: IncomingMessage, socket: Duplex): Promise<ApiResponse | OpenedStream> {
+  async function open(
+    request: IncomingMessage,
+    socket: Duplex,
+    gone: AbortController,
+  ): Promise<ApiResponse | OpenedStream> {
     try {
-      return await handler.open(toRequest(request, new RequestBody(request, budget), closing.signal), socket)
+      return await handler.open(toRequest(request, new RequestBody(request, budget), gone), socket)
     } catch (error) {
       return statusResponse(error)
     }
@@ -164,6 +191,46 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   }
 }
 
+/**
+ * The requests whose client may cease to be who it was. One timer for all of them, and none while there are none: it
+ * sees a clock that jumps, and a token file that was replaced in a way that no watch of a file sees, such as by a mount.
+ */
+class LastingRequests {
+  readonly #clock: Clock
+  readonly #requests = new Map<AbortController, () => boolean>()
+  #isTimed = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** @param end aborted once `isStill` returns false */
+  add(end: AbortController, isStill: () => boolean): void {
+    this.#requests.set(end, isStill)
+    this.#startTimer()
+  }
+
+  delete(end: AbortController): void {
+    this.#requests.delete(end)
+  }
+
+  #startTimer(): void {
+    if (this.#isTimed || this.#requests.size === 0) return
+    this.#isTimed = true
+    this.#clock.startTimer(identityPeriodMs, () => this.#check())
+  }
+
+  #check(): void {
+    this.#isTimed = false
+    for (const [end, isStill] of this.#requests) {
+      if (isStill()) continue
+      this.#requests.delete(end)
+      end.abort(new ApiError(401, 'Unauthorized'))
+    }
+    this.#startTimer()
+  }
+}
+
 /** The response to a malformed request, by Node's error code. */
 function toRequestError(error: unknown): ApiError {
   switch (errorCode(error)) {
@@ -183,7 +250,8 @@ const lingerMs = 5000
 function refuse(socket: Duplex, { status, contentType, body }: ApiResponse, clock: Clock): void {
   const text = typeof body === 'string' ? body : ''
   const line = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? 'Error'}`
-  const headers = [`Content-Type: ${contentType}`, `Content-Length: ${Buffer.byteLength(text)}`]
+  const safe = Object.entries(safeHeaders).map(([name, value]) => `${name}: ${value}`)
+  const headers = [`Content-Type: ${contentType}`, `Content-Length: ${Buffer.byteLength(text)}`, ...safe]
   socket.end(`${[line, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${text}`)
   // A client that is blocked sending might never read.
   socket.resume()

@@ -9,18 +9,21 @@ export type TokenReader = (token: string) => Identity | undefined
 
 /**
  * Identifies a client over TLS: by a client certificate that podd's authority has signed (CN is the user, each O a
- * group), by a bearer token, or as anonymous (`apiserver/pkg/authentication/request`, 1.36).
+ * group), by a bearer token, or as anonymous (`apiserver/pkg/authentication/request`, 1.36). A certificate may expire
+ * after its handshake.
  * @throws ApiError Unauthorized for a certificate or token that is not valid
  */
 export function identifyClient(
   socket: TLSSocket,
   request: IncomingMessage,
   readToken: TokenReader,
+  nowMs: number,
 ): Identity {
-  const { subject } = socket.getPeerCertificate()
+  const { subject, valid_to: validTo } = socket.getPeerCertificate()
   if (subject !== undefined) {
     const { CN: name, O: organizations = [] }: Subject = subject
-    if (!socket.authorized || typeof name !== 'string' || name === '') throw unauthorized()
+    const isOver = nowMs >= Date.parse(validTo)
+    if (!socket.authorized || isOver || typeof name !== 'string' || name === '') throw unauthorized()
     const groups = typeof organizations === 'string' ? [organizations] : organizations
     return { name, groups: [...groups, authenticatedGroup] }
   }
@@ -30,7 +33,7 @@ export function identifyClient(
   const [, token = offered] = /^bearer +(?<token>\S+) *$/iu.exec(authorization ?? '') ?? []
   const identity = token === undefined ? undefined : readToken(token)
   if (identity === undefined) throw unauthorized()
-  return identity
+  return { ...identity, byToken: true }
 }
 
 const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'

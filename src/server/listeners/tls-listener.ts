@@ -100,7 +100,7 @@ function createTlsListener({
   /** A client that guesses tokens counts as unknown. */
   const identify = (socket: TLSSocket, request: IncomingMessage, onUnknown: () => void): Identity => {
     try {
-      return identifyClient(socket, request, readToken)
+      return identifyClient(socket, request, readToken, clock.wallMs())
     } catch (error) {
       onUnknown()
       throw error
@@ -121,6 +121,17 @@ function createTlsListener({
         unknown.know(socket)
       }
       return identity
+    },
+    isStill(request, { name, groups }) {
+      const { socket } = request
+      if (!(socket instanceof EncryptedSocket)) return false
+      try {
+        const now = identifyClient(socket, request, readToken, clock.wallMs())
+        return now.name === name && now.groups.join('\n') === groups.join('\n')
+      } catch {
+        // Its certificate has expired, or its token is not known any more.
+        return false
+      }
     },
     // A client without a certificate may have a token, or make requests that are open to all.
     tls: { ...context(), requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2', handshakeMs },

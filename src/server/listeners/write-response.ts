@@ -9,6 +9,19 @@ import { statusResponse } from '../requests/status-response.ts'
 const unreadMs = 60_000
 
 /**
+ * What a browser may make of a response that doesn't say otherwise, as the status page's own files do. Much of what podd
+ * answers was written by containers (pages of servers in pods, logs, messages), and whatever runs with podd's origin
+ * may do what its user may: so it is shown without scripts, forms, plugins, an origin, or anything from elsewhere.
+ */
+export const safeHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+/**
  * Sends a response as the client reads it: the next piece is taken only when there is room for it. When the signal is
  * aborted the connection is cut, so that the client doesn't mistake it for the end of the response. Resolves once
  * everything is handed to the connection, or the connection is gone. Returns the error to log: a defect, or one that
@@ -48,6 +61,7 @@ function writeWhole(
   text: string,
 ): void {
   response.writeHead(status, {
+    ...safeHeaders,
     ...headers,
     'content-type': contentType,
     'content-length': Buffer.byteLength(text),
@@ -62,7 +76,8 @@ async function writePieces(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<void> {
   const sendHead = (): void => {
-    if (!response.headersSent) response.writeHead(status, { ...headers, 'content-type': contentType })
+    if (!response.headersSent)
+      response.writeHead(status, { ...safeHeaders, ...headers, 'content-type': contentType })
   }
   if (headFirst === true) {
     sendHead()

@@ -1,6 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { errorMessage } from '../../base/errors.ts'
 import { nodeHttp } from '../../base/node-http.ts'
+import { isBrowser } from '../requests/refuse-foreign-site.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
 
@@ -14,11 +15,15 @@ export interface ProxiedTo {
   readonly base: string
 }
 
-/** Headers that are not forwarded: those of one connection (RFC 9110, 7.6.1), and the client's credentials. */
+/**
+ * Headers that are not forwarded: those of one connection (RFC 9110, 7.6.1), and the client's credentials. A browser has
+ * cookies of other servers on the same host; of servers in pods it has none, as `Set-Cookie` is not passed on.
+ */
 const ownHeaders = new Set([
   'authorization',
   'connection',
   'content-length',
+  'cookie',
   'host',
   'keep-alive',
   'proxy-authenticate',
@@ -36,8 +41,32 @@ function isPassedOn(name: string, { connection = '' }: IncomingHttpHeaders): boo
 }
 
 /**
+ * The headers of a response that are passed on: those about its body. Others would hold for podd's own origin: cookies,
+ * permissions, where scripts and service workers may reach, what the browser has to forget, other servers that stand
+ * for this one, redirects (`Refresh`), passwords to be asked for.
+ */
+const passedBack: readonly string[] = [
+  'accept-ranges',
+  'age',
+  'allow',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-range',
+  'date',
+  'etag',
+  'expires',
+  'last-modified',
+  'retry-after',
+  'vary',
+]
+
+/**
  * Forwards a request, and streams the response back (`apimachinery/pkg/util/proxy`, UpgradeAwareHandler, 1.36): a pod's
- * certificate is not checked, and links in pages stay as they are. Throws ApiError where the server can't be reached.
+ * certificate is not checked, and links in pages stay as they are. Unlike there, a browser gets nothing that would act
+ * with podd's own origin: the listener puts each body into a sandbox (`write-response.ts`), `passedBack` names the
+ * headers, and redirects stay within the pod. Throws ApiError where the server can't be reached.
  */
 export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<ApiResponse> {
   const body = await request.readBody()
@@ -56,18 +85,23 @@ export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<
     throw new ApiError(503, `error trying to reach service: ${errorMessage(error)}`)
   })
   const { 'content-type': contentType = 'application/octet-stream', location } = answer.headers
-  const told = Object.entries(answer.headers).flatMap(([name, value]) =>
-    value === undefined || name === 'content-type' || !isPassedOn(name, answer.headers)
-      ? []
-      : [[name, value] as const],
-  )
+  const target = location === undefined ? undefined : redirect(location, to)
+  if (target?.leaves === true && isBrowser(request.headers)) {
+    answer.destroy()
+    throw new ApiError(
+      403,
+      `the server in the pod redirects to ${JSON.stringify(location)}, which is not in the pod`,
+      'Open that address itself where you trust the pod.',
+    )
+  }
+  const told = passedBack.flatMap((name) => {
+    const value = answer.headers[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
   return {
     status: answer.statusCode ?? 502,
     contentType,
-    headers: {
-      ...Object.fromEntries(told),
-      ...(location !== undefined && { location: rewriteLocation(location, to) }),
-    },
+    headers: { ...Object.fromEntries(told), ...(target !== undefined && { location: target.location }) },
     body: answer,
     headFirst: true,
     mayWait: true,
@@ -85,11 +119,16 @@ function send(
   return https.request({ ...options, agent: false, rejectUnauthorized: false })
 }
 
-/** A redirect within the server stays within the proxy. */
-function rewriteLocation(location: string, { scheme, host, port, base }: ProxiedTo): string {
+/**
+ * Where a redirect leads: one within the server stays within the proxy, also one that climbs (`../..`) out of the
+ * proxy's path.
+ */
+function redirect(
+  location: string,
+  { scheme, host, port, path, base }: ProxiedTo,
+): { readonly location: string; readonly leaves: boolean } {
   const origin = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
-  const url = URL.parse(location, `${origin}/`)
-  const isWithin = url !== null && url.origin === new URL(origin).origin
-  const isAbsolute = location.startsWith('/') || URL.canParse(location)
-  return isWithin && isAbsolute ? `${base}${url.pathname}${url.search}${url.hash}` : location
+  const url = URL.parse(location, `${origin}${path}`)
+  if (url === null || url.origin !== new URL(origin).origin) return { location, leaves: true }
+  return { location: `${base}${url.pathname}${url.search}${url.hash}`, leaves: false }
 }

@@ -1,3 +1,4 @@
+import { refuseProxied } from '../requests/refuse-foreign-site.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import type { ApiReaders } from '../requests/readers.ts'
@@ -9,6 +10,7 @@ import { findRunningPod } from './pod-target.ts'
 export function proxyRoutes({ resources }: Pick<ApiReaders, 'resources'>): readonly Route[] {
   const handle = async (call: Call): Promise<ApiResponse> => {
     const { request, names } = call
+    refuseProxied(request)
     const [namespace = '', text = ''] = names
     const { pathname, search } = readTarget(request.target)
     const { parseProxyName, proxyAddress } = await import('./proxy-target.ts')

@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net'
 import type { PodObject } from '../../api/objects.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
@@ -29,6 +30,26 @@ function readPort(port: string, text: string): number | undefined {
 }
 
 /**
+ * Addresses at which no pod is, but the host itself or whatever answers nearby: unspecified, loopback, link-local and
+ * multicast ones (an API server refuses them too: `pkg/registry/core/pod/strategy.go`, ResourceLocation, 1.36). A pod of the
+ * host's network has such a one where the host has no network.
+ */
+const notOfPods = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 4],
+] as const)
+  notOfPods.addSubnet(network, bits)
+for (const [network, bits] of [
+  ['::', 127],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const)
+  notOfPods.addSubnet(network, bits, 'ipv6')
+
+/**
  * The address of a pod's server: the pod's address, with the first port of its containers by default, else the scheme's
  * (`pkg/registry/core/pod/strategy.go`, ResourceLocation, 1.36). Throws ApiError for a pod without an address, or one
  * that no longer runs, whose address another pod may have.
@@ -39,8 +60,14 @@ export function proxyAddress(
 ): { readonly host: string; readonly port: number } {
   const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
   const { podIP: host } = status
-  if (isOver || host === undefined || host === '')
+  if (isOver || host === undefined || isIP(host) === 0)
     throw new ApiError(503, `pod ${JSON.stringify(metadata.name)} has no address to reach it at`)
+  if (notOfPods.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4'))
+    throw new ApiError(
+      400,
+      `pod ${JSON.stringify(metadata.name)} is at ${host}, which is the host's own: the proxy reaches pods alone`,
+      'Use `podd port-forward`, or give the host a network address (`nodeIP`).',
+    )
   return { host, port: port ?? firstPort(spec['containers']) ?? (scheme === 'https' ? 443 : 80) }
 }
 

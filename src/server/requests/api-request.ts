@@ -14,7 +14,7 @@ export interface ApiRequest {
    * error. An unread body is dropped.
    */
   readBody(): Promise<Buffer>
-  /** Aborted when the client has gone away, or the server closes. */
+  /** Aborted when the client has gone away or is no longer who it was, or the server closes. */
   readonly signal: AbortSignal
 }
 

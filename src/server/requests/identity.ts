@@ -2,6 +2,8 @@
 export interface Identity {
   readonly name: string
   readonly groups: readonly string[]
+  /** Known by a token in the request, which a browser doesn't send by itself, as it does a certificate. */
+  readonly byToken?: true
 }
 
 const masters = 'system:masters'

@@ -26,7 +26,7 @@ export interface WatchOptions extends ListOptions {
   readonly bookmarks: boolean
   /** Undefined: implied by the revision. */
   readonly sendInitialEvents: boolean | undefined
-  /** Undefined: forever. */
+  /** Undefined: none is asked for. */
   readonly timeoutSeconds: number | undefined
 }
 

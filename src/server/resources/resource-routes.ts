@@ -3,6 +3,7 @@ import { definitionKind, serviceKind } from '../../api/kinds/derived-kinds.ts'
 import { regardingEventKind, toRegardingEvent } from '../../api/kinds/regarding-events.ts'
 import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
+import type { RandomSource } from '../../base/random.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import { objectNotFound } from '../requests/not-found.ts'
@@ -26,13 +27,21 @@ interface Served {
   readonly reader: ResourceReader<ResourceObject>
   readonly whenListed: ShownKind<ResourceObject>['whenListed']
   readonly lines: WatchLines
+  readonly random: RandomSource
 }
+
+/** How long a watch lasts that asks for no time: 30 to 60 min (`apiserver/pkg/endpoints/handlers/get.go`, 1.36). */
+const leastWatchSeconds = 1800
 
 /**
  * The routes for lists, watches and single objects of every served kind, and for podd's own form of Secrets, without
  * values.
  */
-export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
+export function resourceRoutes(
+  readers: ApiReaders,
+  lines: WatchLines,
+  random: RandomSource,
+): readonly Route[] {
   const { events, nodes } = readers.resources
   const regarding = {
     kind: regardingEventKind,
@@ -40,15 +49,16 @@ export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly
     reader: mapReader(events.reader, toRegardingEvent),
     whenListed: events.whenListed,
     lines,
+    random,
   }
   const routes = servedKinds.flatMap((kind) => {
     const { reader, whenListed } = readers.resources[kind.resource]
-    const routes = routesOf({ kind, root: kind.root, reader, whenListed, lines })
+    const routes = routesOf({ kind, root: kind.root, reader, whenListed, lines, random })
     if (kind.tableRoot === kind.root) return routes
-    const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines }
+    const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines, random }
     return routes.concat(routesOf(own))
   })
-  const ofNode = { whenListed: nodes.whenListed, lines }
+  const ofNode = { whenListed: nodes.whenListed, lines, random }
   return routes.concat(
     routesOf(regarding),
     ...[definitionKind, serviceKind].map((kind) =>
@@ -87,7 +97,7 @@ function formOf({ request, query, clock }: Call): Representation {
 
 async function answerList(served: Served, call: Call): Promise<ApiResponse> {
   const { query, names, clock, signal } = call
-  const { kind, reader, lines, whenListed } = served
+  const { kind, reader, lines, whenListed, random } = served
   const [namespace] = names
   const form = formOf(call)
   if (!booleanParam(query, 'watch')) {
@@ -95,7 +105,10 @@ async function answerList(served: Served, call: Call): Promise<ApiResponse> {
     await whenListed()
     return listResources(kind, reader, options, form)
   }
-  const options = readWatchOptions(query, kind, namespace)
+  const asked = readWatchOptions(query, kind, namespace)
+  // Each at another time, so that clients that began together don't all come back together.
+  const timeoutSeconds = asked.timeoutSeconds ?? leastWatchSeconds * (1 + random())
+  const options = { ...asked, timeoutSeconds }
   await whenListed()
   const cutOff = new AbortController()
   return {

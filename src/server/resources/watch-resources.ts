@@ -38,7 +38,7 @@ export interface WatchDeps {
 export async function* watchResources(
   kind: RoutedKind,
   reader: ResourceReader<ResourceObject>,
-  options: WatchOptions,
+  options: WatchOptions & { readonly timeoutSeconds: number },
   { clock, lines, form, signal, cutOff }: WatchDeps,
 ): AsyncGenerator<Uint8Array, void> {
   const { accepts, revision, sendInitialEvents, bookmarks, timeoutSeconds } = options
@@ -70,10 +70,7 @@ export async function* watchResources(
   const periods = bookmarks
     ? startPeriods(clock, bookmarkPeriodMs, () => backlog.wake('bookmark'))
     : undefined
-  const end =
-    timeoutSeconds === undefined
-      ? undefined
-      : clock.startTimer(timeoutSeconds * 1000, () => backlog.wake('end'))
+  const end = clock.startTimer(timeoutSeconds * 1000, () => backlog.wake('end'))
   try {
     for (const object of listed) yield encoder.encode('ADDED', object)
     if (bookmarks && sendInitialEvents === true) yield encoder.encodeBookmark(bookmark(kind, begun, true))
@@ -87,7 +84,7 @@ export async function* watchResources(
   } finally {
     unsubscribe()
     periods?.cancel()
-    end?.cancel()
+    end.cancel()
     backlog.close()
   }
 }

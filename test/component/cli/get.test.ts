@@ -3,6 +3,7 @@ import { parse } from 'yaml'
 import { ApiRig } from '../../support/api-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 let rig: ApiRig
@@ -133,6 +134,21 @@ describe('data of podd get', () => {
     const again = setInterval(() => rig.pods.put(podObject({ name: 'late' })), 50)
     await expect.poll(() => call.stdout()).toMatch(/^pod\/late\n/u)
     clearInterval(again)
+  })
+
+  it('go on to be watched after the daemon ended the watch at its time', async () => {
+    await rig[Symbol.asyncDispose]()
+    const clock = new ManualClock()
+    rig = await ApiRig.start(clock)
+    using call = startCli(['get', 'pods', '--watch-only', '-o', 'name'], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    const watched = rig.pods.subscriptions
+    await clock.advance(3_600_000)
+    await expect.poll(() => [rig.pods.watchers, rig.pods.subscriptions]).toEqual([1, watched + 1])
+    rig.pods.put(podObject({ name: 'late' }))
+    await expect.poll(() => call.stdout()).toBe('pod/late\n')
   })
 
   it('have their titles once in a watch of columns', async () => {

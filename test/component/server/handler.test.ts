@@ -444,6 +444,16 @@ describe('a watch', () => {
     expect(clock.pendingTimers).toBe(0)
   })
 
+  it('that asks for no time ends after 30 to 60 minutes, as an API server’s', async () => {
+    const lines = await watch('/api/v1/pods?watch=true&timeoutSeconds=0')
+    const next = lines.take(1)
+    await clock.advance(1_799_000)
+    expect(rig.pods.watchers).toBe(1)
+    await clock.advance(1_801_000)
+    expect(await next).toEqual(['end'])
+    expect([rig.pods.watchers, clock.pendingTimers]).toEqual([0, 0])
+  })
+
   const action = fc.record({
     do: fc.constantFrom('put', 'put', 'put', 'remove', 'read', 'cut'),
     name: fc.constantFrom('a', 'b', 'c'),

@@ -76,6 +76,22 @@ describe('the status page', () => {
   })
 })
 
+describe('whatever podd answers', () => {
+  it.each([
+    '/api/v1/pods',
+    '/livez',
+    '/metrics',
+    '/api/v1/namespaces/default/pods/web-0/log',
+    '/no/such/path',
+  ])('runs no script in a browser: %s', async (path) => {
+    const { headers } = await get(path, await login('admin'))
+    expect(headers).toMatchObject({
+      'content-security-policy': expect.stringMatching(/^sandbox;/u),
+      'x-content-type-options': 'nosniff',
+    })
+  })
+})
+
 describe('a page of another site', () => {
   const foreign = { 'sec-fetch-site': 'cross-site' }
 
@@ -87,6 +103,11 @@ describe('a page of another site', () => {
     expect((await drain({ 'sec-fetch-site': 'same-site' })).code).toBe(403)
     expect((await drain({ 'sec-fetch-site': 'same-origin' })).code).toBe(200)
     expect((await drain({})).code).toBe(200)
+    // Browsers send no `Sec-Fetch-Site` to what they don't trust, and the origin with all that changes something.
+    const { host } = new URL(rig.url)
+    for (const origin of ['null', 'https://evil.example', `https://localhost:${rig.port}`])
+      expect([origin, (await drain({ origin, host })).code]).toEqual([origin, 403])
+    expect((await drain({ origin: rig.url, host })).code).toBe(200)
     const pods = await get('/api/v1/pods', { ...admin, headers: foreign })
     expect([pods.code, pods.headers['access-control-allow-origin']]).toEqual([200, undefined])
   })
@@ -105,6 +126,20 @@ describe('a page of another site', () => {
 
   it('reaches the socket through no tunnel by a name of its own', async () => {
     const browser = { 'sec-fetch-site': 'same-origin' }
+    // To a plain address that is not localhost a browser sends no `Sec-Fetch-Site`.
+    const old = {
+      'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36',
+      'accept-language': 'en',
+    }
+    const renamed = { 'user-agent': 'curl/8.5.0', 'accept-language': 'en' }
+    for (const headers of [old, renamed])
+      expect((await rig.call('/api/v1/secrets', 'GET', { ...headers, host: 'evil.example:8001' })).code).toBe(
+        403,
+      )
+    expect((await rig.call('/api/v1/pods', 'GET', { ...old, host: 'localhost:8001' })).code).toBe(200)
+    expect((await rig.call('/api/v1/pods', 'GET', { 'user-agent': 'curl/8.5.0', host: 'podd' })).code).toBe(
+      200,
+    )
     expect((await rig.call('/api/v1/pods', 'GET', { ...browser, host: 'evil.example:8001' })).code).toBe(403)
     expect((await rig.call('/api/v1/pods', 'GET', { ...browser, host: 'localhost:8001' })).code).toBe(200)
     expect((await rig.call('/podd/v1/drain', 'POST', { ...foreign, host: 'localhost:8001' })).code).toBe(403)
