@@ -1,11 +1,11 @@
 import { cpus } from 'node:os'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
-import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
+import { podCgroup, readCgroup, removeCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 const mib = 2 ** 20
@@ -257,6 +257,35 @@ describePodd('a host whose pods ask for more than it has', { config: { ...config
     await podd.untilReady('service')
     podd.removeManifest('both')
     await podd.untilGone('service')
+  })
+})
+
+describePodd('a cgroup that is removed', { config: { ...config, syncFrequency: '6s' } }, (rig) => {
+  it('has its pod killed and recreated with its limits within a period, and no other', async () => {
+    const podd = rig()
+    const resources = { limits: { cpu: '500m', memory: '48Mi' } }
+    for (const name of ['moved', 'beside'])
+      podd.drop(name, shellPod(name, podd.shared, 'say up; stay', { container: { resources } }))
+    const before = await podd.untilReady('moved')
+    const beside = await podd.untilReady('beside')
+    const path = cgroupOf(podd, before.metadata.uid, '')
+    removeCgroup(path)
+    expect(existsSync(readCgroup.directory(path))).toBe(false)
+    await podd.untilEvent('moved', 'CgroupRemoved')
+    const restarts = ({ status }: typeof before) => status.containerStatuses?.[0]?.restartCount
+    const after = await podd.untilPod(
+      'moved',
+      'its restart',
+      (pod) =>
+        restarts(pod) === 1 &&
+        pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, after.metadata.uid, ''))).toBe(48 * mib)
+    expect(restarts(await podd.untilReady('beside'))).toBe(0)
+    expect((await podd.untilReady('beside')).status.podIP).toBe(beside.status.podIP)
+    for (const name of ['moved', 'beside']) podd.removeManifest(name)
+    for (const name of ['moved', 'beside']) await podd.untilGone(name)
   })
 })
 

@@ -8,6 +8,7 @@ export const plainCgroups: PodCgroups = {
   ensure: async (uid) => `/kubepods/pod${uid}`,
   remove: async () => {},
   countOomKills: async () => undefined,
+  isRemoved: async () => false,
   hasProcesses: async () => undefined,
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const base = '/sys/fs/cgroup'
@@ -42,6 +42,19 @@ export const readCgroup = {
     const weight = Number(read('', path, 'cpu.weight'))
     return Math.round(2 + ((weight - 1) * 262_142) / 9999)
   },
+}
+
+/** Moves what runs in a cgroup to the root of the hierarchy, and removes it with those below, as an administrator may. */
+export function removeCgroup(path: string): void {
+  const directory = readCgroup.directory(path)
+  const remove = (at: string): void => {
+    for (const entry of readdirSync(at, { withFileTypes: true }))
+      if (entry.isDirectory()) remove(join(at, entry.name))
+    for (const pid of readFileSync(join(at, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean))
+      writeFileSync(join(readCgroup.directory('/'), 'cgroup.procs'), pid)
+    rmdirSync(at)
+  }
+  remove(directory)
 }
 
 /** The cgroup of a container of that pod, whichever driver made it. */

@@ -50,6 +50,11 @@ async function* executeSteps(
           const message = 'Pod sandbox changed, it will be killed and re-created.'
           recordEvent(ctx, { type: 'Normal', reason: step.reason, message })
         }
+        if (step.reason === 'CgroupRemoved') {
+          const message =
+            "The pod's cgroup was removed, so that its limits no longer hold: it will be killed and re-created."
+          recordEvent(ctx, { type: 'Warning', reason: step.reason, message })
+        }
         await ctx.journal.noteRestarts()
         await stopPod(ctx)
         break

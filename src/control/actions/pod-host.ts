@@ -46,6 +46,8 @@ export interface PodCgroups {
   remove(uid: PodUid): Promise<void>
   /** How often the kernel has killed in it for memory, but for those (sandboxes, too) that live; undefined where that can't be known. */
   countOomKills(uid: PodUid, pod: Pod, liveIds: readonly string[]): Promise<number | undefined>
+  /** Whether somebody has removed it, of a pod that runs; false where that can't be known. Throws what reading it throws. */
+  isRemoved(uid: PodUid, pod: Pod): Promise<boolean>
   /** Whether processes of these containers live in it; undefined where that can't be known. */
   hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
 }

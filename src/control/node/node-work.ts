@@ -34,6 +34,7 @@ import type { NodePressure } from './pressure/node-pressure.ts'
 import { Orphans } from './garbage/orphans.ts'
 import type { OrphansOptions } from './garbage/orphans.ts'
 import { storageMeter } from './pressure/measure-storage.ts'
+import { syncPodsJob } from './sync-pods.ts'
 import type { PressureSurroundings } from './pressure/pressure-surroundings.ts'
 
 /** The dependencies of the work about the host. */
@@ -163,9 +164,10 @@ export class NodeWork {
   }
 
   #ownJobs({ host, settings, orphans, events, clock, logger }: NodeWorkOptions): readonly NodeJob[] {
-    const { workers, isListed, isRuntimeUp } = this.#pods
+    const { workers, isListed, isRuntimeUp, reviewAdmission } = this.#pods
     const isReady = (): boolean => isListed() && isRuntimeUp()
     return [
+      syncPodsJob({ workers, reviewAdmission, isReady, periodMs: settings.syncFrequencyMs }),
       followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
       followAddressJob({
         hostIps: () => host.hostIps(),

@@ -61,6 +61,10 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       const tree = await openTree()
       return tree.hasProcesses({ uid, qosClass: computeQosClass(pod.spec) }, containerIds)
     },
+    async isRemoved(uid, pod) {
+      const tree = await openTree()
+      return tree.isRemoved({ uid, qosClass: computeQosClass(pod.spec) })
+    },
     async remove(uid) {
       made.delete(uid)
       const tree = await openTree()

@@ -35,6 +35,7 @@ export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFact
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
     holds,
     ...(blocked === undefined ? {} : { blocked }),
+    ...(state.isCgroupRemoved ? { isCgroupRemoved: true } : {}),
     resizeRefusal,
     containerPolicy: deps.containerPolicy,
     ...(state.condemned.size === 0 ? {} : { condemned: [...state.condemned] }),

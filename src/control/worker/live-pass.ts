@@ -85,6 +85,12 @@ export class LivePass {
     return this.#deps.wake()
   }
 
+  /** Whether a pass would do anything, by what was observed last. */
+  get hasWork(): boolean {
+    const { actions, isLost, wakeAtMs } = computePodActions(gatherFacts(this.#deps, this.#state))
+    return actions.length > 0 || isLost === true || (wakeAtMs ?? Infinity) <= this.#deps.clock.wallMs()
+  }
+
   /** With log level `debug` the facts and the plan are logged: the plan can be computed again from that line. */
   #decide(): PodPlan {
     const facts = gatherFacts(this.#deps, this.#state)

@@ -130,6 +130,17 @@ export class PodPasses {
     this.#executor.notice()
   }
 
+  /**
+   * The periodic sync, without a question to the runtime: looks at the pod's cgroup, and has a pass run where the pod needs
+   * something of which no event told. Never throws.
+   */
+  async look(): Promise<void> {
+    const { stage, isSeen, isOver, record } = this.state
+    if (stage !== 'active' || !isSeen || isOver || record.failed !== undefined) return
+    await this.#lookAtCgroup()
+    if (this.#livePass.hasWork) this.#loop.wake()
+  }
+
   /** The pass in flight ends as soon as it can, and another one begins. */
   interrupt(): void {
     this.#loop.interrupt()
@@ -226,9 +237,23 @@ export class PodPasses {
     this.#hooks.onObserved()
     const { ending } = state.record
     if (ending !== undefined) return this.#endPass.run(ending, signals)
+    await this.#lookAtCgroup()
     if (await this.#mayRun()) await this.#livePass.run(signals)
     else if (await this.#endBlocked(signals)) return this.#loop.wakeIn(endingRetryMs)
     return this.#endPass.release(signals)
+  }
+
+  /** Of a pod that runs: one that is about to start has none yet (`pkg/kubelet/kubelet.go` SyncPod, 1.36). */
+  async #lookAtCgroup(): Promise<void> {
+    const { state } = this
+    const { name: pod, uid } = state.ref
+    try {
+      state.isCgroupRemoved =
+        state.hasRunning && (await this.#deps.host.cgroups.isRemoved(uid, state.classedPod))
+    } catch (error) {
+      this.#deps.logger.debug({ pod, uid, err: error }, "cannot look at the pod's cgroup")
+      state.isCgroupRemoved = false
+    }
   }
 
   async #observe(): Promise<void> {

@@ -79,6 +79,8 @@ export class PodState {
   isReleased = false
   /** The newest sandbox, where it was stopped for a pod that is blocked. */
   stoppedSandbox: SandboxId | undefined
+  /** Its cgroup was removed while it ran. */
+  isCgroupRemoved = false
   /** The error of the newest pass, where it failed. */
   lastError: string | undefined
   /** The value of `runtimeLosses` when `observed` was read. */

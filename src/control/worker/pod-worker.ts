@@ -77,6 +77,11 @@ export class PodWorker {
     this.#passes.wake()
   }
 
+  /** The periodic sync: see PodPasses. */
+  async sync(): Promise<void> {
+    await this.#passes.look()
+  }
+
   /** Its containers changed: it syncs soon; while a slow action is in flight, the new status is published meanwhile. */
   notice(): void {
     this.#passes.notice()

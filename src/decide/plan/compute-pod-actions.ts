@@ -36,7 +36,7 @@ export function computePodActions(given: PodFacts): PodPlan {
     plan.actions.push(...restart.toStop)
     return plan.result()
   }
-  const change = computeSandboxChange(facts.observed, facts.pod.spec.hostNetwork)
+  const change = computeSandboxChange(facts.observed, facts.pod.spec.hostNetwork, facts.isCgroupRemoved)
   if (change.kind === 'create') {
     planNewSandbox(facts, plan, change.attempt)
     return plan.result()
@@ -100,7 +100,8 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
   const goesOn = new Set([...initContainers, ...toStart].map(({ name }) => name))
   plan.noteRestarts(facts.observed.containers.filter(({ name }) => goesOn.has(name)))
   // A sandbox that died still holds its address and ports until it is stopped.
-  if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason: 'SandboxChanged' })
+  const reason = facts.isCgroupRemoved === true ? 'CgroupRemoved' : 'SandboxChanged'
+  if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason })
   plan.actions.push({ kind: 'create-sandbox', attempt })
   const [firstInit] = initContainers
   if (firstInit === undefined) for (const container of toStart) plan.start(container, 'main')

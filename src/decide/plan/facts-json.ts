@@ -34,6 +34,7 @@ export function factsToJson(facts: PodFacts): FactsJson {
     ...(restartsDue.size === 0 ? {} : { restartsDue: [...restartsDue] }),
     ...(restartAll.size === 0 ? {} : { restartAll: [...restartAll] }),
     ...(facts.postStartsDue === undefined ? {} : { postStartsDue: facts.postStartsDue }),
+    ...(facts.isCgroupRemoved === true ? { isCgroupRemoved: true } : {}),
     resizeRefusal: facts.resizeRefusal,
     podResources: facts.podResources,
     nowMs: facts.nowMs,

@@ -58,6 +58,8 @@ export interface PodFacts {
   readonly resizeRefusal?: ResizeRefusal | undefined
   /** The pod-level cpu and memory that the pod has; undefined where they never changed. */
   readonly podResources?: ResourceLists | undefined
+  /** The cgroup of the running pod was removed: its limits no longer hold. */
+  readonly isCgroupRemoved?: boolean | undefined
   readonly nowMs: number
   /** Changes with each boot of the host. */
   readonly bootId: string

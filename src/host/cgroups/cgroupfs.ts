@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
@@ -81,6 +81,10 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
     return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
+  }
+
+  isRemoved(pod: PodCgroup): boolean {
+    return isPodRemoved(pod, this.#options)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {
@@ -191,6 +195,24 @@ export function listPodDirectories(
     }
   }
   return [...found.values()]
+}
+
+/** The controllers whose limits a pod would run without. */
+const limitingControllers = ['cpu', 'memory', 'pids']
+
+/** See PodCgroups. A pod of an earlier podd counts as there under the other driver's name, too. */
+export function isPodRemoved({ uid, qosClass }: PodCgroup, { system, root }: CgroupOptions): boolean {
+  const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined
+  const names = [qosClass, ...qosClasses].flatMap((each) =>
+    (['cgroupfs', 'systemd'] as const).map((driver) => cgroupPath(podCgroupName(root, each, uid), driver)),
+  )
+  const limiting = system.hierarchies.filter(
+    ({ controllers }) =>
+      system.version === 2 || controllers.some((controller) => limitingControllers.includes(controller)),
+  )
+  return limiting.some(
+    ({ path }) => !names.some((name) => isThere(`${path}${name}`)) && isThere(`${path}/cgroup.procs`),
+  )
 }
 
 /** Removes the empty levels above the pods, from the bottom up; returns the remaining ones. */

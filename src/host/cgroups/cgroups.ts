@@ -47,6 +47,11 @@ export interface PodCgroups {
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
   /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined
+  /**
+   * Whether somebody has removed the cgroup of a pod that was made, from a hierarchy that limits it. False where the
+   * hierarchy itself is away. Throws the system's error where that can't be read.
+   */
+  isRemoved(pod: PodCgroup): boolean
   /** Removes the empty levels above the pods; returns the remaining ones. */
   removeQosTree(): Promise<readonly string[]>
   /** The value of CRI's `cgroup_parent` for the pod. */

@@ -4,6 +4,7 @@ import type { QosClass } from '../../pod/spec/qos.ts'
 import { sharesToWeight } from '../../translate/resources/resources.ts'
 import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 import {
+  isPodRemoved,
   listPodDirectories,
   removePodDirectories,
   removeQosDirectories,
@@ -97,6 +98,10 @@ export class SystemdPodCgroups implements PodCgroups {
 
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
     return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
+  }
+
+  isRemoved(pod: PodCgroup): boolean {
+    return isPodRemoved(pod, this.#options)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

@@ -57,6 +57,7 @@ const cgroupTree: PodCgroups = {
   },
   listPods: () => podCgroups.map((uid) => ({ uid, qosClass: 'BestEffort' })),
   countOomKills: () => undefined,
+  isRemoved: () => false,
   hasProcesses: () => undefined,
   removeQosTree: async () => [],
   parentOf: ({ uid }) => `/pod${uid}`,

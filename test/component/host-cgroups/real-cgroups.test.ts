@@ -46,6 +46,7 @@ describe.skipIf(unfit)('the kernel’s cgroups', () => {
       hugepageLimits: [],
     })
     expect(cgroups.listPods()).toEqual([pod])
+    expect(cgroups.isRemoved(pod)).toBe(false)
     const version1 = system?.version === 1
     expect(value(version1 ? 'cpu.cfs_quota_us' : 'cpu.max')).toBe(version1 ? '50000' : '50000 100000')
     expect(value(version1 ? 'memory.limit_in_bytes' : 'memory.max')).toBe(String(64 << 20))
@@ -57,6 +58,7 @@ describe.skipIf(unfit)('the kernel’s cgroups', () => {
     expect(await cgroups.removePod(uid)).toEqual([])
     expect(await ended).toBe('SIGKILL')
     expect(directories()).toEqual([])
+    expect(cgroups.isRemoved(pod)).toBe(true)
     expect(await cgroups.removeQosTree()).toEqual([])
   })
 })

@@ -28,6 +28,7 @@ const tree: CgroupTree = {
   removePod: async () => [],
   listPods: () => [],
   countOomKills: () => undefined,
+  isRemoved: () => false,
   hasProcesses: () => undefined,
   removeQosTree: async () => [],
   parentOf: ({ uid }) => `/kubepods/pod${uid}`,

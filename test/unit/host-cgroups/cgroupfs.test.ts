@@ -218,3 +218,50 @@ describe('any version', () => {
     await expect(async () => cgroupsOf(version1()).removePod(bad)).rejects.toThrow('not a pod')
   })
 })
+
+describe('a pod’s cgroup that somebody has removed', () => {
+  const pod = { uid, qosClass: 'Burstable' } as const
+
+  function makeAll(at: string, { hierarchies }: CgroupSystem): void {
+    for (const { path } of hierarchies) {
+      mkdirSync(join(path, at), { recursive: true })
+      writeFileSync(join(path, 'cgroup.procs'), '')
+    }
+  }
+
+  it.each(['cpu', 'memory', 'pids'])('is missed in the hierarchy of %s', (controller) => {
+    const system = version1()
+    const at = `kubepods/burstable/pod${uid}`
+    makeAll(at, system)
+    const cgroups = cgroupsOf(system)
+    expect(cgroups.isRemoved(pod)).toBe(false)
+    rmSync(join(directory, controller, at), { recursive: true })
+    expect(cgroups.isRemoved(pod)).toBe(true)
+    // The hierarchy is not mounted now: that says nothing of the pod.
+    rmSync(join(directory, controller, 'cgroup.procs'))
+    expect(cgroups.isRemoved(pod)).toBe(false)
+  })
+
+  it('is not missed in a hierarchy that limits nothing', () => {
+    const system = version1()
+    const at = `kubepods/burstable/pod${uid}`
+    makeAll(at, system)
+    for (const name of ['freezer', 'systemd']) rmSync(join(directory, name, at), { recursive: true })
+    expect(cgroupsOf(system).isRemoved(pod)).toBe(false)
+  })
+
+  it.each([
+    ['under its own name', `kubepods/burstable/pod${uid}`, false],
+    ['in another class', `kubepods/besteffort/pod${uid}`, false],
+    [
+      'as the other driver made it',
+      `kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`,
+      false,
+    ],
+    ['of another pod', 'kubepods/burstable/podbbbb', true],
+  ])('is looked for in version 2: %s', (_what, at, isRemoved) => {
+    const system = version2()
+    makeAll(at, system)
+    expect(cgroupsOf(system).isRemoved(pod)).toBe(isRemoved)
+  })
+})
