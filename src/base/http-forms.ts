@@ -7,3 +7,44 @@ export function isHeaderValue(text: string): boolean {
 export function isLoopbackHost(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/u.test(hostname)
 }
+
+/**
+ * A URL as it may be shown: without user, password, query and fragment, any of which may be a secret. It may be a
+ * template, with `${NAME}` in it, or `unix:///SOCKET:/PATH`; of another text nothing is shown but its scheme.
+ */
+export function showUrl(url: string): string {
+  const { scheme, rest = '' } = /^(?<scheme>[a-z][a-z0-9+.-]*:)\/\/(?<rest>.*)$/isu.exec(url)?.groups ?? {}
+  if (scheme === undefined) return '…'
+  const [address = ''] = rest.split(/[?#]/u, 1)
+  // Everything up to the last `@` before the path; of a socket's path, an `@` is part of it.
+  const [, place = ''] =
+    scheme === 'unix:' ? ['', address] : (/^(?:[^/]*@)?(?<place>.*)$/su.exec(address) ?? [])
+  const query = rest.split('#', 1)[0]?.includes('?') === true ? '?…' : ''
+  const parsed = scheme === 'unix:' || place.includes('${') ? null : URL.parse(`${scheme}//${place}`)
+  return `${parsed?.href ?? `${scheme}//${place}`}${query}`
+}
+
+/** The parts of a URL that `showUrl` hides, as they stand in it and decoded. */
+export function secretsOfUrl(url: string): readonly string[] {
+  const {
+    user = '',
+    query = '',
+    fragment = '',
+  } = /^[a-z][a-z0-9+.-]*:\/\/(?:(?<user>[^/?#]*)@)?[^?#]*(?:\?(?<query>[^#]*))?(?:#(?<fragment>.*))?$/isu.exec(
+    url,
+  )?.groups ?? {}
+  const [name = '', ...password] = user.split(':')
+  // A name without a password is the secret itself.
+  const credential = password.length === 0 ? name : password.join(':')
+  const values = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
+  return [credential, ...values, fragment].flatMap((part) => (part === '' ? [] : [part, decode(part)]))
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    // It has a `%` of its own.
+    return text
+  }
+}

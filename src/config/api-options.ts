@@ -65,6 +65,7 @@ export const apiOptions = {
     default: undefined,
     defaultText: 'the unix socket alone',
     owner: 'podd',
+    secret: false,
     doc: 'Where podd serves its API over TLS, for kubectl and other clients of Kubernetes. `podd kubeconfig` prints how they log in.',
   }),
   apiTokenFile: option({
@@ -73,6 +74,7 @@ export const apiOptions = {
     type: optionalPath,
     default: undefined,
     owner: 'podd',
+    secret: false,
     doc: 'A file of bearer tokens for the API, mode 0600, each line `token,user,uid,"group1,group2"`. The groups `podd:view`, `podd:edit` and `system:masters` give the roles view, edit and admin.',
   }),
   apiPage: option({
@@ -81,6 +83,7 @@ export const apiOptions = {
     type: flag,
     default: false,
     owner: 'podd',
+    secret: false,
     doc: 'Serves a status page at `/ui` of the API: pods, logs, events, sources, and what the host and its pods used over the last hour, which podd then measures every 30 s. Its users log in with a bearer token of `api.tokenFile`, or a client certificate in the browser.',
   }),
   readOnlyPort: option({
@@ -89,6 +92,7 @@ export const apiOptions = {
     type: integer(0, 65_535),
     default: 0,
     owner: 'kubelet',
+    secret: false,
     doc: "A port that serves, without TLS and to everybody who reaches it, what the kubelet's read-only port serves: `/metrics`, `/metrics/resource`, `/metrics/cadvisor`, `/metrics/probes`, `/stats/summary`, `/pods`, `/runningpods` and `/healthz`. 0 for none.",
   }),
   address: option({
@@ -97,6 +101,7 @@ export const apiOptions = {
     type: listenHost,
     default: '127.0.0.1',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'The address of this host that `readOnlyPort` is served on; `0.0.0.0` or `::` for all. (The default of a kubelet is all addresses.)',
   }),

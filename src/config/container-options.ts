@@ -12,6 +12,7 @@ export const containerOptions = {
     type: integer(-1, 1000),
     default: 1,
     owner: 'podd',
+    secret: false,
     doc: 'How many exited containers are kept of each container of a pod, with their logs; -1 for no limit.',
   }),
   maximumDeadContainers: option({
@@ -20,6 +21,7 @@ export const containerOptions = {
     type: integer(-1, 1_000_000),
     default: -1,
     owner: 'podd',
+    secret: false,
     doc: 'How many exited containers are kept of all pods together, the oldest being removed first; -1 for no limit.',
   }),
   minimumContainerTtlMs: option({
@@ -28,6 +30,7 @@ export const containerOptions = {
     type: duration(0),
     default: 0,
     owner: 'podd',
+    secret: false,
     doc: 'How long after its creation an exited container is kept whatever the limits.',
   }),
 } as const

@@ -9,6 +9,7 @@ export const daemonOptions = {
     type: size,
     default: 256 * 1024 * 1024,
     owner: 'podd',
+    secret: false,
     doc: 'The resident memory of podd itself above which it restarts itself; the pods keep running. A negative number for no limit.',
   }),
 } as const

@@ -140,6 +140,7 @@ export const evictionOptions = {
     type: thresholds,
     default: defaultEvictionHard,
     owner: 'kubelet',
+    secret: false,
     doc: 'What has to stay available. Below it, podd removes unused images, then evicts pods, at once. A value replaces all the defaults; `{}`, or an empty flag, disables it.',
   }),
   evictionSoft: option<Thresholds>({
@@ -148,6 +149,7 @@ export const evictionOptions = {
     type: thresholds,
     default: {},
     owner: 'kubelet',
+    secret: false,
     doc: 'Like `evictionHard`, but a signal may stay below it for the time in `evictionSoftGracePeriod`, and the evicted pods get a grace period.',
   }),
   evictionSoftGracePeriodMs: option<SignalPeriodsMs>({
@@ -156,6 +158,7 @@ export const evictionOptions = {
     type: bySignal('DURATION', '=', readPeriod, formatDuration),
     default: {},
     owner: 'kubelet',
+    secret: false,
     doc: 'For each signal of `evictionSoft`, for how long it may be below its threshold.',
   }),
   evictionMinimumReclaim: option<Thresholds>({
@@ -164,6 +167,7 @@ export const evictionOptions = {
     type: bySignal('VALUE', '=', readValue, formatThreshold),
     default: {},
     owner: 'kubelet',
+    secret: false,
     doc: 'How much more than its threshold has to be available before a signal counts as relieved.',
   }),
   evictionPressureTransitionPeriodMs: option({
@@ -172,6 +176,7 @@ export const evictionOptions = {
     type: duration(0),
     default: 300_000,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How long a condition such as MemoryPressure lasts after its cause was last seen. Evicted pods start again when it has gone.',
   }),
@@ -181,6 +186,7 @@ export const evictionOptions = {
     type: integer(0, 2 ** 31 - 1),
     default: 0,
     owner: 'kubelet',
+    secret: false,
     doc: "The longest grace, in seconds, of a pod that a soft threshold evicts; the pod's own grace where that is shorter.",
   }),
   mergeDefaultEvictionSettings: option({
@@ -188,6 +194,7 @@ export const evictionOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
+    secret: false,
     doc: 'Whether signals that `evictionHard` leaves out keep their defaults.',
   }),
 } as const

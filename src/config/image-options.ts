@@ -9,6 +9,7 @@ export const imageOptions = {
     type: integer(0, 100),
     default: 85,
     owner: 'kubelet',
+    secret: false,
     doc: 'The usage, in percent, of the disk that holds the images above which unused images are removed, the least recently used first; 100 for never.',
   }),
   imageGcLowThresholdPercent: option({
@@ -17,6 +18,7 @@ export const imageOptions = {
     type: integer(0, 100),
     default: 80,
     owner: 'kubelet',
+    secret: false,
     doc: 'The usage, in percent, at which the removal of images stops; less than the high threshold.',
   }),
   imageMinimumGcAgeMs: option({
@@ -25,6 +27,7 @@ export const imageOptions = {
     type: duration(0),
     default: 120_000,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How long an image is kept after podd has first seen it.',
   }),
@@ -33,6 +36,7 @@ export const imageOptions = {
     type: duration(0),
     default: 0,
     owner: 'kubelet',
+    secret: false,
     doc: 'How long an image may be unused, while podd runs, before it is removed whatever the disk usage; 0 for no limit. Longer than the minimum age.',
   }),
 } as const

@@ -36,6 +36,7 @@ export const ociRuntimeOptions = {
     type: ociPrograms,
     default: ['runc'],
     owner: 'podd',
+    secret: false,
     doc: 'The OCI runtimes of the embedded containerd, by name or by path: `runc`, `crun`, or another program with the arguments of runc. Each is the handler of its name for RuntimeClasses; the first runs the pods without a RuntimeClass. A change takes effect for new containers. containerd 2 needs crun 1.14.3.',
   }),
 } as const

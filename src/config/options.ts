@@ -1,7 +1,8 @@
 import { PoddError } from '../base/errors.ts'
 import type { OptionType } from './option-type.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
-import { option } from './option.ts'
+import { showUrl } from '../base/http-forms.ts'
+import { option, withoutValues } from './option.ts'
 import type { Option } from './option.ts'
 import { apiOptions } from './api-options.ts'
 import { evictionOptions } from './eviction-options.ts'
@@ -43,6 +44,7 @@ export const options = {
     type: optionalPath,
     default: '/etc/pods',
     owner: 'kubelet',
+    secret: false,
     doc: 'The directory of manifests to run, or a single manifest file. An empty value disables it.',
   }),
   staticPodUrl: option({
@@ -51,6 +53,7 @@ export const options = {
     type: optionalUrl,
     default: undefined,
     owner: 'kubelet',
+    secret: (url) => (url === undefined ? null : showUrl(url)),
     doc: "A URL to read manifests from; through a proxy where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` in podd's environment say so.",
   }),
   staticPodUrlHeader: option({
@@ -59,6 +62,7 @@ export const options = {
     type: headers,
     default: {},
     owner: 'kubelet',
+    secret: (list) => withoutValues(list),
     doc: 'Headers to send with each request to the URL. The flag may be repeated; set values that contain a comma in the config file.',
   }),
   containerRuntimeEndpoint: option({
@@ -67,6 +71,7 @@ export const options = {
     type: endpoint('embedded'),
     default: 'embedded',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: "Which container runtime to use: `embedded` for a containerd of podd's own, or the socket of a runtime that implements CRI v1.",
   }),
@@ -79,6 +84,7 @@ export const options = {
     default: undefined,
     defaultText: "the runtime's",
     owner: 'kubelet',
+    secret: false,
     doc: "The socket of the image service, if it differs from the runtime's.",
   }),
   ...ociRuntimeOptions,
@@ -88,6 +94,7 @@ export const options = {
     type: path,
     default: '/var/lib/podd',
     owner: 'podd',
+    secret: false,
     doc: "Where podd keeps its state: pod records, volumes, the embedded containerd's images.",
   }),
   runDir: option({
@@ -96,6 +103,7 @@ export const options = {
     type: path,
     default: defaultRunDir,
     owner: 'podd',
+    secret: false,
     doc: 'Where podd keeps sockets and other files that need not survive a reboot. The API socket is `podd.sock` in it.',
   }),
   podLogsDir: option({
@@ -104,6 +112,7 @@ export const options = {
     type: path,
     default: '/var/log/pods',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'The directory of container logs. A change takes effect when no pod is left that logs to the old one.',
   }),
@@ -113,6 +122,7 @@ export const options = {
     type: path,
     default: '/var/log/containers',
     owner: 'podd',
+    secret: false,
     doc: "The directory of symbolic links to each container's log, for log shippers.",
   }),
   hostnameOverride: option({
@@ -126,6 +136,7 @@ export const options = {
     default: undefined,
     defaultText: "the host's name",
     owner: 'podd',
+    secret: false,
     doc: "The node's name, as pods and events show it.",
   }),
   nodeIps: option({
@@ -135,6 +146,7 @@ export const options = {
     default: [],
     defaultText: 'the address of the default route',
     owner: 'podd',
+    secret: false,
     doc: "The node's address; two separated by a comma for dual stack.",
   }),
   cgroupRoot: option({
@@ -144,6 +156,7 @@ export const options = {
     default: undefined,
     defaultText: "the host's root cgroup",
     owner: 'kubelet',
+    secret: false,
     doc: 'The cgroup under which `kubepods` is created. A change takes effect when no pod is left in the old one.',
   }),
   cgroupDriver: option({
@@ -152,6 +165,7 @@ export const options = {
     type: word('auto', 'cgroupfs', 'systemd'),
     default: 'auto',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'The driver that manages cgroups. `auto` uses what the runtime reports, or else `systemd` where systemd runs and `cgroupfs` elsewhere. It never changes while pods run.',
   }),
@@ -162,6 +176,7 @@ export const options = {
     default: [],
     defaultText: 'a free private network, chosen once',
     owner: 'kubelet',
+    secret: false,
     doc: "The network of the pods' addresses; two separated by a comma for dual stack.",
   }),
   fileCheckFrequencyMs: option({
@@ -170,6 +185,7 @@ export const options = {
     type: duration(100),
     default: 20_000,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How often the manifest directory is read again completely, in case a change was missed.',
   }),
@@ -179,6 +195,7 @@ export const options = {
     type: duration(100),
     default: 20_000,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How often the URL is fetched.',
   }),
@@ -187,6 +204,7 @@ export const options = {
     type: duration(0),
     default: 300_000,
     owner: 'podd',
+    secret: false,
     doc: 'How long podd has to run with what its sources give until that set counts as one that works. After three crashes within this time podd runs the last set that worked of a source that has changed since. 0 disables it.',
   }),
   syncFrequencyMs: option({
@@ -195,6 +213,7 @@ export const options = {
     type: duration(1000),
     default: 60_000,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How often each pod is synced with the runtime without an event.',
   }),
@@ -203,6 +222,7 @@ export const options = {
     type: duration(1000, 300_000),
     default: 300_000,
     owner: 'kubelet',
+    secret: false,
     doc: 'The maximum back-off of a crashing container before its next start.',
   }),
   maxPods: option({
@@ -211,6 +231,7 @@ export const options = {
     type: integer(0, 100_000),
     default: 110,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How many pods may run at once; more wait until one has ended.',
   }),
@@ -223,6 +244,7 @@ export const options = {
     type: word('Strict', 'Warn'),
     default: 'Strict',
     owner: 'podd',
+    secret: false,
     doc: 'Whether an unknown field is an error, or only a warning, so that an older podd accepts newer manifests. In a securityContext it is always an error.',
   }),
   persistSecrets: option({
@@ -231,6 +253,7 @@ export const options = {
     type: flag,
     default: true,
     owner: 'podd',
+    secret: false,
     doc: 'Whether the last good copy of a source contains its Secrets (a file owned by root, mode 0600). Without them, pods that need a Secret wait after a boot until its source can be read.',
   }),
   podNameSuffix: option({
@@ -239,6 +262,7 @@ export const options = {
     type: word('none', 'node'),
     default: 'none',
     owner: 'podd',
+    secret: false,
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
   ...containerOptions,
@@ -255,6 +279,7 @@ export const options = {
     type: word('debug', 'info', 'warn', 'error'),
     default: 'info',
     owner: 'podd',
+    secret: false,
     doc: 'How much podd writes to its own log, on standard error.',
   }),
 } as const

@@ -52,6 +52,7 @@ function security(
       type: word('privileged', 'baseline', 'restricted'),
       default: level,
       owner: 'podd',
+      secret: false,
       doc: `The Pod Security Standard that applies to the pods of ${source}. It does not terminate running pods.`,
     }),
     hostPaths: option({
@@ -59,6 +60,7 @@ function security(
       type: paths,
       default: [],
       owner: 'podd',
+      secret: false,
       doc: `Directories of the host that the pods of ${source} may mount whatever the level, with their contents; podd follows symbolic links there.`,
     }),
     capabilities: option({
@@ -66,6 +68,7 @@ function security(
       type: capabilities,
       default: [],
       owner: 'podd',
+      secret: false,
       doc: `Capabilities that the containers of ${source} may add whatever the level; \`*\` for any.`,
     }),
     ports: option({
@@ -73,6 +76,7 @@ function security(
       type: ports,
       default: [],
       owner: 'podd',
+      secret: false,
       doc: `Ports of the host, or ranges of them, that the pods of ${source} may open whatever the level; \`*\` for any.`,
     }),
     registries: option({
@@ -81,6 +85,7 @@ function security(
       default: [],
       defaultText: 'any',
       owner: 'podd',
+      secret: false,
       doc: `Where the images of ${source} may come from, whatever the level: registries, or paths in them.`,
     }),
     readsObjectsOf: option({
@@ -88,6 +93,7 @@ function security(
       type: otherSources,
       default: readsObjectsOf,
       owner: 'podd',
+      secret: false,
       doc: `The other sources (\`file\`, \`url\`, \`api\`) whose Secrets, ConfigMaps and claims the pods of ${source} may use in their namespace, beside its own.`,
     }),
   }
@@ -105,6 +111,7 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
+    secret: false,
     doc: 'Run containers that name no seccomp profile with `RuntimeDefault` instead of `Unconfined`.',
   }),
   allowedUnsafeSysctls: option({
@@ -113,6 +120,7 @@ export const podOptions = {
     type: sysctls,
     default: [],
     owner: 'kubelet',
+    secret: false,
     doc: 'Sysctls beyond the safe ones that pods may set, by name or by a prefix and `*`.',
   }),
   podPidsLimit: option({
@@ -122,6 +130,7 @@ export const podOptions = {
     default: -1,
     defaultText: 'no limit',
     owner: 'kubelet',
+    secret: false,
     doc: 'How many processes and threads one pod may have; -1 for no limit.',
   }),
   cpuCfsQuota: option({
@@ -130,6 +139,7 @@ export const podOptions = {
     type: flag,
     default: true,
     owner: 'kubelet',
+    secret: false,
     doc: 'Enforce CPU limits.',
   }),
   cpuCfsQuotaPeriodMs: option({
@@ -138,6 +148,7 @@ export const podOptions = {
     type: duration(1, 1000),
     default: 100,
     owner: 'kubelet',
+    secret: false,
     doc: 'The period over which CPU limits are enforced.',
   }),
   swapBehavior: option({
@@ -145,6 +156,7 @@ export const podOptions = {
     type: word('NoSwap', 'LimitedSwap'),
     default: 'NoSwap',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'Whether burstable pods may swap, each in proportion to its memory request (cgroup version 2 only).',
   }),
@@ -153,6 +165,7 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
+    secret: false,
     doc: 'On cgroup version 2, let the kernel kill a single process of a container that is out of memory instead of all its processes.',
   }),
   systemReserved: option({
@@ -161,6 +174,7 @@ export const podOptions = {
     type: reservedResources,
     default: {},
     owner: 'kubelet',
+    secret: false,
     doc: 'CPU and memory reserved for the system: pods cannot request them.',
   }),
   kubeReserved: option({
@@ -169,6 +183,7 @@ export const podOptions = {
     type: reservedResources,
     default: {},
     owner: 'kubelet',
+    secret: false,
     doc: 'CPU and memory reserved for podd and the container runtime: pods cannot request them.',
   }),
   resolvConf: option({
@@ -177,6 +192,7 @@ export const podOptions = {
     type: optionalPath,
     default: '/etc/resolv.conf',
     owner: 'kubelet',
+    secret: false,
     doc: 'The resolver configuration of pods; they follow its changes. If it names only servers on the loopback, pods get the servers that systemd-resolved uses. An empty value gives them none.',
   }),
   runtimeClasses: option({
@@ -184,6 +200,7 @@ export const podOptions = {
     type: runtimeClasses,
     default: {},
     owner: 'podd',
+    secret: false,
     doc: 'RuntimeClasses by name, each with the `handler` of the container runtime and an `overhead`, before those of RuntimeClass documents: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`.',
   }),
   directorySecurityLevel: directory.level,
@@ -209,6 +226,7 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'podd',
+    secret: false,
     doc: 'Whether the cluster-scoped objects of the URL apply to all pods: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory always take precedence.',
   }),
 } as const

@@ -10,6 +10,7 @@ export const pullOptions = {
     default: undefined,
     defaultText: '`true`; `false` where `maxParallelImagePulls` is more than 1',
     owner: 'kubelet',
+    secret: false,
     doc: 'Pull one image at a time, in the order in which pods need them.',
   }),
   maxParallelImagePulls: option({
@@ -18,6 +19,7 @@ export const pullOptions = {
     default: undefined,
     defaultText: 'no limit',
     owner: 'kubelet',
+    secret: false,
     doc: 'How many images may be pulled at a time where `serializeImagePulls` is `false`; it may be more than 1 only then.',
   }),
   registryPullQps: option({
@@ -26,6 +28,7 @@ export const pullOptions = {
     type: integer(0, 10_000),
     default: 5,
     owner: 'kubelet',
+    secret: false,
     doc: 'How many image pulls may start per second; 0 for no limit.',
   }),
   registryBurst: option({
@@ -34,6 +37,7 @@ export const pullOptions = {
     type: integer(0, 10_000),
     default: 10,
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: 'How many image pulls may start at once before `registryPullQPS` limits them.',
   }),
@@ -42,6 +46,7 @@ export const pullOptions = {
     type: duration(0),
     default: 600_000,
     owner: 'podd',
+    secret: false,
     doc: 'How long a pull by the embedded containerd may go without progress before it is given up and tried again later; 0 for no limit. containerd shows progress in steps of 1 MiB for each of the up to three layers that it downloads at a time: on a link that takes longer than this for 3 MiB, set it higher. Another runtime has a limit of its own.',
   }),
 } as const

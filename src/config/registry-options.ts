@@ -11,6 +11,7 @@ export const registryOptions = {
     type: path,
     default: '/etc/podd/certs.d',
     owner: 'podd',
+    secret: false,
     doc: 'The directory of `HOST/hosts.toml` files with mirrors and certificates of registries, for the embedded containerd. Changes take effect at the next pull.',
   }),
   imageCredentialProviderConfig: option({
@@ -19,6 +20,7 @@ export const registryOptions = {
     type: optionalPath,
     default: undefined,
     owner: 'podd',
+    secret: false,
     doc: 'A CredentialProviderConfig file (`kubelet.config.k8s.io/v1`), or a directory of them: the plugins that give credentials for registries. Changes take effect at the next pull.',
   }),
   imageCredentialProviderBinDir: option({
@@ -27,6 +29,7 @@ export const registryOptions = {
     type: optionalPath,
     default: undefined,
     owner: 'podd',
+    secret: false,
     doc: 'The directory of the programs of credential provider plugins.',
   }),
   imagePullCredentialsVerificationPolicy: option({
@@ -34,6 +37,7 @@ export const registryOptions = {
     type: word('NeverVerify', 'NeverVerifyPreloadedImages', 'NeverVerifyAllowlistedImages', 'AlwaysVerify'),
     default: 'NeverVerifyPreloadedImages',
     owner: 'kubelet',
+    secret: false,
     zeroIsDefault: true,
     doc: "For which images that are on the machine a pod's own credentials are verified before it may use them. Preloaded images are those that podd has not pulled for a pod.",
   }),
@@ -42,6 +46,7 @@ export const registryOptions = {
     type: textList('IMAGE', imagePatternProblem),
     default: [],
     owner: 'kubelet',
+    secret: false,
     doc: 'The images that every pod may use where the policy is `NeverVerifyAllowlistedImages`: names without tag and digest; `/*` at the end stands for all below.',
   }),
 } as const

@@ -48,6 +48,7 @@ export const shutdownOptions = {
     type: duration(0),
     default: 0,
     owner: 'kubelet',
+    secret: false,
     doc: 'How long `podd drain` may take to end all pods; 0 gives each its own grace period. Otherwise at least 1s.',
   }),
   shutdownGracePeriodCriticalPodsMs: option({
@@ -55,6 +56,7 @@ export const shutdownOptions = {
     type: duration(0),
     default: 0,
     owner: 'kubelet',
+    secret: false,
     doc: 'How much of `shutdownGracePeriod` is for pods of priority 2000000000 or more, which end last.',
   }),
   shutdownGracePeriodByPodPriority: option<readonly ShutdownPeriod[]>({
@@ -62,6 +64,7 @@ export const shutdownOptions = {
     type: periods,
     default: [],
     owner: 'kubelet',
+    secret: false,
     doc: 'In place of these two, how long the pods of each range of priorities may take to end, the lowest first: `[{priority: 0, shutdownGracePeriodSeconds: 20}]`.',
   }),
 } as const

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import { isLoopbackHost } from '../base/http-forms.ts'
+import { isLoopbackHost, showUrl } from '../base/http-forms.ts'
 import { nearestName } from '../pod/values/nearest-name.ts'
-import { option } from './option.ts'
+import { option, withoutValues } from './option.ts'
 import type { Decoded, Headers, OptionType } from './option-type.ts'
 import { hostValues, valueFiles } from './value-types.ts'
 import { duration, flag, headers, path, word } from './option-type.ts'
@@ -182,6 +182,25 @@ function refuseUnknown(entry: JsonObject, fields: readonly string[]): void {
   )
 }
 
+/** What may be shown of a source: a new field of it is shown only once it stands here. */
+function showSetting(source: SourceSetting): Json {
+  const { kind, name, periodMs = null, substitute } = source
+  const common = { kind, name, periodMs, substitute }
+  if (source.kind === 'file') return { ...common, path: source.path, recursive: source.recursive }
+  const {
+    url,
+    allowHttp,
+    headers,
+    headerFiles,
+    caFile = null,
+    certFile = null,
+    keyFile = null,
+    push,
+  } = source
+  const files = { headerFiles: { ...headerFiles }, caFile, certFile, keyFile }
+  return { ...common, url: showUrl(url), allowHttp, headers: withoutValues(headers), ...files, push }
+}
+
 /** Where manifests come from beside `staticPodPath` and `staticPodURL`; a part of the table in options.ts. */
 export const sourceOptions = {
   sources: option({
@@ -190,6 +209,7 @@ export const sourceOptions = {
     default: [],
     defaultText: 'none',
     owner: 'podd',
+    secret: (sources) => sources.map((source) => showSetting(source)),
     doc: 'More directories and URLs of manifests, each with a `name`; [SOURCES.md](SOURCES.md) lists their fields. Where two give the same object, the first keeps it: `staticPodPath`, `staticPodURL`, then this list in its order.',
   }),
   values: option({
@@ -198,6 +218,7 @@ export const sourceOptions = {
     default: {},
     defaultText: 'none',
     owner: 'podd',
+    secret: (values) => withoutValues(values),
     doc: 'Values of this host by their names, for `${NAME}` in URLs and in the documents of sources that say `substitute: true`.',
   }),
   valueFiles: option({
@@ -206,6 +227,7 @@ export const sourceOptions = {
     default: {},
     defaultText: 'none',
     owner: 'podd',
+    secret: false,
     doc: 'Like `values`, but each value is the content of a file: paths by name.',
   }),
   manifestPermissions: option({
@@ -213,6 +235,7 @@ export const sourceOptions = {
     type: word('Warn', 'Strict'),
     default: 'Warn',
     owner: 'podd',
+    secret: false,
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',
   }),
 } as const

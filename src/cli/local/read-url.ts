@@ -2,7 +2,8 @@ import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
-import { parseSourceUrl, showUrl } from '../../sources/http/show-url.ts'
+import { parseSourceUrl } from '../../sources/http/show-url.ts'
+import { showUrl } from '../../base/http-forms.ts'
 
 const timeoutMs = 30_000
 

@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
+import type { PoddConfig } from '../../config/options.ts'
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { readUnitLog } from '../../containerd/process/containerd-process.ts'
 import { runCommand } from '../../host/run-command.ts'
@@ -120,6 +121,15 @@ export function readCredentials(rootDir: string): readonly Json[] {
       return []
     }
   })
+}
+
+/** The contents of files that hold values for manifests and headers, to be taken out of everything too. */
+export function readSecretFiles({
+  valueFiles,
+  sources,
+}: Pick<PoddConfig, 'valueFiles' | 'sources'>): readonly string[] {
+  const paths = [valueFiles, ...sources.map((source) => (source.kind === 'http' ? source.headerFiles : {}))]
+  return paths.flatMap((files) => Object.values(files)).map((path) => readTail(path, mostLogBytes).trim())
 }
 
 /** Undefined where they can't be read. */

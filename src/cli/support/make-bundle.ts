@@ -13,9 +13,15 @@ const directory = 'podd-support'
  * A tar.gz of these files without what may be secret: values of environment variables, of headers, of ConfigMaps and
  * Secrets, and credentials, wherever they stand. Files that no longer fit are left out, and named in `left-out.txt`.
  * @param secrets further documents with secret values, which are in no file
+ * @param settings what podd's settings hold and may not be shown
  */
-export function makeBundle(sources: readonly BundleSource[], secrets: readonly Json[]): Buffer {
+export function makeBundle(
+  sources: readonly BundleSource[],
+  secrets: readonly Json[],
+  settings: readonly string[],
+): Buffer {
   const redaction = new Redaction()
+  for (const text of settings) redaction.setting(text)
   for (const document of secrets) redaction.json(document, true)
   // Collect from all files first: a log may contain what a record shows to be secret.
   const redacted = sources.map(({ path, ...source }) => ({

@@ -1,3 +1,4 @@
+import { secretsOfUrl } from '../../base/http-forms.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 
@@ -97,15 +98,19 @@ export class Redaction {
     return Object.keys(headers)
   }
 
-  /** The credentials before an `@`, and the query. */
+  /**
+   * What podd's settings hold and may not be shown: a value for manifests, that of a header. Words that occur everywhere
+   * stay.
+   */
+  setting(text: string): void {
+    // `Bearer TOKEN`: without its first word, too.
+    for (const part of [text, ...text.split(' ').slice(1)]) this.add(part, /^\d+$/u.test(part))
+  }
+
+  /** The credentials before an `@`, the query and the fragment. */
   #takeUrl(value: string): void {
-    if (!/^https?:\/\/.*[@?]/u.test(value) || !URL.canParse(value)) return
-    const { username, password, searchParams } = new URL(value)
-    const encoded = new URL(value).search.slice(1).split('&')
-    const values = encoded.map((pair) => pair.slice(pair.indexOf('=') + 1))
-    // A name without a password is the secret itself.
-    for (const part of [password === '' ? username : password, ...searchParams.values(), ...values])
-      this.add(part, true)
+    if (!/^(?:https?|unix):\/\/.*[@?#]/u.test(value)) return
+    for (const part of secretsOfUrl(value)) this.add(part, true)
   }
 
   /** A docker config has user and password in Base64. */

@@ -15,7 +15,8 @@ import { getOnce } from './http-get.ts'
 import type { HttpSourceOptions } from './http-options.ts'
 import { HttpRoutes } from './http-routes.ts'
 import { readHeaders } from './read-headers.ts'
-import { copyKey, parseSourceUrl, showUrl } from './show-url.ts'
+import { showUrl } from '../../base/http-forms.ts'
+import { copyKey, parseSourceUrl } from './show-url.ts'
 
 const timeoutMs = 10_000
 /** The interval of unconditional requests, which bounds for how long a wrong `ETag` hides a change. */

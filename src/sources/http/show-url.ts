@@ -1,16 +1,5 @@
 import { createHash } from 'node:crypto'
-
-/** A URL as it may be shown: without user, password, query and fragment, any of which may be a secret. */
-export function showUrl(url: string): string {
-  if (url.startsWith('unix:')) return url.replace(/\?.*$/u, '?…')
-  const shown = new URL(url)
-  const query = shown.search === '' ? '' : '?…'
-  shown.username = ''
-  shown.password = ''
-  shown.search = ''
-  shown.hash = ''
-  return `${shown.href}${query}`
-}
+import { showUrl } from '../../base/http-forms.ts'
 
 /** Distinguishes URLs that are shown alike. */
 export function copyKey(url: string): string {

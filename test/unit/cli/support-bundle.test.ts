@@ -1,13 +1,18 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
+import { defaultConfig } from '../../../src/config/options.ts'
+import { redactConfig, secretTexts } from '../../../src/config/redacted-config.ts'
 import type { BundleSource } from '../../../src/cli/support/bundle-sources.ts'
 import { readLogs } from '../../../src/cli/support/bundle-sources.ts'
 import { makeBundle } from '../../../src/cli/support/make-bundle.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
-const unpack = (sources: readonly BundleSource[], secrets: readonly Json[] = []): string =>
-  gunzipSync(makeBundle(sources, secrets)).toString('utf8')
+const unpack = (
+  sources: readonly BundleSource[],
+  secrets: readonly Json[] = [],
+  settings: readonly string[] = [],
+): string => gunzipSync(makeBundle(sources, secrets, settings)).toString('utf8')
 const json = (content: Json): BundleSource => ({ path: 'state/records/u.json', kind: 'json', content })
 
 const secret = (data: { readonly [key: string]: Json }): Json => ({ apiVersion: 'v1', kind: 'Secret', data })
@@ -38,6 +43,11 @@ describe('a support bundle', () => {
       'hunter2-conf',
     ],
     ['a URL with a password', { staticPodUrl: 'https://user:hunter2-url@host/pods' }, 'hunter2-url'],
+    [
+      'a URL of a socket with a token',
+      { url: 'unix:///run/agent.sock:/pods?token=hunter2-unix' },
+      'hunter2-unix',
+    ],
     ['a URL with a token', { staticPodUrl: 'https://host/pods?token=hunter2-query' }, 'hunter2-query'],
   ])('has no value of %s, in its file or in any log', (_title, content, word) => {
     const log: BundleSource = {
@@ -50,6 +60,20 @@ describe('a support bundle', () => {
     expect(bundle).not.toContain(base64(word))
     expect(bundle).toContain('probe said: <redacted>!')
     expect(bundle).toContain('the end')
+  })
+
+  it('has no value of the settings that may not be shown, but for words that occur everywhere', () => {
+    const config = {
+      ...defaultConfig(),
+      values: { TOKEN: 'hunter2-value', PIN: '123456', LEVEL: 'info' },
+      staticPodUrlHeader: { Authorization: ['Bearer hunter2-head'] },
+    }
+    const shown: BundleSource = { path: 'config.json', kind: 'json', content: redactConfig(config) }
+    const content = 'info: hunter2-value at https://host/hunter2-value with hunter2-head, 123456\n'
+    const bundle = unpack([shown, { path: 'logs/podd.log', kind: 'text', content }], [], secretTexts(config))
+    expect(bundle).not.toMatch(/hunter2|123456/u)
+    expect(bundle).toContain('info: <redacted> at https://host/<redacted> with <redacted>, <redacted>')
+    for (const name of ['TOKEN', 'PIN', 'Authorization']) expect(bundle).toContain(name)
   })
 
   it('says why it has no log', async () => {
@@ -95,6 +119,7 @@ describe('a support bundle', () => {
     const bundle = unpack([...logs, long])
     expect(bundle.length).toBeLessThan(25 * 2 ** 20)
     expect(bundle).toContain(`logs/c (${content.length} bytes)`)
-    expect(bundle).toContain(`state/${'n'.repeat(100)} (0 bytes)`)
+    expect(bundle).toContain('n'.repeat(100))
+    expect(bundle).not.toContain('(0 bytes)')
   })
 })

@@ -7,7 +7,14 @@ import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 import { findBundleTarget } from '../../local/bundle-target.ts'
 import { configFlags } from '../../local/load-config.ts'
-import { readCredentials, readHostFiles, readLogs, readStateFiles } from '../../support/bundle-sources.ts'
+import { redactConfig, secretTexts } from '../../../config/redacted-config.ts'
+import {
+  readCredentials,
+  readHostFiles,
+  readLogs,
+  readSecretFiles,
+  readStateFiles,
+} from '../../support/bundle-sources.ts'
 import type { BundleSource } from '../../support/bundle-sources.ts'
 import { findSecrets } from '../../support/find-secrets.ts'
 import { gatherStatus } from '../../support/gather-status.ts'
@@ -19,8 +26,8 @@ export const supportBundleVerb: Verb = {
   help: `Writes what is needed to find out what is wrong with this host: podd's settings, state, events, crash reports, the
 log of podd (of its systemd unit) and of containerd, what \`podd status\` and \`podd doctor\` say, and what the kernel tells
 of memory, disks and mounts. Works with and without a running daemon. Values of environment variables, headers,
-ConfigMaps and Secrets, and credentials, are taken out; where the Secrets can't be read, so are logs and state. FILE must
-not exist yet; - stands for standard output. Takes the flags of \`podd run\`; the directories are those of the podd that
+ConfigMaps, Secrets and of the settings \`values\` and \`valueFiles\`, and credentials, are taken out; where the Secrets can't
+be read, so are logs and state. FILE must not exist yet; - stands for standard output. Takes the flags of \`podd run\`; the directories are those of the podd that
 answers.`,
   flags: configFlags,
   examples: [
@@ -63,7 +70,7 @@ async function makeOf(context: VerbContext): Promise<Buffer> {
   }
   const sources: readonly BundleSource[] = [
     { path: 'made.json', kind: 'json', content: { time: new Date(clock.wallMs()).toISOString() } },
-    { path: 'config.json', kind: 'json', content: asJson(config) },
+    { path: 'config.json', kind: 'json', content: redactConfig(config) },
     { path: 'config-warnings.json', kind: 'json', content: asJson(warnings) },
     await ask('status', () => gatherStatus(client, { rootDir, runDir }, signal)),
     await ask('doctor', () => deps.doctor(config, signal)),
@@ -73,16 +80,22 @@ async function makeOf(context: VerbContext): Promise<Buffer> {
     ...readHostFiles(),
   ]
   const state = readStateFiles(rootDir)
+  const settings = [...secretTexts(config), ...readSecretFiles(config)]
   // Last: what was read before may hold the values of a Secret that is new.
   const secrets = await findSecrets({ client, persistSecrets: config.persistSecrets, ...state, signal })
   if (secrets.kind === 'found')
-    return makeBundle([...sources, ...state.sources], [...readCredentials(rootDir), ...secrets.documents])
+    return makeBundle(
+      [...sources, ...state.sources],
+      [...readCredentials(rootDir), ...secrets.documents],
+      settings,
+    )
   const content = `left out, as the values of Secrets are not known: status, pods, events, state and logs: ${secrets.why}\n`
   notify(content.trimEnd())
   const harmless = sources.filter(({ path }) => !mayHoldValues.test(path))
   return makeBundle(
     [...harmless, { path: 'secrets-unknown.txt', kind: 'text', content }],
     readCredentials(rootDir),
+    settings,
   )
 }
 
