@@ -11,7 +11,7 @@ const floors: readonly (readonly string[])[] = [
   ['host', 'store'],
   ['translate', 'decide'],
   ['api', 'config'],
-  ['cri-types', 'pod', 'streams'],
+  ['cri-types', 'pod', 'grpc'],
   ['base'],
 ]
 

@@ -1,7 +1,6 @@
 /** What bench/probes.ts sends, by podd's prober and by a bare loop. */
 import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { Client } from 'undici'
 import { systemClock } from '../src/base/clock.ts'
 import { Prober } from '../src/control/probing/prober.ts'
@@ -57,7 +56,6 @@ export function startProber(ports: Ports, rates: Rates, exec?: ExecLoad): Load {
       execSync: exec?.execSync ?? noRuntime,
       pulse: new RuntimePulse(systemClock, () => Promise.resolve()),
       kubernetesVersion: '1.36',
-      healthProtoPath: fileURLToPath(new URL('../proto/grpc-health.proto', import.meta.url)),
     }),
     events: { record: ({ message }) => console.error(message) },
     onResult: () => undefined,

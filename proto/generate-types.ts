@@ -1,6 +1,6 @@
 /**
- * Writes src/cri-types from the proto files: the definitions as JSON, and for cri-v1.proto the types, in the shapes that
- * src/streams/protobuf-messages.ts gives: camelCase names, 64-bit integers as numbers, enums as their names.
+ * Writes the types of src/cri-types from cri-v1.proto, in the shapes that src/grpc/load-proto.ts has grpc-js give: camelCase
+ * names, 64-bit integers as numbers, enums as their names.
  *
  * Every message gives two types: `XInput` (what may be sent: all fields optional) and `X` (what is
  * received: scalars, lists and maps always present, messages nullable).
@@ -73,70 +73,5 @@ export function generateTypes(): string {
   return `${lines.join('\n\n')}\n`
 }
 
-/** A proto file as data, as src/streams/protobuf-messages.ts reads it: no podd has to parse the file itself. */
-export function generateWire(name: WireName): string {
-  const path = fileURLToPath(new URL(`${name}.proto`, import.meta.url))
-  const root = new protobuf.Root().loadSync(path)
-  root.resolveAll()
-  const wire = { package: '', services: {}, messages: {}, enums: {} }
-  const packageOf = (object: protobuf.ReflectionObject): string =>
-    object.fullName.slice(1, -object.name.length - 1)
-  const visit = (ns: protobuf.NamespaceBase): void => {
-    for (const object of ns.nestedArray) {
-      if (object instanceof protobuf.Service) {
-        wire.package = packageOf(object)
-        Object.assign(wire.services, { [object.name]: serviceWire(object) })
-      } else if (object instanceof protobuf.Type)
-        Object.assign(wire.messages, { [object.name]: messageWire(object) })
-      else if (object instanceof protobuf.Enum) Object.assign(wire.enums, { [object.name]: enumWire(object) })
-      if (object instanceof protobuf.Namespace && !(object instanceof protobuf.Service)) visit(object)
-    }
-  }
-  visit(root)
-  return `${JSON.stringify(wire)}\n`
-}
-
-function serviceWire(service: protobuf.Service): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    service.methodsArray.map(({ name, requestType, responseType, responseStream }) => [
-      name,
-      [requestType, responseType, ...(responseStream === true ? ['stream'] : [])].join(' '),
-    ]),
-  )
-}
-
-function messageWire(message: protobuf.Type): string {
-  const fields = message.fieldsArray.map((field) => {
-    const type = field.resolvedType?.name ?? field.type
-    if (field.partOf !== null) throw new Error(`${message.name}.${field.name}: no oneof is known`)
-    if (field instanceof protobuf.MapField && field.keyType !== 'string')
-      throw new Error(`${message.name}.${field.name}: only texts are known as keys`)
-    const marks = field instanceof protobuf.MapField ? ['{}'] : field.repeated ? ['[]'] : []
-    return [field.name, field.id, type, ...marks].join(' ')
-  })
-  return fields.join(',')
-}
-
-function enumWire({ values }: protobuf.Enum): string {
-  return Object.entries(values)
-    .map(([name, number]) => `${name} ${number}`)
-    .join(',')
-}
-
-export const wireNames = [
-  'cri-v1',
-  'containerd-events',
-  'containerd-tasks',
-  'containerd-containers',
-  'containerd-content',
-  'containerd-snapshots',
-  'containerd-leases',
-  'containerd-images',
-] as const
-export type WireName = (typeof wireNames)[number]
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = (file: string): URL => new URL(`../src/cri-types/${file}`, import.meta.url)
-  writeFileSync(target('cri-v1.ts'), generateTypes())
-  for (const name of wireNames) writeFileSync(target(`${name}.wire.json`), generateWire(name))
-}
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(new URL('../src/cri-types/cri-v1.ts', import.meta.url), generateTypes())

@@ -2,7 +2,6 @@ import { kubernetesVersion } from '../api/version.ts'
 import type { PodObject } from '../api/objects.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { protoPath } from '../base/proto-path.ts'
 import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
@@ -16,7 +15,7 @@ import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import type { ResourceList } from '../pod/spec/pod-resources.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
-import { loadProto } from '../cri/load-proto.ts'
+import { loadProto } from '../grpc/load-proto.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { ResolvConf } from '../translate/network/dns.ts'
@@ -202,7 +201,6 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     runProbe: createProbeRunner({
       clock,
       kubernetesVersion,
-      healthProtoPath: protoPath('grpc-health.proto'),
       pulse: runtime.pulse,
       execSync: execProbes(client),
     }),

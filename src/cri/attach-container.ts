@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import { nodeHttp } from '../base/node-http.ts'
-import { SpdySession } from '../streams/spdy-session.ts'
-import type { SpdyStream } from '../streams/spdy-session.ts'
+import { SpdySession } from './spdy-session.ts'
+import type { SpdyStream } from './spdy-session.ts'
 
 /** The streams of a container's own process, for as long as one is attached to it. */
 export interface AttachedContainer {

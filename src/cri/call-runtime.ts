@@ -4,7 +4,7 @@ import { CriError, isCriError } from './cri-error.ts'
 import type { CallOptions } from './cri-runtime.ts'
 import { withAbort } from './runtime-connection.ts'
 import { trace } from '../base/trace.ts'
-import type { WireMethod } from '../base/wire-method.ts'
+import type { WireMethod } from '../grpc/load-proto.ts'
 
 /**
  * What happens to a call whose caller stops waiting: - `read`: cancelled, as its answer is not needed; sent again once

@@ -1,6 +1,6 @@
+import { status } from '@grpc/grpc-js'
 import { PoddError } from '../base/errors.ts'
-import { Status as status } from '../streams/grpc-status.ts'
-import type { GrpcStatus } from '../streams/grpc-status.ts'
+import type { GrpcStatus } from '../grpc/grpc-channel.ts'
 
 /**
  * How podd classifies a failed call to the runtime: - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist

@@ -1,4 +1,4 @@
-import type { WireMethod } from '../base/wire-method.ts'
+import type { WireMethod } from '../grpc/load-proto.ts'
 import type { CallChannel } from './call-runtime.ts'
 import type { RuntimeConnection } from './runtime-connection.ts'
 

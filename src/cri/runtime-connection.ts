@@ -1,8 +1,8 @@
-import { Status } from '../streams/grpc-status.ts'
+import { status as Status } from '@grpc/grpc-js'
 import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
-import type { WireMethod } from '../base/wire-method.ts'
-import { GrpcChannel } from '../streams/grpc-channel.ts'
-import type { KeepSocket } from '../streams/grpc-session.ts'
+import type { WireMethod } from '../grpc/load-proto.ts'
+import { GrpcChannel } from '../grpc/grpc-channel.ts'
+import type { KeepSocket } from '../grpc/grpc-channel.ts'
 import { CriError, criErrorFrom } from './cri-error.ts'
 
 /** The interval of questions to a runtime that accepts connections but isn't up yet. */
@@ -55,8 +55,7 @@ export class RuntimeConnection {
     this.#reconnectWaitMs = options.reconnectWaitMs
     this.#lostAtMs = options.clock.monotonicMs()
     this.#channel = new GrpcChannel({
-      socketPath: parseUnixEndpoint(options.endpoint),
-      clock: options.clock,
+      address: { path: parseUnixEndpoint(options.endpoint) },
       onState: () => this.#noteState(),
       keep: options.keep,
     })

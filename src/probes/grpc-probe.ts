@@ -1,20 +1,47 @@
+import { status as Status } from '@grpc/grpc-js'
+import { PoddError } from '../base/errors.ts'
+import { GrpcChannel } from '../grpc/grpc-channel.ts'
+import type { GrpcStatus } from '../grpc/grpc-channel.ts'
+import { loadProto } from '../grpc/load-proto.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { boundAttempt } from './bound-attempt.ts'
 import { formatDuration, joinHostPort } from './go-words.ts'
-import { startUnaryCall } from './grpc-call.ts'
-import type { RunningCall, UnaryReply } from './grpc-call.ts'
-import type { HealthCheckMethod } from './grpc-health.ts'
 import { failure, timedOut, unknown } from './probe-outcome.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface GrpcProbeOptions {
   readonly action: NonNullable<Probe['grpc']>
   readonly target: ProbeTarget
-  readonly method: HealthCheckMethod
   /** `kube-probe/<version>` */
   readonly userAgent: string
   readonly bounds: ProbeBounds
 }
+
+/** gRPC's connection backoff. */
+const reconnectMs = { first: 1_000, longest: 120_000 }
+/** Far longer than a health reply. */
+const maxReceivedBytes = 64 * 1024
+
+/** The codes of gRPC by number, as Go prints them. */
+const codeNames = [
+  'OK',
+  'Canceled',
+  'Unknown',
+  'InvalidArgument',
+  'DeadlineExceeded',
+  'NotFound',
+  'AlreadyExists',
+  'PermissionDenied',
+  'ResourceExhausted',
+  'FailedPrecondition',
+  'Aborted',
+  'OutOfRange',
+  'Unimplemented',
+  'Internal',
+  'Unavailable',
+  'DataLoss',
+  'Unauthenticated',
+]
 
 /**
  * Asks `grpc.health.v1` over a fresh plaintext connection; only SERVING is success
@@ -22,23 +49,44 @@ export interface GrpcProbeOptions {
  * time is up, and every failure counts as the container's.
  */
 export function runGrpcProbe(options: GrpcProbeOptions): Promise<ProbeOutcome> {
-  const { action, target, method, userAgent, bounds } = options
-  const { clock, timeoutMs } = bounds
+  const { action, target, userAgent, bounds } = options
+  const { timeoutMs } = bounds
   const host = target.podIps[0]
   if (host === undefined) return Promise.resolve(unknown('the pod has no IP address yet'))
   const { port } = action
   const within = formatDuration(timeoutMs)
-  let call: RunningCall | undefined
+  let isConnected = false
   return boundAttempt(bounds, {
     begin: (settle) => {
-      const message = method.requestSerialize({ service: action.service })
-      const request = { host, port, path: method.path, message, userAgent, timeoutMs, clock }
-      call = startUnaryCall(request, (reply) => settle(judge(reply, method, within)))
-      return call.cancel
+      const channel = new GrpcChannel({
+        address: { host, port },
+        userAgent,
+        maxReceivedBytes,
+        reconnectMs,
+        onState: () => {
+          isConnected ||= channel.state === 'ready'
+        },
+      })
+      const { path, requestSerialize, responseDeserialize } = checkMethod()
+      const replies: object[] = []
+      channel.call({
+        path,
+        message: requestSerialize({ service: action.service }),
+        // The server is told of the timeout, in eight digits at most; keeping to it is podd's part.
+        headers: { 'grpc-timeout': `${Math.min(timeoutMs, 99_999_999)}m` },
+        isPatient: true,
+        decode: responseDeserialize,
+        onMessage: (reply) => {
+          replies.push(reply)
+          if (replies.length > 1) settle(failed(Status.INTERNAL, 'the server sent more than one message'))
+        },
+        onStatus: (status) => settle(judge(status, replies[0], within)),
+      })
+      return () => channel.close()
     },
     onTimeout: () =>
       timedOut(
-        call?.isConnected() === true
+        isConnected
           ? `timeout: health rpc did not complete within ${within}`
           : `timeout: failed to connect service "${joinHostPort(host, port)}" within ${within}: context deadline exceeded`,
       ),
@@ -46,28 +94,30 @@ export function runGrpcProbe(options: GrpcProbeOptions): Promise<ProbeOutcome> {
   })
 }
 
-function judge(reply: UnaryReply, method: HealthCheckMethod, within: string): ProbeOutcome {
-  if (reply.kind === 'message') {
-    const health = servingStatus(reply.message, method)
+function checkMethod() {
+  const { Check } = loadProto('grpc-health.proto').service('grpc.health.v1.Health')
+  if (Check === undefined) throw new PoddError('INTERNAL', 'grpc-health.proto does not define Check')
+  return Check
+}
+
+function judge({ code, details }: GrpcStatus, reply: object | undefined, within: string): ProbeOutcome {
+  if (code === Status.OK) {
+    if (reply === undefined) return failed(Status.INTERNAL, 'the reply holds no message')
+    const health = 'status' in reply ? String(reply.status) : 'UNKNOWN'
     if (health === 'SERVING') return { result: 'success', output: 'service healthy' }
     return failure(`service unhealthy (responded with "${health}")`)
   }
-  const { code, details } = reply
-  if (code === 'Unimplemented') {
+  if (code === Status.UNIMPLEMENTED) {
     return failure(
       `error: this server does not implement the grpc health protocol (grpc.health.v1.Health): ${details}`,
     )
   }
-  if (code === 'DeadlineExceeded') return failure(`timeout: health rpc did not complete within ${within}`)
-  return failure(`error: health rpc probe failed: rpc error: code = ${code} desc = ${details}`)
+  if (code === Status.DEADLINE_EXCEEDED)
+    return failure(`timeout: health rpc did not complete within ${within}`)
+  return failed(code, details)
 }
 
-function servingStatus(message: Buffer, method: HealthCheckMethod): string {
-  try {
-    const reply = method.responseDeserialize(message)
-    return 'status' in reply ? String(reply.status) : 'UNKNOWN'
-  } catch {
-    // The container sent malformed bytes: the probe fails with this text.
-    return 'a message that is no HealthCheckResponse'
-  }
+function failed(code: Status, details: string): ProbeOutcome {
+  const name = codeNames[code] ?? 'Unknown'
+  return failure(`error: health rpc probe failed: rpc error: code = ${name} desc = ${details}`)
 }

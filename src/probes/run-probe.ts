@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { runExecProbe } from './exec-probe.ts'
 import type { ExecSync, Pulse } from './exec-probe.ts'
-import type { HealthCheckMethod } from './grpc-health.ts'
+import { runGrpcProbe } from './grpc-probe.ts'
 import { runHttpProbe } from './http-probe.ts'
 import { unknown } from './probe-outcome.ts'
 import type { ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
@@ -15,8 +15,6 @@ export interface ProbeRunnerOptions {
   readonly pulse: Pulse
   /** The Kubernetes version to go by, `1.36`. */
   readonly kubernetesVersion: string
-  /** Where grpc-health.proto is; read by the first gRPC probe. */
-  readonly healthProtoPath: string
 }
 
 /** Sends one probe, once. Never rejects for what a container does. */
@@ -26,19 +24,12 @@ export type RunProbe = (probe: Probe, target: ProbeTarget, signal: AbortSignal) 
 export function createProbeRunner(options: ProbeRunnerOptions): RunProbe {
   const { clock } = options
   const userAgent = `kube-probe/${options.kubernetesVersion}`
-  let healthCheck: HealthCheckMethod | undefined
   return async (probe, target, signal) => {
     const bounds = { clock, timeoutMs: probe.timeoutSeconds * 1000, signal }
     if (probe.exec !== undefined) return runExecProbe(options, probe.exec, target, bounds)
     if (probe.httpGet !== undefined) return runHttpProbe({ action: probe.httpGet, target, userAgent, bounds })
     if (probe.tcpSocket !== undefined) return runTcpProbe(probe.tcpSocket, target, bounds)
-    if (probe.grpc !== undefined) {
-      // These load Node's HTTP/2.
-      const { loadHealthCheck } = await import('./grpc-health.ts')
-      const { runGrpcProbe } = await import('./grpc-probe.ts')
-      healthCheck ??= await loadHealthCheck(options.healthProtoPath)
-      return runGrpcProbe({ action: probe.grpc, target, method: healthCheck, userAgent, bounds })
-    }
+    if (probe.grpc !== undefined) return runGrpcProbe({ action: probe.grpc, target, userAgent, bounds })
     return unknown('missing probe handler')
   }
 }

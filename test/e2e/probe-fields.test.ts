@@ -3,7 +3,7 @@ import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Server } from 'node:net'
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js'
 import { afterAll, expect, it } from 'vitest'
-import { loadHealthCheck } from '../../src/probes/grpc-health.ts'
+import { loadProto } from '../../src/grpc/load-proto.ts'
 import { makeBadCertificate } from '../component/probes/bad-certificate.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
@@ -72,19 +72,15 @@ describePodd('a probe that asks the test itself', {}, (rig) => {
       const services: unknown[] = []
       const server = new GrpcServer()
       closers.push(() => server.forceShutdown())
-      const method = await loadHealthCheck(new URL('../../proto/grpc-health.proto', import.meta.url).pathname)
-      server.addService(
-        { Check: method },
-        {
-          Check: (
-            { request }: { readonly request: { readonly service?: unknown } },
-            reply: (error: null, answer: object) => void,
-          ) => {
-            services.push(request.service)
-            reply(null, { status: serves ? 'SERVING' : 'NOT_SERVING' })
-          },
+      server.addService(loadProto('grpc-health.proto').service('grpc.health.v1.Health'), {
+        Check: (
+          { request }: { readonly request: { readonly service?: unknown } },
+          reply: (error: null, answer: object) => void,
+        ) => {
+          services.push(request.service)
+          reply(null, { status: serves ? 'SERVING' : 'NOT_SERVING' })
         },
-      )
+      })
       const port = await new Promise<number>((resolve, reject) => {
         server.bindAsync('0.0.0.0:0', ServerCredentials.createInsecure(), (error, bound) =>
           error === null ? resolve(bound) : reject(error),

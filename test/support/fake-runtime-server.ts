@@ -6,7 +6,7 @@ import type {
   ServerWritableStream,
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
-import { loadProto } from '../../src/cri/load-proto.ts'
+import { loadProto } from '../../src/grpc/load-proto.ts'
 import type { RuntimeEvent } from '../../src/pod/state/runtime-event.ts'
 import type { FakeRuntime } from './fake-runtime.ts'
 import { FakeRuntimeError } from './fake-runtime-world.ts'

@@ -3,12 +3,10 @@
  * takes lines like `orders NOT_SERVING` and says each back when it stands; of other services it knows nothing.
  */
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { Server, ServerCredentials, status } from '@grpc/grpc-js'
 import type { handleUnaryCall } from '@grpc/grpc-js'
-import { loadHealthCheck } from '../../src/probes/grpc-health.ts'
+import { loadProto } from '../../src/grpc/load-proto.ts'
 
-const method = await loadHealthCheck(fileURLToPath(new URL('../../proto/grpc-health.proto', import.meta.url)))
 const health = new Map<string, string>()
 const check: handleUnaryCall<{ readonly service?: string }, object> = ({ request }, reply) => {
   const known = health.get(request.service ?? '')
@@ -16,7 +14,7 @@ const check: handleUnaryCall<{ readonly service?: string }, object> = ({ request
   else reply(null, { status: known })
 }
 const server = new Server()
-server.addService({ Check: method }, { Check: check })
+server.addService(loadProto('grpc-health.proto').service('grpc.health.v1.Health'), { Check: check })
 server.bindAsync(`[::]:${process.argv[2]}`, ServerCredentials.createInsecure(), (error) => {
   if (error !== null) throw error
   console.log('listening')

@@ -1,6 +1,6 @@
 import { constants, createDeflate } from 'node:zlib'
-import { encodeOpen, encodePing } from '../../src/streams/spdy-frames.ts'
-import { HeaderWriter, spdyDictionary } from '../../src/streams/spdy-headers.ts'
+import { encodeOpen, encodePing } from '../../src/cri/spdy-frames.ts'
+import { HeaderWriter, spdyDictionary } from '../../src/cri/spdy-headers.ts'
 
 /** What a client sends to open one forwarded connection. */
 export function openingFrames(port: number): Buffer {

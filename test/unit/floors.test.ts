@@ -19,7 +19,7 @@ const root = resolve(import.meta.dirname, '../..')
 const violations: readonly (readonly [string, string, string])[] = [
   ['src/decide/calls-up.ts', importOf('../control/loop.ts'), 'no-restricted-imports'],
   ['src/base/calls-up.ts', importOf('../pod/ids.ts'), 'no-restricted-imports'],
-  ['src/streams/calls-up.ts', importOf('../api/routes.ts'), 'no-restricted-imports'],
+  ['src/grpc/calls-up.ts', importOf('../api/routes.ts'), 'no-restricted-imports'],
   ['src/store/calls-up.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
   ['src/server/calls-up.ts', importOf('../daemon/run-daemon.ts'), 'no-restricted-imports'],
   ['src/daemon/calls-main.ts', importOf('../main.ts'), 'no-restricted-imports'],

@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws'
 import { decodeMessage, encodeMessage, formatTerminalSize, parseOutcome } from '../../api/remote-command.ts'
 import type { CommandOutcome, TerminalSize } from '../../api/remote-command.ts'
 import { PoddError } from '../../base/errors.ts'
-import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
+import { readMessages, sendMessage } from '../../server/streams/web-socket-messages.ts'
 
 /** The user's terminal. */
 export interface Terminal {

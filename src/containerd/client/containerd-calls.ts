@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 
 export type CallHeaders = Readonly<Record<string, string>>
 

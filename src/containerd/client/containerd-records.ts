@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 import { criHeaders, kindLabel, methodOf, objectsIn, withDeadline } from './containerd-calls.ts'
 import type { ContainerdChannel, ServiceDefinitions } from './containerd-calls.ts'
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 import { criHeaders, methodOf, objectsIn, withDeadline } from './containerd-calls.ts'
 import type { CallChannel, ServiceDefinitions } from './containerd-calls.ts'
 

@@ -1,6 +1,6 @@
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 import { criHeaders, methodOf } from './containerd-calls.ts'
 import type { ContainerdChannel } from './containerd-calls.ts'
 import type { TerminalSize } from './exec-process-spec.ts'

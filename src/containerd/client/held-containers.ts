@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
 import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity/labels.ts'
 import { criHeaders, kindLabel, methodOf, withDeadline } from './containerd-calls.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
-import type { WireMethod } from '../../base/wire-method.ts'
+import type { WireMethod } from '../../grpc/load-proto.ts'
 import { criHeaders, methodOf, objectsIn, withDeadline } from './containerd-calls.ts'
 import type { CallChannel, ServiceDefinitions } from './containerd-calls.ts'
 

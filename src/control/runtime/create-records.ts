@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { ContainerdRecords } from '../../containerd/client/containerd-records.ts'
 import type { ContainerdChannel } from '../../containerd/client/containerd-calls.ts'
 import { ImageRecords } from '../../containerd/client/image-records.ts'
-import { loadProto } from '../../cri/load-proto.ts'
+import { loadProto } from '../../grpc/load-proto.ts'
 import { RuntimeConnection } from '../../cri/runtime-connection.ts'
 
 /** containerd's own records, over a connection to it. */

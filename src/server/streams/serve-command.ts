@@ -10,7 +10,7 @@ import {
 import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
+import { readMessages, sendMessage } from './web-socket-messages.ts'
 import type { RunningCommand } from '../requests/pod-reach.ts'
 
 /** The interval of writes to a client while a command reads no input: only a write detects that the client is gone. */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { errorMessage } from '../../base/errors.ts'
-import { sendMessage } from '../../streams/web-socket-messages.ts'
+import { sendMessage } from './web-socket-messages.ts'
 
 const normalClosure = 1000
 const internalError = 1011

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { errorMessage } from '../../base/errors.ts'
-import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
+import { readMessages, sendMessage } from './web-socket-messages.ts'
 import { ApiError } from '../requests/api-error.ts'
 
 /** A channel is one byte, and each port has two. */

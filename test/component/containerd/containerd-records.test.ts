@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ContainerdRecords } from '../../../src/containerd/client/containerd-records.ts'
 import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const asked: unknown[] = []

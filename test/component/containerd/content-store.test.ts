@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { errorCode } from '../../../src/base/errors.ts'
 import { ContentStore } from '../../../src/containerd/client/content-store.ts'
 import type { CallChannel } from '../../../src/containerd/client/containerd-calls.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const digest = `sha256:${'a'.repeat(64)}`

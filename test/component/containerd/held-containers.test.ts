@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
 import { HeldContainers } from '../../../src/containerd/client/held-containers.ts'
 import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** Containers by id, each with its labels, its task and how that takes signals. */

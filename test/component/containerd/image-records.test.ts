@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { errorCode, PoddError } from '../../../src/base/errors.ts'
 import { ImageRecords } from '../../../src/containerd/client/image-records.ts'
 import type { OwnChannel } from '../../../src/containerd/client/image-records.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 type Answer = object | PoddError | 'none'

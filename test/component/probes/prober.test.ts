@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { Prober } from '../../../src/control/probing/prober.ts'
@@ -38,7 +37,6 @@ function rig(spec: { readonly livenessProbe?: Probe; readonly readinessProbe?: P
       execSync: () => Promise.reject(new Error('no runtime here')),
       pulse: new RuntimePulse(systemClock, () => Promise.resolve()),
       kubernetesVersion: '1.36',
-      healthProtoPath: fileURLToPath(new URL('../../../proto/grpc-health.proto', import.meta.url)),
     }),
     events: { record: (event) => events.push(event) },
     onResult: (event) => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { RuntimeCaller } from '../../../src/cri/call-runtime.ts'
 import type { CallChannel } from '../../../src/cri/call-runtime.ts'
 import { CriError } from '../../../src/cri/cri-error.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { createRuntimeService } from '../../../src/cri/runtime-service.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -10,7 +10,7 @@ import {
   checkStreamingUrl,
   checkVersion,
 } from '../../../src/cri/check-reply.ts'
-import { loadProto } from '../../../src/cri/load-proto.ts'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
 
 const proto = loadProto('cri-v1.proto')
 

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { duplexPair } from 'node:stream'
 import type { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
-import { encodeDataHead, encodeReset, resetStatus } from '../../../src/streams/spdy-frames.ts'
-import { SpdySession } from '../../../src/streams/spdy-session.ts'
-import type { SpdyStream } from '../../../src/streams/spdy-session.ts'
+import { encodeDataHead, encodeReset, resetStatus } from '../../../src/cri/spdy-frames.ts'
+import { SpdySession } from '../../../src/cri/spdy-session.ts'
+import type { SpdyStream } from '../../../src/cri/spdy-session.ts'
 
 /** A stream of a session, and the other side of its connection. */
 function begin(): { readonly stream: SpdyStream; readonly other: Duplex } {

@@ -3,13 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http2'
 import type { Http2Server, ServerHttp2Session, ServerHttp2Stream, Settings } from 'node:http2'
 import { createServer as createSocketServer } from 'node:net'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { GrpcChannel } from '../../../src/streams/grpc-channel.ts'
-import type { GrpcStatus } from '../../../src/streams/grpc-status.ts'
+import { GrpcChannel } from '../../../src/grpc/grpc-channel.ts'
+import type { GrpcChannelOptions, GrpcStatus } from '../../../src/grpc/grpc-channel.ts'
 
 let directory: string
 let socketPath: string
@@ -47,8 +48,8 @@ async function serve(
   return sessions
 }
 
-function open(): GrpcChannel {
-  const channel = new GrpcChannel({ socketPath, clock: systemClock })
+function open(options: Omit<GrpcChannelOptions, 'address'> = {}): GrpcChannel {
+  const channel = new GrpcChannel({ address: { path: socketPath }, ...options })
   cleanups.push(() => channel.close())
   return channel
 }
@@ -220,7 +221,11 @@ describe('a call over one unix socket', () => {
   })
 
   it.each([
-    ['an answer that is no gRPC', (stream) => stream.respond({ ':status': 404 }), status.UNIMPLEMENTED],
+    [
+      'an answer that is no gRPC',
+      (stream) => stream.respond({ ':status': 404 }, { endStream: true }),
+      status.UNIMPLEMENTED,
+    ],
     ['a reset', (stream) => stream.close(11), status.RESOURCE_EXHAUSTED],
     ['a call that the server refused', (stream) => stream.close(7), status.UNAVAILABLE],
     [
@@ -262,6 +267,15 @@ describe('a call over one unix socket', () => {
     expect(ending).toEqual({ code: status.UNAVAILABLE, details: 'going', isAnswer: false })
   })
 
+  it('is unavailable in the same words each time that a server ends its connections', async () => {
+    const server = createSocketServer((socket) => socket.destroy()).listen(socketPath)
+    cleanups.push(() => server.close())
+    await once(server, 'listening')
+    const details = new Set<string>()
+    for (let count = 0; count < 3; count += 1) details.add((await call(open())).status.details)
+    expect([...details]).toEqual(['No connection established. Last error: Failed to connect'])
+  })
+
   it.each([
     ['does not speak HTTP/2', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['sends a frame that is too large', Buffer.from([1, 0, 0, 4, 0, 0, 0, 0, 0])],
@@ -274,5 +288,57 @@ describe('a call over one unix socket', () => {
     cleanups.push(() => server.close())
     await once(server, 'listening')
     expect((await call(open())).status.code).toBe(status.UNAVAILABLE)
+  })
+})
+
+describe('the socket of a connection (grpc-js shows it only to the credentials, which an update may change)', () => {
+  it('is shown connected before anything is sent, once for each connection, and its end is told', async () => {
+    const shown: { readonly isConnected: boolean; readonly sentBytes: number; readonly socket: Socket }[] = []
+    let released = 0
+    const sessions = await serve((stream) => reply(stream, [frame('done')]))
+    const keep = (socket: Socket) => {
+      shown.push({ isConnected: !socket.connecting, sentBytes: socket.bytesWritten, socket })
+      return () => void (released += 1)
+    }
+    const channel = open({ keep })
+    expect((await call(channel)).messages).toEqual(['done'])
+    expect((await call(channel)).messages).toEqual(['done'])
+    expect(shown).toMatchObject([{ isConnected: true, sentBytes: 0 }])
+    expect(shown[0]?.socket.bytesWritten).toBeGreaterThan(0)
+    sessions[0]?.destroy()
+    await expect.poll(() => released).toBe(1)
+    expect((await call(channel)).messages).toEqual(['done'])
+    expect(shown).toHaveLength(2)
+    channel.close()
+    await expect.poll(() => released).toBe(2)
+  })
+
+  it('is closed with the channel, also while the server has not greeted', async () => {
+    const closed = Promise.withResolvers<void>()
+    const accepted = Promise.withResolvers<void>()
+    const silent = createSocketServer((socket) => {
+      socket.on('error', () => {}).on('close', () => closed.resolve())
+      socket.resume()
+      accepted.resolve()
+    }).listen(socketPath)
+    cleanups.push(() => silent.close())
+    await once(silent, 'listening')
+    const channel = open()
+    const running = call(channel)
+    await accepted.promise
+    channel.close()
+    expect((await running).status).toMatchObject({ code: status.UNAVAILABLE, isAnswer: false })
+    await closed.promise
+  })
+
+  it('is closed with the channel under a call in flight, which ends as unavailable', async () => {
+    const begun = Promise.withResolvers<void>()
+    const sessions = await serve(() => begun.resolve())
+    const channel = open()
+    const running = call(channel)
+    await begun.promise
+    channel.close()
+    expect((await running).status).toMatchObject({ code: status.UNAVAILABLE, isAnswer: false })
+    await expect.poll(() => sessions[0]?.destroyed).toBe(true)
   })
 })
