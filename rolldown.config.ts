@@ -1,55 +1,34 @@
 import { readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { defineConfig } from 'rolldown'
 import type { Plugin, PluginContext, RolldownOptions } from 'rolldown'
 
+/** Modules of Node that few calls need, and which load much: each is loaded when one of its exports is first used. */
+const seldomNeeded = ['node:https', 'node:zlib']
+
 /**
- * Takes Node's own modules without importing them. An import reads every export, and some of those load much more of Node
- * when they are read: some 10 ms for each call of the command line.
+ * Node's own modules as modules of the bundle, without an import: an import reads every export, and some of those load much
+ * more of Node when they are read, some 10 ms for each call of the command line. They are CommonJS, of which the bundle
+ * reads an export where it is used.
  */
 const builtinsWithoutImport: Plugin = {
   name: 'builtins-without-import',
-  renderChunk(code) {
-    const taken = code
-      .replaceAll(/^import (\w+), (?=\{[^}]*\} from ("node:[\w/]+");$)/gmu, 'import $1 from $2;\nimport ')
-      .replaceAll(
-        /^import (?:\* as )?(\w+) from "(node:[\w/]+)";$/gmu,
-        'const $1 = process.getBuiltinModule("$2");',
-      )
-      .replaceAll(
-        /^import \{([^}]*)\} from "(node:[\w/]+)";$/gmu,
-        (_, names: string, from: string) =>
-          `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule("${from}");`,
-      )
-    if (/^(?:im|ex)port\b.*"node:/mu.test(taken)) throw new Error('a module of Node is still imported')
-    return { code: taken, map: null }
+  resolveId(id, importer) {
+    if (!isBuiltin(id)) return undefined
+    // rolldown's own code, which has what makes modules of CommonJS.
+    if (importer?.startsWith('\0rolldown/') === true) return undefined
+    return `\0${id.startsWith('node:') ? id : `node:${id}`}`
   },
-}
-
-/** Modules of Node that few calls need: their functions load them when they are called. */
-const seldomNeeded = ['node:tls', 'node:zlib']
-
-const seldomNeededLater: Plugin = {
-  name: 'seldom-needed-later',
-  renderChunk: (code) => ({
-    code: code.replaceAll(
-      /^import \{([^}]*)\} from "(node:\w+)";$/gmu,
-      (all, names: string, from: string) => {
-        const functions = names.split(',').map((name) => name.trim().split(' as '))
-        if (
-          !seldomNeeded.includes(from) ||
-          !functions.every(([name = '']) => /^[a-z]+[A-Z]|^connect$/u.test(name))
-        )
-          return all
-        return functions
-          .map(
-            ([name = '', local = name]) =>
-              `function ${local}(...given) { return process.getBuiltinModule("${from}").${name}(...given) }`,
-          )
-          .join('\n')
-      },
-    ),
-    map: null,
-  }),
+  load(id) {
+    if (!id.startsWith('\0node:')) return undefined
+    const name = id.slice(1)
+    const module = `process.getBuiltinModule("${name}")`
+    if (!seldomNeeded.includes(name)) return `module.exports = ${module}`
+    const getters = Object.keys(process.getBuiltinModule(name) ?? {}).map(
+      (key) => `get ${key}() { return ${module}.${key} }`,
+    )
+    return `module.exports = { ${getters.join(', ')} }`
+  },
 }
 
 /** pino has threads for transports, of which podd uses none; threads are a module of Node that is seldom needed too. */
@@ -99,7 +78,7 @@ const program = defineConfig({
     'netns-dial-worker': 'src/host/netns/netns-dial-worker.ts',
   },
   platform: 'node',
-  plugins: [noTransports, seldomNeededLater, builtinsWithoutImport, declaresModules],
+  plugins: [noTransports, builtinsWithoutImport, declaresModules],
   output: {
     dir: 'dist',
     format: 'esm',
@@ -113,6 +92,7 @@ const program = defineConfig({
     },
     codeSplitting: {
       groups: [
+        { name: 'node', test: /^\0node:/u },
         // Reading one file costs less than reading twenty.
         { debugName: 'cli', name: (id, context) => (isNeededByGet(id, context) ? 'cli' : null) },
         { name: 'base', test: /\/src\/(?:base\/(?!logger)|pod\/values\/(?!hash))/u, minShareCount: 2 },
