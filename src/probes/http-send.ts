@@ -127,7 +127,7 @@ function sendHttp2(socket: Socket, request: HttpRequest, onResponse: OnResponse,
   const stream = session.request({ ...headers, ':authority': authority, ':path': request.path })
   stream.on('error', onError)
   // Where the connection ends without a word.
-  stream.once('close', () => onError(new Error('EOF')))
+  stream.once('close', () => onError(new Error('unexpected EOF')))
   stream.once('response', (got) => onResponse(got[':status'] ?? 0, got['location'], stream))
 }
 
