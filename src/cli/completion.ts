@@ -125,7 +125,8 @@ ${actions.map(({ name, verb }) => `              ${name}) words='${(verb.actions
         esac
       fi ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  # compgen runs what it finds in words, such as $(...).
+  COMPREPLY=($(compgen -W "\${words//[^-A-Za-z0-9._:@=]/ }" -- "$cur"))
 }
 complete -o default -F _podd podd
 `

@@ -72,7 +72,7 @@ export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   const running = `${count} ${count === 1 ? 'pod' : 'pods'}`
   const draining = pods.node.drain?.isDraining === true ? '; the host is drained' : ''
   const problem = pods.runtimeProblem === undefined ? '' : `; ${pods.runtimeProblem}`
-  return `STATUS=${`${running}${draining}${problem}`.replaceAll('\n', ' ')}`
+  return `STATUS=${running}${draining}${problem}`
 }
 
 /** podd's state in a crash report. */

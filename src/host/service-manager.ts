@@ -43,7 +43,9 @@ export function takeServiceManager(env: Environment, pid: number): ServiceManage
     watchdogMs: isWatched ? watchdogMs : undefined,
     environment,
     async notify(...assignments) {
-      const { exitCode, stderr } = await runCommand('systemd-notify', assignments, {
+      // A line break would begin another assignment: a status may hold what the runtime said.
+      const lines = assignments.map((text) => text.replaceAll(/\s+/gu, ' '))
+      const { exitCode, stderr } = await runCommand('systemd-notify', lines, {
         timeoutMs: notifyMs,
         env: { PATH: env['PATH'] ?? '/usr/bin:/bin', NOTIFY_SOCKET: socket },
       })

@@ -23,7 +23,7 @@ import { readAttributes } from './access/attributes.ts'
 import { impersonate } from './access/impersonate.ts'
 import { refuseAccess } from './access/refuse-access.ts'
 import { refuseForeignSite } from './requests/refuse-foreign-site.ts'
-import { jsonResponse } from './requests/api-request.ts'
+import { jsonResponse, withoutQuery } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
 import { decodePath, findRoute, readTarget } from './requests/route.ts'
@@ -88,7 +88,7 @@ export function createHandler({
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {
     // An unexpected error is a defect: it is logged with its stack.
     if (!(error instanceof PoddError) && !request.signal.aborted)
-      logger.error({ path: request.target, err: error }, 'API request failed')
+      logger.error({ path: withoutQuery(request.target), err: error }, 'API request failed')
     return statusResponse(error)
   }
 

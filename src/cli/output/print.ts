@@ -1,4 +1,4 @@
-import { escapeControls } from '../../base/escape-controls.ts'
+import { escapeControls, escapeLine } from '../../base/escape-controls.ts'
 import { formatJson, formatYaml } from './format-data.ts'
 import type { OutputFormat } from '../arguments/output-format.ts'
 import { listOf, nameOfKind } from './object-listing.ts'
@@ -79,7 +79,9 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
     case 'wide':
       return table.layOut(tableRows(listing, format))
     case 'name':
-      return listing.objects.map((object) => `${nameOfKind(object)}/${object.metadata.name}\n`).join('')
+      return listing.objects
+        .map((object) => `${escapeLine(`${nameOfKind(object)}/${object.metadata.name}`)}\n`)
+        .join('')
     case 'json':
       return formatJson(document(listing))
     case 'yaml':

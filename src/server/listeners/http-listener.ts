@@ -8,6 +8,7 @@ import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { nodeHttp } from '../../base/node-http.ts'
 import { ApiError } from '../requests/api-error.ts'
+import { withoutQuery } from '../requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse, OpenedStream } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
 import { statusResponse } from '../requests/status-response.ts'
@@ -105,7 +106,8 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     const answered = await handle(request, body, gone).finally(() => body.release())
     body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
-    if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
+    if (failure !== undefined)
+      logger.error({ path: withoutQuery(request.url ?? ''), err: failure }, 'API request failed')
   }
 
   async function handle(
@@ -151,7 +153,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     try {
       await opened.serve()
     } catch (error) {
-      logger.error({ path: request.url ?? '', err: error }, 'API stream failed')
+      logger.error({ path: withoutQuery(request.url ?? ''), err: error }, 'API stream failed')
       socket.destroy()
     }
   }

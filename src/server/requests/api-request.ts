@@ -57,3 +57,8 @@ export interface ApiHandler {
 export function jsonResponse(body: unknown, status = 200): ApiResponse & { readonly body: string } {
   return { status, contentType: 'application/json', body: `${JSON.stringify(body)}\n` }
 }
+
+/** The path of a request for a log: its query may be the words of a command. */
+export function withoutQuery(target: string): string {
+  return target.replace(/\?.*$/su, '?…')
+}

@@ -1,11 +1,16 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { callCli } from '../../support/cli-rig.ts'
 
+const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
 /** What bash offers for a line. */
-async function complete(line: string): Promise<readonly string[]> {
+async function complete(line: string, names = 'web db'): Promise<readonly string[]> {
   const { stdout } = await callCli(['completion', 'bash'])
-  const script = `${stdout}\nCOMP_WORDS=(${line}x)\nCOMP_WORDS[-1]=\${COMP_WORDS[-1]%x}\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\npodd() { case $* in *namespaces*) echo default team ;; 'get pod web -n team '*) echo main side ;; *'get pods -n team'*) echo inteam ;; 'get secrets '*) echo key ;; *) echo web db ;; esac; }\n_podd\nprintf '%s\\n' "\${COMPREPLY[@]}"`
+  const script = `${stdout}\nCOMP_WORDS=(${line}x)\nCOMP_WORDS[-1]=\${COMP_WORDS[-1]%x}\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\npodd() { case $* in *namespaces*) echo default team ;; 'get pod web -n team '*) echo main side ;; *'get pods -n team'*) echo inteam ;; 'get secrets '*) echo key ;; *) printf %s ${quote(names)} ;; esac; }\n_podd\nprintf '%s\\n' "\${COMPREPLY[@]}"`
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n')
 }
 
@@ -31,6 +36,16 @@ describe('podd completion', () => {
     ['podd logs --tail 5 w', ['web']],
   ])('bash: %s', async (line, offered) => {
     expect((await complete(line)).toSorted()).toEqual(offered.toSorted())
+  })
+
+  it('bash runs nothing that a name holds', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'podd-completion-'))
+    const file = join(directory, 'ran')
+    const names = `web $(touch ${file}) \`touch ${file}\` \${x:=$(touch ${file})} w;touch w*`
+    const offered = await complete('podd exec w', names)
+    expect(existsSync(file)).toBe(false)
+    expect(offered).toEqual(['web', 'w', 'w'])
+    rmSync(directory, { recursive: true })
   })
 
   it('gives zsh and fish their own', async () => {

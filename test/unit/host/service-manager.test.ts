@@ -44,7 +44,7 @@ describe('the service manager', () => {
   it('is told by systemd-notify, which gets its socket and nothing else of podd', async () => {
     const path = plant(`printf '%s\\n' "$NOTIFY_SOCKET" "$SECRET" "$@" >${directory}/told`)
     const manager = takeServiceManager({ NOTIFY_SOCKET: '/n', PATH: path, SECRET: 'x' }, 1)
-    await manager?.notify('READY=1', 'STATUS=2 pods')
+    await manager?.notify('READY=1', 'STATUS=2\npods')
     expect(readFileSync(join(directory, 'told'), 'utf8')).toBe('/n\n\nREADY=1\nSTATUS=2 pods\n')
   })
 
