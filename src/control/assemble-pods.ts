@@ -6,6 +6,7 @@ import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { HeldExec } from '../containerd/client/held-exec.ts'
+import { killShim } from '../containerd/process/containerd-process.ts'
 import { diskBytes } from '../host/disk-space.ts'
 import { followResolver } from '../host/network/follow-resolver.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
@@ -150,6 +151,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         cpus: hostInfo.cpus,
         pidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : undefined,
       }),
+      killShim,
       volumes: createPodVolumes({
         rootDir: config.rootDir,
         resources,

@@ -49,6 +49,7 @@ export const longFiles: readonly string[] = [
   'test/unit/store/state-files.test.ts',
   'test/unit/outside/parsers.test.ts',
   'test/unit/pod/decode-anything.test.ts',
+  'test/fault/shim-hung.test.ts',
   'test/fault/garbage.test.ts',
   'test/e2e/image-pulls.test.ts',
   'test/fault/adoption.test.ts',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { PodObject } from '../../src/api/objects.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { containerOf } from './podd-rig.ts'
@@ -10,7 +10,12 @@ export function hangShim(podd: PoddRig, pod: PodObject): Disposable {
   const program = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] ?? ''
   if (!program.includes('containerd-shim')) throw new Error(`process ${pid} is no shim: ${program}`)
   process.kill(pid, 'SIGSTOP')
-  return { [Symbol.dispose]: () => void process.kill(pid, 'SIGCONT') }
+  return {
+    [Symbol.dispose]: () => {
+      // podd may have killed it meanwhile.
+      if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGCONT')
+    },
+  }
 }
 
 function parentOf(pid: number): number {

@@ -10,6 +10,7 @@ export const plainCgroups: PodCgroups = {
   countOomKills: async () => undefined,
   isRemoved: async () => false,
   hasProcesses: async () => undefined,
+  killProcesses: async () => 0,
 }
 
 /**
@@ -20,6 +21,7 @@ export const plainCgroups: PodCgroups = {
 export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hooks'> {
   return {
     cgroups: plainCgroups,
+    killShim: () => undefined,
     volumes: {
       prepare: async ({ pod }) =>
         new Map(

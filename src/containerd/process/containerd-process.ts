@@ -59,6 +59,20 @@ export function findShims(places: ContainerdPlaces, processes = listProcesses())
   )
 }
 
+/**
+ * Kills the shim of a sandbox, of whichever containerd: the sandbox's id is nobody else's. containerd then cleans up after
+ * it, and counts its containers as exited. Returns its pid; undefined where no shim names the sandbox, as with other runtimes.
+ */
+export function killShim(sandboxId: string): number | undefined {
+  const shim = listProcesses().find(
+    ({ argv, zombie }) =>
+      !zombie && argv[0]?.includes('containerd-shim') === true && argv[argv.indexOf('-id') + 1] === sandboxId,
+  )
+  if (shim === undefined) return undefined
+  signalProcess(shim, 'SIGKILL')
+  return shim.pid
+}
+
 /** Starts containerd so that it outlives podd. Doesn't wait until it is up. */
 export async function launchContainerd(
   containerdPath: string,

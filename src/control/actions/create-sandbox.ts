@@ -30,6 +30,7 @@ export async function createSandbox(
   const unused: ActionOutcome = { kind: 'attempt-unused', attempt }
   const held = await mountVolumes(ctx, needs.volumes)
   if (held !== undefined) return { kind: 'failed', outcomes: [unused, held] }
+  let made: { readonly id: SandboxId; readonly config: cri.PodSandboxConfigInput }
   try {
     const config = await needs.config
     await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
@@ -38,18 +39,28 @@ export async function createSandbox(
       { config, runtimeHandler: ctx.record.classes?.runtimeHandler ?? '' },
       { signal: ctx.signals.manifest },
     )
-    return { kind: 'created', sandbox: await inspectSandbox(ctx, podSandboxId, config) }
+    made = { id: podSandboxId, config }
   } catch (error) {
     if (isAbandoned(ctx, error)) return { kind: 'failed', outcomes: [unused] }
     const message = `Failed to create pod sandbox: ${errorMessage(error)}`
-    recordEvent(ctx, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
-    const untilMs = ctx.clock.wallMs() + retryMs
-    const hold = { untilMs, waiting: { reason: 'ContainerCreating', message } }
-    return {
-      kind: 'failed',
-      outcomes: [...(isOutcomeUnknown(error) ? [] : [unused]), { kind: 'held', key: sandboxHold, hold }],
-    }
+    const failed = holdSandbox(ctx, 'FailedCreatePodSandBox', message)
+    return { kind: 'failed', outcomes: isOutcomeUnknown(error) ? [failed] : [unused, failed] }
   }
+  try {
+    return { kind: 'created', sandbox: await inspectSandbox(ctx, made.id, made.config) }
+  } catch (error) {
+    // It exists: its number is used, and the next pass goes on with it (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` SyncPod, 1.36).
+    const message = `Unable to get pod sandbox status: ${errorMessage(error)}`
+    return { kind: 'failed', outcomes: [holdSandbox(ctx, 'FailedStatusPodSandBox', message)] }
+  }
+}
+
+/** Records why there is no sandbox to go on with, and holds the next attempt. */
+function holdSandbox(ctx: PodContext, reason: string, message: string): ActionOutcome {
+  recordEvent(ctx, { type: 'Warning', reason, message })
+  const untilMs = ctx.clock.wallMs() + retryMs
+  const hold = { untilMs, waiting: { reason: 'ContainerCreating', message } }
+  return { kind: 'held', key: sandboxHold, hold }
 }
 
 /** Whether the call was not sent, because the pod has more urgent work. */
@@ -137,13 +148,6 @@ async function mountVolumes(
     return undefined
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
-    const message = errorMessage(error)
-    recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
-    const untilMs = ctx.clock.wallMs() + retryMs
-    return {
-      kind: 'held',
-      key: sandboxHold,
-      hold: { untilMs, waiting: { reason: 'ContainerCreating', message } },
-    }
+    return holdSandbox(ctx, 'FailedMount', errorMessage(error))
   }
 }

@@ -1,5 +1,6 @@
+import type { CallOptions } from '../../cri/cri-runtime.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
+import type { ContainerId, PodRef, PodUid, SandboxId } from '../../pod/values/ids.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import type { SourceName } from '../../pod/objects/document.ts'
 import type { ImageArchives } from '../archives/image-archives.ts'
@@ -17,7 +18,7 @@ import type { SubPathMount } from '../../volumes/sub-path.ts'
 
 type Call<Request, Reply> = (
   request: Request,
-  options?: { readonly signal?: AbortSignal | undefined },
+  options?: Pick<CallOptions, 'signal' | 'deadlineMs'>,
 ) => Promise<Reply>
 
 /** What acting for a pod needs of CRI's RuntimeService. */
@@ -50,6 +51,8 @@ export interface PodCgroups {
   isRemoved(uid: PodUid, pod: Pod): Promise<boolean>
   /** Whether processes of these containers live in it; undefined where that can't be known. */
   hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
+  /** Kills the processes of these containers and sandboxes, past the runtime; returns how many there were. */
+  killProcesses(uid: PodUid, pod: Pod, ids: readonly string[]): Promise<number>
 }
 
 /** The pod's directory and what is mounted from it. */
@@ -150,6 +153,8 @@ export interface HookRunner {
 export interface PodHost {
   readonly calls: PodCalls
   readonly cgroups: PodCgroups
+  /** Kills the runtime's process that holds a sandbox and its containers; returns its pid, or undefined where there is none. */
+  killShim(id: SandboxId): number | undefined
   readonly volumes: PodVolumes
   readonly logs: PodLogs
   readonly hooks: HookRunner

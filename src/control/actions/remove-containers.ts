@@ -4,7 +4,10 @@ import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import { OutdatedView } from './interrupted.ts'
 import type { PodContext } from './pod-context.ts'
 
-/** Removes containers with their logs and termination messages. Throws what a call threw. */
+/**
+ * Removes containers with their logs and termination messages. These go first, since nothing else would remove them
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` removeContainer, Kubernetes 1.36). Throws what a call threw.
+ */
 export async function removeContainers(ctx: PodContext, ids: readonly ContainerId[]): Promise<void> {
   await settleAll(ids.map((id) => removeContainer(ctx, id)))
 }
@@ -24,11 +27,14 @@ export async function removeSandboxes(
 async function removeContainer(ctx: PodContext, id: ContainerId): Promise<void> {
   const container = ctx.observed.containers.find((candidate) => candidate.id === id)
   const isCreated = container?.state === 'created' && container.cancelled === undefined
-  await removeWhenSettled(ctx, id, async () => (isCreated ? checkUnstarted(ctx, id) : undefined))
-  if (container === undefined) return
-  // Those of a pod that ends go, or are kept, with the pod.
-  if (ctx.record.ending === undefined) await ctx.host.logs.remove(ctx.ref, container)
-  await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
+  const check = async (): Promise<void> => (isCreated ? checkUnstarted(ctx, id) : undefined)
+  await check()
+  if (container !== undefined) {
+    // Those of a pod that ends go, or are kept, with the pod.
+    if (ctx.record.ending === undefined) await ctx.host.logs.remove(ctx.ref, container)
+    await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
+  }
+  await removeWhenSettled(ctx, id, check)
 }
 
 type RemoveContext = Pick<PodContext, 'clock'> & {

@@ -1,11 +1,14 @@
+import { errorMessage } from '../../base/errors.ts'
 import { settleAll } from '../../base/settle-all.ts'
+import { isCriError } from '../../cri/cri-error.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import {
   computeTerminationWaves,
   endingDeadlineMs,
+  endingOverrideSeconds,
   stopTimeout,
 } from '../../decide/plan/termination-order.ts'
-import type { ContainerId } from '../../pod/values/ids.ts'
+import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
 import { readContainerFacts } from '../../translate/identity/labels.ts'
@@ -17,6 +20,8 @@ interface StopRequest {
   readonly id: ContainerId
   readonly name: string
   readonly graceSeconds: number
+  /** See stopTimeout. */
+  readonly overrideSeconds?: number | undefined
   readonly message: string
   readonly preStop: LifecycleHandler | undefined
   readonly ports?: ContainerSpec['ports']
@@ -25,10 +30,24 @@ interface StopRequest {
 }
 
 /**
+ * How long StopContainer may take beyond its timeout where another container of the pod was not stopped in time: one shim
+ * holds them all.
+ */
+const stuckContainerMs = 10_000
+/** How long StopPodSandbox may take after that, which also takes down the network. */
+const stuckSandboxMs = 30_000
+/** How long the runtime is given to notice what podd has killed. */
+const noticeMs = 15_000
+
+/**
  * preStop inside the grace, then its turn to end, then StopContainer with what is left of the grace, at least 2 s
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
  */
-export async function stopOneContainer(ctx: PodContext, request: StopRequest): Promise<void> {
+export async function stopOneContainer(
+  ctx: PodContext,
+  request: StopRequest,
+  isStuck: () => boolean = () => false,
+): Promise<void> {
   const { clock } = ctx
   const beganMs = clock.monotonicMs()
   recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
@@ -40,8 +59,10 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
   }
   // What keeps it from its turn fails the pass, and the next one stops it in its turn.
   if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
-  const timeout = stopTimeout(leftMs())
-  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signals.pass })
+  const timeout = stopTimeout(leftMs(), request.overrideSeconds)
+  const deadline = isStuck() ? { deadlineMs: timeout * 1000 + stuckContainerMs } : {}
+  const signal = ctx.signals.pass
+  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
 }
 
 /** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
@@ -128,14 +149,40 @@ export async function stopContainer(
   const request = { ...stopRequest(ctx, container, graceSeconds), message }
   // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
   if (cause === 'restart-all')
-    return stopOneContainer(ctx, { ...request, graceSeconds: 0, preStop: undefined })
-  await stopOneContainer(ctx, request)
+    return stopOrForce(ctx, container, {
+      ...request,
+      graceSeconds: 0,
+      overrideSeconds: 0,
+      preStop: undefined,
+    })
+  await stopOrForce(ctx, container, request)
+}
+
+/** Where the runtime doesn't stop the container in time, by force. */
+async function stopOrForce(
+  ctx: PodContext,
+  { sandboxId }: ObservedContainer,
+  request: StopRequest,
+): Promise<void> {
+  try {
+    await stopOneContainer(ctx, request)
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
+    recordNotStopped(ctx, request.name, error)
+    const stop = { containerId: request.id, timeout: 0 }
+    await stopByForce(ctx, { sandboxId, ids: [request.id] }, () =>
+      ctx.host.calls.stopContainer(stop, { signal: ctx.signals.pass, deadlineMs: noticeMs }),
+    )
+  }
 }
 
 /**
  * Stops all containers of the pod by the ending's deadline or within the pod's grace, and then its sandboxes. All preStop
  * hooks run at once; then they end in waves, sidecars last. A container without grace left does not wait for the others
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
+ *
+ * The sandboxes are stopped whether or not the containers could be, which stops them by force. Should that fail too,
+ * their processes are killed by their cgroups, and then the shim that holds them.
  */
 export async function stopPod(ctx: PodContext): Promise<void> {
   const nowMs = ctx.clock.wallMs()
@@ -145,19 +192,91 @@ export async function stopPod(ctx: PodContext): Promise<void> {
       ? nowMs + ctx.pod.spec.terminationGracePeriodSeconds * 1000
       : endingDeadlineMs(ending, nowMs)
   const graceSeconds = Math.max(0, Math.ceil((deadlineMs - nowMs) / 1000))
+  const overrideSeconds = ending === undefined ? undefined : endingOverrideSeconds(ending)
   const waves: Promise<unknown>[] = []
+  const failed: FailedStop[] = []
+  const isStuck = (): boolean => failed.some(isSilent)
+  const stop = async (container: ObservedContainer, turn: Pick<StopRequest, 'turn'>): Promise<void> => {
+    const request = { ...stopRequest(ctx, container, graceSeconds), overrideSeconds, ...turn }
+    try {
+      await stopOneContainer(ctx, request, isStuck)
+    } catch (error) {
+      ctx.signals.pass.throwIfAborted()
+      // One that fails while there is time is tried again, and the sidecars behind it wait; after that they go on in their order.
+      const isOver = ending === undefined || ctx.clock.wallMs() >= deadlineMs
+      if (!isSilent({ error }) && !(isOver && isCriError(error, 'RUNTIME_FAILED'))) throw error
+      failed.push({ container, error })
+      recordNotStopped(ctx, container.name, error)
+    }
+  }
   for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
     const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
-    const stops = wave.map((container) =>
-      stopOneContainer(ctx, { ...stopRequest(ctx, container, graceSeconds), ...before }),
-    )
-    waves.push(settleAll(stops))
+    waves.push(settleAll(wave.map((container) => stop(container, before))))
   }
   await settleAll(waves)
-  ctx.pass.onContainersStopped()
-  await settleAll(
-    ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
-  )
+  if (failed.length === 0) ctx.pass.onContainersStopped()
+  await settleAll(ctx.observed.sandboxes.map(({ id }) => stopSandbox(ctx, id, failed)))
+}
+
+/** A container that the runtime did not stop. */
+interface FailedStop {
+  readonly container: ObservedContainer
+  readonly error: unknown
+}
+
+const isSilent = ({ error }: Pick<FailedStop, 'error'>): boolean => isCriError(error, 'RUNTIME_TIMEOUT')
+
+async function stopSandbox(
+  ctx: PodContext,
+  sandboxId: SandboxId,
+  failed: readonly FailedStop[],
+): Promise<void> {
+  const stop = (deadlineMs?: number): Promise<unknown> =>
+    ctx.host.calls.stopPodSandbox(
+      { podSandboxId: sandboxId },
+      deadlineMs === undefined ? undefined : { deadlineMs },
+    )
+  const ofIt = failed.filter(({ container }) => container.sandboxId === sandboxId)
+  try {
+    await stop(ofIt.some(isSilent) ? stuckSandboxMs : undefined)
+  } catch (error) {
+    const isStuck = isSilent({ error })
+    if (!isStuck && (ofIt.length === 0 || !isCriError(error, 'RUNTIME_FAILED'))) throw error
+    const ids = ofIt.map(({ container }) => container.id)
+    await stopByForce(ctx, { sandboxId, ids: isStuck ? [...ids, sandboxId] : ids }, () => stop(noticeMs))
+  }
+}
+
+function recordNotStopped(ctx: PodContext, container: string, error: unknown): void {
+  const message = `The runtime has not stopped container ${container}: ${errorMessage(error)}`
+  recordEvent(ctx, { type: 'Warning', reason: 'FailedKillPod', message, container })
+}
+
+/**
+ * For what the runtime could not stop: kills the processes of these containers (or of the sandbox) by their cgroups and
+ * stops again; where the runtime still gets no answer, kills the shim that doesn't give one. Throws what `stop` throws.
+ */
+async function stopByForce(
+  ctx: PodContext,
+  { sandboxId, ids }: { readonly sandboxId: SandboxId; readonly ids: readonly string[] },
+  stop: () => Promise<unknown>,
+): Promise<void> {
+  // It is the runtime that must answer: one that hangs as a whole is another matter.
+  await ctx.host.calls.podSandboxStatus({ podSandboxId: sandboxId }, { deadlineMs: noticeMs })
+  ctx.pass.checkSeen()
+  const tell = (message: string): void => recordEvent(ctx, { type: 'Warning', reason: 'Killing', message })
+  const killed = await ctx.host.cgroups.killProcesses(ctx.ref.uid, ctx.pod, ids)
+  if (killed > 0)
+    tell(`Killed ${killed} process${killed === 1 ? '' : 'es'} of the pod by its cgroup: the runtime did not`)
+  try {
+    await stop()
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
+    const pid = ctx.host.killShim(sandboxId)
+    if (pid === undefined) throw error
+    tell(`Killed the shim of the pod (process ${pid}): it has given the runtime no answer`)
+    await stop()
+  }
 }
 
 const nothing = () => undefined

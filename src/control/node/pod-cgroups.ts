@@ -65,6 +65,10 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       const tree = await openTree()
       return tree.isRemoved({ uid, qosClass: computeQosClass(pod.spec) })
     },
+    async killProcesses(uid, pod, containerIds) {
+      const tree = await openTree()
+      return tree.killProcesses({ uid, qosClass: computeQosClass(pod.spec) }, containerIds)
+    },
     async remove(uid) {
       made.delete(uid)
       const tree = await openTree()

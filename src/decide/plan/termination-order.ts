@@ -2,7 +2,7 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { isRestartableInit } from './restart-policy.ts'
 
-/** StopContainer always gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
+/** StopContainer gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
 const minimumStopSeconds = 2
 
 /** The upper limit: the runtime counts nanoseconds in 63 bits, which overflow beyond it. */
@@ -27,9 +27,19 @@ export function computeTerminationWaves(
   return [first, ...last].filter((wave) => wave.length > 0)
 }
 
-/** The timeout of StopContainer in whole seconds, for the remaining grace period. */
-export function stopTimeout(leftMs: number): number {
-  return Math.min(longestStopSeconds, Math.max(minimumStopSeconds, Math.ceil(leftMs / 1000)))
+/**
+ * The timeout of StopContainer in whole seconds, for the remaining grace period.
+ * @param overrideSeconds a grace period that was asked for in place of the pod's own; it may be shorter than the minimum
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36)
+ */
+export function stopTimeout(leftMs: number, overrideSeconds = Infinity): number {
+  const leastSeconds = Math.min(minimumStopSeconds, Math.ceil(overrideSeconds))
+  return Math.min(longestStopSeconds, Math.max(leastSeconds, Math.ceil(leftMs / 1000)))
+}
+
+/** The override that the termination of a pod is, which the kubelet never makes zero (calculateEffectiveGracePeriod). */
+export function endingOverrideSeconds(ending: { readonly graceSeconds: number }): number {
+  return Math.max(1, ending.graceSeconds)
 }
 
 /** The deadline of a termination: a clock that jumped back doesn't extend it beyond the grace period from now. */

@@ -19,7 +19,7 @@ import { podCgroupSettings, sharesSetting } from './settings.ts'
 import type { CgroupSetting } from './settings.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
-import { hasProcesses } from './inhabited-cgroups.ts'
+import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
 import { countOomKills } from './oom-kills.ts'
 
 export interface CgroupOptions {
@@ -85,6 +85,10 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   isRemoved(pod: PodCgroup): boolean {
     return isPodRemoved(pod, this.#options)
+  }
+
+  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number {
+    return killContainerProcesses(this.#options.system, this.parentOf(pod), containerIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

@@ -52,6 +52,8 @@ export interface PodCgroups {
    * hierarchy itself is away. Throws the system's error where that can't be read.
    */
   isRemoved(pod: PodCgroup): boolean
+  /** Kills the processes of these containers, sandboxes too, in the pod's cgroup; returns how many there were. */
+  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number
   /** Removes the empty levels above the pods; returns the remaining ones. */
   removeQosTree(): Promise<readonly string[]>
   /** The value of CRI's `cgroup_parent` for the pod. */

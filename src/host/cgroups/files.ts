@@ -92,7 +92,9 @@ function removeTree(path: string): boolean {
     .every((gone) => gone)
 }
 
-function killProcesses(path: string): void {
+/** Sends SIGKILL to all processes in a cgroup and below; returns how many there were. Throws CgroupError. */
+export function killProcesses(path: string): number {
+  let killed = 0
   for (const directory of cgroupTree(path)) {
     for (const word of readCgroup(directory, 'cgroup.procs')) {
       const pid = Number(word)
@@ -100,10 +102,12 @@ function killProcesses(path: string): void {
       if (pid <= 1 || pid === process.pid) continue
       try {
         process.kill(pid, 'SIGKILL')
+        killed += 1
       } catch (error) {
         if (errorCode(error) !== 'ESRCH')
           throw new CgroupError(`cannot kill process ${pid} in ${directory}`, error)
       }
     }
   }
+  return killed
 }

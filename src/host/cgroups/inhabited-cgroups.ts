@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { errorCode } from '../../base/errors.ts'
-import { childCgroups, cgroupTree, readCgroup } from './files.ts'
+import { childCgroups, cgroupTree, killProcesses, readCgroup } from './files.ts'
 import type { CgroupSystem } from './layout.ts'
 
 /**
@@ -23,6 +23,24 @@ export function hasProcesses(
       .flatMap((name) => cgroupTree(`${directory}/${name}`))
       .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
   )
+}
+
+/**
+ * Kills the processes of these containers in the pod's cgroup, whatever the runtime does; returns how many there were.
+ * Throws CgroupError. See hasProcesses for the parameters.
+ */
+export function killContainerProcesses(
+  { hierarchies }: CgroupSystem,
+  path: string,
+  ids: readonly string[],
+): number {
+  const killed = hierarchies.map((hierarchy) => {
+    const directory = `${hierarchy.path}${path}`
+    const own = childCgroups(directory).filter((name) => ids.some((id) => name.includes(id)))
+    return own.reduce((sum, name) => sum + killProcesses(`${directory}/${name}`), 0)
+  })
+  // In version 1 a process stands in each hierarchy.
+  return Math.max(0, ...killed)
 }
 
 /**

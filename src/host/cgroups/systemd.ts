@@ -20,7 +20,7 @@ import type { CallSystemd } from './systemd-bus.ts'
 import type { UnitProperty } from './systemd-message.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
-import { hasProcesses } from './inhabited-cgroups.ts'
+import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
 import { countOomKills } from './oom-kills.ts'
 
 /** systemd's `infinity`. */
@@ -102,6 +102,10 @@ export class SystemdPodCgroups implements PodCgroups {
 
   isRemoved(pod: PodCgroup): boolean {
     return isPodRemoved(pod, this.#options)
+  }
+
+  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number {
+    return killContainerProcesses(this.#options.system, this.parentOf(pod), containerIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

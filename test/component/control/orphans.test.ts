@@ -59,6 +59,7 @@ const cgroupTree: PodCgroups = {
   countOomKills: () => undefined,
   isRemoved: () => false,
   hasProcesses: () => undefined,
+  killProcesses: () => 0,
   removeQosTree: async () => [],
   parentOf: ({ uid }) => `/pod${uid}`,
 }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
 import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
 import { plainCgroups } from '../../support/plain-pod-host.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
@@ -48,6 +49,26 @@ describe('the grace of a pod that ends', () => {
     await rig.clock.advance(60_000)
     expect(stops()).toEqual([{ timeout: 2, atMs: 5000 }])
     expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('is one second for StopContainer too, where a hard eviction gives the pod one second', async () => {
+    await rig.apply(podManifest('web'))
+    rig.system.evict(rig.pod('web').metadata.uid, { reason: 'Evicted', message: '', graceSeconds: 1 })
+    await rig.clock.advance(5000)
+    expect(stops()).toEqual([{ timeout: 1, atMs: 0 }])
+  })
+
+  it('is none where all containers of the pod restart', async () => {
+    const rule = { action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [9] } }
+    const containers = [
+      { name: 'main', image: 'app:1', restartPolicy: 'Never', restartPolicyRules: [rule] },
+      { name: 'other', image: 'side:1' },
+    ]
+    await rig.apply(podManifest('web', { containers }))
+    rig.fake.exitContainer('main', 9)
+    await rig.clock.advance(5000)
+    expect(stops().map(({ timeout }) => timeout)).toEqual([0])
+    expect(rig.running()).toEqual(['web/main', 'web/other'])
   })
 
   it('bounds a hook whose runtime forgets to end it', async () => {
@@ -425,6 +446,99 @@ describe('a call that fails while a pod ends', () => {
       expect(rig.isEmpty()).toBe(true)
     },
   )
+})
+
+describe('a pod whose shim gives the runtime no answer', () => {
+  const killing = (): readonly string[] =>
+    rig.events
+      .filter(({ type, reason }) => type === 'Warning' && reason === 'Killing')
+      .map(({ message }) => message)
+
+  /** The runtime stops nothing until the shim is killed. */
+  async function startHung(spec: JsonObject = {}): Promise<{ readonly acts: readonly string[] }> {
+    const acts: string[] = []
+    rig = new PodRig()
+    rig.host = {
+      cgroups: {
+        ...plainCgroups,
+        killProcesses: async (_uid, _pod, ids) => {
+          acts.push(`processes of ${ids.length}`)
+          return 2
+        },
+      },
+      killShim: () => {
+        acts.push('shim')
+        rig.fake.clearFaults()
+        return 4711
+      },
+    }
+    await rig.start()
+    await rig.apply(podManifest('web', spec))
+    for (const method of ['StopContainer', 'StopPodSandbox'] as const)
+      rig.fake.fault(method, { kind: 'hangs' }, { times: 99 })
+    return { acts }
+  }
+
+  it('ends all the same: by its sandbox, its processes and then the shim, each once and told', async () => {
+    const { acts } = await startHung({ terminationGracePeriodSeconds: 5 })
+    await rig.remove('web')
+    await rig.clock.advance(125_000)
+    expect(rig.fake.calls('StopPodSandbox')).toHaveLength(1)
+    expect(acts).toEqual([])
+    await rig.clock.advance(60_000)
+    expect(acts).toEqual(['processes of 2', 'shim'])
+    expect(rig.isEmpty()).toBe(true)
+    expect(rig.fake.calls('StopContainer')).toHaveLength(1)
+    expect(rig.reasons('web').filter((reason) => reason === 'FailedKillPod')).toHaveLength(1)
+    expect(killing()).toEqual([
+      'Killed 2 processes of the pod by its cgroup: the runtime did not',
+      'Killed the shim of the pod (process 4711): it has given the runtime no answer',
+    ])
+  })
+
+  it('lets its sidecars have their turn, each for its own time', async () => {
+    const sidecar = (name: string) => ({ name, image: 'side:1', restartPolicy: 'Always' })
+    const { acts } = await startHung({
+      initContainers: [sidecar('one'), sidecar('two')],
+      terminationGracePeriodSeconds: 5,
+    })
+    await rig.remove('web')
+    await rig.clock.advance(400_000)
+    const names = rig.fake.calls('StopContainer').map(({ request }) => request.timeout)
+    expect(names).toEqual([5, 2, 2])
+    expect(acts).toEqual(['processes of 4', 'shim'])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('gets its container restarted by the same means', async () => {
+    const { acts } = await startHung({ terminationGracePeriodSeconds: 5 })
+    await rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    await rig.clock.advance(200_000)
+    expect(acts).toEqual(['processes of 1', 'shim'])
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('is left alone while the runtime as a whole gives no answer', async () => {
+    const { acts } = await startHung({ terminationGracePeriodSeconds: 5 })
+    rig.fake.fault('PodSandboxStatus', { kind: 'hangs' }, { times: 99 })
+    await rig.remove('web')
+    await rig.clock.advance(400_000)
+    expect(acts).toEqual([])
+  })
+})
+
+describe('a container that the runtime never manages to stop', () => {
+  it('has its sandbox stopped once its grace is over, and not before', async () => {
+    await rig.apply(podManifest('web', { terminationGracePeriodSeconds: 9 }))
+    rig.fake.fault('StopContainer', { kind: 'fails' }, { times: 99 })
+    await rig.remove('web')
+    await rig.clock.advance(8000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('StopPodSandbox')).toEqual([])
+    await rig.clock.advance(10_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
 })
 
 describe('sidecars', () => {

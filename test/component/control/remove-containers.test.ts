@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { removeWhenSettled } from '../../../src/control/actions/remove-containers.ts'
+import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -57,5 +58,32 @@ describe('a container that the runtime does not remove at once', () => {
     rig.fake.world.containers.delete(id)
     await rig.settle()
     expect(ended.how).toBe('removed')
+  })
+})
+
+describe('the log of a container that is removed', () => {
+  it('is removed before the container, which is removed once that has worked', async () => {
+    const acts: string[] = []
+    let failures = 2
+    const plain = plainPodHost(rig.objects)
+    rig = new PodRig()
+    rig.host = {
+      logs: {
+        ...plain.logs,
+        remove: async (_ref, { restartCount }) => {
+          acts.push(`log ${restartCount} beside ${rig.fake.containersNamed('main').length}`)
+          failures -= 1
+          if (failures >= 0) throw new Error('the disk cannot be written to')
+        },
+      },
+    }
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(100_000)
+    }
+    expect(acts.slice(0, 3)).toEqual(['log 0 beside 2', 'log 0 beside 3', 'log 0 beside 3'])
+    expect(rig.fake.containersNamed('main').map(({ config }) => config.metadata?.attempt)).toEqual([2, 3])
   })
 })

@@ -320,6 +320,23 @@ describe('an event that never came', () => {
   })
 })
 
+describe('a sandbox whose status cannot be read after it was made', () => {
+  it('is said to be that, is not made again, and is gone on with', async () => {
+    rig.fake.fault('PodSandboxStatus', { kind: 'fails' }, { times: 1 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    expect(rig.reasons('web')).toContain('FailedStatusPodSandBox')
+    expect(rig.reasons('web')).not.toContain('FailedCreatePodSandBox')
+    await rig.clock.advance(30_000)
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+    expect(rig.running()).toEqual(['web/main'])
+    rig.fake.endSandbox('web')
+    await rig.clock.advance(30_000)
+    const attempts = rig.fake.calls('RunPodSandbox').map(({ request }) => request.config.metadata.attempt)
+    expect(attempts).toEqual([0, 1])
+  })
+})
+
 describe('calls that always fail', () => {
   it.each([
     ['RunPodSandbox', 'FailedCreatePodSandBox'],

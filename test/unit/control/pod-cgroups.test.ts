@@ -30,6 +30,7 @@ const tree: CgroupTree = {
   countOomKills: () => undefined,
   isRemoved: () => false,
   hasProcesses: () => undefined,
+  killProcesses: () => 0,
   removeQosTree: async () => [],
   parentOf: ({ uid }) => `/kubepods/pod${uid}`,
 }

@@ -120,6 +120,15 @@ describe('what is left of a grace', () => {
   })
 
   it.each([
+    ['one second of a hard eviction, whose grace is 1 s', 1000, 1, 1],
+    ['that second again, where a hook has used it up', -500, 1, 1],
+    ['nothing where all containers restart, which are given no grace', 0, 0, 0],
+    ['two seconds where a longer grace was used up', -500, 5, 2],
+  ])('is %s', (_title, leftMs, overrideSeconds, seconds) => {
+    expect(stopTimeout(leftMs, overrideSeconds)).toBe(seconds)
+  })
+
+  it.each([
     ['counts from the request', nowMs - 4000, nowMs + 26_000],
     ['lies in the past when it is over', nowMs - 60_000, nowMs - 30_000],
     ['is never longer than the grace, whatever the clock did', nowMs + 3_600_000, nowMs + 30_000],
