@@ -28,7 +28,7 @@
  * GET  /api/v1/namespaces/{ns}/pods/{name}/portforward    a WebSocket that carries SPDY/3.1; each connection names its port, on the pod's loopback device
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
  * GET  /healthz, /livez, /readyz                            `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
- * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime
+ * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime, network
  * GET  /metrics, /metrics/resource, /metrics/cadvisor, /metrics/probes   the kubelet's metrics, as text for Prometheus
  * GET  /stats/summary, /pods, /runningpods, /configz      what a kubelet serves there; also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus

@@ -109,8 +109,9 @@ export function createLoops(options: PodSystemOptions): Loops {
     runtime: options.runtime,
     clock,
     logger,
-    isUp: () => reconciler.runtimeProblem === undefined,
+    isUp: () => reconciler.isRuntimeUp,
     onLearnt: () => desired.reviewFeatures(),
+    onReadiness: () => reconciler.takeReadiness(),
   })
   const images: ImagePuller = createImagePuller(options, {
     makeRoom: async (signal) => node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
@@ -125,7 +126,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     runtimeName: options.runtimeName,
   })
   const surroundings: WorkerSurroundings = {
-    options: { ...options, host: noteSandboxes(host, observer) },
+    options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
     images,
     observer,
     prober,

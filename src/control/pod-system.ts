@@ -81,6 +81,11 @@ export class PodSystem {
     return this.#loops.reconciler.runtimeProblem
   }
 
+  /** Why the runtime can't make pods with a network of their own, and what to do; undefined where it can. */
+  get networkProblem(): string | undefined {
+    return this.#loops.knowledge.networkProblem
+  }
+
   /** What podd knows of its own work. */
   get healthFacts(): HealthFacts {
     const { clock, settings } = this.#options
@@ -91,6 +96,7 @@ export class PodSystem {
       listedAtMs: this.#loops.observer.listedAtMs,
       blocked: this.node.jobs.blocked,
       isRuntimeDown: this.#loops.reconciler.runtimeProblem !== undefined,
+      isNetworkDown: this.#loops.knowledge.networkProblem !== undefined,
     }
   }
 

@@ -39,7 +39,18 @@ export class Reconciler {
 
   /** Why the runtime can't be used for now. */
   get runtimeProblem(): string | undefined {
-    return this.#runtimeProblem
+    return this.#runtimeProblem ?? this.#parts.knowledge.problem
+  }
+
+  /** The runtime answers, whatever it says of itself. */
+  get isRuntimeUp(): boolean {
+    return this.#runtimeProblem === undefined
+  }
+
+  /** The runtime says of itself that it can't be used, or that it can again. */
+  takeReadiness(): void {
+    this.#tell(this.runtimeProblem)
+    for (const worker of this.#parts.desired.workers.all()) worker.wake()
   }
 
   /** The runtime was listed since podd began. */
@@ -72,7 +83,7 @@ export class Reconciler {
     const { desired, awaited, knowledge, archives, node } = this.#parts
     const before = this.#runtimeProblem
     this.#runtimeProblem = problem
-    this.#tell(problem)
+    this.#tell(this.runtimeProblem)
     if (problem === undefined && before !== undefined) {
       void knowledge.learn()
       archives?.recheck()

@@ -18,6 +18,16 @@ export function checkVersion(reply: cri.VersionResponse): Lack {
   return missing({ version, runtimeName, runtimeVersion, runtimeApiVersion })
 }
 
+/** The version of the runtime API that the kubelet asks for (`pkg/kubelet/kuberuntime/kuberuntime_manager.go`, 1.36). */
+const apiVersion = '0.1.0'
+
+/** Why podd can't work with a runtime that answered this to Version. */
+export function apiVersionProblem({ version, runtimeName }: cri.VersionResponse): string | undefined {
+  return version === apiVersion
+    ? undefined
+    : `${runtimeName} speaks version ${version} of the runtime API, and podd needs ${apiVersion}: install a release of it that serves CRI v1`
+}
+
 /** Both conditions must be present; they may be false. */
 export function checkStatus(reply: cri.StatusResponse): Lack {
   const types = new Set(reply.status?.conditions.map((condition) => condition.type))

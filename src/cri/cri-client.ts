@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { RuntimeCaller } from './call-runtime.ts'
 import type { CallGate, CallObserver } from './call-runtime.ts'
+import { apiVersionProblem } from './check-reply.ts'
 import { CriError, isCriError, mayBeStarting } from './cri-error.ts'
 import type { ImageService, RuntimeService } from './cri-runtime.ts'
 import { createImageService } from './image-service.ts'
@@ -112,11 +113,17 @@ export class CriClient {
 
   /**
    * Checks that a runtime answers and speaks CRI v1, and returns its version. Throws CriError RUNTIME_UNAVAILABLE, or
-   * RUNTIME_API_VERSION for a runtime with an older CRI or none.
+   * RUNTIME_API_VERSION for a runtime with an older CRI, another one or none.
    */
   async connect(signal?: AbortSignal): Promise<cri.VersionResponse> {
     try {
-      return await this.runtime.version({}, { signal })
+      const version = await this.runtime.version({}, { signal })
+      const problem = apiVersionProblem(version)
+      if (problem === undefined) return version
+      throw new CriError(
+        'RUNTIME_API_VERSION',
+        `the runtime at ${this.connection.endpoint} can't be used: ${problem}`,
+      )
     } catch (error) {
       if (!isCriError(error, 'RUNTIME_UNSUPPORTED')) throw error
       throw await this.#versionError(error)

@@ -44,7 +44,7 @@ export function createClusterObjects(
         },
         allocatable: { ...allocatable, 'ephemeral-storage': storage, pods: maxPods },
         runtime: { name: runtime.name, version: runtime.version },
-        runtimeProblem: pods.runtimeProblem,
+        runtimeProblem: pods.runtimeProblem ?? pods.networkProblem,
         pressure: pods.node.pressure?.conditions ?? [],
         draining: pods.node.drain?.isDraining === true,
       }

@@ -87,6 +87,7 @@ export function createReaders(
       }),
       daemonStatus() {
         const problem = pods.runtimeProblem
+        const shown = problem ?? pods.networkProblem
         const snapshots = pods.snapshots()
         const ports = facts.ports()
         return {
@@ -102,7 +103,7 @@ export function createReaders(
             name: runtime.name,
             calls: runtime.calls,
             ...(runtime.version === undefined ? {} : { version: runtime.version }),
-            ...(problem === undefined ? {} : { message: problem }),
+            ...(shown === undefined ? {} : { message: shown }),
           },
           sources: [...facts.sources, ...writtenSource(snapshots)].map(({ name, location }) => {
             const snapshot = snapshots.find(({ source }) => source === name)

@@ -1,7 +1,8 @@
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { HandlerFeatures, RuntimeFeatures } from '../pod/state/runtime-features.ts'
+import { cniHint } from '../pod/state/runtime-features.ts'
+import type { CniPlaces, HandlerFeatures, RuntimeFeatures } from '../pod/state/runtime-features.ts'
 
 /**
  * Reads a verbose Status reply. containerd 2.0 and later list their handlers with their features; from older ones only
@@ -57,6 +58,39 @@ function configuredHandlers(
   const runtimes = isJsonObject(containerd) ? containerd['runtimes'] : undefined
   if (!isJsonObject(runtimes)) return undefined
   return new Map(['', ...Object.keys(runtimes)].map((name) => [name, oldHandler]))
+}
+
+/** Why the runtime takes no pods at all, in the kubelet's words (`pkg/kubelet/kubelet.go` updateRuntimeUp, 1.36). */
+export function readRuntimeProblem(status: cri.StatusResponse): string | undefined {
+  const problem = conditionProblem(status, 'RuntimeReady')
+  return problem === undefined ? undefined : `container runtime not ready: ${problem}`
+}
+
+/** Why the runtime takes none with a network of their own, and what to do about it. */
+export function readNetworkProblem(status: cri.StatusResponse): string | undefined {
+  const problem = conditionProblem(status, 'NetworkReady')
+  return problem === undefined
+    ? undefined
+    : `container runtime network not ready: ${problem}. ${cniHint(readCniPlaces(status.info))}`
+}
+
+function conditionProblem({ status }: cri.StatusResponse, wanted: string): string | undefined {
+  const condition = status?.conditions.find(({ type }) => type === wanted)
+  if (condition === undefined || condition.status) return undefined
+  return `${wanted}=false reason:${condition.reason} message:${condition.message}`
+}
+
+/** From a verbose Status reply. */
+export function readCniPlaces(info: cri.StatusResponse['info']): CniPlaces {
+  const config = parseJson(info['config'])
+  const cni = isJsonObject(config) ? config['cni'] : undefined
+  const confDir = isJsonObject(cni) ? cni['confDir'] : undefined
+  const network = parseJson(info['cniconfig'])
+  const dirs = isJsonObject(network) ? network['PluginDirs'] : undefined
+  return {
+    cniConfDir: typeof confDir === 'string' && confDir !== '' ? confDir : undefined,
+    cniPluginDirs: Array.isArray(dirs) ? dirs.filter((dir) => typeof dir === 'string') : [],
+  }
 }
 
 function parseJson(text: string | undefined): Json | undefined {

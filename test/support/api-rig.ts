@@ -181,7 +181,7 @@ export class ApiRig {
   /** What is measured of the host and its pods. */
   stats: NodeStats = plainStats
   /** What podd knows of its own work. */
-  health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false }
+  health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false, isNetworkDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
   sources: readonly SourceObject[] = []
   /** The names of those that are held. */

@@ -16,6 +16,9 @@ export interface FakeRuntimeSettings {
   readonly clock: Clock
   cni: 'works' | 'fails' | 'hangs'
   networkReady: boolean
+  runtimeReady: boolean
+  /** What it serves of CRI. */
+  apiVersion: string
   /** What registries hold, by full name. */
   readonly registry: Map<string, FakeImage>
   imageFsUsedBytes: number
@@ -154,7 +157,7 @@ export function fakeHandlers(
 
   return {
     Version: (): cri.VersionResponseInput => ({
-      version: '0.1.0',
+      version: settings.apiVersion,
       runtimeName: 'containerd',
       runtimeVersion: settings.version,
       runtimeApiVersion: 'v1',
@@ -162,7 +165,12 @@ export function fakeHandlers(
     Status: ({ verbose }: cri.StatusRequest): cri.StatusResponseInput => ({
       status: {
         conditions: [
-          { type: 'RuntimeReady', status: true },
+          {
+            type: 'RuntimeReady',
+            status: settings.runtimeReady,
+            reason: settings.runtimeReady ? '' : 'ShutsDown',
+            message: settings.runtimeReady ? '' : 'it is about to end',
+          },
           {
             type: 'NetworkReady',
             status: settings.networkReady,

@@ -116,6 +116,8 @@ export class FakeRuntime {
       clock,
       cni: 'works',
       networkReady: true,
+      runtimeReady: true,
+      apiVersion: '0.1.0',
       registry: new Map(),
       imageFsUsedBytes: 0,
       cpuNanoCores: 1_000_000,

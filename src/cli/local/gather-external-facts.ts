@@ -6,6 +6,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import { CriClient } from '../../cri/cri-client.ts'
 import type { ExternalRuntimeFacts } from '../../decide/doctor/host-facts.ts'
+import { readCniPlaces } from '../../translate/read-runtime-features.ts'
 
 const embeddedFlag = '--container-runtime-endpoint embedded'
 
@@ -66,8 +67,7 @@ async function askRuntime(
     name: runtimeName,
     version: runtimeVersion,
     conditions: status?.conditions ?? [],
-    cniConfDir: textOf(objectOf(config['cni'])['confDir']),
-    cniPluginDirs: pluginDirs(parseObject(info['cniconfig'])),
+    ...readCniPlaces(info),
     // A runtime that doesn't tell it has no such finding.
     cgroupDriver: await askCgroupDriver(client.runtime, options).catch(() => undefined),
     // Newer versions don't report it, but pin it.
@@ -80,11 +80,6 @@ async function askRuntime(
   }
 }
 
-function pluginDirs(cniConfig: JsonObject): readonly string[] {
-  const dirs = cniConfig['PluginDirs']
-  return Array.isArray(dirs) ? dirs.filter((dir) => typeof dir === 'string') : []
-}
-
 function parseObject(text: string | undefined): JsonObject {
   try {
     const value: unknown = JSON.parse(text ?? '')
@@ -93,10 +88,6 @@ function parseObject(text: string | undefined): JsonObject {
     // Only JSON holds the field.
     return {}
   }
-}
-
-function objectOf(value: unknown): JsonObject {
-  return isJsonObject(value) ? value : {}
 }
 
 function textOf(value: unknown): string | undefined {

@@ -11,6 +11,7 @@ export function daemonNotes({ problems, runtime, sources }: DaemonStatus): reado
         ({ source, path }) =>
           `warning: ${path} has not been read yet (source ${source}); pods that were removed before podd started run until it is`,
       ),
+    ...(runtime.healthy && runtime.message !== undefined ? [`warning: ${runtime.message}`] : []),
     ...(runtime.healthy
       ? []
       : [`warning: ${runtimeWords(runtime.endpoint)} does not work: ${runtime.message ?? 'no answer'}`]),

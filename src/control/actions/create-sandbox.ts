@@ -28,6 +28,12 @@ export async function createSandbox(
   { attempt, needs, onSending }: { attempt: number; needs: SandboxNeeds; onSending: () => void },
 ): Promise<CreatedSandbox> {
   const unused: ActionOutcome = { kind: 'attempt-unused', attempt }
+  const network = ctx.pod.spec.hostNetwork ? undefined : await ctx.networkProblem()
+  if (network !== undefined) {
+    // `pkg/kubelet/kubelet.go` SyncPod, Kubernetes 1.36.
+    const outcome = holdSandbox(ctx, 'NetworkNotReady', `network is not ready: ${network}`)
+    return { kind: 'failed', outcomes: [unused, outcome] }
+  }
   const held = await mountVolumes(ctx, needs.volumes)
   if (held !== undefined) return { kind: 'failed', outcomes: [unused, held] }
   let made: { readonly id: SandboxId; readonly config: cri.PodSandboxConfigInput }

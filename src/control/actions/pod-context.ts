@@ -92,6 +92,8 @@ export interface PodContext {
   readonly record: PodRecord
   /** As read at the start of the pass. */
   readonly observed: ObservedPod
+  /** Why the runtime can't make a sandbox with a network of its own, and what to do; undefined where it can. */
+  readonly networkProblem: () => Promise<string | undefined>
   /** The runtime can make read-only what is mounted below a mount, too. */
   readonly recursiveReadOnly: boolean
   /** Images that were fetched for the next start, which need not ask the registry again. */

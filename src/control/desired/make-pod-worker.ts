@@ -36,13 +36,33 @@ export interface WorkerSurroundings {
   readonly objectsKnown: () => boolean
 }
 
-/** The host whose calls let the observer know of what a start asks of its new sandbox: that isn't asked again to show the pod. */
-export function noteSandboxes(host: PodHost, observer: Pick<RuntimeObserver, 'noteSandbox'>): PodHost {
+/**
+ * The host whose calls let the observer know of what a start asks of its new sandbox: that isn't asked again to show the pod.
+ * And one that can't be made is a reason to ask the runtime whether it is ready.
+ */
+export function noteSandboxes(
+  host: PodHost,
+  {
+    observer,
+    knowledge,
+  }: {
+    readonly observer: Pick<RuntimeObserver, 'noteSandbox'>
+    readonly knowledge: Pick<RuntimeKnowledge, 'look'>
+  },
+): PodHost {
   const { calls } = host
   return {
     ...host,
     calls: {
       ...calls,
+      runPodSandbox: async (...args) => {
+        try {
+          return await calls.runPodSandbox(...args)
+        } catch (error) {
+          void knowledge.look()
+          throw error
+        }
+      },
       podSandboxStatus: async (...args) => {
         const reply = await calls.podSandboxStatus(...args)
         if (reply.status !== null) observer.noteSandbox(reply.status)
@@ -80,6 +100,10 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       runtimeProblem: around.runtimeProblem,
       runtimeLosses: around.runtimeLosses,
       objectsKnown: around.objectsKnown,
+      networkProblem: async () => {
+        await knowledge.asked
+        return knowledge.networkProblem
+      },
       recursiveReadOnly: (handler) =>
         knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
     },

@@ -104,7 +104,15 @@ export class RuntimeAccess {
       clock,
       limit: callsPerProcessor * availableParallelism(),
     })
-    this.runtime = this.#making.runtime
+    const calls = this.#making.runtime
+    this.runtime = {
+      ...calls,
+      version: async (...args) => {
+        const reply = await calls.version(...args)
+        this.#noteVersion(reply)
+        return reply
+      },
+    }
     const { runtime, connection, instance } = this
     const embedded = this.#embedded
     this.#comparison = compareContainerd({ ...options, runtime, connection, embedded, instance })
@@ -184,8 +192,13 @@ export class RuntimeAccess {
       const networkConfig = { podCidr: podCidrs.join(',') }
       await this.runtime.updateRuntimeConfig({ runtimeConfig: { networkConfig } })
     }
-    this.#name = version.runtimeName
-    this.#version = version.runtimeVersion
+    this.#noteVersion(version)
+  }
+
+  /** Each answer counts: the runtime may be replaced by another release, or by another runtime, while podd runs. */
+  #noteVersion({ runtimeName, runtimeVersion }: cri.VersionResponse): void {
+    this.#name = runtimeName
+    this.#version = runtimeVersion
   }
 
   /** Asks a runtime that was unavailable at the start for its version, as soon as it answers. */

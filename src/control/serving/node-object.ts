@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly capacity: Readonly<Record<string, string>>
   readonly allocatable: Readonly<Record<string, string>>
   readonly runtime: { readonly name: string; readonly version: string | undefined }
-  /** Why the runtime can't be used; undefined while it can. */
+  /** Why the runtime can't be used, or has no network for pods; undefined while it can be used for all. */
   readonly runtimeProblem: string | undefined
   /** Where a kubelet's paths are served over TCP; 0: nowhere. */
   readonly kubeletPort: number

@@ -20,6 +20,8 @@ export interface PassDeps extends Pick<PodContext, 'host' | 'images' | 'events' 
   readonly limits: BackoffLimits
   /** How many exited containers are kept. */
   readonly containerPolicy: ContainerGarbagePolicy
+  /** See PodContext. */
+  readonly networkProblem: () => Promise<string | undefined>
   /** Whether this runtime handler supports recursive read-only mounts. */
   readonly recursiveReadOnly: (runtimeHandler: string) => boolean
   /**
@@ -93,7 +95,8 @@ export class PodExecutor {
     signals: PassSignals,
     { recorded, restartsDue = [], onContainersStopped }: Required<RunOptions>,
   ): PodContext {
-    const { host, images, events, clock, logger, recursiveReadOnly, runtimeLosses } = this.#deps
+    const { host, images, events, clock, logger, networkProblem, recursiveReadOnly, runtimeLosses } =
+      this.#deps
     const { memory, ref, record, observed, fresh, allocatedPod: pod } = this.#state
     const { preStops, postStarts, linkedLogs, lossesWhenSeen } = this.#state
     return {
@@ -101,6 +104,7 @@ export class PodExecutor {
       pod,
       record,
       observed,
+      networkProblem,
       recursiveReadOnly: recursiveReadOnly(record.classes?.runtimeHandler ?? ''),
       fresh,
       host,

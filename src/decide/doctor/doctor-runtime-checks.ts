@@ -1,3 +1,4 @@
+import { cniHint } from '../../pod/state/runtime-features.ts'
 import type {
   DoctorFinding,
   EmbeddedRuntimeFacts,
@@ -215,7 +216,7 @@ function checkConditions(runtime: ExternalRuntimeFacts): readonly DoctorFinding[
           name: 'cni-network',
           status: 'error',
           message: `no pod network: ${network?.message ?? 'the runtime does not say why'}`,
-          hint: `Put a CNI network config into ${runtime.cniConfDir ?? '/etc/cni/net.d'}, and its plugins into ${runtime.cniPluginDirs[0] ?? '/opt/cni/bin'}; or let podd do it: --container-runtime-endpoint embedded.`,
+          hint: cniHint(runtime),
         },
   ]
 }

@@ -14,11 +14,13 @@ export interface HealthFacts {
   readonly blocked?: { readonly untilMs: number; readonly durationMs: number } | undefined
   /** The runtime can't be used. */
   readonly isRuntimeDown: boolean
+  /** The runtime has no network for pods. */
+  readonly isNetworkDown: boolean
 }
 
 /** The result of a check; its text is safe to show to any client. */
 export interface HealthCheck {
-  readonly name: 'ping' | 'sync-loop' | 'relist' | 'event-loop' | 'runtime'
+  readonly name: 'ping' | 'sync-loop' | 'relist' | 'event-loop' | 'runtime' | 'network'
   /** `live`: a restart of podd may help where it fails. `ready`: podd cannot start or stop pods while it fails. */
   readonly about: 'live' | 'ready'
   /** Why it fails; undefined where it doesn't. */
@@ -35,7 +37,7 @@ export const noticeableBlockMs = 15_000
 const blockCountsMs = 30_000
 
 /**
- * podd's health checks. All but the last concern podd alone: an unavailable runtime fails only the last one, since a
+ * podd's health checks. All but the last two concern podd alone: an unavailable runtime fails only those, since a
  * restart of podd would not help, and failed lists count as lists.
  */
 export function judgeHealth(facts: HealthFacts): readonly HealthCheck[] {
@@ -48,6 +50,11 @@ export function judgeHealth(facts: HealthFacts): readonly HealthCheck[] {
       name: 'runtime',
       about: 'ready',
       ...because(facts.isRuntimeDown ? 'the container runtime is not available' : undefined),
+    },
+    {
+      name: 'network',
+      about: 'ready',
+      ...because(facts.isNetworkDown ? 'the container runtime has no network for pods' : undefined),
     },
   ]
 }

@@ -17,3 +17,14 @@ export interface RuntimeFeatures {
   /** It supports stop signals of containers. */
   readonly stopSignals: boolean
 }
+
+/** Where a runtime looks for the pods' network, as far as it tells. */
+export interface CniPlaces {
+  readonly cniConfDir: string | undefined
+  readonly cniPluginDirs: readonly string[]
+}
+
+/** How to give pods a network. */
+export function cniHint({ cniConfDir, cniPluginDirs }: CniPlaces): string {
+  return `Put a CNI network config into ${cniConfDir ?? '/etc/cni/net.d'}, and its plugins into ${cniPluginDirs[0] ?? '/opt/cni/bin'}; or let podd do it: --container-runtime-endpoint embedded.`
+}

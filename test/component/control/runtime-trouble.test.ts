@@ -310,6 +310,97 @@ describe('what a later runtime can do', () => {
   })
 })
 
+describe('a runtime without a network for pods', () => {
+  const advice =
+    'Put a CNI network config into /etc/cni/net.d, and its plugins into /opt/cni/bin; or let podd do it'
+
+  beforeEach(async () => {
+    rig = new PodRig()
+    rig.fake.settings.networkReady = false
+    await rig.start()
+  })
+
+  it('is asked for no sandbox but those on the host’s network; the others wait, and say what to do', async () => {
+    await rig.apply(podManifest('web'), podManifest('host', { hostNetwork: true }))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['host/main'])
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+    expect(rig.reasons('web')).toContain('NetworkNotReady')
+    expect(rig.reasons('web')).not.toContain('FailedCreatePodSandBox')
+    const { reason, message } = rig.container('web').state.waiting ?? {}
+    expect(reason).toBe('ContainerCreating')
+    expect(message).toContain('network is not ready: container runtime network not ready: NetworkReady=false')
+    expect(message).toContain(advice)
+    expect(rig.system.networkProblem).toContain(advice)
+    expect(rig.system.healthFacts).toMatchObject({ isRuntimeDown: false, isNetworkDown: true })
+  })
+
+  it('has a pod that is removed go at once', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(10_000)
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.pods('web')).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('gets its pods when the network is there, and goes on with those that run when it is lost', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.settings.networkReady = true
+    await rig.clock.advance(15_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.networkProblem).toBeUndefined()
+    rig.fake.settings.networkReady = false
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(40_000)
+    expect(rig.system.networkProblem).toBeDefined()
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('is asked whether it lost its network as soon as a sandbox could not be made', async () => {
+    rig.fake.settings.networkReady = true
+    await rig.clock.advance(6000)
+    expect(rig.system.networkProblem).toBeUndefined()
+    rig.fake.settings.networkReady = false
+    rig.fake.settings.cni = 'fails'
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    expect(rig.system.networkProblem).toBeDefined()
+    await rig.clock.advance(60_000)
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+  })
+})
+
+describe('a runtime that answers and can not be used', () => {
+  it.each<
+    [what: string, problem: string, change: (settings: PodRig['fake']['settings'], well: boolean) => void]
+  >([
+    [
+      'since it is not ready',
+      'container runtime not ready: RuntimeReady=false reason:ShutsDown message:it is about to end',
+      (settings, well) => (settings.runtimeReady = well),
+    ],
+    [
+      'since it speaks another version of the runtime API',
+      'containerd speaks version 0.2.0 of the runtime API, and podd needs 0.1.0: install a release of it that serves CRI v1',
+      (settings, well) => (settings.apiVersion = well ? '0.1.0' : '0.2.0'),
+    ],
+  ])('%s counts as away until that has changed', async (_what, problem, change) => {
+    rig = new PodRig()
+    change(rig.fake.settings, false)
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(30_000)
+    expect(rig.system.runtimeProblem).toBe(problem)
+    expect(rig.fake.calls('CreateContainer')).toEqual([])
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Pending', reason: 'RuntimeNotReady' })
+    change(rig.fake.settings, true)
+    await rig.clock.advance(15_000)
+    expect(rig.system.runtimeProblem).toBeUndefined()
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
 describe('an event that never came', () => {
   it('is made up for by the slow relist', async () => {
     await rig.apply(podManifest('web'))

@@ -117,7 +117,13 @@ describe('who asks', () => {
 })
 
 describe('a check of podd itself', () => {
-  const failing = { nowMs: 1_000_000, relistPeriodMs: 60_000, eventWaitsSinceMs: 0, isRuntimeDown: true }
+  const failing = {
+    nowMs: 1_000_000,
+    relistPeriodMs: 60_000,
+    eventWaitsSinceMs: 0,
+    isRuntimeDown: true,
+    isNetworkDown: true,
+  }
   const loop = '[-]sync-loop failed: an event has waited for 1000 s'
   const lines = async (target: string) => {
     const answer = await ask(target, stranger)
@@ -132,6 +138,7 @@ describe('a check of podd itself', () => {
       [200, '[+]ping ok', '[+]sync-loop ok', '[+]relist ok', '[+]event-loop ok', 'healthz check passed'],
     ],
     ['/readyz/runtime', [200, 'ok']],
+    ['/readyz/network', [200, 'ok']],
   ])('that passes: %s', async (target, expected) => {
     expect(await lines(target)).toEqual(expected)
   })
@@ -147,6 +154,7 @@ describe('a check of podd itself', () => {
         '[+]relist ok',
         '[+]event-loop ok',
         '[-]runtime failed: the container runtime is not available',
+        '[-]network failed: the container runtime has no network for pods',
         'warn: some health checks cannot be excluded: no matches for "etcd"',
         'readyz check failed',
       ],

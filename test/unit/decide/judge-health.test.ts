@@ -3,7 +3,13 @@ import { judgeHealth } from '../../../src/decide/node/judge-health.ts'
 import type { HealthFacts } from '../../../src/decide/node/judge-health.ts'
 
 const nowMs = 10_000_000
-const well: HealthFacts = { nowMs, relistPeriodMs: 60_000, listedAtMs: nowMs - 60_000, isRuntimeDown: false }
+const well: HealthFacts = {
+  nowMs,
+  relistPeriodMs: 60_000,
+  listedAtMs: nowMs - 60_000,
+  isRuntimeDown: false,
+  isNetworkDown: false,
+}
 
 function failures(change: Partial<HealthFacts>): readonly string[] {
   return judgeHealth({ ...well, ...change }).flatMap(({ name, failure }) =>
@@ -12,13 +18,14 @@ function failures(change: Partial<HealthFacts>): readonly string[] {
 }
 
 describe('podd checks itself', () => {
-  it('by the same checks always, of which only one says more than that podd works', () => {
+  it('by the same checks always, of which two say more than that podd works', () => {
     expect(judgeHealth(well).map(({ name, about }) => `${name} ${about}`)).toEqual([
       'ping live',
       'sync-loop live',
       'relist live',
       'event-loop live',
       'runtime ready',
+      'network ready',
     ])
   })
 
@@ -45,6 +52,11 @@ describe('podd checks itself', () => {
       ['event-loop: podd was blocked for 15 s'],
     ],
     ['that has passed', { blocked: { untilMs: nowMs - 30_001, durationMs: 90_000 } }, []],
+    [
+      'the runtime has no network',
+      { isNetworkDown: true },
+      ['network: the container runtime has no network for pods'],
+    ],
     ['the runtime is down', { isRuntimeDown: true }, ['runtime: the container runtime is not available']],
   ])('%s', (_, change, failing) => {
     expect(failures(change)).toEqual(failing)
