@@ -1,4 +1,4 @@
-import { watch } from 'node:fs'
+import { existsSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 
@@ -16,5 +16,26 @@ export function watchNames(paths: readonly string[], onHint: () => void, signal:
     } catch (error) {
       if (errorCode(error) === undefined) throw error
     }
+  }
+}
+
+/**
+ * Resolves when something is at a path. Directories above it may be missing too. The kernel's own file systems don't tell
+ * of what comes: it is a hint beside a look now and then. Rejects with the signal's reason.
+ */
+export async function whenThere(path: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  while (!existsSync(path)) {
+    let next = path
+    while (dirname(next) !== next && !existsSync(dirname(next))) next = dirname(next)
+    const hint = Promise.withResolvers<void>()
+    const over = new AbortController()
+    const end = AbortSignal.any([signal, over.signal])
+    signal.addEventListener('abort', () => hint.resolve(), { signal: end })
+    watchNames([next], () => hint.resolve(), end)
+    // It may have come before it was watched.
+    if (!existsSync(next)) await hint.promise
+    over.abort()
+    signal.throwIfAborted()
   }
 }

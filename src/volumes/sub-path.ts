@@ -1,11 +1,12 @@
 import type { FileHandle } from 'node:fs/promises'
 import { chmod, lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { cleanPath } from '../pod/values/clean-path.ts'
 import type { MissingSubPath } from '../translate/volumes/sub-paths.ts'
+import { findKernelTree } from './files/kernel-trees.ts'
 import { makeInside, openInside } from './files/open-inside.ts'
 import { dataLink } from './files/atomic-writer.ts'
 import { VolumeError } from './files/volume-error.ts'
@@ -51,6 +52,7 @@ async function openOrMake(mount: SubPathMount): Promise<FileHandle | undefined> 
   } catch (error) {
     const code = errorCode(error)
     if (whenMissing.kind === 'make' && code === 'ENOENT') {
+      await requireMayBeMade(volumePath, subPath)
       const { mode } = await stat(volumePath)
       // With its set-id and sticky bits, as in the kubelet: new files inside inherit its group.
       return makeInside(volumePath, subPath, mode & 0o7777)
@@ -60,6 +62,15 @@ async function openOrMake(mount: SubPathMount): Promise<FileHandle | undefined> 
     if (whenMissing.kind === 'empty') return undefined
     throw new VolumeError('VOLUME_SETUP', whenMissing.message, error)
   }
+}
+
+/** Throws VolumeError where nothing may be made: see findKernelTree. */
+async function requireMayBeMade(volumePath: string, subPath: string): Promise<void> {
+  const path = join(volumePath, subPath)
+  const tree = await findKernelTree(path)
+  if (tree === undefined) return
+  const message = `${path} does not exist, and nothing is made below ${tree}: waiting for it`
+  throw new VolumeError('VOLUME_SETUP', message, undefined, undefined, path)
 }
 
 /**

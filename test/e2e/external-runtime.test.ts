@@ -14,6 +14,8 @@ import { shellImageName } from '../support/oci-image.ts'
 import { poddProgram } from '../support/podd-program.ts'
 import { slowness } from '../support/slowness.ts'
 
+const configHead = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
+
 /** A podd that runs its pods on a containerd that isn't its own. */
 class ExternalRig {
   readonly containerd: ContainerdRig
@@ -25,7 +27,7 @@ class ExternalRig {
     this.#dir = join(containerd.dir, 'podd')
     mkdirSync(join(this.#dir, 'pods'), { recursive: true })
     const log = openSync(join(this.#dir, 'podd.log'), 'a')
-    writeFileSync(join(this.#dir, 'config.yaml'), JSON.stringify({ evictionHard: {} }))
+    writeFileSync(join(this.#dir, 'config.yaml'), JSON.stringify({ ...configHead, evictionHard: {} }))
     const flags = Object.entries({
       config: join(this.#dir, 'config.yaml'),
       'container-runtime-endpoint': containerd.endpoint,
@@ -85,7 +87,7 @@ class ExternalRig {
   async until(what: string, holds: () => Promise<boolean>): Promise<void> {
     const giveUpAtMs = performance.now() + 60_000 * slowness
     while (!(await holds().catch(() => false))) {
-      if (performance.now() > giveUpAtMs)
+      if (performance.now() > giveUpAtMs || this.#podd.exitCode !== null)
         throw new Error(`waited in vain for ${what}\n${readFileSync(join(this.#dir, 'podd.log'), 'utf8')}`)
       await sleep(200)
     }

@@ -34,6 +34,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       listClaimOwners: async () => new Map(),
       readFile: async () => undefined,
       checkHostPaths: async () => {},
+      whenThere: () => new Promise(() => {}),
       measureEmptyDir: async () => 0,
       makeMountPoint: async () => {},
       bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,

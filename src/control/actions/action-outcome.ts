@@ -9,6 +9,8 @@ export type ActionOutcome =
   | { readonly kind: 'held'; readonly key: HoldKey; readonly hold: Hold }
   /** No sandbox was created under this number, so that it can be given again. */
   | { readonly kind: 'attempt-unused'; readonly attempt: number }
+  /** The start of this container never came to pass for what it waits for: its backoff does not count. */
+  | { readonly kind: 'backoff-unused'; readonly container: string }
   /** The image of a container that keeps running is to be fetched meanwhile. */
   | { readonly kind: 'fetch-wanted'; readonly spec: ContainerSpec }
   /** All images that the next start of this container needs are present. */

@@ -2,9 +2,11 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxHold } from '../../decide/plan/hold.ts'
+import type { Hold } from '../../decide/plan/hold.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
+import { awaitedPathOf } from '../../volumes/files/volume-error.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
@@ -62,10 +64,14 @@ export async function createSandbox(
 }
 
 /** Records why there is no sandbox to go on with, and holds the next attempt. */
-function holdSandbox(ctx: PodContext, reason: string, message: string): ActionOutcome {
+function holdSandbox(ctx: PodContext, reason: string, message: string, awaitedPath?: string): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason, message })
   const untilMs = ctx.clock.wallMs() + retryMs
-  const hold = { untilMs, waiting: { reason: 'ContainerCreating', message } }
+  const hold: Hold = {
+    untilMs,
+    waiting: { reason: 'ContainerCreating', message },
+    ...(awaitedPath !== undefined && { awaitedPath }),
+  }
   return { kind: 'held', key: sandboxHold, hold }
 }
 
@@ -154,6 +160,6 @@ async function mountVolumes(
     return undefined
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
-    return holdSandbox(ctx, 'FailedMount', errorMessage(error))
+    return holdSandbox(ctx, 'FailedMount', errorMessage(error), awaitedPathOf(error))
   }
 }

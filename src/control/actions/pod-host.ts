@@ -71,6 +71,8 @@ export interface PodVolumes {
   listClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>>
   /** Whether its hostPath volumes are what they shall be; makes nothing. Throws PoddError with the reason. */
   checkHostPaths(pod: Pod): Promise<void>
+  /** Resolves when something is at this path of the host, as far as that can be noticed; rejects with the signal's reason. */
+  whenThere(path: string, signal: AbortSignal): Promise<void>
   /** The text of a file in a volume that containers may have written; undefined where there is none. */
   readFile(volumePath: string, path: string): Promise<string | undefined>
   /** The bytes of disk that an emptyDir takes. */

@@ -1,7 +1,6 @@
-import { errorMessage } from '../../base/errors.ts'
-import { PoddError } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { containerHold } from '../../decide/plan/hold.ts'
-import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { toContainerConfig } from '../../translate/container-config.ts'
@@ -16,6 +15,7 @@ import {
 } from '../../translate/security/security-context.ts'
 import { allContainers } from '../../translate/spec/spec-view.ts'
 import type { ContainerView, PodView } from '../../translate/spec/spec-view.ts'
+import { awaitedPathOf } from '../../volumes/files/volume-error.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
 import { prepareContainerFiles } from './ahead.ts'
@@ -53,7 +53,13 @@ export async function startContainer(
   await ctx.journal.charge(action)
   const files = ahead.takeFiles(action.spec)
   const failure = await createAndStart(ctx, action, { sandbox, files, image: fetched.image })
-  return failure === undefined ? [imagesUsed] : [imagesUsed, failure]
+  if (failure === undefined) return [imagesUsed]
+  const isAwaited = failure.kind === 'held' && failure.hold.awaitedPath !== undefined
+  return [
+    imagesUsed,
+    ...(isAwaited ? [{ kind: 'backoff-unused', container: action.spec.name } as const] : []),
+    failure,
+  ]
 }
 
 interface ContainerNeeds {
@@ -98,7 +104,7 @@ async function bringUp(
   } catch (error) {
     if (isAbandoned(ctx, error)) throw error
     const afterMs = (await hasEnded(ctx, id)) ? showErrorMs : retryMs
-    return fail(ctx, spec, 'RunContainerError', errorMessage(error), afterMs)
+    return fail(ctx, spec, 'RunContainerError', errorMessage(error), { afterMs })
   }
   recordEvent(ctx, {
     type: 'Normal',
@@ -127,11 +133,27 @@ function fail(
   spec: ContainerSpec,
   reason: string,
   message: string,
-  afterMs = retryMs,
+  until: HoldUntil = {},
 ): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
+  return hold(ctx, spec.name, { reason, message }, until)
+}
+
+interface HoldUntil {
+  readonly afterMs?: number
+  /** See Hold. */
+  readonly awaitedPath?: string | undefined
+}
+
+function hold(
+  ctx: PodContext,
+  container: string,
+  waiting: Waiting,
+  { afterMs = retryMs, awaitedPath }: HoldUntil,
+): ActionOutcome {
   const untilMs = ctx.clock.wallMs() + afterMs
-  return { kind: 'held', key: containerHold(spec.name), hold: { untilMs, waiting: { reason, message } } }
+  const awaited = awaitedPath === undefined ? {} : { awaitedPath }
+  return { kind: 'held', key: containerHold(container), hold: { untilMs, waiting, ...awaited } }
 }
 
 interface MadeContainer {
@@ -159,10 +181,18 @@ async function createContainer(
     return { id: containerId, restartCount }
   } catch (error) {
     if (isAbandoned(ctx, error)) throw error
+    if (errorCode(error) === 'VOLUME_SETUP') return failMount(ctx, spec, error)
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
     const reason = ours ? 'CreateContainerConfigError' : 'CreateContainerError'
-    return fail(ctx, spec, reason, errorMessage(error))
+    return fail(ctx, spec, reason, errorMessage(error), { awaitedPath: awaitedPathOf(error) })
   }
+}
+
+/** One of the pod's volumes is not there any more (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36). */
+function failMount(ctx: PodContext, { name }: ContainerSpec, error: unknown): ActionOutcome {
+  const message = errorMessage(error)
+  recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
+  return hold(ctx, name, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
 }
 
 async function buildContainerConfig(

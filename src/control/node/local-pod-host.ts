@@ -8,6 +8,7 @@ import { podCgroupResources } from '../../translate/resources/resources.ts'
 import type { ResourceFacts } from '../../translate/resources/resources.ts'
 import type { ResourceList } from '../../translate/spec/spec-view.ts'
 import { computeVolumeFiles } from '../../translate/volumes/volume-files.ts'
+import { whenThere } from '../../host/watch-names.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
 import { listClaimOwners } from '../../volumes/plugins/claim-directory.ts'
 import { writeEtcHosts } from '../../volumes/pod-directory/etc-hosts-file.ts'
@@ -69,6 +70,7 @@ export function createPodVolumes(options: {
     checkHostPaths: async ({ spec }) => {
       for (const volume of spec.volumes) await checkHostPath(volume)
     },
+    whenThere,
     measureEmptyDir: (uid, volume) => measureDiskUsage(volumeDirectory(rootDir, uid, 'empty-dir', volume)),
     makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),

@@ -15,6 +15,9 @@ export function applyOutcome(
     case 'attempt-unused':
       memory.freeSandboxAttempt(outcome.attempt)
       break
+    case 'backoff-unused':
+      memory.refund(outcome.container)
+      break
     case 'images-fetched':
       for (const image of outcome.images) fresh.add(image)
       state.holds = withHold(state.holds, nextImageHold(outcome.container), undefined)

@@ -10,6 +10,8 @@ import { executeActions } from '../actions/execute-actions.ts'
 import { fetchImagesAhead } from '../actions/fetch-images.ts'
 import { OutdatedView } from '../actions/interrupted.ts'
 import type { PassHooks, PassSignals, PodContext } from '../actions/pod-context.ts'
+import { holdOf, withHold } from '../../decide/plan/hold.ts'
+import type { ActionOutcome } from '../actions/action-outcome.ts'
 import { applyOutcome } from './apply-outcome.ts'
 import type { PodState } from './pod-state.ts'
 
@@ -55,6 +57,9 @@ export class PodExecutor {
   readonly #deps: PodExecutorDeps
   readonly #state: PodState
   readonly #onNews: (observed: ObservedPod) => void
+  readonly #wake: () => void
+  /** Ends the watches for paths that holds wait for. */
+  #watches = new AbortController()
   /** The signal of the actions in flight; undefined while there are none. */
   #signal: AbortSignal | undefined
   #newsTimer: Timer | undefined
@@ -62,11 +67,18 @@ export class PodExecutor {
   /**
    * @param onNews called with an observation made while actions are in flight; the actions themselves keep to the
    * earlier one
+   * @param wake called when what a hold waited for is there
    */
-  constructor(deps: PodExecutorDeps, state: PodState, onNews: (observed: ObservedPod) => void) {
+  constructor(
+    deps: PodExecutorDeps,
+    state: PodState,
+    onNews: (observed: ObservedPod) => void,
+    wake: () => void,
+  ) {
     this.#deps = deps
     this.#state = state
     this.#onNews = onNews
+    this.#wake = wake
   }
 
   /** Throws what a call threw, or the reason for which the pass ended. */
@@ -76,11 +88,14 @@ export class PodExecutor {
     { recorded = Promise.resolve(), restartsDue = [], onContainersStopped = () => {} }: RunOptions = {},
   ): Promise<void> {
     this.#signal = signals.pass
+    this.#watches.abort()
+    this.#watches = new AbortController()
     try {
       const context = this.#makeContext(signals, { recorded, restartsDue, onContainersStopped })
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
+        if (outcome.kind === 'held') this.#awaitPath(outcome, signals.life)
         // Resources that a runtime may not report are on disk before they are shown.
         if (outcome.kind === 'resized') await this.#state.memory.save('best-effort')
       }
@@ -146,6 +161,21 @@ export class PodExecutor {
       const outcome = await fetchImagesAhead(context, spec, signal)
       if (outcome !== undefined && !signal.aborted) applyOutcome(this.#state, outcome)
     })
+  }
+
+  /** Ends a hold early that waits for something on the host. */
+  #awaitPath({ key, hold }: Extract<ActionOutcome, { kind: 'held' }>, life: AbortSignal): void {
+    if (hold.awaitedPath === undefined) return
+    const signal = AbortSignal.any([life, this.#watches.signal])
+    void this.#deps.host.volumes.whenThere(hold.awaitedPath, signal).then(
+      () => {
+        if (signal.aborted || holdOf(this.#state.holds, key) !== hold) return
+        this.#state.holds = withHold(this.#state.holds, key, undefined)
+        this.#wake()
+      },
+      // The next pass looks anyway.
+      () => undefined,
+    )
   }
 
   /** The pod changed: its status is published soon if a slow action is in flight. */

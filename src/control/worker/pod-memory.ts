@@ -38,6 +38,9 @@ export class PodMemory {
   /** The write in flight. The next one begins when it is done, so that writes keep their order. */
   #writing: Promise<unknown> = Promise.resolve()
 
+  /** By container, what its backoff was before it was charged last. */
+  readonly #backoffBefore = new Map<string, ContainerHistory['backoff']>()
+
   constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
     this.#deps = deps
     this.#record = initial.record
@@ -97,7 +100,15 @@ export class PodMemory {
   /** Records the backoff of a restart. */
   charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
     if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
+    this.#backoffBefore.set(spec.name, this.#record.containers[spec.name]?.backoff)
     this.changeContainer(spec.name, { backoff })
+  }
+
+  /** The restart that was charged last was not made: the backoff is what it was before. */
+  refund(container: string): void {
+    if (!this.#backoffBefore.has(container)) return
+    this.changeContainer(container, { backoff: this.#backoffBefore.get(container) })
+    this.#backoffBefore.delete(container)
   }
 
   /**

@@ -87,7 +87,12 @@ export class PodPasses {
       onError: (error) => this.#retryLater(error),
       isDone: () => this.state.stage === 'gone',
     })
-    this.#executor = new PodExecutor(deps, this.state, (news) => this.#showNews(news))
+    this.#executor = new PodExecutor(
+      deps,
+      this.state,
+      (news) => this.#showNews(news),
+      () => this.wake(),
+    )
     const common = {
       ...deps,
       ...hooks,

@@ -6,6 +6,8 @@ export interface Hold {
   readonly waiting: Waiting
   /** The image that is unavailable, where that is why. */
   readonly image?: string
+  /** The path of the host that is missing, where that is why: it is over when something is there. */
+  readonly awaitedPath?: string
 }
 
 /**

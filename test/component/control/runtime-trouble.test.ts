@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { VolumeError } from '../../../src/volumes/files/volume-error.ts'
+import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 import { withoutRevision } from '../../support/pod-objects.ts'
 
@@ -352,7 +354,7 @@ describe('a runtime without a network for pods', () => {
     expect(rig.system.networkProblem).toBeUndefined()
     rig.fake.settings.networkReady = false
     rig.fake.exitContainer('main', 1)
-    await rig.clock.advance(40_000)
+    await rig.clock.advance(61_000)
     expect(rig.system.networkProblem).toBeDefined()
     expect(rig.running()).toEqual(['web/main'])
   })
@@ -397,6 +399,52 @@ describe('a runtime that answers and can not be used', () => {
     change(rig.fake.settings, true)
     await rig.clock.advance(15_000)
     expect(rig.system.runtimeProblem).toBeUndefined()
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a device that is unplugged', () => {
+  it('has its pod wait without a sandbox, and its container without a start, until it is there again', async () => {
+    let isThere = false
+    const found: (() => void)[] = []
+    const plain = plainPodHost(rig.objects)
+    rig = new PodRig()
+    rig.host = {
+      volumes: {
+        ...plain.volumes,
+        prepare: async () => {
+          if (isThere) return new Map()
+          throw new VolumeError('VOLUME_SETUP', 'no /dev/ttyUSB0', undefined, undefined, '/dev/ttyUSB0')
+        },
+        whenThere: (path) => {
+          expect(path).toBe('/dev/ttyUSB0')
+          return new Promise((resolve) => found.push(resolve))
+        },
+      },
+    }
+    await rig.start()
+    const plug = async (): Promise<void> => {
+      isThere = true
+      for (const tell of found.splice(0)) tell()
+      await rig.settle()
+    }
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(21_000)
+    expect(rig.reasons('web')).toContain('FailedMount')
+    expect(rig.fake.calls('RunPodSandbox')).toEqual([])
+    await plug()
+    expect(rig.running()).toEqual(['web/main'])
+    isThere = false
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(400_000)
+    expect(rig.running()).toEqual([])
+    expect(rig.fake.calls('CreateContainer')).toHaveLength(1)
+    expect(rig.container('web').state.waiting).toMatchObject({
+      reason: 'ContainerCreating',
+      message: 'no /dev/ttyUSB0',
+    })
+    await plug()
+    await rig.clock.advance(100)
     expect(rig.running()).toEqual(['web/main'])
   })
 })

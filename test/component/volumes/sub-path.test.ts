@@ -137,6 +137,17 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
     expect(await readdir(await bind('.', 2, whenMissing))).toContain('late')
   })
 
+  it('makes nothing below /dev: what is missing there is waited for', async () => {
+    const subPath = `podd-test-${process.pid}/deep`
+    const mount = { rootDir: `${scratch}/root`, uid, container: 'main', volume: 'devices', index: 0 }
+    const whenMissing = { kind: 'make' } as const
+    await expect(bindSubPath({ ...mount, volumePath: '/dev', subPath, whenMissing })).rejects.toMatchObject({
+      message: `/dev/${subPath} does not exist, and nothing is made below /dev: waiting for it`,
+      awaitedPath: `/dev/${subPath}`,
+    })
+    expect(await readdir('/dev')).not.toContain(`podd-test-${process.pid}`)
+  })
+
   it('shows an empty directory for an optional file, and the file once it is there', async () => {
     await writeKeys({})
     const target = await bind('late', 0, { kind: 'empty' })

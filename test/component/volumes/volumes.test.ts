@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { errorMessage } from '../../../src/base/errors.ts'
 import { createPodVolumes } from '../../../src/control/node/local-pod-host.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { whenThere } from '../../../src/host/watch-names.ts'
 import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
@@ -245,8 +246,9 @@ describe('hostPath', () => {
   })
 
   it('gives up on a directory where none can be made', async () => {
-    await expect(prepare(hostPath('/proc/podd/deep', 'DirectoryOrCreate'))).rejects.toThrow(
-      'hostPath /proc/podd/deep could not be made: ENOENT',
+    await writeFile(`${scratch}/regular`, '')
+    await expect(prepare(hostPath(`${scratch}/regular/deep`, 'DirectoryOrCreate'))).rejects.toThrow(
+      `hostPath ${scratch}/regular/deep could not be made: ENOTDIR`,
     )
   })
 
@@ -258,6 +260,72 @@ describe('hostPath', () => {
     await expect(prepare(hostPath(`${scratch}/none/new`, 'FileOrCreate'))).rejects.toThrow(
       'could not be made',
     )
+  })
+})
+
+describe('a hostPath of the kernel’s or a device’s that is not there', () => {
+  const hostPath = (path: string, type: NonNullable<VolumeSpec['hostPath']>['type']): VolumeSpec => ({
+    name: 'host',
+    hostPath: { path, type },
+  })
+  const absent = `/dev/podd-test-${process.pid}`
+
+  it.each([
+    ['without a type', absent, ''],
+    ['as a directory to make', `${absent}/deep`, 'DirectoryOrCreate'],
+    ['as a file to make', absent, 'FileOrCreate'],
+    ['by dots', `/tmp/..${absent}`, ''],
+    ['below /sys', '/sys/podd-test', 'DirectoryOrCreate'],
+    ['below /proc', '/proc/podd-test', ''],
+  ] as const)('%s is waited for, and nothing is made in its place', async (_what, path, type) => {
+    await expect(prepare(hostPath(path, type))).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /does not exist, and nothing is made below \/(?:dev|sys|proc): waiting for it$/u,
+      ),
+      awaitedPath: path,
+    })
+    await expect(checkHostPath(hostPath(path, type))).rejects.toThrow('waiting for it')
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('is waited for through a link, too', async () => {
+    await symlink('/dev', `${scratch}/devices`)
+    const path = `${scratch}/devices/podd-test-${process.pid}`
+    await expect(prepare(hostPath(path, ''))).rejects.toThrow('nothing is made below /dev')
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('is made all the same in shared memory, where programs make what they like', async () => {
+    const path = `/dev/shm/podd-test-${process.pid}`
+    await prepare(hostPath(path, 'DirectoryOrCreate'))
+    expect(existsSync(path)).toBe(true)
+    await rm(path, { recursive: true })
+  })
+
+  it('of a type is waited for by its path, wherever that is', async () => {
+    await expect(prepare(hostPath(`${scratch}/none`, 'CharDevice'))).rejects.toMatchObject({
+      awaitedPath: `${scratch}/none`,
+    })
+  })
+})
+
+describe('a path that is waited for', () => {
+  it('is there as soon as it is made, and the directories above it before', async () => {
+    const path = `${scratch}/one/two/three`
+    let isThere = false
+    const there = whenThere(path, new AbortController().signal).then(() => (isThere = true))
+    await mkdir(`${scratch}/one`)
+    await mkdir(`${scratch}/one/two`)
+    expect(isThere).toBe(false)
+    await writeFile(path, '')
+    await there
+  })
+
+  it('is waited for no longer than somebody wants it', async () => {
+    const over = new AbortController()
+    const there = whenThere(`${scratch}/never`, over.signal)
+    over.abort(new Error('enough'))
+    await expect(there).rejects.toThrow('enough')
   })
 })
 
