@@ -21,6 +21,8 @@ class ExternalRig {
   readonly containerd: ContainerdRig
   readonly #podd: ChildProcess
   readonly #dir: string
+  /** The config of the pods' network. */
+  #network: string | undefined
 
   constructor(containerd: ContainerdRig) {
     this.containerd = containerd
@@ -57,10 +59,10 @@ class ExternalRig {
 
   /** Takes the pods' network away from containerd, or gives it back. */
   setNetwork(isThere: boolean): void {
-    const [from, to] = ['cni-conf/10-podd-test.conflist', 'conflist'].map((path) =>
-      join(this.containerd.dir, path),
-    )
-    if (from !== undefined && to !== undefined) renameSync(isThere ? to : from, isThere ? from : to)
+    const path = join(this.containerd.dir, 'cni-conf/10-podd-test.conflist')
+    this.#network ??= readFileSync(path, 'utf8')
+    if (isThere) writeFileSync(path, this.#network)
+    else rmSync(path)
   }
 
   async get<T>(path: string): Promise<T> {

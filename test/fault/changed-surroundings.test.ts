@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { PodObject } from '../../src/api/objects.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { freePort } from '../support/free-port.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
@@ -29,6 +30,27 @@ async function nodeEvents(podd: PoddRig): Promise<readonly string[]> {
 
 // A directory of the rig's own with containerd's programs, as a package manager would replace them.
 describePodd('podd outlives that', { slowRuncSeconds: 0 }, (rig) => {
+  it('what addresses were given is forgotten, and none is given again that a running pod has', async () => {
+    const podd = rig()
+    const ipOf = (pod: PodObject): string => pod.status.podIP ?? ''
+    for (const name of ['one', 'two']) podd.drop(name, shellPod(name, podd.shared, 'say up; stay'))
+    const before = [ipOf(await podd.untilReady('one')), ipOf(await podd.untilReady('two'))]
+    const { cniDataDir, networkName } = containerdPlaces(podd.rootDir, podd.runDir)
+    rmSync(join(cniDataDir, networkName), { recursive: true })
+    for (const name of ['three', 'four']) podd.drop(name, shellPod(name, podd.shared, 'say up; stay'))
+    const after = [ipOf(await podd.untilReady('three')), ipOf(await podd.untilReady('four'))]
+    expect(new Set([...before, ...after]).size).toBe(4)
+    expect(readdirSync(join(cniDataDir, networkName))).toEqual(
+      expect.arrayContaining([...before, ...after]) as string[],
+    )
+    expect(await nodeEvents(podd)).toContainEqual(
+      expect.stringMatching(/^PodNetworkRestored: The reservations of pods' addresses were removed from /u),
+    )
+    for (const name of ['one', 'two', 'three', 'four']) podd.removeManifest(name)
+    for (const name of ['one', 'two', 'three', 'four']) await podd.untilGone(name)
+    expect(readdirSync(join(cniDataDir, networkName)).filter((name) => name.startsWith('10.'))).toEqual([])
+  })
+
   it('the bridge of the pods is deleted, and podd’s and containerd’s sockets are removed, and no pod is touched', async () => {
     const podd = rig()
     const isServed = await serve(podd)

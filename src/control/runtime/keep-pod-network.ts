@@ -1,6 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import { findUnreserved, reserveAgain } from '../../containerd/network/address-reservations.ts'
+import type { CniResult } from '../../containerd/network/cni-results.ts'
 import { RememberedCniResults } from '../../containerd/network/remembered-cni-results.ts'
 import { NetworkRules } from '../../containerd/network/network-rules.ts'
 import { describeRepairs } from '../../containerd/network/plan-bridge-repair.ts'
@@ -29,6 +31,11 @@ export interface PodNetworkKeeper {
   check(): Promise<boolean>
   /** Cheaper: checks only where something is missing of what the last check saw. */
   glance(): Promise<void>
+  /**
+   * To be called before each sandbox is made: no address is given that a running one has. Cheap where nothing is missing;
+   * never rejects.
+   */
+  reserveAddresses(): Promise<void>
 }
 
 /**
@@ -48,6 +55,19 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
     logger.warn({ reason: [message, ...rules].join('; ') }, 'restored the pod network')
   }
 
+  async function restoreReservations(
+    ready: ReadonlySet<string>,
+    remembered: readonly CniResult[],
+  ): Promise<void> {
+    const ofReady = remembered.filter(({ sandboxId }) => ready.has(sandboxId))
+    const reserved = await reserveAgain(embedded.places, findUnreserved(embedded.places, ofReady))
+    if (reserved.length > 0)
+      tell(
+        'PodNetworkRestored',
+        `The reservations of pods' addresses were removed from ${embedded.places.cniDataDir}, and podd has restored them: ${reserved.join(', ')}`,
+      )
+  }
+
   async function check(): Promise<boolean> {
     const { state } = embedded
     if (state.kind !== 'running') return false
@@ -55,6 +75,7 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
     glances = 0
     const ready = await listReady()
     const remembered = ready.size === 0 ? [] : await results.read()
+    await restoreReservations(ready, remembered)
     const repairs = await bridge.check(ready, remembered)
     if (repairs.length > 0)
       tell(
@@ -73,6 +94,16 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
 
   return {
     check,
+    async reserveAddresses() {
+      try {
+        const remembered = await results.read()
+        if (findUnreserved(embedded.places, remembered).length === 0) return
+        await restoreReservations(await listReady(), remembered)
+      } catch (error) {
+        // The job looks again, and reports it.
+        logger.debug({ err: error }, 'cannot restore the reservations of addresses')
+      }
+    },
     async glance() {
       const { state } = embedded
       if (state.kind !== 'running') return

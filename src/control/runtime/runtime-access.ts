@@ -64,6 +64,7 @@ export class RuntimeAccess {
   readonly #calls = new Map<string, number>()
   #name = 'containerd'
   #version: string | undefined
+  #keeper: PodNetworkKeeper | undefined
   readonly #onSandbox = new Set<() => void>()
   /** How often the embedded containerd was started or adopted. */
   #starts = 0
@@ -111,6 +112,10 @@ export class RuntimeAccess {
         const reply = await calls.version(...args)
         this.#noteVersion(reply)
         return reply
+      },
+      runPodSandbox: async (...args) => {
+        await this.#keeper?.reserveAddresses()
+        return calls.runPodSandbox(...args)
       },
     }
     const { runtime, connection, instance } = this
@@ -272,7 +277,8 @@ export class RuntimeAccess {
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
     const listReady = () => listSandboxIds(this.runtime, filter)
     const { events, clock, logger } = this.#options
-    return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, clock, logger })
+    this.#keeper ??= createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, clock, logger })
+    return this.#keeper
   }
 
   /** Problems that need an operator although the runtime works. */

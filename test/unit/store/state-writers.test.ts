@@ -19,6 +19,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/cli/verbs/images/export-images.ts': 'for people',
   'src/cli/verbs/images/import-images.ts': 'an archive that is imported and removed',
   'src/containerd/embedded-images.ts': ['containerd/unpacking.json'],
+  'src/containerd/network/address-reservations.ts': 'in the run directory, which no power cut outlives',
   'src/containerd/network/pod-bridge.ts': 'settings of the kernel',
   'src/containerd/network/pod-network.ts': ['containerd/pod-network.json', 'containerd/cni/10-podd.conflist'],
   'src/containerd/process/containerd-process.ts': 'containerd’s log',
