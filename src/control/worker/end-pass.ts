@@ -1,5 +1,6 @@
 import type { Timer } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { isCriError } from '../../cri/cri-error.ts'
 import { computeEndingActions } from '../../decide/plan/compute-ending-actions.ts'
 import { freesNameWithContainers, goesAwayAfter } from '../../decide/plan/pod-ending.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
@@ -8,7 +9,10 @@ import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodStage, PodState } from './pod-state.ts'
 
 /** What this pass needs of the pod's worker. */
-export interface EndPassDeps extends Pick<PassDeps, 'host' | 'images' | 'clock' | 'logger'> {
+export interface EndPassDeps extends Pick<
+  PassDeps,
+  'host' | 'images' | 'networkProblem' | 'clock' | 'logger'
+> {
   readonly executor: PodExecutor
   readonly publishStatus: () => void
   /** Removes the pod from what is shown. */
@@ -32,6 +36,9 @@ const overdueMs = 10_000
 const quickLooks = 5
 const firstLookMs = 50
 
+/** How often a runtime that had no network is asked again to stop a sandbox. */
+const networkRetryMs = 10_000
+
 /** A pass of a terminating pod: stops its containers and releases its resources. */
 export class EndPass {
   readonly #deps: EndPassDeps
@@ -42,6 +49,8 @@ export class EndPass {
   #stops = 0
   /** Its volumes were removed before its containers, to free space. */
   #hasGivenRoom = false
+  /** Nothing is left of it but a sandbox that the runtime can't stop for now. */
+  #hasGone = false
   /** When its remains are removed at the latest (monotonic); undefined once they may be. */
   #remainsUntilMs: number | undefined
 
@@ -77,12 +86,19 @@ export class EndPass {
     const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
     if (plan.kind === 'stop') {
       const overdue = this.#watchOverdue(ending)
+      let areStopped = false
       try {
         await executor.run(plan.actions, signals, {
           onContainersStopped: () => {
+            areStopped = true
             if (freesNameWithContainers(ending, pod)) this.#freeName()
           },
         })
+      } catch (error) {
+        const lacksNetwork =
+          isCriError(error, 'RUNTIME_FAILED') && (await this.#deps.networkProblem()) !== undefined
+        if (!areStopped || !lacksNetwork || !goesAwayAfter(ending)) throw error
+        return await this.#goWithoutNetwork(error)
       } finally {
         overdue.cancel()
       }
@@ -142,6 +158,27 @@ export class EndPass {
       signals,
     )
     this.#deps.wake()
+  }
+
+  /**
+   * The containers have ended, and a runtime without a network can't take the sandbox's down: the pod goes all the same,
+   * and its sandbox when there is a network again. Its record stays until then.
+   */
+  async #goWithoutNetwork(error: unknown): Promise<void> {
+    const { host, hide, warn, wakeIn } = this.#deps
+    const { ref } = this.#state
+    wakeIn(networkRetryMs)
+    if (this.#hasGone) return
+    await host.volumes.teardown(ref.uid)
+    await host.cgroups.remove(ref.uid)
+    await host.logs.removeAll(ref)
+    this.#hasGone = true
+    warn(
+      'NetworkNotReady',
+      `the pod has ended, and its address is given back when the runtime has a network again: ${errorMessage(error)}`,
+    )
+    this.#freeName()
+    hide()
   }
 
   /** Runs after everything was stopped. */

@@ -346,6 +346,30 @@ describe('a runtime without a network for pods', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 
+  it('has a pod that ran go too, though it can not stop its sandbox before there is a network', async () => {
+    rig.fake.settings.networkReady = true
+    await rig.clock.advance(6000)
+    await rig.apply(podManifest('web'))
+    rig.fake.settings.networkReady = false
+    await rig.clock.advance(61_000)
+    const message = 'failed to destroy network for sandbox: cni plugin not initialized'
+    rig.fake.fault('StopPodSandbox', { kind: 'fails', message }, { times: 99 })
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.pods('web')).toEqual([])
+    expect(rig.tornDown).toHaveLength(1)
+    expect(rig.events.at(-1)).toMatchObject({ reason: 'NetworkNotReady' })
+    // The next podd knows of the sandbox.
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.pods('web')).toEqual([])
+    rig.fake.clearFaults()
+    rig.fake.settings.networkReady = true
+    await rig.clock.advance(15_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
   it('gets its pods when the network is there, and goes on with those that run when it is lost', async () => {
     await rig.apply(podManifest('web'))
     rig.fake.settings.networkReady = true
