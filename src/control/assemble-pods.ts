@@ -56,6 +56,8 @@ export interface PodAssembly {
   readonly archives: ImageArchives
   /** Where pods log to: after a change of the setting the directory of before, until no pod is left there. */
   readonly podLogsDir: string
+  /** The node's addresses, which are its pods' `hostIPs` too. */
+  readonly hostIps: () => readonly string[]
   /** What all pods together may request of CPU, memory and huge pages. */
   readonly allocatable: ResourceList
   /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
@@ -96,6 +98,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     logger,
   })
   const client = runtime.runtime
+  const hostIps = config.nodeIps.length > 0 ? () => config.nodeIps : nodeAddresses(clock)
   const { extended = () => ({}) } = options
   const diskSize = diskBytes(config.rootDir)
   const admission = { ...admissionRules(config, hostInfo, diskSize), extended: () => extended(hostName) }
@@ -174,7 +177,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       readResolver: () => readResolver(config.resolvConf),
       followResolver: (onHint, signal) =>
         followResolver({ path: config.resolvConf ?? '/etc/resolv.conf', clock, onHint }, signal),
-      hostIps: config.nodeIps.length > 0 ? () => config.nodeIps : nodeAddresses(clock),
+      hostIps,
       bootId: hostInfo.bootId,
       selinux: hostInfo.selinux,
       resources,
@@ -237,6 +240,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     pods,
     archives,
     podLogsDir: config.podLogsDir,
+    hostIps,
     allocatable: admission.limits.allocatable ?? {},
     removeCgroups: async () => (await cgroupTrees.open()).removeQosTree(),
   }

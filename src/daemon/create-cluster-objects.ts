@@ -6,7 +6,6 @@ import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import { diskBytes } from '../host/disk-space.ts'
 import { readMachineInfo } from '../host/facts/node-info.ts'
 import type { ApiObjects } from '../sources/written/api-objects.ts'
-import { readNodeAddress } from '../host/network/node-address.ts'
 
 /** How long the runtime may take to list its images for the node's status. */
 const imagesMs = 10_000
@@ -14,7 +13,7 @@ const imagesMs = 10_000
 /** The node, namespaces and classes, from the daemon's parts. */
 export function createClusterObjects(
   config: PoddConfig,
-  { hostInfo, hostName, runtime, pods, shown, allocatable }: PodAssembly,
+  { hostInfo, hostName, runtime, hostIps, pods, shown, allocatable }: PodAssembly,
   { written, clock }: { readonly written: ApiObjects; readonly clock: Clock },
 ): ClusterObjects {
   const { birthtimeMs, ctimeMs } = statSync(config.rootDir)
@@ -32,7 +31,7 @@ export function createClusterObjects(
         bootId: hostInfo.bootId,
         kernel: hostInfo.kernel,
         architecture: process.arch === 'x64' ? 'amd64' : process.arch,
-        addresses: config.nodeIps.length > 0 ? config.nodeIps : [readNodeAddress()],
+        addresses: hostIps(),
         podCidrs: config.podCidrs,
         kubeletPort: config.apiListen?.port ?? config.readOnlyPort,
         capacity: {

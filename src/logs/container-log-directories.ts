@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -141,16 +142,20 @@ export class ContainerLogDirectories {
 
   /**
    * Points the container's link to its log, replacing another one of the same name. Marks the pod's directory too: that
-   * of an adopted pod may have no mark.
+   * of an adopted pod may have no mark. Returns whether there is a log: without one only a dangling link would be made
+   * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, 1.36).
    */
-  async link(ref: PodRef, container: LoggedContainer): Promise<void> {
-    await this.#link(ref, container)
+  async link(ref: PodRef, container: LoggedContainer): Promise<boolean> {
+    const log = join(this.directory(ref), containerLogPath(container.name, container.restartCount))
+    const isThere = existsSync(log)
+    if (isThere) await this.#link(ref, container)
     try {
       await this.#mark(ref)
     } catch (error) {
       // The directory was removed: the next starting container recreates it.
       if (errorCode(error) !== 'ENOENT') throw error
     }
+    return isThere
   }
 
   async #link(ref: PodRef, container: LoggedContainer): Promise<void> {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodRef, PodUid } from '../pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/state/observed.ts'
@@ -61,17 +62,25 @@ export function observeSandbox(
   listed: cri.PodSandbox,
   status: cri.PodSandboxStatus | undefined,
 ): ObservedSandbox {
-  const network = status?.network
-  const ips = [network?.ip, ...(network?.additionalIps ?? []).map(({ ip }) => ip)]
   return {
     id: listed.id,
     attempt: listed.metadata?.attempt ?? 0,
     ready: (status ?? listed).state === 'SANDBOX_READY',
     createdAtMs: nsToMs(listed.createdAt) ?? 0,
-    ips: ips.filter((ip) => ip !== undefined).filter((ip) => ip !== ''),
+    ips: readSandboxIps(status?.network),
     hostNetwork: status?.linux?.namespaces?.options?.network === 'NODE',
     annotations: listed.annotations,
   }
+}
+
+/**
+ * A sandbox's addresses, the primary one first. One that is no address is as good as none, and an additional one makes all
+ * unusable (`pkg/kubelet/kuberuntime/kuberuntime_sandbox.go` determinePodSandboxIPs, 1.36).
+ */
+export function readSandboxIps(network: cri.PodSandboxNetworkStatus | null | undefined): readonly string[] {
+  if (network === null || network === undefined || network.ip === '') return []
+  const ips = [network.ip, ...network.additionalIps.map(({ ip }) => ip)]
+  return ips.every((ip) => isIP(ip) !== 0) ? ips : []
 }
 
 export function observeContainer(

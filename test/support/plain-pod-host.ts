@@ -52,7 +52,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       directory: ({ namespace, name, uid }) => `/logs/${namespace}_${name}_${uid}`,
       prepare: async () => true,
       newestInstance: async () => undefined,
-      link: async () => {},
+      link: async () => true,
       retainLinks: async () => {},
       remove: async () => {},
       tail: async () => '',

@@ -7,6 +7,7 @@ import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import { awaitedPathOf } from '../../volumes/files/volume-error.ts'
+import { readSandboxIps } from '../../translate/observe.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
@@ -107,9 +108,7 @@ async function inspectSandbox(
 ): Promise<SandboxInUse> {
   if (ctx.pod.spec.hostNetwork) return { id, config, ips: ctx.host.hostIps() }
   const { status } = await ctx.host.calls.podSandboxStatus({ podSandboxId: id })
-  const primary = status?.network?.ip ?? ''
-  const additional = status?.network?.additionalIps.map(({ ip }) => ip) ?? []
-  return { id, config, ips: primary === '' ? [] : [primary, ...additional] }
+  return { id, config, ips: readSandboxIps(status?.network) }
 }
 
 /** Makes the pod's cgroup, too. */

@@ -40,8 +40,8 @@ export async function linkLog(
 ): Promise<void> {
   if (linked.get(id) === 'linked') return
   try {
-    await host.logs.link(ref, { id, name, restartCount })
-    linked.set(id, 'linked')
+    // One that isn't there yet is looked for again.
+    if (await host.logs.link(ref, { id, name, restartCount })) linked.set(id, 'linked')
   } catch (error) {
     if (!linked.has(id))
       logger.warn({ pod: ref.name, uid: ref.uid, container: name, err: error }, 'cannot link a log')

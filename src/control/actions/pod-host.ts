@@ -118,8 +118,8 @@ export interface PodLogs {
   prepare(ref: PodRef, container: string): Promise<boolean>
   /** The highest restart count of which there is a log; undefined where there is no log. */
   newestInstance(ref: PodRef, container: string): Promise<number | undefined>
-  /** Puts the link for log shippers in place. */
-  link(ref: PodRef, container: LoggedContainer): Promise<void>
+  /** Puts the link for log shippers in place, where there is a log; tells whether there is one. */
+  link(ref: PodRef, container: LoggedContainer): Promise<boolean>
   /** Removes the pod's links to logs of all other containers. */
   retainLinks(ref: PodRef, containers: readonly LoggedContainer[]): Promise<void>
   /** Removes the link and the log of a container that is removed. */

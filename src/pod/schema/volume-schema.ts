@@ -89,7 +89,10 @@ export const claimVolumeSchema = object('PersistentVolumeClaimVolumeSource', {
 
 export const volumeSchema = object('Volume', {
   name: required(string),
-  hostPath: optional(hostPathSchema),
+  hostPath: optional(hostPathSchema, {
+    kind: 'supported',
+    note: 'nothing is made below /dev (but /dev/shm), /sys and /proc: the pod waits until it is there',
+  }),
   emptyDir: optional(emptyDirSchema),
   secret: optional(secretVolumeSchema),
   configMap: optional(configMapVolumeSchema),

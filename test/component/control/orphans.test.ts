@@ -284,6 +284,7 @@ describe('orphans of pods', () => {
       mkdirSync(join(directory, 'root/pods', uid), { recursive: true })
       writeFileSync(join(directory, 'root/pods', uid, 'data'), 'x'.repeat(5000))
       await logs.prepare(ref(uid), 'main')
+      writeFileSync(join(logs.directory(ref(uid)), 'main/0.log'), '')
       await logs.link(ref(uid), { name: 'main', id: uid, restartCount: 0 })
     }
     pods.add('live')

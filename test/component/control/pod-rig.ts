@@ -396,6 +396,7 @@ export class PodRig {
         link: async (_ref, { id }) => {
           if (this.linkFailure !== undefined) throw this.linkFailure
           this.linked.push(id)
+          return true
         },
         retainLinks: async (_ref, containers) => void this.retained.push(...containers.map(({ id }) => id)),
       },

@@ -1,4 +1,5 @@
 import {
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -60,27 +61,39 @@ describe('links to logs', () => {
   const main = { name: 'main', id: 'id-1', restartCount: 0 }
   const next = { name: 'main', id: 'id-2', restartCount: 1 }
   const links = (): readonly string[] => readdirSync(join(directory, 'links')).toSorted()
+  /** Links a container's log, which is there. */
+  async function link(pod: typeof ref, container: typeof main): Promise<void> {
+    mkdirSync(join(directories.directory(pod), container.name), { recursive: true })
+    writeFileSync(join(directories.directory(pod), container.name, `${container.restartCount}.log`), '')
+    expect(await directories.link(pod, container)).toBe(true)
+  }
+
+  it('are not made where there is no log', async () => {
+    await directories.prepare(ref, 'main')
+    expect(await directories.link(ref, main)).toBe(false)
+    expect(existsSync(join(directory, 'links'))).toBe(false)
+  })
 
   it('are made, and left as they are where they are right', async () => {
-    await directories.link(ref, main)
+    await link(ref, main)
     const [name = ''] = links()
     const path = join(directory, 'links', name)
     expect(name).toBe('web_default_main-id-1.log')
     expect(readlinkSync(path)).toBe(join(directories.directory(ref), 'main/0.log'))
     const { ino } = lstatSync(path)
-    await directories.link(ref, main)
+    await link(ref, main)
     expect(lstatSync(path).ino).toBe(ino)
     rmSync(path)
     symlinkSync('/elsewhere', path)
-    await directories.link(ref, main)
+    await link(ref, main)
     expect(readlinkSync(path)).toBe(join(directories.directory(ref), 'main/0.log'))
   })
 
   it('of containers that are gone are removed, and none of another pod', async () => {
     const later = { ...ref, uid: 'uid-later' }
-    await directories.link(ref, main)
-    await directories.link(ref, next)
-    await directories.link(later, { ...main, id: 'id-3' })
+    await link(ref, main)
+    await link(ref, next)
+    await link(later, { ...main, id: 'id-3' })
     await directories.retainLinks(ref, [next])
     expect(links()).toEqual(['web_default_main-id-2.log', 'web_default_main-id-3.log'])
     await directories.retainLinks(later, [])
@@ -91,8 +104,8 @@ describe('links to logs', () => {
     const long = { ...ref, name: 'n'.repeat(210) }
     const id = 'i'.repeat(64)
     await directories.prepare(long, 'main')
-    await directories.link(long, { ...main, id })
-    await directories.link({ ...long, uid: 'other' }, { ...main, id: 'j'.repeat(64) })
+    await link(long, { ...main, id })
+    await link({ ...long, uid: 'other' }, { ...main, id: 'j'.repeat(64) })
     expect(links().map((name) => name.length)).toEqual([255, 255])
     await directories.removeAll(long)
     expect(links()).toEqual([expect.stringMatching(/-j+\.log$/u)])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
-import { nsToMs, observePods } from '../../../src/translate/observe.ts'
+import { nsToMs, observePods, readSandboxIps } from '../../../src/translate/observe.ts'
 import type { RuntimeListing } from '../../../src/translate/observe.ts'
 
 const ms = 1e6
@@ -85,6 +85,17 @@ const nothing: RuntimeListing = {
   sandboxStatuses: new Map(),
   containerStatuses: new Map(),
 }
+
+describe('the addresses of a sandbox', () => {
+  it.each([
+    ['are the primary and the additional ones', '10.1.0.2', ['fd00::2'], ['10.1.0.2', 'fd00::2']],
+    ['are none on the host’s network', '', [], []],
+    ['are none where the primary one is no address', '10.1.0.2/24', [], []],
+    ['are none where an additional one is no address', '10.1.0.2', ['unknown'], []],
+  ])('%s', (_title, ip, additional, expected) => {
+    expect(readSandboxIps({ ip, additionalIps: additional.map((each) => ({ ip: each })) })).toEqual(expected)
+  })
+})
 
 describe('observePods', () => {
   it('groups by UID and leaves alone what has no pod’s labels', () => {
