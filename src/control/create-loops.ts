@@ -146,7 +146,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     takeShown: (key) => awaited.take(key),
     podFromManifest,
     missingReference: (sourced) => findMissingReference(host, sourced),
-    checkStart: (pod) => checkStart(options, pod),
+    checkStart: (pod, before) => checkStart(options, pod, before),
     clock,
     logger,
     admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {

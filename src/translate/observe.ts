@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { isJsonObject } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodRef, PodUid } from '../pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/state/observed.ts'
@@ -81,6 +82,18 @@ export function readSandboxIps(network: cri.PodSandboxNetworkStatus | null | und
   if (network === null || network === undefined || network.ip === '') return []
   const ips = [network.ip, ...network.additionalIps.map(({ ip }) => ip)]
   return ips.every((ip) => isIP(ip) !== 0) ? ips : []
+}
+
+/** The process in the `info` of a verbose status of a container or sandbox: containerd and CRI-O alike tell it. */
+export function readPid(info: string | undefined): number | undefined {
+  try {
+    const parsed: unknown = JSON.parse(info ?? '')
+    const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
+    return typeof pid === 'number' && pid > 0 ? pid : undefined
+  } catch {
+    // The form of `info` is the runtime's own: without JSON there is no process id in it.
+    return undefined
+  }
 }
 
 export function observeContainer(

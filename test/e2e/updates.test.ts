@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import { freePort } from '../support/free-port.ts'
@@ -160,6 +161,23 @@ describePodd('updates', {}, (rig) => {
     podd.drop('modest', pod('new', '20m'))
     await podd.untilLine('modest', / new$/u)
     expect(await podd.untilWords('modest', 3)).toEqual(['old', 'end', 'new'])
+  })
+
+  it.concurrent('keeps the old pod running while the new one mounts what is missing over a file', async () => {
+    const podd = rig()
+    const path = join(podd.shared, 'names')
+    const mounts = [{ name: 'names', mountPath: '/etc/passwd' }]
+    const volumes = [{ name: 'names', hostPath: { path } }]
+    podd.drop('named', shellPod('named', podd.shared, 'say old; stay'))
+    const before = await podd.untilReady('named')
+    podd.drop('named', shellPod('named', podd.shared, 'say new; stay', { volumes, mounts }))
+    await podd.untilNote(/named\.yaml.*the old one keeps running.*has a file at \/etc\/passwd in its image/u)
+    const still = await podd.untilReady('named')
+    expect(still.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(still, 'main').restartCount).toBe(0)
+    expect(existsSync(path)).toBe(false)
+    writeFileSync(path, 'root:x:0:0:root:/:/bin/sh\n')
+    expect(await podd.untilWords('named', 3)).toEqual(['old', 'end', 'new'])
   })
 
   // id: counts-crashes-failed-pulls

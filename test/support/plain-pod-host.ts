@@ -34,6 +34,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       listClaimOwners: async () => new Map(),
       readFile: async () => undefined,
       checkHostPaths: async () => {},
+      checkMountKinds: async () => {},
       whenThere: () => new Promise(() => {}),
       measureEmptyDir: async () => 0,
       makeMountPoint: async () => {},

@@ -71,6 +71,8 @@ export interface PodVolumes {
   listClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>>
   /** Whether its hostPath volumes are what they shall be; makes nothing. Throws PoddError with the reason. */
   checkHostPaths(pod: Pod): Promise<void>
+  /** Whether what a container mounts fits its image, by a process that runs of it. Throws PoddError with the reason. */
+  checkMountKinds(pod: Pod, container: ContainerSpec, pid: number): Promise<void>
   /** Resolves when something is at this path of the host, as far as that can be noticed; rejects with the signal's reason. */
   whenThere(path: string, signal: AbortSignal): Promise<void>
   /** The text of a file in a volume that containers may have written; undefined where there is none. */

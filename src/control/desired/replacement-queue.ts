@@ -61,6 +61,7 @@ export class ReplacementQueue {
       ref: worker.ref,
       images,
       checkStart,
+      observed: () => worker.state.observed,
       clock,
       onChange,
     })

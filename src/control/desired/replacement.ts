@@ -5,7 +5,10 @@ import type { PodRecordStore } from '../../store/pod-records.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import { readPid } from '../../translate/observe.ts'
 import type { SourceName } from '../../pod/values/source-name.ts'
 import {
   effectiveSecurityContext,
@@ -25,7 +28,9 @@ export interface ReplacementDeps {
   readonly source: SourceName
   readonly images: Pick<ImagePuller, 'ensure'>
   /** Throws where the host would keep it from starting. */
-  readonly checkStart: (pod: Pod) => Promise<void>
+  readonly checkStart: (pod: Pod, before: ObservedPod) => Promise<void>
+  /** What runs of the version before. */
+  readonly observed: () => ObservedPod
   readonly clock: Clock
   /** Its readiness is another one. */
   readonly onChange: () => void
@@ -104,7 +109,7 @@ export class Replacement {
         this.#pulled.add(container.image)
       }
       this.#checkUsers()
-      await this.#deps.checkStart(pod)
+      await this.#deps.checkStart(pod, this.#deps.observed())
       this.#problem = undefined
       this.#state = 'ready'
       this.#readyAtMs = clock.monotonicMs()
@@ -143,11 +148,22 @@ export class Replacement {
 
 export interface StartCheckDeps {
   readonly records: Pick<PodRecordStore, 'checkRoom'>
-  readonly host: { readonly volumes: Pick<PodHost['volumes'], 'checkHostPaths'> }
+  readonly host: {
+    readonly calls: Pick<PodHost['calls'], 'containerStatus'>
+    readonly volumes: Pick<PodHost['volumes'], 'checkHostPaths' | 'checkMountKinds'>
+  }
 }
 
-/** Throws PoddError where the host would keep a pod from starting: a full disk, or a hostPath of another type than declared. */
-export async function checkStart({ records, host }: StartCheckDeps, pod: Pod): Promise<void> {
+/**
+ * Throws PoddError where the host would keep a pod from starting: a full disk, a hostPath of another type than declared, a
+ * directory that would be mounted over a file of an image.
+ * @param before the version of it that runs: what its containers show of an image is known
+ */
+export async function checkStart(
+  { records, host }: StartCheckDeps,
+  pod: Pod,
+  before: ObservedPod,
+): Promise<void> {
   try {
     await records.checkRoom()
   } catch (error) {
@@ -155,4 +171,29 @@ export async function checkStart({ records, host }: StartCheckDeps, pod: Pod): P
     throw new PoddError('RECORD_WRITE', message, { cause: error })
   }
   await host.volumes.checkHostPaths(pod)
+  const { initContainers, containers } = pod.spec
+  for (const container of [...initContainers, ...containers]) {
+    if (container.volumeMounts.length === 0) continue
+    const pid = await findProcess(host.calls, before, container)
+    if (pid !== undefined) await host.volumes.checkMountKinds(pod, container, pid)
+  }
+}
+
+/** The first process of the running container of this name and image; undefined without one, or where that isn't told. */
+async function findProcess(
+  calls: StartCheckDeps['host']['calls'],
+  { containers }: ObservedPod,
+  { name, image }: Pick<ContainerSpec, 'name' | 'image'>,
+): Promise<number | undefined> {
+  const running = containers.find(
+    (container) => container.name === name && container.image === image && container.state === 'running',
+  )
+  if (running === undefined) return undefined
+  try {
+    const { info } = await calls.containerStatus({ containerId: running.id, verbose: true })
+    return readPid(info['info'])
+  } catch {
+    // It has ended meanwhile: nothing is known of the image then.
+    return undefined
+  }
 }

@@ -27,6 +27,7 @@ import {
   readTerminationLog,
   removeTerminationLog,
 } from '../../volumes/pod-directory/termination-log.ts'
+import { checkMountKinds } from '../../volumes/mount-kinds.ts'
 import { claimUserRange } from '../../volumes/pod-directory/user-range.ts'
 import { missingObject } from '../../translate/spec/missing-reference.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
@@ -70,6 +71,7 @@ export function createPodVolumes(options: {
     checkHostPaths: async ({ spec }) => {
       for (const volume of spec.volumes) await checkHostPath(volume)
     },
+    checkMountKinds: ({ spec }, container, pid) => checkMountKinds(container, spec.volumes, pid),
     whenThere,
     measureEmptyDir: (uid, volume) => measureDiskUsage(volumeDirectory(rootDir, uid, 'empty-dir', volume)),
     makeMountPoint: makeNestedMountPoint,

@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
+import { readPid } from '../../translate/observe.ts'
 
 export interface PortDialerOptions {
   readonly dialers: Pick<NetnsDialers, 'dial'>
@@ -27,22 +27,10 @@ export async function dialPod(
   if (sandbox === undefined) throw new PoddError('PORT_FORWARD_FAILED', 'the pod has no running sandbox')
   if (sandbox.hostNetwork) return dialHost(port)
   const { info } = await podSandboxStatus({ podSandboxId: sandbox.id, verbose: true })
-  const pid = sandboxPid(info['info'] ?? '')
+  const pid = readPid(info['info'])
   if (pid === undefined)
     throw new PoddError('PORT_FORWARD_FAILED', "the runtime does not tell the sandbox's process")
   return dialers.dial(`/proc/${pid}/ns/net`, port)
-}
-
-/** containerd and CRI-O alike tell the process that holds the sandbox's namespaces. */
-function sandboxPid(info: string): number | undefined {
-  try {
-    const parsed: unknown = JSON.parse(info)
-    const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
-    return typeof pid === 'number' && pid > 0 ? pid : undefined
-  } catch {
-    // The form of `info` is the runtime's own: without JSON there is no process id in it.
-    return undefined
-  }
 }
 
 async function dialHost(port: number): Promise<Socket> {
