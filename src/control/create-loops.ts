@@ -86,6 +86,7 @@ export function createLoops(options: PodSystemOptions): Loops {
     logger,
     instance: host.instance,
     relistMs: settings.syncFrequencyMs,
+    hasOomKills: (uid, containerId) => host.cgroups.hasOomKills(uid, containerId),
     onChange: (uid) => loop.post({ kind: 'runtime', uid }),
     onHealth: (health) => loop.post({ kind: 'health', health }),
     isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),

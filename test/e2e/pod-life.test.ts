@@ -233,6 +233,39 @@ describePodd('the life of a pod', {}, (rig) => {
     },
   )
 
+  it.concurrent('shows that a process was killed for memory, though its container ended well, beside a sidecar', async () => {
+    const podd = rig()
+    // Another shell grows, which the kernel kills alone where it does not kill by groups.
+    const hog = `say start; sh -c 'x=$(head -c 64000000 /dev/zero | tr "\\0" a)'; exit 0`
+    podd.drop(
+      'spared',
+      podOf(
+        'spared',
+        podd.shared,
+        [shellContainer('main', 'spared', hog, { resources: { limits: { memory: '8Mi' } } })],
+        {
+          spec: {
+            restartPolicy: 'Never',
+            initContainers: [shellContainer('side', 'spared-side', 'stay', { restartPolicy: 'Always' })],
+          },
+        },
+      ),
+    )
+    const pod = await podd.untilPod(
+      'spared',
+      'its end',
+      (now) => containerOf(now, 'main').state.terminated !== undefined,
+    )
+    expect(containerOf(pod, 'main').state.terminated?.reason).toMatch(/^(?:OOMKilled|Completed)$/u)
+    await podd.untilPod(
+      'spared',
+      'why',
+      (now) => containerOf(now, 'main').state.terminated?.reason === 'OOMKilled',
+    )
+    podd.removeManifest('spared')
+    await podd.untilGone('spared')
+  })
+
   it.concurrent('kills a container that takes more memory than its limit, and says so', async () => {
     const podd = rig()
     const container = { resources: { limits: { memory: '8Mi' } } }

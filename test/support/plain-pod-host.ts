@@ -9,6 +9,7 @@ export const plainCgroups: PodCgroups = {
   remove: async () => {},
   countOomKills: async () => undefined,
   isRemoved: async () => false,
+  hasOomKills: async () => false,
   hasProcesses: async () => undefined,
   killProcesses: async () => 0,
 }

@@ -49,6 +49,8 @@ export interface PodCgroups {
   countOomKills(uid: PodUid, pod: Pod, liveIds: readonly string[]): Promise<number | undefined>
   /** Whether somebody has removed it, of a pod that runs; false where that can't be known. Throws what reading it throws. */
   isRemoved(uid: PodUid, pod: Pod): Promise<boolean>
+  /** Whether the kernel has killed for memory in this container, which has just ended. */
+  hasOomKills(uid: PodUid, containerId: ContainerId): Promise<boolean>
   /** Whether processes of these containers live in it; undefined where that can't be known. */
   hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
   /** Kills the processes of these containers and sandboxes, past the runtime; returns how many there were. */

@@ -57,6 +57,10 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       const tree = await openTree()
       return tree.countOomKills({ uid, qosClass: computeQosClass(pod.spec) }, liveIds)
     },
+    async hasOomKills(uid, containerId) {
+      const tree = await openTree()
+      return tree.hasOomKills(uid, containerId)
+    },
     async hasProcesses(uid, pod, containerIds) {
       const tree = await openTree()
       return tree.hasProcesses({ uid, qosClass: computeQosClass(pod.spec) }, containerIds)

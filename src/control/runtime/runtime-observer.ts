@@ -5,7 +5,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
+import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { RuntimeEvent } from '../../pod/state/runtime-event.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity/labels.ts'
@@ -42,6 +42,8 @@ export interface RuntimeObserverOptions {
   /** The runtime became available or unavailable. */
   readonly onHealth: (health: RuntimeHealth) => void
   readonly isNotFound: (error: unknown) => boolean
+  /** Whether the kernel has killed for memory in a container that has just ended. */
+  readonly hasOomKills: (uid: PodUid, containerId: ContainerId) => Promise<boolean>
   /** The runtime did not answer in time. */
   readonly isTimeout: (error: unknown) => boolean
 }
@@ -240,6 +242,7 @@ export class RuntimeObserver {
         return
       case 'exited':
         this.#statuses.noteExit(event.containerId, event.exit)
+        void this.#lookForOomKill(event.containerId)
         break
       case 'oom':
         // An OOM event may arrive after the exit.
@@ -253,6 +256,20 @@ export class RuntimeObserver {
     }
     const owner = this.#owners.get(event.containerId)
     if (owner !== undefined) this.#options.onChange(owner)
+  }
+
+  /**
+   * containerd tells of an OOM kill by an event alone, which it leaves out where it finds the container's cgroup gone by then
+   * (cgroup version 1): the kernel's own count is looked at before that. Never rejects.
+   */
+  async #lookForOomKill(containerId: ContainerId): Promise<void> {
+    const uid = this.#owners.get(containerId)
+    if (uid === undefined) return
+    try {
+      if (await this.#options.hasOomKills(uid, containerId)) this.#onEvent({ kind: 'oom', containerId })
+    } catch (error) {
+      this.#options.logger.debug({ uid, id: containerId, err: error }, 'cannot look for OOM kills')
+    }
   }
 
   /** Whether the runtime still holds exactly what was last observed, so that nothing has to be read or dropped. */

@@ -22,6 +22,8 @@ export function findOomKilled(
   if (before === undefined || now === undefined || now === before) return undefined
   // A recreated cgroup counts from 0.
   if (now === 0 || ended.some(({ reason }) => reason === oomKilled)) return undefined
-  const [killed, ...more] = ended.filter(({ exitCode }) => exitCode === killedExitCode)
+  // Alone, it is the one, whatever it made of the death of a process of its own: the runtime says so too.
+  const [killed, ...more] =
+    ended.length === 1 ? ended : ended.filter(({ exitCode }) => exitCode === killedExitCode)
   return more.length === 0 ? killed?.id : undefined
 }

@@ -20,7 +20,7 @@ import type { CgroupSetting } from './settings.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
 import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
-import { countOomKills } from './oom-kills.ts'
+import { countOomKills, hasOomKills } from './oom-kills.ts'
 
 export interface CgroupOptions {
   readonly system: CgroupSystem
@@ -29,7 +29,7 @@ export interface CgroupOptions {
   readonly clock: Clock
 }
 
-const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
+export const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
 const bestEffortShares = 2
 const removalTimeoutMs = 5000
 /** The controllers that podd sets; in version 1 the runtime creates its directories in the other hierarchies. */
@@ -77,6 +77,12 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
     return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasOomKills(uid: PodUid, containerId: string): boolean {
+    return qosClasses.some((qosClass) =>
+      hasOomKills(this.#options.system, this.parentOf({ uid, qosClass }), containerId),
+    )
   }
 
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {

@@ -45,6 +45,8 @@ export interface PodCgroups {
   listPods(): readonly PodCgroup[]
   /** The OOM kills in the pod's cgroup, without those of live containers: see countOomKills (oom-kills.ts). */
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
+  /** Whether the kernel has killed for memory in this container: see hasOomKills (oom-kills.ts). */
+  hasOomKills(uid: PodUid, containerId: string): boolean
   /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined
   /**

@@ -1,4 +1,4 @@
-import { childCgroups, readCgroup } from './files.ts'
+import { cgroupTree, childCgroups, readCgroup } from './files.ts'
 import type { CgroupSystem } from './layout.ts'
 
 /**
@@ -21,8 +21,29 @@ export function countOomKills(
   return live.reduce((rest, name) => rest - readOomKills(`${directory}/${name}`), readOomKills(directory))
 }
 
-function readOomKills(directory: string): number {
-  const words = readCgroup(directory, 'memory.events')
+/**
+ * Whether the kernel has killed for memory in a container's cgroup, or below. It counts in both versions there; the cgroup
+ * is there for some milliseconds after the container's end.
+ * @param path of the pod's cgroup, below the mount points
+ * @param containerId the name of the container's cgroup contains it
+ */
+export function hasOomKills(
+  { version, hierarchies }: CgroupSystem,
+  path: string,
+  containerId: string,
+): boolean {
+  const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
+  if (memory === undefined) return false
+  const directory = `${memory.path}${path}`
+  const file = version === 2 ? 'memory.events' : 'memory.oom_control'
+  return childCgroups(directory)
+    .filter((name) => name.includes(containerId))
+    .flatMap((name) => cgroupTree(`${directory}/${name}`))
+    .some((inner) => readOomKills(inner, file) > 0)
+}
+
+function readOomKills(directory: string, file = 'memory.events'): number {
+  const words = readCgroup(directory, file)
   const at = words.indexOf('oom_kill')
   return at === -1 ? 0 : Number(words[at + 1])
 }

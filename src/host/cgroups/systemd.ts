@@ -6,6 +6,7 @@ import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 import {
   isPodRemoved,
   listPodDirectories,
+  qosClasses,
   removePodDirectories,
   removeQosDirectories,
   removeQosLevels,
@@ -21,7 +22,7 @@ import type { UnitProperty } from './systemd-message.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
 import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
-import { countOomKills } from './oom-kills.ts'
+import { countOomKills, hasOomKills } from './oom-kills.ts'
 
 /** systemd's `infinity`. */
 const infinity = 2n ** 64n - 1n
@@ -94,6 +95,12 @@ export class SystemdPodCgroups implements PodCgroups {
 
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
     return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasOomKills(uid: PodUid, containerId: string): boolean {
+    return qosClasses.some((qosClass) =>
+      hasOomKills(this.#options.system, this.parentOf({ uid, qosClass }), containerId),
+    )
   }
 
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {

@@ -25,6 +25,7 @@ function makeObserver(calls: ObserverCalls, changed: string[] = []): RuntimeObse
     instance: '',
     onChange: (uid) => void changed.push(uid),
     onHealth: () => {},
+    hasOomKills: async () => false,
     isNotFound: () => false,
     isTimeout: () => false,
   })

@@ -58,6 +58,7 @@ const cgroupTree: PodCgroups = {
   listPods: () => podCgroups.map((uid) => ({ uid, qosClass: 'BestEffort' })),
   countOomKills: () => undefined,
   isRemoved: () => false,
+  hasOomKills: () => false,
   hasProcesses: () => undefined,
   killProcesses: () => 0,
   removeQosTree: async () => [],

@@ -24,6 +24,7 @@ it('does not ask again for the status of a sandbox that a start has read, until 
     instance: '',
     onChange: () => {},
     onHealth: () => {},
+    hasOomKills: async () => false,
     isNotFound: () => false,
     isTimeout: () => false,
   })

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { VolumeError } from '../../../src/volumes/files/volume-error.ts'
-import { plainPodHost } from '../../support/plain-pod-host.ts'
+import { plainCgroups, plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 import { withoutRevision } from '../../support/pod-objects.ts'
 
@@ -424,6 +424,25 @@ describe('a runtime that answers and can not be used', () => {
     await rig.clock.advance(15_000)
     expect(rig.system.runtimeProblem).toBeUndefined()
     expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a container that was killed for its memory, of which the runtime tells nothing', () => {
+  it.each([
+    ['whose first process was killed', 137],
+    ['whose first process made nothing of it', 0],
+  ])('is shown as that beside a sidecar: one %s', async (_what, exitCode) => {
+    let killed: string | undefined
+    rig = new PodRig()
+    rig.host = { cgroups: { ...plainCgroups, hasOomKills: async (_uid, id) => id === killed } }
+    await rig.start()
+    const initContainers = [{ name: 'side', image: 'side:1', restartPolicy: 'Always' }]
+    await rig.apply(podManifest('web', { initContainers, restartPolicy: 'Never' }))
+    killed = rig.fake.container('main').id
+    rig.fake.exitContainer('main', exitCode)
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').state.terminated).toMatchObject({ reason: 'OOMKilled', exitCode })
+    expect(rig.container('web', 'side').state.terminated?.reason).not.toBe('OOMKilled')
   })
 })
 

@@ -29,6 +29,7 @@ const tree: CgroupTree = {
   listPods: () => [],
   countOomKills: () => undefined,
   isRemoved: () => false,
+  hasOomKills: () => false,
   hasProcesses: () => undefined,
   killProcesses: () => 0,
   removeQosTree: async () => [],

@@ -98,7 +98,8 @@ describe('how a container ended', () => {
 
     it.each([
       ['the kernel has killed nothing since', [2, 2], 137, 'Error'],
-      ['it was not killed', [2, 3], 1, 'Error'],
+      ['a process of its own was, and it ended by that', [2, 3], 1, 'OOMKilled'],
+      ['a process of its own was, and it made nothing of that', [2, 3], 0, 'OOMKilled'],
       ['nobody counts', [2, undefined], 137, 'Error'],
       ['the count is that of a cgroup that was recreated', [2, 0], 137, 'Error'],
       ['there were more', [2, 3], 137, 'OOMKilled'],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
-import { countOomKills } from '../../../src/host/cgroups/oom-kills.ts'
+import { countOomKills, hasOomKills } from '../../../src/host/cgroups/oom-kills.ts'
 
 let mountPoint: string
 
@@ -38,5 +38,28 @@ describe('kills for memory in a cgroup', () => {
     expect(countOomKills(system(2), '/pod2', [])).toBe(0)
     expect(countOomKills(system(1), '/pod1', [])).toBeUndefined()
     expect(countOomKills({ version: 2, hierarchies: [] }, '/pod1', [])).toBeUndefined()
+  })
+})
+
+describe('a kill for memory in a container', () => {
+  it.each([
+    ['2', 2, 'memory.events', 'oom 1\noom_kill 1\n', true],
+    ['2, none', 2, 'memory.events', 'oom 0\noom_kill 0\n', false],
+    ['1', 1, 'memory.oom_control', 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n', true],
+    ['1, none', 1, 'memory.oom_control', 'oom_kill_disable 0\nunder_oom 0\noom_kill 0\n', false],
+    [
+      '1 of a kernel that does not count',
+      1,
+      'memory.oom_control',
+      'oom_kill_disable 0\nunder_oom 0\n',
+      false,
+    ],
+  ] as const)('is counted by the kernel, cgroup version %s', async (_what, version, file, text, expected) => {
+    await mkdir(join(mountPoint, 'pod1/cri-containerd-abc.scope/inner'), { recursive: true })
+    await writeFile(join(mountPoint, 'pod1/cri-containerd-abc.scope/inner', file), text)
+    await mkdir(join(mountPoint, 'pod1/side'))
+    await writeFile(join(mountPoint, 'pod1/side', file), 'oom_kill 7\n')
+    expect(hasOomKills(system(version), '/pod1', 'abc')).toBe(expected)
+    expect(hasOomKills(system(version), '/gone', 'abc')).toBe(false)
   })
 })
