@@ -62,6 +62,27 @@ export function sleepUnlessAborted(clock: Clock, delayMs: number, signal: AbortS
   return clock.sleep(delayMs, signal).catch(() => undefined)
 }
 
+/**
+ * Asks each `periodMs` whether something holds, until it does or `timeoutMs` have passed; returns whether it did. For what no
+ * event tells of. Rejects with the signal's reason, and with what `holds` throws.
+ */
+export async function pollUntil(
+  clock: Clock,
+  holds: () => boolean | Promise<boolean>,
+  {
+    periodMs,
+    timeoutMs: longestMs,
+    signal,
+  }: { readonly periodMs: number; readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
+): Promise<boolean> {
+  const untilMs = clock.monotonicMs() + longestMs
+  for (;;) {
+    if (await holds()) return true
+    if (clock.monotonicMs() >= untilMs) return false
+    await clock.sleep(periodMs, signal)
+  }
+}
+
 /** The last time that RFC 3339 can represent. */
 const lastTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59)
 

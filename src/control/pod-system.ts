@@ -1,4 +1,4 @@
-import { sleepUnlessAborted } from '../base/clock.ts'
+import { pollUntil, sleepUnlessAborted } from '../base/clock.ts'
 import type { AppliedReply } from '../api/applied.ts'
 import { PoddError } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
@@ -281,15 +281,16 @@ export class PodSystem {
     readonly signal: AbortSignal
   }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
     const { clock } = this.#options
-    const listedByMs = clock.monotonicMs() + firstListMs
-    while (!this.#loops.reconciler.listed) {
-      if (clock.monotonicMs() > listedByMs)
-        throw new PoddError(
-          'RUNTIME_UNAVAILABLE',
-          this.#loops.reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
-        )
-      await clock.sleep(20, options.signal)
-    }
+    const isListed = await pollUntil(clock, () => this.#loops.reconciler.listed, {
+      periodMs: 20,
+      timeoutMs: firstListMs,
+      signal: options.signal,
+    })
+    if (!isListed)
+      throw new PoddError(
+        'RUNTIME_UNAVAILABLE',
+        this.#loops.reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
+      )
     this.#loops.desired.workers.endUnrecorded()
     await this.#noteRunning()
     const { graceSeconds, removesEnded = false, signal } = options

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
+import { pollUntil } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 
 /** A process as /proc shows it. */
@@ -148,11 +149,6 @@ export function signalProcess(target: HostProcess, signal: NodeJS.Signals): void
 }
 
 /** Waits until the process has ended; false when it still runs after `timeoutMs`. */
-export async function waitForExit(target: HostProcess, timeoutMs: number, clock: Clock): Promise<boolean> {
-  const deadline = clock.monotonicMs() + timeoutMs
-  while (isAlive(target)) {
-    if (clock.monotonicMs() >= deadline) return false
-    await clock.sleep(20)
-  }
-  return true
+export function waitForExit(target: HostProcess, timeoutMs: number, clock: Clock): Promise<boolean> {
+  return pollUntil(clock, () => !isAlive(target), { periodMs: 20, timeoutMs })
 }

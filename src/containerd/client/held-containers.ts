@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { pollUntil } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
@@ -82,14 +83,13 @@ export class HeldContainers {
     signal: AbortSignal,
   ): Promise<boolean> {
     const { clock } = this.#options
-    const untilMs = clock.monotonicMs() + how.patienceMs
     const all = how.signal === sigkill
     await ifThere(this.#send(this.#tasks, 'Kill', { containerId: id, signal: how.signal, all }))
-    while ((await this.#taskState(id)) === 'running') {
-      if (clock.monotonicMs() >= untilMs) return false
-      await clock.sleep(lookMs, signal)
-    }
-    return true
+    return pollUntil(clock, async () => (await this.#taskState(id)) !== 'running', {
+      periodMs: lookMs,
+      timeoutMs: how.patienceMs,
+      signal,
+    })
   }
 
   async #taskState(id: string): Promise<TaskState> {

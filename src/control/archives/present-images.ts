@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { pollUntil } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 
 interface PresentImagesOptions {
@@ -55,12 +56,11 @@ export class PresentImages {
   /** Resolves when the runtime lists all of these, or after a while. Rejects where it doesn't answer. */
   async untilListed(images: readonly string[], signal: AbortSignal): Promise<void> {
     const { clock, list } = this.#options
-    const giveUpAtMs = clock.monotonicMs() + listedMs
-    do {
+    const areListed = async (): Promise<boolean> => {
       const present = await list(signal)
       this.#known = present
-      if (images.every((image) => present.has(image))) return
-      await clock.sleep(listedPollMs, signal)
-    } while (clock.monotonicMs() < giveUpAtMs)
+      return images.every((image) => present.has(image))
+    }
+    await pollUntil(clock, areListed, { periodMs: listedPollMs, timeoutMs: listedMs, signal })
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { pollUntil } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
@@ -137,10 +138,11 @@ export class NodeDrain {
   }
 
   async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
-    const { clock } = this.#options
-    const untilMs = clock.monotonicMs() + waitMs
-    while (workers.some((worker) => !isOver(worker)) && clock.monotonicMs() < untilMs)
-      await clock.sleep(pollMs, this.#undone.signal)
+    await pollUntil(this.#options.clock, () => workers.every((worker) => isOver(worker)), {
+      periodMs: pollMs,
+      timeoutMs: waitMs,
+      signal: this.#undone.signal,
+    })
   }
 }
 

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { pollUntil } from '../../base/clock.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/spec/qos.ts'
 import { sharesToWeight } from '../../translate/resources/resources.ts'
@@ -146,21 +147,21 @@ export class SystemdPodCgroups implements PodCgroups {
   async #untilThere(name: CgroupName): Promise<void> {
     const { clock, system } = this.#options
     const path = cgroupPath(name, 'systemd')
-    const deadline = clock.monotonicMs() + realizeTimeoutMs
-    while (!system.hierarchies.some((hierarchy) => existsSync(`${hierarchy.path}${path}`))) {
-      if (clock.monotonicMs() >= deadline) {
-        throw new CgroupError(`systemd did not make ${sliceName(name)} in ${realizeTimeoutMs} ms`, undefined)
-      }
-      await clock.sleep(realizePollMs)
-    }
+    const isThere = await pollUntil(
+      clock,
+      () => system.hierarchies.some((hierarchy) => existsSync(`${hierarchy.path}${path}`)),
+      { periodMs: realizePollMs, timeoutMs: realizeTimeoutMs },
+    )
+    if (!isThere)
+      throw new CgroupError(`systemd did not make ${sliceName(name)} in ${realizeTimeoutMs} ms`, undefined)
   }
 
   /** Waits for queued jobs of systemd: on a slow host the root would otherwise not be empty yet. */
   async #untilLevelsGone(): Promise<void> {
-    const { clock } = this.#options
-    const deadline = clock.monotonicMs() + levelsGoneMs
-    while (removeQosLevels('systemd', this.#options).length > 0 && clock.monotonicMs() < deadline)
-      await clock.sleep(realizePollMs)
+    await pollUntil(this.#options.clock, () => removeQosLevels('systemd', this.#options).length === 0, {
+      periodMs: realizePollMs,
+      timeoutMs: levelsGoneMs,
+    })
   }
 
   async #stopSlice(name: CgroupName): Promise<void> {

@@ -1,5 +1,6 @@
 import type { GarbageItem } from '../../../api/garbage.ts'
 import type { Clock } from '../../../base/clock.ts'
+import { pollUntil } from '../../../base/clock.ts'
 import { planContainerGarbage } from '../../../decide/node/plan-container-garbage.ts'
 import type {
   ContainerGarbage as Garbage,
@@ -67,9 +68,11 @@ export class ContainerGarbage {
     endOrphans()
     const workers = new Map([...this.#options.workers()].map((worker) => [worker.ref.uid, worker]))
     for (const garbage of plan) workers.get(garbage.pod.uid)?.collect(idsOf(garbage))
-    const untilMs = clock.monotonicMs() + patienceMs
-    while (plan.some((garbage) => this.#isLeft(garbage)) && clock.monotonicMs() < untilMs)
-      await clock.sleep(lookMs, signal)
+    await pollUntil(clock, () => !plan.some((garbage) => this.#isLeft(garbage)), {
+      periodMs: lookMs,
+      timeoutMs: patienceMs,
+      signal,
+    })
     return plan.flatMap((garbage) => itemsOf(garbage, this.#isLeft(garbage) ? 'failed' : 'removed'))
   }
 

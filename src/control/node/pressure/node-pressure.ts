@@ -1,4 +1,5 @@
 import type { Clock } from '../../../base/clock.ts'
+import { pollUntil } from '../../../base/clock.ts'
 import { errorMessage } from '../../../base/errors.ts'
 import type { LogFields, Logger } from '../../../base/logger.ts'
 import { evictionMessage } from '../../../decide/node/eviction-message.ts'
@@ -196,12 +197,10 @@ export class NodePressure {
     const graceSeconds = isHard(threshold) ? hardGraceSeconds : Math.min(maxPodGraceSeconds, pod.graceSeconds)
     logger.warn({ pod: pod.candidate.key, uid: pod.uid, reason: message }, 'evicting a pod')
     pod.evict(message, graceSeconds)
-    const untilMs = clock.monotonicMs() + cleanupMs + graceSeconds * 1000
-    while (!pod.isOver() && clock.monotonicMs() < untilMs) await clock.sleep(cleanupPollMs, signal)
+    const patience = { periodMs: cleanupPollMs, timeoutMs: cleanupMs + graceSeconds * 1000, signal }
     // Removing many files from a slow disk takes time, and only then is the space free.
-    const reclaimedMs = clock.monotonicMs() + reclaimMs
-    while (pod.isOver() && !pod.isReclaimed() && clock.monotonicMs() < reclaimedMs)
-      await clock.sleep(cleanupPollMs, signal)
+    if (await pollUntil(clock, () => pod.isOver(), patience))
+      await pollUntil(clock, () => pod.isReclaimed(), { ...patience, timeoutMs: reclaimMs })
     return true
   }
 
