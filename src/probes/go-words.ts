@@ -1,6 +1,6 @@
 /** Go's texts for errors and durations, so that probe messages equal the kubelet's. */
 import { isIPv6 } from 'node:net'
-import { errorCode, errorMessage, isSystemError } from '../base/errors.ts'
+import { errorCode, errorMessage } from '../base/errors.ts'
 
 /** `host:port`, IPv6 in brackets, as Go's net.JoinHostPort. */
 export function joinHostPort(host: string, port: number): string {
@@ -52,8 +52,7 @@ const readWords: Readonly<Record<string, string>> = {
 /** Why a made connection broke. */
 export function describeReadError(error: unknown, host: string, port: number): string {
   const code = errorCode(error) ?? ''
-  // Node's HTTP names an end without a response so, as the kernel does a reset.
-  if (code === 'ECONNRESET' && !isSystemError(error)) return 'EOF'
+  if (code === 'UND_ERR_SOCKET') return 'EOF'
   if (code.startsWith('HPE_'))
     return `net/http: HTTP/1.x transport connection broken: malformed HTTP response: ${errorMessage(error)}`
   const words = readWords[code]
