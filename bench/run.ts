@@ -2,7 +2,7 @@
  * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
  * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
  * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
- * (60), BURST=N how many pods start at once or are adopted (50; four times as many in `burst-200`, five times in `many`), MANY_PODS=N how many `many-fake` has (1,000). All takes
+ * (60), FLOOD_PODS=N how many appear and go in `flood` (2,000), BURST=N how many pods start at once or are adopted (50; four times as many in `burst-200`, five times in `many`), MANY_PODS=N how many `many-fake` has (1,000). All takes
  * some 40 minutes; `probes`, `fleet` and `fleet-push` are run only where they are named; FLEET_HOSTS=N and
  * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180). PODD_TEST_OCI_RUNTIME=crun has crun run the containers of both sides.
  */
@@ -14,6 +14,7 @@ import { benchBurst } from './burst.ts'
 import { benchCommandLine } from './command-line.ts'
 import { formatFigures } from './figures.ts'
 import type { Figure } from './figures.ts'
+import { benchFlood } from './flood.ts'
 import { benchFleet } from './fleet/fleet.ts'
 import { benchIdle } from './idle.ts'
 import { PoddUnderTest } from './podd-under-test.ts'
@@ -34,6 +35,7 @@ const pairs = Number(process.env['PAIRS'] ?? 30)
 const idleSeconds = Number(process.env['IDLE_SECONDS'] ?? 60)
 const burst = Number(process.env['BURST'] ?? 50)
 const manyPods = Number(process.env['MANY_PODS'] ?? 1000)
+const floodPods = Number(process.env['FLOOD_PODS'] ?? 2000)
 const fleetHosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
 const fleetSeconds = Number(process.env['FLEET_SECONDS'] ?? 180)
 
@@ -69,6 +71,7 @@ const parts: Readonly<Record<string, Part>> = {
 /** They need no podd and no containerd, only pieces of podd. */
 const partsAlone: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
   'many-fake': () => benchFake(idleSeconds, manyPods),
+  flood: () => benchFlood(floodPods),
   sources: async () => benchSources(),
   fleet: () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: false }),
   'fleet-push': () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: true }),

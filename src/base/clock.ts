@@ -83,6 +83,75 @@ export async function pollUntil(
   }
 }
 
+/** How long one piece of work may hold the event loop (milliseconds). */
+const turnMs = 10
+
+/**
+ * The pace of work that would hold the event loop for long: it is divided, and what else is due comes between its parts. By
+ * a clock that stands still it isn't.
+ */
+export class TurnPace {
+  readonly #clock: Clock
+  #beganMs: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#beganMs = clock.monotonicMs()
+  }
+
+  /** Whether this turn was long enough. */
+  get isOver(): boolean {
+    return this.#clock.monotonicMs() - this.#beganMs >= turnMs
+  }
+
+  /** The turn begins now. */
+  begin(): void {
+    this.#beganMs = this.#clock.monotonicMs()
+  }
+
+  /** Resolves in another turn of the event loop. */
+  async next(): Promise<void> {
+    await new Promise<void>((resolve) => void setImmediate(resolve))
+    this.begin()
+  }
+}
+
+/**
+ * The turns of many workers: each piece of their work begins at once while there is little of it, and else in its turn, so
+ * that all together hold the event loop hardly longer than one of them does.
+ */
+export class SharedTurns {
+  readonly #pace: TurnPace
+  readonly #waiting: (() => void)[] = []
+  #isTurning = false
+
+  constructor(clock: Clock) {
+    this.#pace = new TurnPace(clock)
+  }
+
+  /** Undefined where the work may begin at once; otherwise it is to wait for this. */
+  enter(): Promise<void> | undefined {
+    if (!this.#isTurning) void this.#turn()
+    if (this.#waiting.length === 0 && !this.#pace.isOver) return undefined
+    return new Promise((resolve) => void this.#waiting.push(resolve))
+  }
+
+  /** Until nobody waits. Each turn has one piece of work: what follows of that belongs to it. */
+  async #turn(): Promise<void> {
+    this.#isTurning = true
+    this.#pace.begin()
+    let at = 0
+    do {
+      await this.#pace.next()
+      this.#waiting[at]?.()
+      at += 1
+      if (at >= 1000) at -= this.#waiting.splice(0, at).length
+    } while (at < this.#waiting.length)
+    this.#waiting.length = 0
+    this.#isTurning = false
+  }
+}
+
 /** The last time that RFC 3339 can represent. */
 const lastTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59)
 

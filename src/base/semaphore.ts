@@ -46,3 +46,21 @@ export function waitInQueue<Turn>(queue: Set<(turn: Turn) => void>, signal?: Abo
     signal?.addEventListener('abort', leave, { once: true })
   })
 }
+
+/**
+ * Does the work for each of these, for so many at a time (32, where it waits for the disk), and gives what it gave in their
+ * order. Throws what it throws first.
+ */
+export async function mapBounded<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+  atOnce = 32,
+): Promise<Result[]> {
+  const results: Result[] = []
+  const left = items.entries()
+  const take = async (): Promise<void> => {
+    for (const [at, item] of left) results[at] = await work(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, take))
+  return results
+}

@@ -1,3 +1,4 @@
+import { SharedTurns } from '../base/clock.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
@@ -51,7 +52,8 @@ export function createLoops(options: PodSystemOptions): Loops {
     podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
     objects,
     listClaimOwners: () => host.volumes.listClaimOwners(),
-    workers: () => desired.workers.all(),
+    maxPods: settings.maxPods,
+    workers: () => desired.workers,
     endedByDown: (key) => desired.endedByDown(key),
     logger,
   })
@@ -60,7 +62,7 @@ export function createLoops(options: PodSystemOptions): Loops {
       snapshot: ({ snapshot }) => reconciler.takeSnapshot(snapshot),
       runtime: ({ uid }) => {
         const worker = desired.workers.get(uid)
-        if (worker === undefined) reconciler.takeUnrecorded()
+        if (worker === undefined) reconciler.takeUnrecorded(uid)
         else worker.notice()
       },
       health: ({ health }) => reconciler.takeHealth(health.healthy ? undefined : health.message),
@@ -128,6 +130,7 @@ export function createLoops(options: PodSystemOptions): Loops {
   })
   const surroundings: WorkerSurroundings = {
     options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
+    turns: new SharedTurns(clock),
     images,
     observer,
     prober,
@@ -156,6 +159,7 @@ export function createLoops(options: PodSystemOptions): Loops {
       nodeRefusal: (pod) => node.refusal(pod),
     }),
     observedPods: () => observer.pods(),
+    observedNamed: (key) => observer.podsNamed(key),
     makeWorker: (input) => makePodWorker(surroundings, input),
   })
   const node: NodeWork = new NodeWork(options, {

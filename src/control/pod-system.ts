@@ -132,10 +132,9 @@ export class PodSystem {
   }
 
   /** The pods that hold resources, as they were admitted. */
-  livePods(): readonly Pod[] {
-    return [...this.#loops.desired.workers.all()].flatMap(({ state }) =>
-      state.holdsResources ? [state.allocatedPod] : [],
-    )
+  *livePods(): Generator<readonly [PodUid, Pod], void> {
+    for (const { ref, state } of this.#loops.desired.workers.all())
+      if (state.holdsResources) yield [ref.uid, state.allocatedPod]
   }
 
   /** Resolves when the pods of an earlier podd are among the statuses, after some seconds at the latest. */
@@ -211,7 +210,7 @@ export class PodSystem {
     const { records, unreadable } = await this.#options.records.load()
     this.#loops.desired.noteEndedByDown(await this.#options.records.loadEndedByDown())
     await this.#loops.snapshots.loadClaimOwners()
-    this.#loops.desired.adopt(records, unreadable)
+    await this.#loops.desired.adopt(records, unreadable)
     const following = host.followResolver?.(() => this.node.followHost(), signal)
     this.#loops.awaited.begin()
     const late = clock.startTimer(slowListMs, () =>

@@ -6,6 +6,7 @@ import type { DesiredPods } from './desired/desired-pods.ts'
 import type { SourceSnapshots } from './desired/source-snapshots.ts'
 import type { RuntimeKnowledge } from './runtime/runtime-knowledge.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 
 export interface ReconcilerParts {
@@ -73,13 +74,13 @@ export class Reconciler {
     return this.#listed && this.#parts.hasSources && this.#parts.snapshots.areReady
   }
 
-  takeSnapshot(snapshot: SourceSnapshot): void {
+  async takeSnapshot(snapshot: SourceSnapshot): Promise<void> {
     this.#parts.snapshots.take(snapshot)
-    this.#reconcile()
+    await this.#reconcile()
   }
 
   /** The runtime's health; undefined: it answered, and was listed. */
-  takeHealth(problem: string | undefined): void {
+  async takeHealth(problem: string | undefined): Promise<void> {
     const { desired, awaited, knowledge, archives, node } = this.#parts
     const before = this.#runtimeProblem
     this.#runtimeProblem = problem
@@ -92,7 +93,7 @@ export class Reconciler {
       this.#listed = true
       try {
         desired.takeObserved()
-        this.#reconcile()
+        await this.#reconcile()
       } finally {
         awaited.end((uid) => desired.workers.get(uid) !== undefined)
         this.#firstList.resolve()
@@ -124,7 +125,7 @@ export class Reconciler {
   }
 
   /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
-  #reconcile(): void {
+  async #reconcile(): Promise<void> {
     const { snapshots, desired, awaited, node } = this.#parts
     const { wanted, changed, changedPods } = snapshots.merge()
     if (changed.size > 0) desired.reviewPullSecrets(changed)
@@ -132,9 +133,9 @@ export class Reconciler {
     if (!this.#parts.hasSources) return
     const isKnown = this.#isReconciled
     this.#isReconciled = false
-    if (isKnown && changedPods !== undefined) desired.reconcileChanged(wanted, changedPods)
+    if (isKnown && changedPods !== undefined) await desired.reconcileChanged(wanted, changedPods)
     else {
-      desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
+      await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
       desired.confirmAdopted((source) => snapshots.isSilent(source))
       node.readmitDrained()
       this.endOrphans()
@@ -151,9 +152,11 @@ export class Reconciler {
   }
 
   /** The runtime reported a change of a pod without a worker. */
-  takeUnrecorded(): void {
-    if (this.#listed) this.#parts.desired.reviewHeld()
-    this.endOrphans()
+  takeUnrecorded(uid: PodUid): void {
+    const { snapshots, desired } = this.#parts
+    if (!this.#listed) return
+    desired.reviewHeld()
+    if (snapshots.areReady) desired.workers.endIfOrphan(uid)
   }
 
   /** Ends orphaned pods, once all sources have spoken. */

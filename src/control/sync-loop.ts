@@ -1,3 +1,4 @@
+import { TurnPace } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
@@ -30,12 +31,13 @@ export type SyncEvent =
   | { readonly kind: 'probe'; readonly uid: PodUid }
 
 export type SyncHandlers = {
-  readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void
+  readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void | Promise<void>
 }
 
 /**
  * The loop: one event after another, in the order they came, each handed to its handler, which
- * decides at once and leaves all waiting to the pods' workers. So what it knows never changes under
+ * decides at once and leaves all waiting to the pods' workers; one that decides about thousands of pods lets the rest of
+ * podd have its turns meanwhile, and no other event is handled before it is done. So what it knows never changes under
  * its hands (`pkg/kubelet/kubelet.go` syncLoopIteration, Kubernetes 1.36).
  */
 export class SyncLoop {
@@ -72,23 +74,32 @@ export class SyncLoop {
       const events = this.#events
       this.#events = []
       this.#waitsSinceMs = undefined
-      for (const event of events) this.#handle(event)
+      const pace = new TurnPace(this.#clock)
+      for (const event of events) {
+        if (pace.isOver) await pace.next()
+        const work = this.#handle(event)
+        if (work !== undefined) await work
+      }
     }
     this.#hasEnded = true
     for (const event of this.#events.splice(0)) settle(event)
   }
 
-  #handle(event: SyncEvent): void {
-    try {
-      this.#dispatch(event)
-    } catch (error) {
+  /** Gives a promise only where the handler takes more than this turn. Never throws. */
+  #handle(event: SyncEvent): Promise<void> | undefined {
+    const fail = (error: unknown): void =>
       this.#logger.error({ reason: event.kind, err: error }, 'event failed')
-    } finally {
-      settle(event)
+    try {
+      const work = this.#dispatch(event)
+      if (work !== undefined) return work.catch(fail).finally(() => settle(event))
+    } catch (error) {
+      fail(error)
     }
+    settle(event)
+    return undefined
   }
 
-  #dispatch(event: SyncEvent): void {
+  #dispatch(event: SyncEvent): void | Promise<void> {
     switch (event.kind) {
       case 'snapshot':
         return this.#handlers.snapshot(event)

@@ -1,5 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mapBounded } from '../base/semaphore.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
 
 /** A file in the directory of image archives, without its content. */
@@ -39,12 +40,8 @@ export async function listArchives(directory: string): Promise<ArchiveDirectory>
     throw error
   })
   if (found === undefined) return { device: undefined, looks: [] }
-  const looks = await Promise.all(
-    found.names
-      .filter((name) => !name.startsWith('.'))
-      .sort()
-      .map((name) => lookAt(directory, name)),
-  )
+  const names = found.names.filter((name) => !name.startsWith('.')).sort()
+  const looks = await mapBounded(names, (name) => lookAt(directory, name))
   return { device: found.device, looks: looks.flatMap((look) => look ?? []) }
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mapBounded } from '../base/semaphore.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
@@ -96,14 +97,12 @@ export class ContainerLogDirectories {
     readonly { readonly path: string; readonly uid: PodUid; readonly isOwn: boolean }[]
   > {
     const names = await listDirectory(this.#podLogsDir)
-    return Promise.all(
-      names.map(async (name) => {
-        const path = join(this.#podLogsDir, name)
-        const owner = await readOwner(join(path, ownerFile))
-        const isOwn = this.#removed !== undefined && owner === this.#removed.owner
-        return { path, uid: name.slice(name.lastIndexOf('_') + 1), isOwn }
-      }),
-    )
+    return mapBounded(names, async (name) => {
+      const path = join(this.#podLogsDir, name)
+      const owner = await readOwner(join(path, ownerFile))
+      const isOwn = this.#removed !== undefined && owner === this.#removed.owner
+      return { path, uid: name.slice(name.lastIndexOf('_') + 1), isOwn }
+    })
   }
 
   /** This podd's pod directories with their pods' UIDs, except kept ones of removed pods. */
@@ -118,20 +117,18 @@ export class ContainerLogDirectories {
 
   /** The links to logs of pods whose directory is gone. */
   async listDeadLinks(): Promise<readonly string[]> {
-    const found = await Promise.all(
-      (await listDirectory(this.#containerLogsDir)).map(async (name) => {
-        const path = join(this.#containerLogsDir, name)
-        // It was removed meanwhile, or is no link: then it isn't podd's.
-        const target = await readlink(path).catch(() => '')
-        if (!target.startsWith(`${this.#podLogsDir}/`)) return []
-        const [pod = ''] = target.slice(this.#podLogsDir.length + 1).split('/')
-        const isThere = await access(join(this.#podLogsDir, pod)).then(
-          () => true,
-          (error: unknown) => errorCode(error) !== 'ENOENT',
-        )
-        return isThere ? [] : [path]
-      }),
-    )
+    const found = await mapBounded(await listDirectory(this.#containerLogsDir), async (name) => {
+      const path = join(this.#containerLogsDir, name)
+      // It was removed meanwhile, or is no link: then it isn't podd's.
+      const target = await readlink(path).catch(() => '')
+      if (!target.startsWith(`${this.#podLogsDir}/`)) return []
+      const [pod = ''] = target.slice(this.#podLogsDir.length + 1).split('/')
+      const isThere = await access(join(this.#podLogsDir, pod)).then(
+        () => true,
+        (error: unknown) => errorCode(error) !== 'ENOENT',
+      )
+      return isThere ? [] : [path]
+    })
     return found.flat()
   }
 
@@ -220,7 +217,7 @@ export class ContainerLogDirectories {
   /** The size of these pods' logs, and of kept logs of removed pods. */
   async measure(pods: readonly PodRef[]): Promise<LogSpaceFacts> {
     const directories = new Set(pods.map((ref) => this.directory(ref)))
-    const files = await Promise.all([...directories].map((directory) => measurePodLogs(directory)))
+    const files = await mapBounded([...directories], (directory) => measurePodLogs(directory))
     const removed =
       this.#removed === undefined ? [] : await measureRemovedPods(this.#podLogsDir, this.#removed.owner)
     return {

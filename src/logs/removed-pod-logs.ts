@@ -1,5 +1,6 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mapBounded } from '../base/semaphore.ts'
 import { writeFileAtomic } from '../base/atomic-file.ts'
 import { errorCode } from '../base/errors.ts'
 import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
@@ -50,13 +51,11 @@ export async function listRemovedPods(
 /** The same, with their sizes. */
 export async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
   const removed = await listRemovedPods(podLogsDir, { owner })
-  return Promise.all(
-    removed.map(async ({ directory, removedAtMs }) => ({
-      directory,
-      removedAtMs,
-      files: await measurePodLogs(directory),
-    })),
-  )
+  return mapBounded(removed, async ({ directory, removedAtMs }) => ({
+    directory,
+    removedAtMs,
+    files: await measurePodLogs(directory),
+  }))
 }
 
 /** Removes a log file, or a directory with all logs in it, if it exists. */

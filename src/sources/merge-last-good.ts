@@ -11,9 +11,10 @@ export function mergeLastGood(
   { documents, heldObjects, holdsAll }: DecodeResult,
 ): readonly SourceDocument[] {
   const given = new Set(documents.map((document) => documentKey(document)))
+  const isHeld = new Set(heldObjects)
   const held = before.filter((document) => {
     const key = documentKey(document)
-    return !given.has(key) && (holdsAll || heldObjects.includes(key))
+    return !given.has(key) && (holdsAll || isHeld.has(key))
   })
   return [...documents, ...held]
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { systemClock, TurnPace } from '../base/clock.ts'
 import {
   appendFileDurably,
   putAside,
@@ -93,7 +94,7 @@ export function createLastGoodStore(
       }
       const { content, documents } = reading
       if (content['location'] !== location) return undefined
-      const parsed = documents.flatMap((item) => parseDocument(item))
+      const parsed = (await inTurns(documents, (item) => parseDocument(item))).flat()
       const { mountPoint } = content
       return {
         documents: parsed,
@@ -118,7 +119,7 @@ export function createLastGoodStore(
         }
       }
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
-      const text = `${head.slice(0, -1)},"documents":[${kept.map((each) => textOf(each)).join(',')}]}\n`
+      const text = `${head.slice(0, -1)},"documents":[${(await inTurns(kept, (each) => textOf(each))).join(',')}]}\n`
       const copy = Buffer.from(text)
       await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy, { mode: 0o600 }))
       written.set(source, {
@@ -130,6 +131,20 @@ export function createLastGoodStore(
       })
     },
   }
+}
+
+/** There may be tens of thousands: the rest of podd has its turns meanwhile. */
+async function inTurns<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Result,
+): Promise<Result[]> {
+  const pace = new TurnPace(systemClock)
+  const results: Result[] = []
+  for (const item of items) {
+    if (pace.isOver) await pace.next()
+    results.push(work(item))
+  }
+  return results
 }
 
 function textOf({ place, manifest }: SourceDocument): string {

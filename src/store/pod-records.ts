@@ -69,15 +69,14 @@ export class PodRecordStore {
     readonly unreadable: readonly UnreadableRecord[]
   }> {
     await makeDirectory(this.#directory, 0o700)
-    const found = await readdir(this.#directory)
+    const found = new Set(await readdir(this.#directory))
     // A podd that was killed during a write left them; on a disk that can't be written they stay.
-    for (const name of found.filter((candidate) => isAtomicFileTemp(candidate)))
-      await tryRemove(join(this.#directory, name))
-    const uids = found.flatMap((name) => recordName.exec(name)?.[1] ?? [])
+    for (const name of found) if (isAtomicFileTemp(name)) await tryRemove(join(this.#directory, name))
+    const uids = [...found].flatMap((name) => recordName.exec(name)?.[1] ?? [])
     const records: PodRecord[] = []
     const unreadable: UnreadableRecord[] = []
     for (const uid of [...new Set(uids)].sort()) {
-      const read = found.includes(`${uid}.json`) ? await this.#load(uid) : await this.#loadAside(uid)
+      const read = found.has(`${uid}.json`) ? await this.#load(uid) : await this.#loadAside(uid)
       if ('record' in read) records.push(read.record)
       else {
         unreadable.push(read)

@@ -1,6 +1,7 @@
-import { realpath, rm } from 'node:fs/promises'
+import { realpathSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
+import { readMountsBelow, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podDirectory } from './pod-directory/pod-directory.ts'
 import { VolumeError } from './files/volume-error.ts'
@@ -16,9 +17,10 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
     throw new VolumeError('VOLUME_TEARDOWN', `not a pod's UID: ${JSON.stringify(uid)}`)
   }
   try {
-    const directory = await realpath(podDirectory(rootDir, uid))
-    for (const mountPoint of mountsBelow(directory, readMounts())) await unmount(mountPoint)
-    const [left] = mountsBelow(directory, readMounts())
+    const directory = realpathSync(podDirectory(rootDir, uid))
+    const mounted = readMountsBelow(directory)
+    for (const mountPoint of mounted) await unmount(mountPoint)
+    const [left] = mounted.length === 0 ? [] : readMountsBelow(directory)
     if (left !== undefined) throw new Error(`${left} is still mounted`)
     await rm(directory, { recursive: true, force: true })
   } catch (error) {

@@ -1,5 +1,6 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mapBounded } from '../../base/semaphore.ts'
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
@@ -98,7 +99,7 @@ export class ContainerdExec {
     // Without the directory no command was left behind; the next command that is started needs it, and reports it.
     const names = await readdir(this.#options.directory).catch(() => [])
     // A directory that can't be removed is left to the next podd too.
-    await Promise.all(names.map((name) => this.#sweepDirectory(name).catch(() => undefined)))
+    await mapBounded(names, (name) => this.#sweepDirectory(name).catch(() => undefined))
   }
 
   async #sweepDirectory(name: string): Promise<void> {

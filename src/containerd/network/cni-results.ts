@@ -1,5 +1,6 @@
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mapBounded } from '../../base/semaphore.ts'
 import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -43,12 +44,10 @@ export interface PortMapping {
  * the results are unknown then.
  */
 export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
-  const results = await Promise.all(
-    (await unlessGone(readdir(directory), [])).map(async (name) => {
-      const path = join(directory, name)
-      return readResult(path, await unlessGone(readFile(path, 'utf8'), ''))
-    }),
-  )
+  const results = await mapBounded(await unlessGone(readdir(directory), []), async (name) => {
+    const path = join(directory, name)
+    return readResult(path, await unlessGone(readFile(path, 'utf8'), ''))
+  })
   return results.flatMap((result) => result ?? [])
 }
 

@@ -1,3 +1,4 @@
+import { TurnPace } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { sameData } from '../../base/json.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
@@ -52,6 +53,7 @@ export class DesiredPods {
   readonly #names: PodNames
   /** Those that ran when `podd down` ended them: they come before others that want the same. */
   readonly #endedByDown = new Map<PodKey, { readonly ended: EndedByDown; readonly pod: Pod }>()
+  #isReviewDue = false
   /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
@@ -94,11 +96,13 @@ export class DesiredPods {
   }
 
   /** Takes up the pods of an earlier podd, until a source confirms them (`reconcile`), or `confirmAdopted`. */
-  adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): void {
+  async adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): Promise<void> {
     this.workers.noteUnreadable(unreadable)
+    const pace = new TurnPace(this.#deps.clock)
     for (const saved of inOrderOfAdmission(records)) {
       const worker = this.workers.restore(saved)
       if (worker !== undefined) this.#names.adopt(worker)
+      if (pace.isOver) await pace.next()
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
     this.#queue.reviewStarted()
@@ -149,15 +153,17 @@ export class DesiredPods {
   }
 
   /**
-   * Reconciles the pods with what is wanted.
+   * Reconciles the pods with what is wanted. Others may look at the pods between its turns.
    * @param mayRemove whether a pod that isn't wanted may go
    */
-  reconcile(
+  async reconcile(
     wanted: ReadonlyMap<PodKey, WantedPod>,
     mayRemove: (record: PodRecord, key: PodKey) => boolean,
-  ): void {
+  ): Promise<void> {
+    const pace = new TurnPace(this.#deps.clock)
     for (const [key, entry] of this.#names) {
       if (wanted.has(key)) continue
+      if (pace.isOver) await pace.next()
       const { worker } = entry
       entry.held = undefined
       if (worker === undefined) continue
@@ -169,17 +175,17 @@ export class DesiredPods {
       endAsSpecified(worker, 'removed', 'The manifest was removed')
     }
     this.#unsettled.clear()
-    this.#wantEach([...wanted])
+    await this.#wantEach([...wanted])
   }
 
   /**
    * The same where nothing but these documents changed since the last time, without a look at the pods that are as their
    * documents say.
    */
-  reconcileChanged(wanted: ReadonlyMap<PodKey, WantedPod>, changed: readonly PodKey[]): void {
+  async reconcileChanged(wanted: ReadonlyMap<PodKey, WantedPod>, changed: readonly PodKey[]): Promise<void> {
     const keys = new Set([...changed, ...this.#unsettled])
     this.#unsettled.clear()
-    this.#wantEach(
+    await this.#wantEach(
       [...keys].flatMap((key): readonly [PodKey, WantedPod][] => {
         const pod = wanted.get(key)
         return pod === undefined ? [] : [[key, pod]]
@@ -187,18 +193,31 @@ export class DesiredPods {
     )
   }
 
-  #wantEach(pods: readonly (readonly [PodKey, WantedPod])[]): void {
+  async #wantEach(pods: readonly (readonly [PodKey, WantedPod])[]): Promise<void> {
+    const pace = new TurnPace(this.#deps.clock)
     // What goes or gets smaller makes room for what is new.
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
       this.#names.find(key)?.worker !== undefined
     const known = pods.filter((each) => isKnown(each))
-    const order = [...this.#endedByDown.keys()]
-    const rank = (key: PodKey): number => (order.includes(key) ? order.indexOf(key) : order.length)
+    const ranks = new Map([...this.#endedByDown.keys()].map((key, at) => [key, at]))
+    const rank = (key: PodKey): number => ranks.get(key) ?? ranks.size
     const fresh = pods.filter((each) => !isKnown(each)).toSorted(([a], [b]) => rank(a) - rank(b))
-    for (const [key, pod] of known) this.#tryToWant(key, pod)
-    this.#queue.together(() => {
-      for (const [key, pod] of fresh) this.#tryToWant(key, pod)
-    })
+    for (const [key, pod] of known) {
+      if (pace.isOver) await pace.next()
+      this.#tryToWant(key, pod)
+    }
+    for (const left = fresh.values(); ;) {
+      let isDone = false
+      this.#queue.together(() => {
+        do {
+          const { value, done = false } = left.next()
+          if (value !== undefined) this.#tryToWant(...value)
+          isDone = done
+        } while (!isDone && !pace.isOver)
+      })
+      if (isDone) break
+      await pace.next()
+    }
     this.reviewAdmission()
   }
 
@@ -225,6 +244,7 @@ export class DesiredPods {
 
   /** The runtime reported a change of a pod without a worker: its name may be free. */
   reviewHeld(): void {
+    if (!this.workers.leavesAny) return
     for (const [key, { held }] of this.#names) if (held !== undefined) this.#tryToWant(key, held)
   }
 
@@ -234,7 +254,21 @@ export class DesiredPods {
     if (worker.state.stage === 'gone') this.workers.forget(worker)
     if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#names.release(worker)
     if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
-    this.reviewAdmission()
+    this.#reviewSoon()
+  }
+
+  /** One review for all that happens at a time: it looks at every pod. */
+  #reviewSoon(): void {
+    if (this.#isReviewDue) return
+    this.#isReviewDue = true
+    queueMicrotask(() => {
+      this.#isReviewDue = false
+      try {
+        this.reviewAdmission()
+      } catch (error) {
+        this.#deps.logger.error({ err: error }, 'cannot review which pods wait')
+      }
+    })
   }
 
   /** Admits waiting pods; called whenever resources may have become free. */

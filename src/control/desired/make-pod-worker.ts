@@ -1,3 +1,4 @@
+import type { SharedTurns } from '../../base/clock.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
@@ -21,6 +22,7 @@ export interface WorkerSurroundings {
     readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'>
     readonly containerPolicy?: ContainerGarbagePolicy
   }
+  readonly turns: SharedTurns
   readonly images: ImagePuller
   readonly observer: RuntimeObserver
   readonly prober: Prober
@@ -79,6 +81,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
   return new PodWorker(
     {
       host,
+      turns: around.turns,
       images,
       events,
       records,

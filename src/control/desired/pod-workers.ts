@@ -21,12 +21,16 @@ export interface PodWorkersDeps {
   readonly logger: Logger
   /** What the newest relist found, by UID. */
   readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
+  /** Those of one name. */
+  readonly observedNamed: (key: PodKey) => readonly ObservedPod[]
 }
 
 /** The workers of all pods that are not removed yet, including those being replaced, in the order of their addition. */
 export class PodWorkers {
   readonly #deps: PodWorkersDeps
   readonly #workers = new Map<PodUid, PodWorker>()
+  /** Those of each name, in the order of their addition. */
+  readonly #named = new Map<PodKey, Set<PodWorker>>()
   /** Pods whose records can't be read, and why. */
   readonly #unreadable = new Map<PodUid, UnreadableRecord>()
 
@@ -44,7 +48,26 @@ export class PodWorkers {
 
   add(input: NewWorker): PodWorker {
     const worker = this.#deps.makeWorker(input)
+    const before = this.#workers.get(worker.ref.uid)
+    if (before !== undefined) this.#unindex(before)
     this.#workers.set(worker.ref.uid, worker)
+    const key = podKey(worker.ref)
+    const named = this.#named.get(key)
+    if (named === undefined) this.#named.set(key, new Set([worker]))
+    else named.add(worker)
+    return worker
+  }
+
+  #unindex(worker: PodWorker): void {
+    const key = podKey(worker.ref)
+    const named = this.#named.get(key)
+    named?.delete(worker)
+    if (named?.size === 0) this.#named.delete(key)
+  }
+
+  /** The oldest one of this name. */
+  find(key: PodKey): PodWorker | undefined {
+    const [worker] = this.#named.get(key) ?? []
     return worker
   }
 
@@ -67,7 +90,9 @@ export class PodWorkers {
   /** Of a pod that is gone. */
   forget(worker: PodWorker): void {
     const { uid } = worker.ref
-    if (this.#workers.get(uid) === worker) this.#workers.delete(uid)
+    if (this.#workers.get(uid) !== worker) return
+    this.#workers.delete(uid)
+    this.#unindex(worker)
   }
 
   /** What pods have of the host, all or those beside one. */
@@ -79,10 +104,8 @@ export class PodWorkers {
 
   /** Pods of the same name that were stopped and not yet cleared away. */
   predecessors({ ref }: PodWorker): PodWorker[] {
-    const key = podKey(ref)
-    return [...this.#workers.values()].filter(
-      (worker) =>
-        worker.state.stage === 'stopped' && worker.ref.uid !== ref.uid && podKey(worker.ref) === key,
+    return [...(this.#named.get(podKey(ref)) ?? [])].filter(
+      (worker) => worker.state.stage === 'stopped' && worker.ref.uid !== ref.uid,
     )
   }
 
@@ -97,7 +120,7 @@ export class PodWorkers {
 
   /** A pod of this name that the runtime holds although its record is lost. */
   findUnrecorded(key: PodKey): ObservedPod | undefined {
-    return this.#unrecorded().find((pod) => podKey(pod) === key)
+    return this.#deps.observedNamed(key).find(({ uid }) => !this.#workers.has(uid))
   }
 
   #unrecorded(): readonly ObservedPod[] {
@@ -126,6 +149,18 @@ export class PodWorkers {
       if (record === undefined || this.fateOf(observed, false) !== 'leave') return []
       return [{ key: podKey(observed), record }]
     })
+  }
+
+  /** Whether a pod without a worker runs and its record can't be read. */
+  get leavesAny(): boolean {
+    return this.#unreadable.size > 0
+  }
+
+  /** Terminates this pod where it is an orphan. */
+  endIfOrphan(uid: PodUid): void {
+    const observed = this.#deps.observedPods().get(uid)
+    if (observed === undefined || this.#workers.has(uid)) return
+    if (this.fateOf(observed, false) === 'end') this.endOrphan(observed)
   }
 
   /** Terminates orphaned pods: those in the runtime without a record or a manifest. */

@@ -10,8 +10,8 @@ import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import { pullsWith, refersTo } from '../objects/object-store.ts'
 import type { ChangedObjects, ObjectStore } from '../objects/object-store.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
 import type { WantedPod } from './pod-entry.ts'
+import type { PodWorkers } from './pod-workers.ts'
 
 export interface SourceSnapshotsOptions {
   /** The sources that are configured. */
@@ -21,8 +21,10 @@ export interface SourceSnapshotsOptions {
   readonly objects: ObjectStore
   /** Which source each claim with data on disk is of. */
   readonly listClaimOwners: () => Promise<ReadonlyMap<ObjectKey, SourceName>>
+  /** How many pods run here at most; a source may give twice as many, of which the others wait. */
+  readonly maxPods: number
   /** Of the pods that there are. */
-  readonly workers: () => Iterable<PodWorker>
+  readonly workers: () => Pick<PodWorkers, 'all' | 'find'>
   /** The pod of this name that ran when `podd down` ended it. */
   readonly endedByDown: (key: PodKey) => Pick<PodRecord, 'source' | 'path'> | undefined
   readonly logger: Logger
@@ -44,6 +46,11 @@ interface Merged {
   readonly podProblems: readonly Problem[]
   readonly objectProblems: readonly Problem[]
 }
+
+/** How many times as many pods as run here a source may give. */
+const boundFactor = 2
+/** How many of the pods that are left out a problem names. */
+const mostNamed = 10
 
 const noObjects: ChangedObjects = new Map()
 
@@ -88,7 +95,7 @@ export class SourceSnapshots {
   }
 
   take(snapshot: SourceSnapshot): void {
-    const renamed = this.#renamePods(snapshot)
+    const renamed = this.#boundPods(this.#renamePods(snapshot))
     if (this.areReady) this.#dropped.clear()
     else this.#noteDropped(this.#newest.get(snapshot.source), renamed)
     this.#newest.set(snapshot.source, renamed)
@@ -112,6 +119,32 @@ export class SourceSnapshots {
       pods: pods.filter((document) => refusals.get(document) === undefined),
       problems: [...snapshot.problems, ...refused],
     }
+  }
+
+  /**
+   * Leaves out the pods of a snapshot that are beyond what this host could ever hold, before anything is done for each: an
+   * answer of a few megabytes may have tens of thousands. Those that were started stay; of the others the first count.
+   */
+  #boundPods(snapshot: SourceSnapshot): SourceSnapshot {
+    const { maxPods, workers, endedByDown } = this.#options
+    const bound = maxPods * boundFactor
+    if (snapshot.pods.length <= bound) return snapshot
+    const started = new Set(
+      snapshot.pods.filter(({ pod }) => {
+        const key = podKey(pod.metadata)
+        return hasStarted(workers().find(key)) || endedByDown(key) !== undefined
+      }),
+    )
+    let room = bound - started.size
+    const left: PodDocument[] = []
+    const pods = snapshot.pods.filter((document) => {
+      if (started.has(document)) return true
+      room -= 1
+      if (room < 0) left.push(document)
+      return room >= 0
+    })
+    const problem = tooManyProblem(snapshot, { maxPods, followed: pods.length, left })
+    return { ...snapshot, pods, problems: [...snapshot.problems, problem] }
   }
 
   #noteDropped(before: SourceSnapshot | undefined, now: SourceSnapshot): void {
@@ -192,7 +225,7 @@ export class SourceSnapshots {
     if (this.areReady) this.#claimOwners = new Map()
     const changed = objects.replace(merged.objects)
     if ([...changed.values()].some((keys) => keys.size > 0))
-      for (const worker of workers())
+      for (const worker of workers().all())
         if (refersTo(worker.sourcedPod, changed))
           worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
     return { problems: merged.problems, changed }
@@ -204,8 +237,25 @@ export class SourceSnapshots {
     if (owner !== undefined) return { source: owner }
     const holder = objects.holder(key, asking)
     if (holder !== undefined) return holder
-    for (const worker of workers()) if (podKey(worker.ref) === key) return worker.state.record
-    return this.#options.endedByDown(key)
+    return workers().find(key)?.state.record ?? this.#options.endedByDown(key)
+  }
+}
+
+function hasStarted(worker: ReturnType<PodWorkers['find']>): boolean {
+  return worker?.state.record.startedAtMs !== undefined
+}
+
+function tooManyProblem(
+  { location, pods }: SourceSnapshot,
+  { maxPods, followed, left }: { maxPods: number; followed: number; left: readonly PodDocument[] },
+): Problem {
+  const named = left.slice(0, mostNamed).map(({ pod }) => podKey(pod.metadata))
+  const more = left.length - named.length
+  return {
+    severity: 'error',
+    place: { path: location },
+    message: `gives ${pods.length} pods, and at most ${maxPods} run here: ${followed} are followed, and these are not: ${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`,
+    hint: 'Give fewer pods here, or raise maxPods.',
   }
 }
 

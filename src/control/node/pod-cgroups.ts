@@ -1,7 +1,9 @@
 import type { PodCgroups as CgroupTree } from '../../host/cgroups/cgroups.ts'
 import { computeQosClass } from '../../pod/spec/qos.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import {
+  burstableMilliCpu,
   burstableShares,
   largerPodResources,
   podCgroupResources,
@@ -12,8 +14,8 @@ import type { PodCgroups } from '../actions/pod-host.ts'
 export interface PodCgroupsOptions {
   /** Called when a pod needs it, and again while that fails: only the runtime may know its driver. */
   readonly openTree: () => Promise<CgroupTree>
-  /** The pods that currently hold resources, as they were admitted, including those of an earlier podd. */
-  readonly livePods: () => readonly Pod[]
+  /** The pods that hold resources, as they were admitted: read once, for those of an earlier podd. */
+  readonly livePods: () => Iterable<readonly [PodUid, Pod]>
   readonly resources: ResourceFacts
   readonly cpus: number
   readonly pidsLimit: number | undefined
@@ -37,8 +39,17 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
   }
   const made = new Set<string>()
   let burstable: number | undefined
+  /** By pod: what each adds, so that a pod that comes or goes costs the same however many there are. */
+  let requests: Map<PodUid, number> | undefined
+  let milliCpu = 0
+  const count = (uid: PodUid, added: number): void => {
+    requests ??= new Map()
+    milliCpu += added - (requests.get(uid) ?? 0)
+    if (added === 0) requests.delete(uid)
+    else requests.set(uid, added)
+  }
   const update = async (tree: CgroupTree, isDue: boolean): Promise<void> => {
-    const wanted = burstableShares(livePods().map((pod) => pod.spec))
+    const wanted = burstableShares(milliCpu)
     if (!isDue && wanted === burstable) return
     await tree.ensureQosTree({ kubepods: kubepodsShares(cpus), burstable: wanted })
     burstable = wanted
@@ -47,6 +58,9 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
     async ensure(uid, pod, before = pod) {
       const tree = await openTree()
       const cgroup = { uid, qosClass: computeQosClass(pod.spec) }
+      if (requests === undefined)
+        for (const [live, { spec }] of livePods()) count(live, burstableMilliCpu(spec))
+      count(uid, burstableMilliCpu(pod.spec))
       await update(tree, !made.has(uid))
       made.add(uid)
       const [now, then] = [before, pod].map(({ spec }) => podCgroupResources(spec, resources, pidsLimit))
@@ -75,6 +89,7 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
     },
     async remove(uid) {
       made.delete(uid)
+      if (requests !== undefined) count(uid, 0)
       const tree = await openTree()
       await tree.removePod(uid)
       // Until this podd has created a pod, an earlier podd's settings may stay.

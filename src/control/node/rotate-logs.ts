@@ -1,6 +1,6 @@
+import { TurnPace } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
-import { Semaphore } from '../../base/semaphore.ts'
-import { settleAll } from '../../base/settle-all.ts'
+import { mapBounded } from '../../base/semaphore.ts'
 import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
 import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
@@ -33,27 +33,28 @@ export function logRotationJob(options: LogRotationOptions): NodeJob {
     periodMs: options.periodMs,
     deadlineMs,
     async run(signal) {
-      const turn = new Semaphore(options.workers)
-      await settleAll(
-        findLargeLogs(options).map(({ pod, container: { id, name, restartCount } }) =>
-          turn.run(
-            () =>
-              rotateLog({
-                directory: directory(pod, name),
-                restartCount,
-                limits,
-                nowMs: clock.wallMs(),
-                reopen: () =>
-                  options.reopen(id, signal).catch((error: unknown) => {
-                    // A container that has ended meanwhile needs no live file.
-                    if (isRunning(options, pod.uid, id)) throw error
-                  }),
-                signal,
-              }),
-            signal,
-          ),
-        ),
+      const failures: unknown[] = []
+      const rotate = async ({ pod, container: { id, name, restartCount } }: LargeLog): Promise<void> => {
+        signal.throwIfAborted()
+        await rotateLog({
+          directory: directory(pod, name),
+          restartCount,
+          limits,
+          nowMs: clock.wallMs(),
+          reopen: () =>
+            options.reopen(id, signal).catch((error: unknown) => {
+              // A container that has ended meanwhile needs no live file.
+              if (isRunning(options, pod.uid, id)) throw error
+            }),
+          signal,
+        })
+      }
+      await mapBounded(
+        await findLargeLogs(options),
+        (log) => rotate(log).catch((error: unknown) => void failures.push(error)),
+        options.workers,
       )
+      if (failures.length > 0) throw failures[0]
     },
   }
 }
@@ -64,9 +65,18 @@ interface LargeLog {
 }
 
 /** The logs that need rotation; one that can't be examined is included, so that the rotation reports why. */
-function findLargeLogs({ pods, directory, limits }: LogRotationOptions): readonly LargeLog[] {
+async function findLargeLogs({
+  pods,
+  directory,
+  limits,
+  clock,
+}: LogRotationOptions): Promise<readonly LargeLog[]> {
+  const pace = new TurnPace(clock)
   const found: LargeLog[] = []
-  for (const pod of pods()) {
+  // Some may come and go between two turns.
+  const listed = [...pods()]
+  for (const pod of listed) {
+    if (pace.isOver) await pace.next()
     for (const container of pod.containers) {
       if (container.state !== 'running') continue
       const { name, restartCount } = container

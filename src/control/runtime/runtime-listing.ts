@@ -1,3 +1,4 @@
+import { mapBounded } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -39,8 +40,8 @@ export async function observeListing(
   const orLeftOut = <Status>(id: string, status: Promise<Status>): Promise<Status | undefined> =>
     status.catch((error: unknown) => onError(id, error))
   const [sandboxStatuses, containerStatuses] = await Promise.all([
-    Promise.all(sandboxes.map((item) => orLeftOut(item.id, statuses.ofSandbox(item)))),
-    Promise.all(containers.map((item) => orLeftOut(item.id, statuses.ofContainer(item)))),
+    mapBounded(sandboxes, (item) => orLeftOut(item.id, statuses.ofSandbox(item))),
+    mapBounded(containers, (item) => orLeftOut(item.id, statuses.ofContainer(item))),
   ])
   // Without a status it was removed since the list: its exit is unknown.
   const heldSandboxes = sandboxes.flatMap((sandbox, index) => {

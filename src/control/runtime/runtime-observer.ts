@@ -5,7 +5,8 @@ import type { Logger } from '../../base/logger.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { ContainerId, PodKey, PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { RuntimeEvent } from '../../pod/state/runtime-event.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity/labels.ts'
@@ -65,6 +66,8 @@ export class RuntimeObserver {
   readonly #statuses: RuntimeStatuses
   /** From the last list, and from reads since. */
   #pods = new Map<PodUid, ObservedPod>()
+  /** Those of each name. */
+  #named = new Map<PodKey, Set<PodUid>>()
   /** What was read while a list was in flight: the list may be older. */
   readonly #readMeanwhile = new Map<PodUid, ObservedPod | undefined>()
   readonly #relistSlot = new WakeSlot()
@@ -95,6 +98,11 @@ export class RuntimeObserver {
   /** All pods that the runtime is known to hold. */
   pods(): ReadonlyMap<PodUid, ObservedPod> {
     return this.#pods
+  }
+
+  /** Those of this name: several where one replaces another. */
+  podsNamed(key: PodKey): readonly ObservedPod[] {
+    return [...(this.#named.get(key) ?? [])].flatMap((uid) => this.#pods.get(uid) ?? [])
   }
 
   /** How often the runtime became unavailable. What was read before the last time may be outdated. */
@@ -165,6 +173,8 @@ export class RuntimeObserver {
       else pods.set(uid, known)
     }
     this.#pods = pods
+    this.#named = new Map()
+    for (const pod of pods.values()) this.#index(pod)
     this.#hasListed = true
     for (const [uid, pod] of this.#readMeanwhile) this.#take(uid, pod)
     this.#forget(knownBefore, pods)
@@ -176,8 +186,27 @@ export class RuntimeObserver {
 
   #take(uid: PodUid, pod: ObservedPod | undefined): void {
     this.#readMeanwhile.set(uid, pod)
+    const before = this.#pods.get(uid)
+    if (before !== undefined) this.#unindex(before)
     if (pod === undefined) this.#pods.delete(uid)
-    else this.#pods.set(uid, pod)
+    else {
+      this.#pods.set(uid, pod)
+      this.#index(pod)
+    }
+  }
+
+  #index(pod: ObservedPod): void {
+    const key = podKey(pod)
+    const uids = this.#named.get(key)
+    if (uids === undefined) this.#named.set(key, new Set([pod.uid]))
+    else uids.add(pod.uid)
+  }
+
+  #unindex(pod: ObservedPod): void {
+    const key = podKey(pod)
+    const uids = this.#named.get(key)
+    uids?.delete(pod.uid)
+    if (uids?.size === 0) this.#named.delete(key)
   }
 
   async #relistForever(signal: AbortSignal): Promise<void> {

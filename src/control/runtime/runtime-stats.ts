@@ -1,4 +1,4 @@
-import { Semaphore } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type { CriErrorCode } from '../../cri/cri-error.ts'
@@ -116,11 +116,11 @@ class StatsReader<Stats> {
     for (const id of this.#hung.keys()) if (!ids.includes(id)) this.#hung.delete(id)
     const unanswered = new Set(this.#hung.keys())
     for (const id of unanswered) void this.#askLate(id)
-    const slots = new Semaphore(calls)
     const answering = ids.filter((id) => !unanswered.has(id))
     const found: Stats[] = []
     let unavailable: unknown
     const readOne = async (id: string): Promise<void> => {
+      if (signal.aborted) return
       try {
         const stats = await this.#source.one(id, { signal, deadlineMs: answerMs })
         if (stats !== null) found.push(stats)
@@ -132,7 +132,7 @@ class StatsReader<Stats> {
           this.#hung.set(id, { isAsked: false })
       }
     }
-    await Promise.all(answering.map((id) => slots.run(() => readOne(id), signal)))
+    await mapBounded(answering, readOne, calls)
     signal.throwIfAborted()
     // Nothing answers: it is the runtime that is away.
     if (unavailable !== undefined && found.length === 0) throw unavailable

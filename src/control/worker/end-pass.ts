@@ -11,7 +11,7 @@ import type { PodStage, PodState } from './pod-state.ts'
 /** What this pass needs of the pod's worker. */
 export interface EndPassDeps extends Pick<
   PassDeps,
-  'host' | 'images' | 'networkProblem' | 'clock' | 'logger'
+  'host' | 'images' | 'networkProblem' | 'turns' | 'clock' | 'logger'
 > {
   readonly executor: PodExecutor
   readonly publishStatus: () => void
@@ -241,8 +241,9 @@ export class EndPass {
    * killed.
    */
   async #cleanUp(): Promise<void> {
-    const { host, images, hide, setStage } = this.#deps
+    const { host, images, turns, hide, setStage } = this.#deps
     const { ref, memory } = this.#state
+    await turns.enter()
     await host.volumes.teardown(ref.uid)
     await host.cgroups.remove(ref.uid)
     await host.logs.removeAll(ref)

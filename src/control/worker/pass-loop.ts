@@ -1,9 +1,11 @@
-import type { Clock, Timer } from '../../base/clock.ts'
+import type { Clock, SharedTurns, Timer } from '../../base/clock.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
 
 export interface PassLoopDeps {
   readonly clock: Clock
+  /** Those of all pods. */
+  readonly turns: SharedTurns
   /** `signal` ends its waits. What it throws goes to `onError`, except Interrupted. */
   readonly pass: (signal: AbortSignal) => Promise<void>
   /** Never throws. */
@@ -94,6 +96,9 @@ export class PassLoop {
         this.wakeIn(paceMs)
         continue
       }
+      const turn = this.#deps.turns.enter()
+      if (turn !== undefined) await turn
+      if (this.#stopping) break
       this.#interrupt = new AbortController()
       try {
         await this.#deps.pass(this.#interrupt.signal)

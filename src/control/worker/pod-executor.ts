@@ -1,5 +1,5 @@
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
-import type { Timer } from '../../base/clock.ts'
+import type { SharedTurns, Timer } from '../../base/clock.ts'
 import type { PodAction, PodPlan } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { BackoffLimits } from '../../decide/plan/restart-policy.ts'
@@ -17,6 +17,8 @@ import type { PodState } from './pod-state.ts'
 
 /** The dependencies of a pass. */
 export interface PassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
+  /** Those of all pods: for work that many of them may be about to do. */
+  readonly turns: SharedTurns
   /** The newest probe verdicts of this pod. */
   readonly probes: () => ProbeVerdicts
   readonly limits: BackoffLimits
@@ -110,7 +112,7 @@ export class PodExecutor {
     signals: PassSignals,
     { recorded, restartsDue = [], onContainersStopped }: Required<RunOptions>,
   ): PodContext {
-    const { host, images, events, clock, logger, networkProblem, recursiveReadOnly, runtimeLosses } =
+    const { host, images, events, clock, logger, networkProblem, turns, recursiveReadOnly, runtimeLosses } =
       this.#deps
     const { memory, ref, record, observed, fresh, allocatedPod: pod } = this.#state
     const { preStops, postStarts, linkedLogs, lossesWhenSeen } = this.#state
@@ -129,7 +131,7 @@ export class PodExecutor {
       logger,
       signals,
       journal: {
-        recorded,
+        recorded: recorded.then(() => turns.enter()),
         claimPreStop: (id, isHeld) => memory.claimPreStop(id, isHeld, this.#state.observed),
         releasePreStop: (id) => memory.releasePreStop(id),
         notePostStart: (id) => memory.notePostStart(id, this.#state.observed),

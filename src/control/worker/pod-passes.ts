@@ -83,6 +83,7 @@ export class PodPasses {
     this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake(), begins)
     this.#loop = new PassLoop({
       clock: deps.clock,
+      turns: deps.turns,
       pass: (signal) => this.#pass(signal),
       onError: (error) => this.#retryLater(error),
       isDone: () => this.state.stage === 'gone',
@@ -231,6 +232,8 @@ export class PodPasses {
     const wasOver = state.isOver
     const losses = runtimeLosses()
     await this.#observe()
+    const turn = this.#deps.turns.enter()
+    if (turn !== undefined) await turn
     state.lossesWhenSeen = losses
     if (losses !== runtimeLosses()) throw new OutdatedView()
     if (!state.isSeen) await unlinkGone(this.#deps, state.observed)

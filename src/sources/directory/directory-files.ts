@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Semaphore } from '../../base/semaphore.ts'
+import { mapBounded, Semaphore } from '../../base/semaphore.ts'
 import { trace } from '../../base/trace.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { DocumentLists } from './document-lists.ts'
@@ -110,12 +110,10 @@ export class DirectoryFiles {
 
   /** Looks at the files that there are hints about. */
   async lookAtHinted(): Promise<void> {
-    await Promise.all(
-      [...this.#hints].map(async ([name, hint]) => {
-        await this.#look(name, hint.kind)
-        if (this.#hints.get(name) === hint) this.#hints.delete(name)
-      }),
-    )
+    await mapBounded([...this.#hints], async ([name, hint]) => {
+      await this.#look(name, hint.kind)
+      if (this.#hints.get(name) === hint) this.#hints.delete(name)
+    })
   }
 
   /** Looks at every file that the directory lists or listed before; `isLocal` where no network file system can hold a look up. */
@@ -125,7 +123,7 @@ export class DirectoryFiles {
     await this.lookAtHinted()
     const names = [...new Set([...listed, ...known])]
     const changed = isLocal ? leaveOutUnchanged(names, (name) => this.#settled(name), this.#options) : names
-    await Promise.all(changed.map((name) => this.#look(name, undefined)))
+    await mapBounded(changed, (name) => this.#look(name, undefined))
   }
 
   /** The fingerprint of a file that was taken and from which nothing else is awaited. */
@@ -171,7 +169,7 @@ export class DirectoryFiles {
 
   /** Looks again at the names that are missing: one may be back. */
   async lookAtMissing(): Promise<void> {
-    await Promise.all(this.#missing.names().map((name) => this.#look(name, undefined)))
+    await mapBounded(this.#missing.names(), (name) => this.#look(name, undefined))
   }
 
   /** Delays removals: after the whole directory was away, it may be about to be filled again. */

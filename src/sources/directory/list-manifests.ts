@@ -30,19 +30,21 @@ interface Subtree {
 async function listTree(directory: string, subtree: Subtree): Promise<readonly string[]> {
   const { prefix, depth, onDirectory } = subtree
   const entries = await readdir(join(directory, prefix), { withFileTypes: true })
-  const found = await Promise.all(
-    entries.map(async (entry) => {
-      const name = `${prefix}${entry.name}`
-      if (!entry.isDirectory()) return isManifestName(entry.name) ? [name] : []
-      if (isHiddenName(entry.name) || depth === 0) return []
-      onDirectory(name)
-      try {
-        return await listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 })
-      } catch (error) {
-        if (errorCode(error) === 'ENOENT') return []
-        throw error
-      }
-    }),
-  )
-  return found.flat()
+  const found: string[] = []
+  for (const entry of entries) {
+    const name = `${prefix}${entry.name}`
+    if (!entry.isDirectory()) {
+      if (isManifestName(entry.name)) found.push(name)
+      continue
+    }
+    if (isHiddenName(entry.name) || depth === 0) continue
+    onDirectory(name)
+    try {
+      for (const below of await listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 }))
+        found.push(below)
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+  return found
 }

@@ -1,5 +1,6 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { mapBounded } from '../../base/semaphore.ts'
 import { isManifestName } from '../manifest-name.ts'
 
 /**
@@ -32,7 +33,7 @@ async function isMovedAside(path: string, fingerprint: string | undefined): Prom
   try {
     // A manifest's new name appears as a new file.
     const others = (await readdir(dirname(path))).filter((name) => !isManifestName(name))
-    const found = await Promise.all(others.map((other) => identityOf(join(dirname(path), other))))
+    const found = await mapBounded(others, (other) => identityOf(join(dirname(path), other)))
     return found.some((identity) => identity !== undefined && fingerprint.startsWith(`${identity}:`))
   } catch {
     // Listing the directory reports why it can't be read.

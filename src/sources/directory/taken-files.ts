@@ -26,6 +26,8 @@ export interface FileContent {
  */
 export class TakenFiles {
   readonly #files = new Map<string, TakenFile>()
+  /** In which files each object is. */
+  readonly #givers = new Map<string, Set<string>>()
   /** Of those with problems, by name. */
   readonly #problems = new Map<string, readonly Problem[]>()
   /** Undefined where they have to be listed again. */
@@ -33,12 +35,9 @@ export class TakenFiles {
 
   /** @param lastGood the last good copy, whose documents have paths in `directory` */
   constructor(directory: string, lastGood: readonly SourceDocument[]) {
-    for (const document of lastGood) {
-      const name = document.place.path.slice(directory.length + 1)
-      const before = this.#files.get(name)?.documents ?? []
-      const documents = [...before, document]
-      this.#files.set(name, { fingerprint: '', sizeBytes: 0, hash: '', documents, problems: [] })
-    }
+    const byName = Map.groupBy(lastGood, ({ place }) => place.path.slice(directory.length + 1))
+    for (const [name, documents] of byName)
+      this.#set(name, { fingerprint: '', sizeBytes: 0, hash: '', documents, problems: [] })
   }
 
   names(): readonly string[] {
@@ -97,10 +96,9 @@ export class TakenFiles {
     const before = this.#files.get(name)?.documents ?? []
     const kept = new Set(mergeLastGood(before, result).map((document) => documentKey(document)))
     const dropped = before.map((document) => documentKey(document)).filter((key) => !kept.has(key))
-    if (dropped.length === 0) return false
-    const others = [...this.#files].filter(([other]) => other !== name && isKnown(other))
-    const given = new Set(others.flatMap(([, { documents }]) => documents.map((each) => documentKey(each))))
-    return dropped.some((key) => !given.has(key))
+    const isGiven = (key: string): boolean =>
+      [...(this.#givers.get(key) ?? [])].some((other) => other !== name && isKnown(other))
+    return dropped.some((key) => !isGiven(key))
   }
 
   /** Returns whether anything changed beside the file's metadata. */
@@ -109,12 +107,12 @@ export class TakenFiles {
     const { fingerprint, sizeBytes } = seen
     const { hash, result } = content
     if (before?.hash === hash) {
-      this.#files.set(name, { ...before, fingerprint, sizeBytes })
+      this.#set(name, { ...before, fingerprint, sizeBytes })
       return false
     }
     const documents = mergeLastGood(before?.documents ?? [], result)
     const { problems } = result
-    this.#files.set(name, { fingerprint, sizeBytes, hash, documents, problems })
+    this.#set(name, { fingerprint, sizeBytes, hash, documents, problems })
     if (problems.length > 0) this.#problems.set(name, problems)
     else this.#problems.delete(name)
     this.#lists = this.#lists && before && replaceDocuments(this.#lists, before.documents, documents)
@@ -125,7 +123,31 @@ export class TakenFiles {
   drop(name: string): boolean {
     this.#problems.delete(name)
     this.#lists = undefined
+    this.#forget(name)
     return this.#files.delete(name)
+  }
+
+  #set(name: string, file: TakenFile): void {
+    const before = this.#files.get(name)
+    this.#files.set(name, file)
+    if (before?.documents === file.documents) return
+    this.#forget(name, before)
+    for (const document of file.documents) {
+      const key = documentKey(document)
+      const givers = this.#givers.get(key)
+      if (givers === undefined) this.#givers.set(key, new Set([name]))
+      else givers.add(name)
+    }
+  }
+
+  /** Its objects are no longer in it. */
+  #forget(name: string, file = this.#files.get(name)): void {
+    for (const document of file?.documents ?? []) {
+      const key = documentKey(document)
+      const givers = this.#givers.get(key)
+      givers?.delete(name)
+      if (givers?.size === 0) this.#givers.delete(key)
+    }
   }
 }
 

@@ -205,10 +205,13 @@ export function largerPodResources(a: PodCgroupResources, b: PodCgroupResources)
   }
 }
 
-/** The sum of the CPU requests of the burstable pods: the shares of their common cgroup (`cm/qos_container_manager_linux.go`, 1.36). */
-export function burstableShares(specs: readonly PodSpecView[]): number {
-  const milliCpu = specs
-    .filter((spec) => computeQosClass(spec) === 'Burstable')
-    .reduce((sum, spec) => sum + quantityMilliValue(podRequests(spec, 'with-overhead')['cpu'] ?? '0'), 0)
+/** What a pod adds to the CPU requests of the burstable pods, in thousandths of a CPU. */
+export function burstableMilliCpu(spec: PodSpecView): number {
+  if (computeQosClass(spec) !== 'Burstable') return 0
+  return quantityMilliValue(podRequests(spec, 'with-overhead')['cpu'] ?? '0')
+}
+
+/** The shares of the common cgroup of the burstable pods, by the sum of their requests (`cm/qos_container_manager_linux.go`, 1.36). */
+export function burstableShares(milliCpu: number): number {
   return milliCpuToShares(milliCpu)
 }

@@ -136,9 +136,9 @@ describe('images', () => {
   })
 
   it('are kept for a pod that waits, and for one that was refused', async () => {
-    rig = new PodRig({ imageDiskBytes: 100_000_000, settings: { maxPods: 1 } })
+    rig = new PodRig({ imageDiskBytes: 100_000_000, settings: { maxPods: 2 } })
     await rig.start()
-    await rig.apply(podManifest('web'))
+    await rig.apply(podManifest('web'), podManifest('web-2'))
     await rig.apply(podManifest('refused', withImage('side:1')))
     await rig.apply(
       podManifest('waits', {

@@ -451,3 +451,64 @@ describe('a pod whose record was lost', () => {
     expect(handlers).toEqual(['runc', 'runc'])
   })
 })
+
+describe('a source that gives more pods than could ever run here', () => {
+  const many = (from: number, to: number): readonly JsonObject[] =>
+    Array.from({ length: to - from }, (_, index) =>
+      podManifest(`web-${String(from + index).padStart(5, '0')}`),
+    )
+  const told = (rig: PodRig): readonly string[] =>
+    rig.system.problems().flatMap(({ message }) => (message.includes('at most') ? [message] : []))
+
+  it('has twice as many followed, and of the others there are no records, no status and one problem', async () => {
+    const rig = new PodRig({ settings: { maxPods: 3 } })
+    await rig.start()
+    await rig.apply(...many(0, 2000))
+    expect(rig.running()).toHaveLength(3)
+    expect(rig.system.statuses.list()).toHaveLength(6)
+    expect(rig.records.saved.size).toBe(6)
+    const names = Array.from(
+      { length: 10 },
+      (_, index) => `default/web-${String(index + 6).padStart(5, '0')}`,
+    )
+    expect(told(rig)).toEqual([
+      `gives 2000 pods, and at most 3 run here: 6 are followed, and these are not: ${names.join(', ')} and 1984 more`,
+    ])
+    await rig.kill()
+    await rig.start()
+    expect(rig.running()).toHaveLength(3)
+    expect(rig.records.saved.size).toBe(6)
+    await rig.replaceAll()
+    await rig.clock.advance(60_000)
+    expect(rig.isEmpty()).toBe(true)
+    expect(told(rig)).toEqual([])
+  })
+
+  it('ends none that runs for one that stands before it', async () => {
+    const rig = new PodRig({ settings: { maxPods: 3 } })
+    await rig.start()
+    await rig.apply(...many(100, 106))
+    const running = rig.running()
+    expect(running).toHaveLength(3)
+    await rig.replaceAll(...many(0, 100), ...many(100, 106))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(running)
+    expect(rig.fake.calls('StopContainer')).toHaveLength(0)
+    expect(rig.system.statuses.list()).toHaveLength(6)
+  })
+
+  it('has more of them followed when others go', async () => {
+    const rig = new PodRig({ settings: { maxPods: 3 } })
+    await rig.start()
+    await rig.apply(...many(0, 8))
+    await rig.replaceAll(...many(4, 8))
+    await rig.clock.advance(60_000)
+    expect(rig.system.statuses.list().map(({ metadata }) => metadata.name)).toEqual([
+      'web-00004',
+      'web-00005',
+      'web-00006',
+      'web-00007',
+    ])
+    expect(told(rig)).toEqual([])
+  })
+})

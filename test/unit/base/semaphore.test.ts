@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Semaphore } from '../../../src/base/semaphore.ts'
+import { mapBounded, Semaphore } from '../../../src/base/semaphore.ts'
 
 it('lets whoever waits leave the queue, and begins none of its work', async () => {
   const turn = new Semaphore(1)
@@ -34,4 +34,25 @@ it('begins no work for a signal that is aborted as its turn comes, and passes th
   await c
   await expect(turn.run(work('d'), leaves.signal)).rejects.toThrow('gone')
   expect(begun).toEqual(['c'])
+})
+
+it('does work for many files for a bounded number at a time, and keeps their order', async () => {
+  let now = 0
+  let most = 0
+  const items = Array.from({ length: 1000 }, (_, index) => index)
+  const results = await mapBounded(items, async (item) => {
+    now += 1
+    most = Math.max(most, now)
+    await new Promise((resolve) => void setImmediate(resolve))
+    now -= 1
+    return item * 2
+  })
+  expect(most).toBe(32)
+  expect(results).toEqual(items.map((item) => item * 2))
+  await expect(
+    mapBounded(items, async (item) => {
+      if (item === 500) throw new Error('gone')
+    }),
+  ).rejects.toThrow('gone')
+  expect(await mapBounded([], async () => 1)).toEqual([])
 })

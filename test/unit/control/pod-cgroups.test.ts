@@ -6,10 +6,11 @@ import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import { plainResources } from '../../support/pod-builders.ts'
 
 let shares: QosShares[] = []
-let live: Pod[] = []
+/** Those of an earlier podd. */
+let earlier: [uid: string, pod: Pod][] = []
 beforeEach(() => {
   shares = []
-  live = []
+  earlier = []
 })
 
 function pod(cpu?: string): Pod {
@@ -39,7 +40,7 @@ const tree: CgroupTree = {
 function cgroups(openTree: () => Promise<CgroupTree> = async () => tree) {
   return createPodCgroups({
     openTree,
-    livePods: () => live,
+    livePods: () => earlier,
     resources: plainResources,
     cpus: 2,
     pidsLimit: undefined,
@@ -48,26 +49,50 @@ function cgroups(openTree: () => Promise<CgroupTree> = async () => tree) {
 
 describe('the weight of the burstable pods', () => {
   it('counts those that an earlier podd started', async () => {
-    live = [pod('3'), pod()]
-    await cgroups().ensure('new', live[1]!)
+    earlier = [['old', pod('3')]]
+    await cgroups().ensure('new', pod())
     expect(shares).toEqual([{ kubepods: 2048, burstable: 3072 }])
   })
 
   it('follows the pods that come, are resized and go', async () => {
     const pods = cgroups()
-    live = [pod('1')]
-    await pods.ensure('a', live[0]!)
-    await pods.ensure('a', live[0]!)
-    live = [pod('2')]
-    await pods.ensure('a', live[0]!)
-    live = [pod('2'), pod('1')]
-    await pods.ensure('b', live[1]!)
-    live = [pod('1')]
+    await pods.ensure('a', pod('1'))
+    await pods.ensure('a', pod('1'))
+    await pods.ensure('a', pod('2'))
+    await pods.ensure('b', pod('1'))
     await pods.remove('a')
-    live = []
     await pods.remove('b')
     await pods.remove('b')
     expect(shares.map(({ burstable }) => burstable)).toEqual([1024, 2048, 3072, 1024, 2])
+  })
+
+  it('loses an earlier one that goes', async () => {
+    earlier = [
+      ['old', pod('3')],
+      ['older', pod('1')],
+    ]
+    const pods = cgroups()
+    await pods.ensure('new', pod('1'))
+    await pods.remove('old')
+    expect(shares.map(({ burstable }) => burstable)).toEqual([5120, 2048])
+  })
+
+  it('is read of no other pod where one comes or goes, however many there are', async () => {
+    let reads = 0
+    const pods = createPodCgroups({
+      openTree: async () => tree,
+      *livePods() {
+        reads += 1
+        yield* earlier
+      },
+      resources: plainResources,
+      cpus: 2,
+      pidsLimit: undefined,
+    })
+    for (let index = 0; index < 100; index += 1) await pods.ensure(`pod-${index}`, pod('1'))
+    for (let index = 0; index < 100; index += 1) await pods.remove(`pod-${index}`)
+    expect(reads).toBe(1)
+    expect(shares.at(-1)?.burstable).toBe(2)
   })
 
   it('is left as it is where a podd that made nothing yet removes a pod', async () => {

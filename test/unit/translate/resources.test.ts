@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from '../../../src/translate/resources/oom-score.ts'
 import { podLimits, podRequests } from '../../../src/pod/spec/pod-resources.ts'
 import {
+  burstableMilliCpu,
   burstableShares,
   containerResources,
   hugePageSizeName,
@@ -281,8 +282,9 @@ describe('burstableShares', () => {
   it('are those of the burstable pods together', () => {
     const guaranteed = podOf({ cpu: '4', memory: '1Gi' }, { cpu: '4', memory: '1Gi' })
     const pods = [podOf({ cpu: '1' }), podOf({ cpu: '500m' }), podOf({}), guaranteed]
-    expect(burstableShares(pods.map(({ spec }) => spec))).toBe(1536)
-    expect(burstableShares([])).toBe(2)
+    const milliCpu = pods.reduce((sum, { spec }) => sum + burstableMilliCpu(spec), 0)
+    expect(burstableShares(milliCpu)).toBe(1536)
+    expect(burstableShares(0)).toBe(2)
   })
 })
 

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { mapBounded } from '../../../base/semaphore.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import type { OrphanCollector, OrphanKind } from '../../../decide/node/plan-orphans.ts'
 import type { PodCgroups } from '../../../host/cgroups/cgroups.ts'
@@ -43,7 +44,7 @@ function volumeOrphans({ rootDir, isKnown }: PodOrphansOptions): OrphanCollector
     kind: 'volumes',
     async list() {
       const uids = (await listPodDirectories(rootDir)).filter((uid) => !isKnown(uid))
-      return Promise.all(uids.map(async (uid) => sized('volumes', uid, message, podDirectory(rootDir, uid))))
+      return mapBounded(uids, (uid) => sized('volumes', uid, message, podDirectory(rootDir, uid)))
     },
     async remove({ id }) {
       if (isKnown(id)) return false
@@ -57,7 +58,7 @@ function logOrphans({ logs, isKnown }: PodOrphansOptions): OrphanCollector {
   const find = async () => (await logs.listOwn()).filter(({ uid }) => !isKnown(uid))
   return {
     kind: 'logs',
-    list: async () => Promise.all((await find()).map(({ path }) => sized('logs', path, message, path))),
+    list: async () => mapBounded(await find(), ({ path }) => sized('logs', path, message, path)),
     async remove({ id }) {
       if (!(await find()).some(({ path }) => path === id)) return false
       await rm(id, { recursive: true, force: true })
