@@ -146,7 +146,7 @@ export interface DaemonStatus {
     readonly healthy: boolean
     readonly name?: string
     readonly version?: string
-    /** Why it isn't healthy. */
+    /** Why it isn't healthy, or what it can't do although it is: it has no network for pods. */
     readonly message?: string
     /** How many calls of each RPC were sent since podd started. */
     readonly calls: Readonly<Record<string, number>>

@@ -92,6 +92,14 @@ describe('podd status', () => {
     expect(stdout).toContain('the embedded containerd does not work: containerd is gone')
   })
 
+  it('says why pods get no network where the runtime works otherwise', async () => {
+    const runtime = { ...rig.status.runtime, message: 'container runtime network not ready: no CNI config' }
+    rig.status = { ...rig.status, runtime }
+    const { stdout } = await podd('status')
+    expect(stdout).toMatch(/^warning: container runtime network not ready: no CNI config$/mu)
+    expect((await podd('get pods')).stderr).toContain('warning: container runtime network not ready')
+  })
+
   it('names the report of the last crash', async () => {
     vi.setSystemTime(Date.now())
     const crashes = [{ time: recent(7200), report: '/var/lib/podd/crash/1.json' }]
