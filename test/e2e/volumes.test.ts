@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { describePodd } from '../support/podd-rig.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -428,6 +429,38 @@ describePodd('volumes that podd fills', {}, (rig) => {
     await rig().untilGone('killed')
     await rig().until('the directory’s end', () => !existsSync(join(rig().rootDir, 'pods', metadata.uid)))
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(metadata.uid)
+  })
+})
+
+describePodd('a device of the host', {}, (rig) => {
+  it('that is not there is waited for, at a restart too, and never made', async () => {
+    const path = `/dev/podd-e2e-${process.pid}`
+    const plug = (): void => void execFileSync('mknod', [path, 'c', '1', '3'])
+    const script = 'if [ -c /v ]; then say found; else say odd; fi'
+    try {
+      rig().drop('plugged', podWith(rig(), 'plugged', script, { volume: { hostPath: { path } } }))
+      await rig().untilEvent('plugged', 'FailedMount', /does not exist, and nothing is made below \/dev/u)
+      expect(existsSync(path)).toBe(false)
+      plug()
+      const pluggedAtMs = performance.now()
+      const before = await rig().untilReady('plugged')
+      // It is told, and does not look every 10 s alone.
+      expect(performance.now() - pluggedAtMs).toBeLessThan(8000 * slowness)
+      rmSync(path)
+      process.kill(rig().pidOf(containerOf(before, 'main').containerID ?? ''), 'SIGKILL')
+      await rig().untilPod('plugged', 'waiting', (pod) =>
+        /nothing is made below/u.test(containerOf(pod, 'main').state.waiting?.message ?? ''),
+      )
+      expect(existsSync(path)).toBe(false)
+      plug()
+      const after = await rig().untilReady('plugged')
+      expect(after.metadata.uid).toBe(before.metadata.uid)
+      expect(wordsOf(rig().lines('plugged'))).toEqual(['found', 'up', 'found', 'up'])
+      rig().removeManifest('plugged')
+      await rig().untilGone('plugged')
+    } finally {
+      rmSync(path, { recursive: true, force: true })
+    }
   })
 })
 
