@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { PoddError } from '../../base/errors.ts'
-import { nodeHttp } from '../../base/node-http.ts'
 
 export interface Request {
   readonly method: string
@@ -31,7 +30,9 @@ export async function sendRequest(
     signal.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: signal.reason }) : error
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { Host: 'podd', ...(body === undefined ? {} : { 'Content-Type': body.type }) }
-    nodeHttp
+    // Loaded with the first request: `--help` needs none.
+    process
+      .getBuiltinModule('node:http')
       .request({ socketPath, method, path, headers, signal, agent: false }, resolve)
       .on('error', (error) => reject(orInterrupted(error)))
       .end(body?.text)
