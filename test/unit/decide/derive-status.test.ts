@@ -13,6 +13,7 @@ import {
   sidecar,
   statusFacts,
 } from '../../support/pod-builders.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { PodChanges, StatusChanges } from '../../support/pod-builders.ts'
 
 function condition(type: string, changes: StatusChanges): Partial<PodCondition> {
@@ -320,6 +321,22 @@ describe('deriveStatus', () => {
     ).status
     expect(runs.phase).toBe('Running')
     expect(runs).not.toHaveProperty('reason')
+  })
+
+  const why = { reason: 'Evicted', message: 'the disk is full' }
+  const evicted = { cause: 'evicted', requestedAtMs: 0, graceSeconds: 1, ...why } as const
+  it.each<[what: string, record: Partial<PodRecord>, isDisrupted: boolean]>([
+    ['that runs', {}, false],
+    ['that is being evicted for the node', { ending: { ...evicted, until: 'pressure-ends' } }, true],
+    ['that was evicted for the node', { failed: { ...why, until: 'shutdown-ends', admission: true } }, true],
+    ['that was evicted for what it used itself', { failed: why }, false],
+    ['that is being evicted for what it uses itself', { ending: evicted }, false],
+    ['that was rejected', { failed: { ...why, admission: true } }, false],
+  ])('tells of a pod %s whether the node has disrupted it', (_what, record, isDisrupted) => {
+    const { conditions } = deriveStatus(statusFacts({ pod: { containers: ['a'] }, record })).status
+    expect(conditions.filter(({ type }) => type === 'DisruptionTarget')).toMatchObject(
+      isDisrupted ? [{ status: 'True', reason: 'TerminationByKubelet', message: 'the disk is full' }] : [],
+    )
   })
 
   it('tells of no containers where the pod was refused before any was made', () => {

@@ -288,4 +288,58 @@ describe('preflightPod', () => {
     const refusal = preflightPod(podOf(spec).spec, { ...facts, ...other })
     expect(refusal === undefined ? undefined : `${refusal.reason}: ${refusal.message}`).toBe(expected)
   })
+
+  it.each<[JsonObject, Partial<PreflightFacts>, 'forbidden' | readonly string[]]>([
+    [sysctl('kernel.msgmnb'), {}, 'forbidden'],
+    [context({ appArmorProfile: { type: 'RuntimeDefault' } }), {}, 'forbidden'],
+    [context({ supplementalGroupsPolicy: 'Strict' }), {}, ['app', 'side']],
+    [context({ supplementalGroupsPolicy: 'Strict' }), { runtime: undefined }, ['app', 'side']],
+    [{ hostUsers: false }, {}, ['app', 'side']],
+    [{ containers: [{ ...container, lifecycle: { stopSignal: 'SIGUSR1' } }], os: { name: 'linux' } }, {}, []],
+    [
+      {
+        volumes: [imageVolume],
+        containers: [
+          { ...container, volumeMounts: [imageMount] },
+          { name: 'side', image: 'b' },
+        ],
+      },
+      {},
+      ['a'],
+    ],
+    [
+      {
+        volumes: [imageVolume, { name: 'e', emptyDir: {} }],
+        containers: [
+          { ...container, volumeMounts: [{ ...imageMount, subPath: 'etc' }] },
+          { name: 'whole', image: 'b', volumeMounts: [imageMount] },
+          { name: 'other', image: 'b', volumeMounts: [{ name: 'e', mountPath: '/e', subPath: 'etc' }] },
+        ],
+      },
+      { runtime: { ...runtime, imageVolumes: true } },
+      ['a'],
+    ],
+    [
+      {
+        volumes: [{ name: 'e', emptyDir: {} }],
+        containers: [
+          {
+            ...container,
+            volumeMounts: [{ name: 'e', mountPath: '/e', readOnly: true, recursiveReadOnly: 'Enabled' }],
+          },
+          { name: 'side', image: 'b', volumeMounts: [{ name: 'e', mountPath: '/e' }] },
+        ],
+      },
+      {},
+      ['a'],
+    ],
+  ])('of %j with %j tells what may not go on or begin', (spec, other, expected) => {
+    const two = [
+      { name: 'app', image: 'a' },
+      { name: 'side', image: 'a' },
+    ]
+    const refusal = preflightPod(podOf({ containers: two, ...spec }).spec, { ...facts, ...other })
+    const told = refusal?.kind === 'blocked' ? refusal : undefined
+    expect(told?.isForbidden === true ? 'forbidden' : told?.containers).toEqual(expected)
+  })
 })

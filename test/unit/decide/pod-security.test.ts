@@ -235,3 +235,45 @@ describe('podSecurityProblem', () => {
     ).toBeDefined()
   })
 })
+
+describe('the volumes of a pod', () => {
+  const problem = (volume: JsonObject) =>
+    problemOf('restricted', {
+      spec: { volumes: [{ name: 'v', ...volume }] },
+      container: { securityContext: tame },
+    })
+
+  it.each<JsonObject>([
+    { configMap: { name: 'c' } },
+    { emptyDir: {} },
+    { secret: { secretName: 's' } },
+    { projected: { sources: [] } },
+    { persistentVolumeClaim: { claimName: 'c' } },
+    { downwardAPI: { items: [] } },
+  ])('may be %j at restricted', (volume) => {
+    expect(problem(volume)).toBeUndefined()
+  })
+
+  it('may not be an image at restricted, which is named with its kind', () => {
+    expect(problem({ image: { reference: 'i' } })).toContain(
+      'restricted volume types (volume "v" uses restricted volume type "image")',
+    )
+  })
+
+  it('are told once where one is of the host, at the level that is about that', () => {
+    const told = problem({ hostPath: { path: '/etc' } })
+    expect(told).toContain('hostPath volumes')
+    expect(told).not.toContain('restricted volume types')
+  })
+})
+
+it('allows images of any of several registries, and host paths below any part of one that is allowed', () => {
+  const allowed = {
+    allowedRegistries: ['example.com', 'example.org/team'],
+    allowedHostPaths: ['/data/a', '/srv'],
+  }
+  const mounting = (path: string) => problemOf('baseline', { spec: hostPath(path), policy: allowed })
+  expect(mounting('/data/a/b')).toBeUndefined()
+  expect(mounting('/data/b')).toContain('hostPath volumes')
+  expect(mounting('/other/a')).toContain('hostPath volumes')
+})

@@ -52,6 +52,45 @@ describe('rankForEviction', () => {
     ).toBe(order)
   })
 
+  it('counts what a pod requests of ephemeral storage', () => {
+    const asking = (name: string, usedMiB: number, requestedMiB: number) =>
+      pod(name, {
+        used: { 'ephemeral-storage': usedMiB * mebibyte },
+        requested: { 'ephemeral-storage': requestedMiB * mebibyte },
+      })
+    const candidates = [asking('within', 90, 100), asking('less', 60, 55), asking('over', 20, 10)]
+    expect(rankForEviction(candidates, 'ephemeral-storage').map(({ name }) => name)).toEqual([
+      'over',
+      'less',
+      'within',
+    ])
+  })
+
+  it.each([
+    ['memory', 1],
+    ['ephemeral-storage', 1024 ** 2],
+    ['inodes', 100],
+    ['pids', 1],
+  ] as const)(
+    'takes a pod that uses as much %s as is worth an eviction, and none that uses less',
+    (resource, least) => {
+      const candidates = [
+        pod('least', { used: { [resource]: least } }),
+        pod('less', { used: { [resource]: least - 1 } }),
+      ]
+      expect(rankForEviction(candidates, resource).map(({ name }) => name)).toEqual(['least'])
+    },
+  )
+
+  it('does not count a pod that uses just what it requests as one that is over', () => {
+    const candidates = [memoryPod('exact', 50, 50, 1), memoryPod('within', 10, 50, 0)]
+    expect(rankForEviction(candidates, 'memory').map(({ name }) => name)).toEqual(['within', 'exact'])
+    expect(rankForEviction(candidates.toReversed(), 'memory').map(({ name }) => name)).toEqual([
+      'within',
+      'exact',
+    ])
+  })
+
   it('never takes a critical pod', () => {
     expect(rankForEviction([pod('critical', { isCritical: true, used: { memory: 1e9 } })], 'memory')).toEqual(
       [],
