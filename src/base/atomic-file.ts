@@ -15,7 +15,7 @@ import {
   write,
   writeFileSync,
 } from 'node:fs'
-import { readFile, readdir, rename, unlink } from 'node:fs/promises'
+import { readFile, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { callFile } from './call-file.ts'
 import { errorCode } from './errors.ts'
@@ -148,6 +148,20 @@ export async function removeFileDurably(path: string): Promise<void> {
     throw error
   }
   await syncDirectory(dirname(path))
+}
+
+/**
+ * Removes a directory with all that is in it, or a file; does nothing where there is none. Throws the system's error of what
+ * can't be removed: Node takes a file that it can't remove for a directory, and says that this can't be listed.
+ */
+export async function removeTree(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true })
+  } catch (error) {
+    const at = error instanceof Error && 'path' in error ? error.path : undefined
+    if (errorCode(error) === 'ENOTDIR' && typeof at === 'string') await unlink(at)
+    throw error
+  }
 }
 
 /** The text of a file, or undefined when there is none; other failures are thrown. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { findExecutable } from '../host/find-executable.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
@@ -46,7 +47,7 @@ export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerd
   await removeNetworkRules(places)
   await removeShimSockets(places)
   await removeCniResults(places.networkName)
-  await rm(places.runDir, { recursive: true, force: true })
+  await removeTree(places.runDir)
 }
 
 /** Nothing may be left mounted below the directory, or removing it would reach into what is mounted there. */

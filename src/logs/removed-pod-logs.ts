@@ -1,7 +1,7 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mapBounded } from '../base/semaphore.ts'
-import { writeFileAtomic } from '../base/atomic-file.ts'
+import { writeFileAtomic, removeTree } from '../base/atomic-file.ts'
 import { errorCode } from '../base/errors.ts'
 import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
 import { listDirectory } from './log-files.ts'
@@ -61,7 +61,7 @@ export async function measureRemovedPods(podLogsDir: string, owner: string): Pro
 /** Removes a log file, or a directory with all logs in it, if it exists. */
 export async function removeLogs(path: string): Promise<void> {
   try {
-    await rm(path, { recursive: true, force: true })
+    await removeTree(path)
   } catch (error) {
     // An earlier podd had pods of such names: it never made their directories.
     if (errorCode(error) !== 'ENAMETOOLONG') throw error

@@ -75,6 +75,9 @@ function unreadable(error: unknown): FileLook {
   return mayPass(error) ? { ...look, error } : look
 }
 
+/** In the place of a fingerprint, of a link whose target is missing. */
+export const danglingMark = 'dangling'
+
 async function describeMissing(path: string): Promise<FileLook> {
   try {
     await lstat(path)
@@ -85,7 +88,7 @@ async function describeMissing(path: string): Promise<FileLook> {
     return unreadable(error)
   }
   const reason = 'is a symlink to a file that is missing'
-  return { kind: 'unreadable', fingerprint: 'dangling', reason, isLink: true }
+  return { kind: 'unreadable', fingerprint: danglingMark, reason, isLink: true }
 }
 
 export interface FileContent {

@@ -12,7 +12,7 @@ import {
 } from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
-import { makeDirectory } from '../base/make-directory.ts'
+import { makeDirectory, writeInto } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import { trace } from '../base/trace.ts'
@@ -115,7 +115,9 @@ export class PodRecordStore {
    */
   async save(record: PodRecord): Promise<void> {
     trace?.('writing record', record.uid)
-    await writeFileAtomic(this.#path(record.uid), formatRecord(record))
+    await writeInto(this.#directory, 0o700, () =>
+      writeFileAtomic(this.#path(record.uid), formatRecord(record)),
+    )
     trace?.('wrote record', record.uid)
   }
 
@@ -151,7 +153,7 @@ export class PodRecordStore {
   async checkRoom(): Promise<void> {
     const path = join(this.#directory, '.room.tmp')
     try {
-      await writeFile(path, Buffer.alloc(roomBytes), { mode: 0o600 })
+      await writeInto(this.#directory, 0o700, () => writeFile(path, Buffer.alloc(roomBytes), { mode: 0o600 }))
     } finally {
       await rm(path, { force: true })
     }

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { removeTree } from '../base/atomic-file.ts'
+
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { readMountsBelow, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
@@ -22,7 +23,7 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
     for (const mountPoint of mounted) await unmount(mountPoint)
     const [left] = mounted.length === 0 ? [] : readMountsBelow(directory)
     if (left !== undefined) throw new Error(`${left} is still mounted`)
-    await rm(directory, { recursive: true, force: true })
+    await removeTree(directory)
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return
     throw new VolumeError(

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
@@ -12,6 +13,9 @@ import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
 import { systemHostProbe } from '../../host/host-probe.ts'
 import type { HostProbe } from '../../host/host-probe.ts'
 import { findPauseProgram } from '../../images/sandbox-image.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import { passedOverProblem, unreadableNameProblem } from '../../sources/directory/directory-problems.ts'
+import { listManifests } from '../../sources/directory/list-manifests.ts'
 import { listCrashReports } from '../../store/crash-reports.ts'
 import { readHoldsAt } from '../../store/hold-record.ts'
 import { askStatus } from '../client/ask-status.ts'
@@ -55,11 +59,31 @@ export async function runDoctor(
   const newest = crashes.at(-1)
   return checkHost({
     ...host,
+    manifests: host.manifests && {
+      ...host.manifests,
+      problems: await findNameProblems(host.manifests.path),
+    },
     runtime,
     ports: await gatherPortFacts(isOther ? undefined : config, async () => portsOf(await askDaemon())),
     holds: [...holds].map(([source, { sinceMs }]) => ({ source, sinceMs })),
     crash: newest === undefined ? undefined : { ...newest, count: crashes.length },
   })
+}
+
+/** What the source says of files whose names keep them from being read. */
+async function findNameProblems(path: string): Promise<readonly Problem[]> {
+  const passedOver: string[] = []
+  const problems: Problem[] = []
+  try {
+    await listManifests(path, false, {
+      onPassedOver: (name) => void passedOver.push(name),
+      onUnreadableName: (name) => void problems.push(unreadableNameProblem(join(path, name))),
+    })
+  } catch {
+    // It is a single file, or can't be listed: the source tells of that.
+    return []
+  }
+  return passedOver.length === 0 ? problems : [...problems, passedOverProblem(path, passedOver)]
 }
 
 async function gatherRuntimeFacts(

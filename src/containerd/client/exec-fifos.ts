@@ -1,8 +1,9 @@
 import { constants, existsSync, open } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { removeTree } from '../../base/atomic-file.ts'
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { commandOutput } from '../../host/run-command.ts'
@@ -48,7 +49,7 @@ export async function makeExecFifos(
   }
   const remove = async (): Promise<void> => {
     close()
-    await rm(directory, { recursive: true, force: true })
+    await removeTree(directory)
   }
   const paths = {
     stdin: choices.stdin ? join(directory, 'stdin') : '',

@@ -1,5 +1,6 @@
-import { readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '../../base/atomic-file.ts'
 import { mapBounded } from '../../base/semaphore.ts'
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
@@ -108,7 +109,7 @@ export class ContainerdExec {
       if (this.#own.has(target.execId)) return
       if (!(await this.#end(target))) return
     }
-    await rm(join(this.#options.directory, name), { recursive: true, force: true })
+    await removeTree(join(this.#options.directory, name))
   }
 
   /**

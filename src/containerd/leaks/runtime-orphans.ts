@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { listProcesses, selectDescendants, signalProcess, waitForExit } from '../../host/processes.ts'
@@ -98,8 +98,8 @@ export function shimOrphans(inventory: ContainerdInventory, clock: Clock): Orpha
       await waitForExit(shim, shimExitMs, clock)
       const bundle = join(places.stateDir, bundles, id)
       await runCommand('umount', ['-l', join(bundle, 'rootfs')])
-      await rm(bundle, { recursive: true, force: true })
-      await rm(join(places.rootDir, bundles, id), { recursive: true, force: true })
+      await removeTree(bundle)
+      await removeTree(join(places.rootDir, bundles, id))
       return true
     },
   }

@@ -237,7 +237,16 @@ function checkSwap({ swapBytes }: HostFacts): DoctorFinding {
 
 function checkManifests({ manifests }: HostFacts): readonly DoctorFinding[] {
   if (manifests === undefined) return []
-  if (manifests.exists) return [{ name: 'manifests', status: 'ok', message: manifests.path }]
+  if (manifests.exists) {
+    const { path, problems = [] } = manifests
+    if (problems.length === 0) return [{ name: 'manifests', status: 'ok', message: path }]
+    return problems.map(({ place, message, hint = 'rename it' }) => ({
+      name: 'manifests',
+      status: 'warning',
+      message: `${place.path}: ${message}`,
+      hint: `${hint.charAt(0).toUpperCase()}${hint.slice(1)}.`,
+    }))
+  }
   return [
     {
       name: 'manifests',

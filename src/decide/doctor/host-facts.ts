@@ -1,3 +1,4 @@
+import type { Problem } from '../../pod/objects/document.ts'
 /** What `podd doctor` found on the host; gathered by host/facts/gather-host-facts.ts and cli/local/doctor.ts. */
 export interface HostFacts {
   readonly isRoot: boolean
@@ -21,7 +22,14 @@ export interface HostFacts {
   /** The configured ones, or those of the podd that was named. */
   readonly ports: readonly PortFacts[]
   /** Undefined where no directory is configured. */
-  readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
+  readonly manifests:
+    | {
+        readonly path: string
+        readonly exists: boolean
+        /** Why files in it are not read, by their names. */
+        readonly problems?: readonly Pick<Problem, 'place' | 'message' | 'hint'>[]
+      }
+    | undefined
 }
 
 /** A port at which podd is to listen. */

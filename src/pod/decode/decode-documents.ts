@@ -202,6 +202,8 @@ class Decoder {
       this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
     } else if (kind === 'Pod') this.#takePod(value, at, written)
     else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
+    // The namespace of a pod is just its name: there is nothing to be made.
+    else if (kind === 'Namespace') return
     else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
     else {
       const { message, hint, isOtherKind } = refuseKind(kind)

@@ -92,14 +92,6 @@ export function refuseKind(kind: string): KindRefusal {
   if (isKeptKind(kind)) {
     return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
   }
-  if (kind === 'Namespace') {
-    return {
-      message:
-        'not supported: podd makes no Namespace of a manifest: the namespace of a pod is just its name',
-      hint: 'remove this document; `metadata.namespace` of a pod says all',
-      isOtherKind: true,
-    }
-  }
   if (others.includes(kind)) {
     return { message: `not supported: ${kind} needs a control plane`, isOtherKind: true }
   }

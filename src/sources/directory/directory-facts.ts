@@ -3,7 +3,12 @@ import { join } from 'node:path'
 import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import type { MountEntry } from '../../host/mounts.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import { directoryWritersProblem, networkProblem } from './directory-problems.ts'
+import {
+  directoryWritersProblem,
+  networkProblem,
+  passedOverProblem,
+  unreadableNameProblem,
+} from './directory-problems.ts'
 import { listManifests } from './list-manifests.ts'
 import type { DirectoryIdentity } from '../identify-directory.ts'
 import { findNetworkFileSystem } from '../network-file-system.ts'
@@ -18,6 +23,10 @@ export interface WritableDirectory {
 export interface DirectoryListing {
   /** See listManifests; an empty name where the path is a single file. */
   readonly names: readonly string[]
+  /** Files that aren't read because of their names. */
+  readonly passedOver: readonly string[]
+  /** The same, with names that aren't UTF-8. */
+  readonly unreadableNames: readonly string[]
   /** The first one, of the directory and the subdirectories that are read. */
   readonly writable: WritableDirectory | undefined
 }
@@ -28,12 +37,19 @@ export async function listDirectory(
   { isFile, otherWriters }: DirectoryIdentity,
   recursive: boolean,
 ): Promise<DirectoryListing> {
-  if (isFile) return { names: [''], writable: undefined }
+  if (isFile) return { names: [''], passedOver: [], unreadableNames: [], writable: undefined }
   const subdirectories: string[] = []
-  const names = await listManifests(directory, recursive, (name) => void subdirectories.push(name))
-  if (otherWriters !== undefined) return { names, writable: { path: directory, writers: otherWriters } }
+  const passedOver: string[] = []
+  const unreadableNames: string[] = []
+  const names = await listManifests(directory, recursive, {
+    onDirectory: (name) => void subdirectories.push(name),
+    onPassedOver: (name) => void passedOver.push(name),
+    onUnreadableName: (name) => void unreadableNames.push(name),
+  })
+  const listed = { names, passedOver, unreadableNames }
+  if (otherWriters !== undefined) return { ...listed, writable: { path: directory, writers: otherWriters } }
   return {
-    names,
+    ...listed,
     writable: await findWritable(subdirectories.toSorted().map((name) => join(directory, name))),
   }
 }
@@ -62,6 +78,7 @@ export class DirectoryFacts {
   #seen: string | undefined
   #network: Problem | undefined
   #writers: Problem | undefined
+  #names: readonly Problem[] = []
 
   constructor(options: DirectoryFactsOptions) {
     this.#options = options
@@ -73,13 +90,20 @@ export class DirectoryFacts {
   }
 
   problems(): readonly Problem[] {
-    return [this.#network, this.#writers].filter((problem) => problem !== undefined)
+    return [this.#network, this.#writers, ...this.#names].filter((problem) => problem !== undefined)
   }
 
-  async note({ id }: DirectoryIdentity, writable: WritableDirectory | undefined): Promise<void> {
+  async note(
+    { id }: DirectoryIdentity,
+    { writable, passedOver, unreadableNames }: Omit<DirectoryListing, 'names'>,
+  ): Promise<void> {
     const { directory, findNetwork = findNetworkFileSystem, pollMs } = this.#options
     this.#writers =
       writable === undefined ? undefined : directoryWritersProblem(writable.path, writable.writers)
+    this.#names = [
+      ...unreadableNames.toSorted().map((name) => unreadableNameProblem(join(directory, name))),
+      ...(passedOver.length === 0 ? [] : [passedOverProblem(directory, passedOver)]),
+    ]
     if (this.#seen === id) return
     this.#seen = id
     const fileSystem = await findNetwork(directory)

@@ -71,6 +71,16 @@ export class DirectoryFiles {
     return this.#isSingleFile || this.#seen.hasLinks
   }
 
+  /** Whether the target of a link is missing. */
+  get hasDangling(): boolean {
+    return this.#seen.hasDangling
+  }
+
+  /** Whether the missing target of a link has come since this was last asked. */
+  takeArrived(): boolean {
+    return this.#seen.takeArrived()
+  }
+
   countPods(): number {
     return this.documents().pods.length
   }

@@ -65,6 +65,31 @@ export function fileWritersProblem(path: string, writers: string): Problem {
   }
 }
 
+/** How many files a problem names. */
+const mostNamed = 10
+
+/** Files of these names are not read. */
+export function passedOverProblem(directory: string, names: readonly string[]): Problem {
+  const named = names.toSorted().slice(0, mostNamed)
+  const more = names.length - named.length
+  return {
+    severity: 'warning',
+    place: { path: directory },
+    message: `these files are not read, as their names end in none of .yaml, .yml and .json: ${named.join(', ')}${more === 0 ? '' : ` and ${more} more`}`,
+    hint: 'rename those that are manifests; move the others away, or have their names begin with a dot',
+  }
+}
+
+/** podd can't open it. */
+export function unreadableNameProblem(path: string): Problem {
+  return {
+    severity: 'error',
+    place: { path },
+    message: 'is not read: its name is not UTF-8',
+    hint: 'rename it',
+  }
+}
+
 /** Other hosts' changes are seen only by reading the directory again, every `rescanMs`. */
 export function networkProblem(directory: string, fileSystem: string, rescanMs: number): Problem {
   return {

@@ -201,7 +201,8 @@ class DirectoryLoop {
     try {
       const identity = await identify(this.#directory)
       const { isStrict, recursive = false } = this.#options
-      const { names: listed, writable } = await listDirectory(this.#directory, identity, recursive)
+      const { names: listed, ...found } = await listDirectory(this.#directory, identity, recursive)
+      const { writable } = found
       if (writable !== undefined && isStrict === true) {
         this.#noteDirectoryProblem(refusedProblem(writable.path, writable.writers, this.#files.countPods()))
         return
@@ -215,13 +216,15 @@ class DirectoryLoop {
       const wasAway =
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
-      await this.#facts.note(identity, writable)
+      await this.#facts.note(identity, found)
       if (before?.device !== identity.device)
         this.#mountPoint = await findMountPoint(this.#directory, this.#options.readMounts)
       // The watched directory is hidden below a mount, or was removed with a directory above it.
       if (before !== undefined && before.id !== identity.id) await this.#watch.restart()
       this.#identity = identity
       await this.#files.lookAtAll(listed, { isLocal: !this.#facts.isOnNetwork })
+      // From now on the target is watched, too.
+      if (this.#files.takeArrived()) await this.#watch.restart()
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
@@ -282,7 +285,11 @@ class DirectoryLoop {
   async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     const isHealthy =
-      this.#directoryProblem === undefined && this.#watch.problem === undefined && !this.#facts.isOnNetwork
+      this.#directoryProblem === undefined &&
+      this.#watch.problem === undefined &&
+      !this.#facts.isOnNetwork &&
+      // Nothing tells of a link's target that isn't there yet.
+      !this.#files.hasDangling
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs

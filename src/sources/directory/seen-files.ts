@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Problem } from '../../pod/objects/document.ts'
 import { fileWritersProblem } from './directory-problems.ts'
+import { danglingMark } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 
 /**
@@ -12,6 +13,9 @@ export class SeenFiles {
   readonly #isStrict: boolean
   readonly #writers = new Map<string, string>()
   readonly #links = new Set<string>()
+  /** Links whose targets are missing. */
+  readonly #dangling = new Set<string>()
+  #hasArrived = false
 
   constructor(directory: string, isStrict: boolean) {
     this.#directory = directory
@@ -20,6 +24,17 @@ export class SeenFiles {
 
   get hasLinks(): boolean {
     return this.#links.size > 0
+  }
+
+  get hasDangling(): boolean {
+    return this.#dangling.size > 0
+  }
+
+  /** Whether the missing target of a link has come since this was last asked. */
+  takeArrived(): boolean {
+    const hasArrived = this.#hasArrived
+    this.#hasArrived = false
+    return hasArrived
   }
 
   problems(): readonly Problem[] {
@@ -32,6 +47,8 @@ export class SeenFiles {
   judge(name: string, look: FileLook): FileLook {
     if (look.kind !== 'missing' && look.isLink === true) this.#links.add(name)
     else this.#links.delete(name)
+    if (look.kind === 'unreadable' && look.fingerprint === danglingMark) this.#dangling.add(name)
+    else if (this.#dangling.delete(name) && look.kind !== 'missing') this.#hasArrived = true
     const writers = look.kind === 'file' ? look.otherWriters : undefined
     if (look.kind !== 'file' || writers === undefined) {
       this.#writers.delete(name)

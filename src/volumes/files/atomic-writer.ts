@@ -13,6 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { removeTree } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
@@ -49,7 +50,7 @@ export async function writeVolumeFiles(
     await writeFiles(`${directory}/${fresh}`, files, options.group)
     await swapLink(directory, fresh)
   } catch (error) {
-    await rm(`${directory}/${fresh}`, { recursive: true, force: true })
+    await removeTree(`${directory}/${fresh}`)
     throw error
   }
   await showFiles(directory, files)
@@ -116,7 +117,7 @@ async function removeStale(directory: string, current: string | undefined, nowMs
   for (const [index, { name, sinceMs }] of stale.entries()) {
     const isRecent = Math.abs(nowMs - sinceMs) < keptMs
     if (isRecent && index < keptDirectories && name !== temporaryLink) continue
-    await rm(`${directory}/${name}`, { recursive: true, force: true })
+    await removeTree(`${directory}/${name}`)
   }
 }
 
@@ -198,6 +199,6 @@ async function showFiles(directory: string, files: VolumeFiles): Promise<boolean
     .filter((entry) => entry.isSymbolicLink() && !entry.name.startsWith('..') && !wanted.has(entry.name))
     .map(({ name }) => name)
   for (const name of missing) await symlink(`${dataLink}/${name}`, `${directory}/${name}`)
-  for (const name of stale) await rm(`${directory}/${name}`, { recursive: true, force: true })
+  for (const name of stale) await removeTree(`${directory}/${name}`)
   return missing.length + stale.length > 0
 }

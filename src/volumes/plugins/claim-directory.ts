@@ -1,4 +1,5 @@
-import { lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, readdir, realpath, rename } from 'node:fs/promises'
+import { removeTree } from '../../base/atomic-file.ts'
 import { errorCode } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
 import { mountsBelow, readMounts } from '../../host/mounts.ts'
@@ -65,7 +66,7 @@ export async function purgeClaimDirectory(rootDir: string, { namespace, name }: 
   const doomed = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
   await rename(directory, doomed)
   await forgetClaimOwner(directory)
-  await rm(doomed, { recursive: true, force: true })
+  await removeTree(doomed)
 }
 
 /** Completes interrupted purges, except where something is mounted inside. Throws what the file system throws. */
@@ -76,7 +77,7 @@ export async function finishPurges(rootDir: string): Promise<void> {
       // Another purge may be working on it.
       const directory = await realpath(`${parent}/${name}`).catch(() => undefined)
       if (directory === undefined || mountsBelow(directory, readMounts()).length > 0) continue
-      await rm(directory, { recursive: true, force: true })
+      await removeTree(directory)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import {
   appendFile,
   chmod,
@@ -242,7 +243,6 @@ describe('a directory with files', () => {
       '.a.yaml.swp',
       '4913',
       'a.yaml.bak',
-      'README.md',
       'a.yaml.tmp',
     ]) {
       await write(name, podYaml('wrong'))
@@ -252,6 +252,46 @@ describe('a directory with files', () => {
     await write('a.yaml', podYaml('right'))
     const run = start()
     await run.until(is('right=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
+  it('names once the files that are passed over, and reads those whose names end in capitals', async () => {
+    for (const name of ['etcd.manifest', 'README', 'b.YAML', 'c.Yml', 'd.JSON'])
+      await write(name, name === 'd.JSON' ? '{}' : podYaml(name.slice(0, 1)))
+    const run = start()
+    await run.until(({ pods: given }) => given.length === 2)
+    const messages = run.last()?.problems.filter(({ severity }) => severity === 'warning')
+    expect(messages?.map(({ place, message }) => `${place.path} ${message}`)).toEqual([
+      `${pods} these files are not read, as their names end in none of .yaml, .yml and .json: README, etcd.manifest`,
+    ])
+  })
+
+  it('says of a manifest whose name is not UTF-8 that it is not read', async () => {
+    const name = Buffer.concat([Buffer.from(`${pods}/ok`), Buffer.from([0xff]), Buffer.from('.yaml')])
+    writeFileSync(name, podYaml('wrong'))
+    await write('a.yaml', podYaml('right'))
+    const run = start()
+    await run.until(is('right=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([
+      {
+        severity: 'error',
+        place: { path: join(pods, String.raw`ok\xff.yaml`) },
+        message: 'is not read: its name is not UTF-8',
+        hint: 'rename it',
+      },
+    ])
+  })
+
+  it('follows a link whose target comes later, and what becomes of the target', async () => {
+    const target = join(scratch, 'late', 'a.yaml')
+    await symlink(target, join(pods, 'a.yaml'))
+    const run = start({ unhealthyRescanMs: 200 })
+    await run.until(({ problems }) => problems.includes('is a symlink to a file that is missing'))
+    await mkdir(join(scratch, 'late'))
+    await writeFile(target, podYaml('late'))
+    await run.until(is('late=busybox:1.36'))
+    await writeFile(target, podYaml('late', 'i:2'))
+    await run.until(is('late=i:2'))
     expect(run.last()?.problems).toEqual([])
   })
 })

@@ -8,6 +8,7 @@ import {
   readIfExists,
   removeAtomicFileTemps,
   removeFileDurably,
+  removeTree,
   writeFileAtomic,
   writeFileAtomicSync,
 } from '../../../src/base/atomic-file.ts'
@@ -20,6 +21,17 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
+})
+
+it('says of a file that cannot be removed why, and removes what can be', async () => {
+  await expect(removeTree('/proc/self/status')).rejects.toThrow(
+    /^E(?:PERM|ACCES): .*unlink '\/proc\/self\/status'$/u,
+  )
+  await mkdir(join(directory, 'a', 'b'), { recursive: true })
+  await writeFile(join(directory, 'a', 'b', 'c'), '')
+  await removeTree(join(directory, 'a'))
+  await removeTree(join(directory, 'a'))
+  expect(await readdir(directory)).toEqual([])
 })
 
 describe('writeFileAtomic', () => {

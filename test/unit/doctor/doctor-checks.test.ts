@@ -492,6 +492,20 @@ describe('checkHost', () => {
       '/etc/pods',
       'mkdir -p /etc/pods',
     ],
+    [
+      'manifests that are passed over',
+      {
+        manifests: {
+          path: '/etc/pods',
+          exists: true,
+          problems: [{ place: { path: '/etc/pods' }, message: 'not read: etcd.manifest', hint: 'rename it' }],
+        },
+      },
+      'manifests',
+      'warning',
+      '/etc/pods: not read: etcd.manifest',
+      'Rename it.',
+    ],
   ])('%s', (_, change, name, status, message, hint) => {
     const found = complaints(change)
     expect(found).toHaveLength(1)

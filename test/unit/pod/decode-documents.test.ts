@@ -193,6 +193,12 @@ describe('YAML means what it means to Kubernetes', () => {
   })
 })
 
+it('takes a Namespace beside a pod, of which nothing is to be made', async () => {
+  const namespace = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n'
+  const text = `${namespace}---\napiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: a, image: b}]}\n`
+  expect(await decode(text)).toMatchObject({ pods: ['web'], problems: [] })
+})
+
 describe('what is refused', () => {
   it.each<[string, string, readonly string[]]>([
     [
@@ -320,11 +326,6 @@ describe('what is refused', () => {
       false,
     ],
     ['Service', 'not supported: Service needs a control plane', false],
-    [
-      'Namespace',
-      'not supported: podd makes no Namespace of a manifest: the namespace of a pod is just its name (remove this document; `metadata.namespace` of a pod says all)',
-      false,
-    ],
     ['Lease', 'not supported: podd keeps a Lease only for clients of its API', false],
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [

@@ -63,10 +63,21 @@ describe('PodRecordStore', () => {
   })
 
   it('tells whether there is room, and leaves nothing of the try', async () => {
-    await expect(store.checkRoom()).rejects.toMatchObject({ code: 'ENOENT' })
     await store.load()
     await store.checkRoom()
     expect(await readdir(join(root, 'records'))).toEqual([])
+  })
+
+  it('makes its directory again where somebody has removed it', async () => {
+    await store.load()
+    await store.save(record('a'))
+    await rm(join(root, 'records'), { recursive: true })
+    await store.checkRoom()
+    await rm(join(root, 'records'), { recursive: true })
+    await store.save(record('b'))
+    expect((await store.load()).records).toEqual([record('b')])
+    await rm(join(root, 'records'), { recursive: true })
+    await store.remove('b')
   })
 
   it('forgets what was removed; once more is fine', async () => {

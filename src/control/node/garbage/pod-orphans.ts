@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { removeTree } from '../../../base/atomic-file.ts'
 import { mapBounded } from '../../../base/semaphore.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import type { OrphanCollector, OrphanKind } from '../../../decide/node/plan-orphans.ts'
@@ -61,7 +62,7 @@ function logOrphans({ logs, isKnown }: PodOrphansOptions): OrphanCollector {
     list: async () => mapBounded(await find(), ({ path }) => sized('logs', path, message, path)),
     async remove({ id }) {
       if (!(await find()).some(({ path }) => path === id)) return false
-      await rm(id, { recursive: true, force: true })
+      await removeTree(id)
       return true
     },
   }
