@@ -5,7 +5,7 @@ import { loadSync } from '@grpc/proto-loader'
 import type {
   AnyDefinition,
   MessageTypeDefinition,
-  PackageDefinition,
+  MethodDefinition as LoadedMethod,
   ServiceDefinition as LoadedService,
 } from '@grpc/proto-loader'
 import { PoddError } from '../base/errors.ts'
@@ -39,23 +39,46 @@ export interface LoadedProto {
 /** The shapes that src/cri-types has: 64-bit integers as numbers, exact up to 2^53, and nothing absent but messages. */
 const shapes = { longs: Number, enums: String, defaults: true, arrays: true, objects: true }
 
-const loaded = new Map<ProtoFile, PackageDefinition>()
+const loaded = new Map<ProtoFile, LoadedProto>()
 
 /** The definitions, ready for calls. A file is read when it is first asked for. */
 export function loadProto(file: ProtoFile): LoadedProto {
-  const definitions = loaded.get(file) ?? loadSync(protoPath(file), shapes)
-  loaded.set(file, definitions)
+  const proto = loaded.get(file) ?? readProto(file)
+  loaded.set(file, proto)
+  return proto
+}
+
+function readProto(file: ProtoFile): LoadedProto {
+  const services = new Map<string, ServiceDefinition>()
+  const decoders = new Map<string, (bytes: Buffer) => object>()
+  for (const [name, definition] of Object.entries(loadSync(protoPath(file), shapes))) {
+    if (isService(definition))
+      services.set(
+        name,
+        Object.fromEntries(
+          Object.entries(definition).map(([rpc, method]) => [rpc, withoutDescriptors(method)]),
+        ),
+      )
+    else if (isMessage(definition)) decoders.set(name, definition.deserialize)
+  }
   return {
-    service(name) {
-      const found = definitions[name]
-      if (found === undefined || !isService(found)) throw undefinedIn(file, name)
-      return found
-    },
-    decoder(name) {
-      const found = definitions[name]
-      if (found === undefined || !isMessage(found)) throw undefinedIn(file, name)
-      return found.deserialize
-    },
+    service: (name) => services.get(name) ?? throwUndefined(file, name),
+    decoder: (name) => decoders.get(name) ?? throwUndefined(file, name),
+  }
+}
+
+/** What calls need: descriptors of all messages, which proto-loader gives with each method, take half a mebibyte. */
+function withoutDescriptors(method: LoadedMethod<object, object>): MethodDefinition<object, object> {
+  const { path, requestStream, responseStream } = method
+  const { requestSerialize, requestDeserialize, responseSerialize, responseDeserialize } = method
+  return {
+    path,
+    requestStream,
+    responseStream,
+    requestSerialize,
+    requestDeserialize,
+    responseSerialize,
+    responseDeserialize,
   }
 }
 
@@ -67,8 +90,8 @@ function isMessage(definition: AnyDefinition): definition is MessageTypeDefiniti
   return 'deserialize' in definition && 'format' in definition
 }
 
-function undefinedIn(file: ProtoFile, name: string): PoddError {
-  return new PoddError('INTERNAL', `${file} does not define ${name}`)
+function throwUndefined(file: ProtoFile, name: string): never {
+  throw new PoddError('INTERNAL', `${file} does not define ${name}`)
 }
 
 /** Beside the bundled main.js, or at the repository's root for the sources. */

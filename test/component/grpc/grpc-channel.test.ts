@@ -267,13 +267,15 @@ describe('a call over one unix socket', () => {
     expect(ending).toEqual({ code: status.UNAVAILABLE, details: 'going', isAnswer: false })
   })
 
-  it('is unavailable in the same words each time that a server ends its connections', async () => {
+  it('tells of a server that ends its connections without the time, so that it is logged once', async () => {
     const server = createSocketServer((socket) => socket.destroy()).listen(socketPath)
     cleanups.push(() => server.close())
     await once(server, 'listening')
-    const details = new Set<string>()
-    for (let count = 0; count < 3; count += 1) details.add((await call(open())).status.details)
-    expect([...details]).toEqual(['No connection established. Last error: Failed to connect'])
+    for (let count = 0; count < 3; count += 1) {
+      const { code, details } = (await call(open())).status
+      expect(code).toBe(status.UNAVAILABLE)
+      expect(details).toMatch(/^No connection established\. Last error: [A-Za-z /2]+$/u)
+    }
   })
 
   it.each([
