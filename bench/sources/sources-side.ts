@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import type { SourceSnapshot } from '../../src/pod/objects/document.ts'
-import { startDecodeProcess } from '../../src/sources/decode-process.ts'
 import { createDecodeSource } from '../../src/sources/decode-source.ts'
 import { createDirectorySource } from '../../src/sources/directory/directory-source.ts'
 import { createLastGoodStore } from '../../src/store/last-good.ts'
@@ -16,8 +15,6 @@ import { PodRig } from '../../test/component/control/pod-rig.ts'
 
 const rounds = 30
 const count = Number(process.argv[2])
-/** As an installed podd loads it. */
-const builtWorker = new URL('../../dist/decode-worker.js', import.meta.url)
 
 /** Wall time and CPU of all threads, in milliseconds. */
 export interface Took {
@@ -39,7 +36,7 @@ const directory = join(root, 'pods')
 mkdirSync(directory)
 for (let pod = 0; pod < count; pod += 1) publish(pod, 'v0')
 
-const decode = createDecodeSource(systemClock, { startProcess: () => startDecodeProcess(builtWorker) })
+const decode = createDecodeSource(systemClock)
 // Loads the modules: an installed podd has them in one file, which takes some 12 ms.
 await decode(Buffer.from(manifest(0, 'v0')), { path: 'first' })
 

@@ -1,6 +1,5 @@
-/** Entry of the worker threads, and of the process, that decode each text that they are sent: see decode-thread.ts and decode-process.ts. */
+/** Entry of the worker threads that decode each text that they are sent: see decode-thread.ts. */
 import { parentPort } from 'node:worker_threads'
-import type { NumberedRequest, NumberedResult } from './decode-process.ts'
 import type { DecodePart } from './decode-parts.ts'
 import { splitResult } from './decode-parts.ts'
 import { decodeOrTellWhy } from './decode-source.ts'
@@ -38,12 +37,3 @@ parentPort?.on('message', (request: unknown) => {
     },
   )
 })
-
-if (parentPort === null) {
-  process.on('message', ({ id, request }: NumberedRequest) => {
-    void decodeOrTellWhy(request).then((result) => {
-      const answer: NumberedResult = { id, result }
-      process.send?.(answer)
-    })
-  })
-}

@@ -202,7 +202,6 @@ export class DirectoryFiles {
   settle(options: { readonly removeAtOnce: boolean }): void {
     // Decides which files wait for others before any is taken: a document that moved between two is taken with both.
     const due = this.#pending.due()
-    this.#options.decode.expect?.(due.length)
     for (const [name, pending] of due) {
       if (pending.read === undefined) void this.#read(name, pending)
       else if (pending.read.isEarly) void this.#confirm(name, pending, pending.read)

@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
-import type { DecodeResult } from '../../../src/pod/decode/decode-documents.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import type { DecodeSource } from '../../../src/sources/decode-source.ts'
 import {
@@ -12,11 +9,9 @@ import {
   largeDocumentBytes,
   smallDocumentBytes,
 } from '../../../src/sources/decode-source.ts'
-import { startDecodeProcess } from '../../../src/sources/decode-process.ts'
 import type { DecodeWorker } from '../../../src/sources/decode-thread.ts'
 import { hardDocuments } from '../../support/hard-documents.ts'
 import { slowness } from '../../support/slowness.ts'
-import { ManualClock } from '../../support/manual-clock.ts'
 import { longestTurnMs } from '../../support/longest-turn.ts'
 import { eventLoopDelayMs } from '../../support/thread-time.ts'
 import { podYaml } from './source-rig.ts'
@@ -158,121 +153,6 @@ describe('createDecodeSource', () => {
       problems: [{ message: 'cannot be decoded: it takes more than 1024 MiB of memory' }],
       holdsAll: true,
     })
-  })
-})
-
-describe('many small texts at once', () => {
-  const texts = Array.from({ length: 100 }, (_, at) => Buffer.from(podYaml(`p${at}`)))
-  const here: Buffer[] = []
-  const decodeHere: typeof decodeDocuments = (bytes, given) => {
-    here.push(Buffer.from(bytes))
-    return decodeDocuments(bytes, given)
-  }
-  beforeEach(() => {
-    here.length = 0
-  })
-
-  it('are decoded by a process too, to the same', async () => {
-    const decode = createDecodeSource(systemClock, { decode: decodeHere })
-    const results = await Promise.all(texts.map((text) => decode(text, options)))
-    expect(results).toEqual(await Promise.all(texts.map((text) => decodeDocuments(text, options))))
-    expect(here.length).toBeGreaterThanOrEqual(64)
-    expect(here.length).toBeLessThan(100)
-  })
-
-  it.each<[what: string, startProcess: () => ChildProcess]>([
-    [
-      'can’t be started',
-      () => {
-        throw errorWith({ code: 'EAGAIN', message: 'spawn EAGAIN' })
-      },
-    ],
-    ['isn’t there', () => spawn('/nonexistent', { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })],
-    ['ends', () => spawn('/bin/true', { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })],
-    ['fails', () => startDecodeProcess(new URL('file:///nonexistent'))],
-  ])('are decoded here where the process %s, and it is not tried again', async (_, startProcess) => {
-    let starts = 0
-    const decode = createDecodeSource(systemClock, {
-      decode: decodeHere,
-      startProcess: () => {
-        starts += 1
-        return startProcess()
-      },
-    })
-    const results: DecodeResult[] = []
-    for (const text of texts) results.push(await decode(text, options))
-    expect(results).toEqual(await Promise.all(texts.map((text) => decodeDocuments(text, options))))
-    expect(here).toHaveLength(100)
-    expect(starts).toBe(1)
-  })
-
-  it('are decoded here where the process hangs', async () => {
-    const clock = new ManualClock()
-    const decode = createDecodeSource(clock, {
-      decode: decodeHere,
-      startProcess: () => spawn('/bin/sleep', ['60'], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] }),
-    })
-    const decoding = Promise.all(texts.map((text) => decode(text, options)))
-    await clock.advance(10_000)
-    expect(await decoding).toEqual(await Promise.all(texts.map((text) => decodeDocuments(text, options))))
-    expect(here).toHaveLength(100)
-  })
-
-  it.each([
-    [100, 9],
-    [10, 10],
-  ])('that are announced as %i go to the process from the first on', async (announced, decodedHere) => {
-    const few = texts.slice(0, 10)
-    const decode = createDecodeSource(systemClock, { decode: decodeHere })
-    decode.expect?.(announced)
-    const results = await Promise.all(few.map((text) => decode(text, options)))
-    expect(results).toEqual(await Promise.all(few.map((text) => decodeDocuments(text, options))))
-    expect(here).toHaveLength(decodedHere)
-  })
-
-  it('need no process where they are fewer, however often they are announced', async () => {
-    let starts = 0
-    const decode = createDecodeSource(systemClock, {
-      startProcess: () => {
-        starts += 1
-        return startDecodeProcess()
-      },
-    })
-    for (const [at, text] of texts.slice(0, 60).entries()) {
-      for (const announced of [60 - at, 1, 0]) decode.expect?.(announced)
-      expect(await decode(text, options)).toEqual(await decodeDocuments(text, options))
-    }
-    expect(starts).toBe(0)
-  })
-
-  it('need no process where they come one after another', async () => {
-    const clock = new ManualClock()
-    const decode = createDecodeSource(clock, {
-      startProcess: () => {
-        throw new Error('it is not needed')
-      },
-    })
-    for (const text of texts) {
-      expect(await decode(text, options)).toEqual(await decodeDocuments(text, options))
-      await clock.advance(1000)
-    }
-  })
-
-  it('leave no process behind', async () => {
-    const children: ChildProcess[] = []
-    const clock = new ManualClock()
-    const decode = createDecodeSource(clock, {
-      startProcess: () => {
-        const child = startDecodeProcess()
-        children.push(child)
-        return child
-      },
-    })
-    await Promise.all(texts.map((text) => decode(text, options)))
-    expect(children).toHaveLength(1)
-    expect(children[0]?.killed).toBe(false)
-    await clock.advance(1000)
-    await expect.poll(() => children[0]?.signalCode).toBe('SIGKILL')
   })
 })
 
