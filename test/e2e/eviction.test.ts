@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { DaemonStatus, ImageEntry } from '../../src/api/routes.ts'
@@ -121,18 +121,46 @@ describePodd(
       expect(await nodeReasons(podd)).toEqual(
         expect.arrayContaining(['NodeHasDiskPressure', 'EvictionThresholdMet']),
       )
-      // What comes meanwhile waits.
-      if ((await pressure(podd)).length > 0) {
-        podd.drop('late', shellPod('late', podd.shared, 'say start; stay', onDisk))
-        await podd.until('the late pod', async () => (await podd.findPod('late')) !== undefined)
-      }
       await podd.until('the end of the pressure', async () => (await pressure(podd)).length === 0)
       const again = await podd.untilReady('hog')
       expect(again.metadata.uid).not.toBe(failed.metadata.uid)
-      await podd.untilReady('late')
       expect(await nodeReasons(podd)).toContain('NodeHasNoDiskPressure')
       expect({ quiet: await uidOf(podd, 'quiet'), vital: await uidOf(podd, 'vital') }).toEqual(before)
       expect(podd.lines('quiet')).toHaveLength(1)
+      for (const name of ['hog', 'quiet', 'vital']) {
+        podd.removeManifest(name)
+        await podd.untilGone(name)
+      }
+    })
+
+    it('has a pod wait while the disk is short, and starts it when there is room', async () => {
+      const podd = rig()
+      await podd.until('the end of the pressure', async () => (await pressure(podd)).length === 0)
+      // Of nobody: nothing that podd may end or remove frees it.
+      const ballast = join(podd.rootDir, 'ballast')
+      const { bavail, bsize } = statfsSync(podd.rootDir)
+      writeFileSync(ballast, Buffer.alloc(bavail * bsize - 60 * 1024 * 1024))
+      await podd.until('the pressure', async () => (await pressure(podd)).includes('DiskPressure'))
+      podd.drop('late', shellPod('late', podd.shared, 'say start; stay', onDisk))
+      podd.drop(
+        'vital',
+        shellPod('vital', podd.shared, 'say start; stay', {
+          spec: { priorityClassName: 'system-node-critical' },
+        }),
+      )
+      const waiting = await podd.untilPod(
+        'late',
+        'its wait',
+        ({ status }) => status.reason === 'NodeUnderPressure',
+      )
+      expect(waiting.status).toMatchObject({
+        phase: 'Pending',
+        message: 'The node had condition: [DiskPressure]. ',
+      })
+      await podd.untilReady('vital')
+      expect(podd.lines('late')).toEqual([])
+      rmSync(ballast)
+      await podd.untilReady('late')
     })
   },
 )
@@ -148,7 +176,7 @@ describePodd(
   },
   (rig) => {
     // id: evicts-over-memory-request
-    it('evicts the pod that is over its request, and keeps best-effort pods waiting meanwhile', async () => {
+    it('evicts the pod that is over its request, and starts it again', async () => {
       const podd = rig()
       podd.drop('quiet', shellPod('quiet', podd.shared, 'say start; stay'))
       await podd.untilReady('quiet')
