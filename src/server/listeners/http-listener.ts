@@ -85,13 +85,16 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
           .createServer({ ...http, ...tls, handshakeTimeout: tls.handshakeMs }, onRequest)
   const server = secure ?? nodeHttp.createServer(http, onRequest)
   const lasting = new LastingRequests(clock)
-  /** @param end aborted when the identity ends */
-  const toRequest = (message: IncomingMessage, body: RequestBody, end: AbortController): ApiRequest => {
+  /** @param gone aborted when the identity ends; `signal` is that of the request, which follows it */
+  const toRequest = (
+    message: IncomingMessage,
+    body: RequestBody,
+    { gone, signal }: { readonly gone: AbortController; readonly signal: AbortSignal },
+  ): ApiRequest => {
     const { method = '', url = '/', headers } = message
     const identity = identify(message)
     const { isStill } = options
-    if (isStill !== undefined) lasting.add(end, () => isStill(message, identity))
-    const signal = AbortSignal.any([end.signal, closing.signal])
+    if (isStill !== undefined) lasting.add(gone, () => isStill(message, identity))
     return { method, target: url, headers, identity, readBody: () => body.read(), signal }
   }
 
@@ -103,7 +106,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     })
     const signal = AbortSignal.any([gone.signal, closing.signal])
     const body = new RequestBody(request, budget)
-    const answered = await handle(request, body, gone).finally(() => body.release())
+    const answered = await handle(request, body, { gone, signal }).finally(() => body.release())
     body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
     if (failure !== undefined)
@@ -113,11 +116,11 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   async function handle(
     request: IncomingMessage,
     body: RequestBody,
-    gone: AbortController,
+    ends: { readonly gone: AbortController; readonly signal: AbortSignal },
   ): Promise<ApiResponse> {
     try {
       body.refuseLarge()
-      return await handler.handle(toRequest(request, body, gone))
+      return await handler.handle(toRequest(request, body, ends))
     } catch (error) {
       return statusResponse(error)
     }
@@ -164,7 +167,9 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     gone: AbortController,
   ): Promise<ApiResponse | OpenedStream> {
     try {
-      return await handler.open(toRequest(request, new RequestBody(request, budget), gone), socket)
+      // Its end cuts the connection, as that of the server does, which ends `gone`.
+      const ends = { gone, signal: gone.signal }
+      return await handler.open(toRequest(request, new RequestBody(request, budget), ends), socket)
     } catch (error) {
       return statusResponse(error)
     }
