@@ -8,6 +8,7 @@ import { readHostInfo } from '../../src/host/facts/host-info.ts'
 import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
 import { isPodDocument } from '../../src/pod/objects/document.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
+import { sysctlValueProblem } from '../../src/pod/values/sysctl-name.ts'
 import type { RuntimeFeatures } from '../../src/pod/state/runtime-features.ts'
 import { toContainerConfig } from '../../src/translate/container-config.ts'
 import { readRuntimeFeatures } from '../../src/translate/read-runtime-features.ts'
@@ -282,6 +283,58 @@ function cases(install: ContainerdInstall): void {
     },
     timeoutMs,
   )
+
+  it(
+    'takes the values of sysctls that validation takes, and refuses those that it refuses',
+    async () => {
+      const run = async (name: string, value: string): Promise<boolean> => {
+        const uid = `uid-sysctl-${(count += 1)}`
+        try {
+          const { podSandboxId } = await client.runtime.runPodSandbox({
+            config: {
+              metadata: { name: uid, namespace: 'default', uid, attempt: 0 },
+              hostname: 'box',
+              logDirectory: join(rig.dir, 'logs', uid),
+              linux: { cgroupParent: `${rig.cgroupParent}/${uid}`, sysctls: { [name]: value } },
+            },
+          })
+          await client.runtime.stopPodSandbox({ podSandboxId })
+          await client.runtime.removePodSandbox({ podSandboxId })
+          return true
+        } catch {
+          // The kernel refused it.
+          return false
+        }
+      }
+      let count = 0
+      const verdicts: string[] = []
+      const expected: string[] = []
+      for (const [name, values] of Object.entries(sysctlValues)) {
+        for (const value of values) {
+          verdicts.push(`${name}=${value}: ${await run(name, value)}`)
+          expected.push(`${name}=${value}: ${sysctlValueProblem(name, value) === undefined}`)
+        }
+      }
+      expect(expected).toEqual(verdicts)
+    },
+    timeoutMs,
+  )
+}
+
+/** Of each sysctl, values at and beyond what it takes. */
+const sysctlValues: Readonly<Record<string, readonly string[]>> = {
+  'kernel.shm_rmid_forced': ['0', '1', '2', '-1', 'x', '', ' 1 '],
+  'net.ipv4.ip_local_port_range': ['2000 3000', '2000', '3000 2000', '2000 65536', 'a b'],
+  'net.ipv4.ip_local_reserved_ports': ['8080', '8080,9000-9100', '', '9-8', '65536', 'x'],
+  'net.ipv4.ip_unprivileged_port_start': ['0', '32768', '65536', '-1', 'x'],
+  'net.ipv4.ping_group_range': ['0 2147483647', '1 0', '0 -1', 'x'],
+  'net.ipv4.tcp_fin_timeout': ['30', '-5', 'x', '99999999999'],
+  'net.ipv4.tcp_keepalive_intvl': ['30', 'x'],
+  'net.ipv4.tcp_keepalive_probes': ['9', '255', '256', '-1', 'x'],
+  'net.ipv4.tcp_keepalive_time': ['7200', 'x'],
+  'net.ipv4.tcp_rmem': ['4096 131072 6291456', '4096', '0 1 1', 'x'],
+  'net.ipv4.tcp_syncookies': ['0', '2', '3', '256', 'x'],
+  'net.ipv4.tcp_wmem': ['4096 16384 4194304', '-1 1 1', 'x'],
 }
 
 const choice = chooseContainerds()

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
@@ -489,6 +489,37 @@ describePodd('claims', {}, (rig) => {
       expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
     },
   )
+
+  it('are mounted where they are asked for, whatever signs are in the path', async () => {
+    const ca = '/etc/certs.d/registry.example:5000'
+    const port = '/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0'
+    const odd = '/a,b:ro c'
+    const onHost = join(rig().shared, 'by-path:0')
+    writeFileSync(onHost, 'serial')
+    rig().drop(
+      'colons',
+      configMap('ca', { 'ca.crt': 'trust' }),
+      shellPod(
+        'colons',
+        rig().shared,
+        `${tell(`${ca}/ca.crt`)}; say $(cat ${port}) $(ls '${odd}'); say up; stay`,
+        {
+          volumes: [
+            { name: 'ca', configMap: { name: 'ca' } },
+            { name: 'port', hostPath: { path: onHost, type: 'File' } },
+          ],
+          mounts: [
+            { name: 'ca', mountPath: ca },
+            { name: 'ca', mountPath: odd },
+            { name: 'port', mountPath: port },
+          ],
+        },
+      ),
+    )
+    expect(await saidBy(rig(), 'colons')).toEqual(['644:0 trust', 'serial ca.crt'])
+    rig().removeManifest('colons')
+    await rig().untilGone('colons')
+  })
 
   it(
     'let one pod in at a time under ReadWriteOncePod',

@@ -35,7 +35,7 @@ export function validateAnnotations(
     if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
       issues.refused(at, 'the network of pods has no limits of bandwidth')
     } else if (key.startsWith('cdi.k8s.io/')) {
-      issues.refused(at, 'podd hands out no devices; mount them by a hostPath')
+      issues.refused(at, 'podd hands out no devices: mount them by a hostPath, into a privileged container')
     } else if (key.startsWith(appArmorPrefix)) {
       if (!isPodConfined && !confined.has(key.slice(appArmorPrefix.length))) {
         issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')

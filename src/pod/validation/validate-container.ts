@@ -110,8 +110,6 @@ function validateMounts(
     if (mount.mountPath === '') issues.required([...at, 'mountPath'])
     if (mountPaths.has(mount.mountPath)) {
       issues.invalid([...at, 'mountPath'], mount.mountPath, 'must be unique')
-    } else if (mount.mountPath.includes(':')) {
-      issues.refused([...at, 'mountPath'], "a path with ':', which podd keeps for options of mounts")
     }
     mountPaths.add(mount.mountPath)
     const subPath = fieldOf(mount, 'subPath', string)

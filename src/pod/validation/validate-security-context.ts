@@ -9,6 +9,7 @@ import type {
 } from '../schema/container-schema.ts'
 import type { PodSpec, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'
+import { sysctlValueProblem } from '../values/sysctl-name.ts'
 import type { Issues } from './issues.ts'
 import { localPath } from './path-rules.ts'
 
@@ -94,11 +95,17 @@ export function validatePodSecurityContext(
     (sysctl) => sysctl.name,
     (index) => [...path, 'sysctls', index, 'name'],
   )
-  for (const [index, { name }] of context.sysctls.entries()) {
+  for (const [index, { name, value }] of context.sysctls.entries()) {
     const at = [...path, 'sysctls', index, 'name']
     if (name === '') issues.required(at)
     else if (name.length > 253 || !sysctlPattern.test(name)) {
       issues.invalid(at, name, `must have at most 253 characters and match regex ${sysctlForm}`)
+    } else {
+      const problem = sysctlValueProblem(name, value)
+      if (problem !== undefined) {
+        const said = `the kernel refuses ${JSON.stringify(value)}: ${name} ${problem}`
+        issues.refused([...path, 'sysctls', index, 'value'], said)
+      }
     }
   }
   validateProfiles(context, path, issues)

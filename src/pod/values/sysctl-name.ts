@@ -20,3 +20,55 @@ export function normalSysctl(name: string): string {
   if (separator !== '/') return name
   return name.replaceAll(/[./]/gu, (sign) => (sign === '/' ? '.' : '/'))
 }
+
+/** What a sysctl takes: so many whole numbers between two bounds, which go up if `rises`; or a list of ranges of ports. */
+type SysctlForm =
+  | { readonly count: number; readonly min: number; readonly max: number; readonly rises?: true }
+  | 'port-ranges'
+
+const maxInt = 2 ** 31 - 1
+const oneInt: SysctlForm = { count: 1, min: -maxInt - 1, max: maxInt }
+
+/** Of those that a pod may always set, as Linux reads them; the others are the kernel's to judge. */
+const sysctlForms: ReadonlyMap<string, SysctlForm> = new Map<string, SysctlForm>([
+  ['kernel.shm_rmid_forced', { count: 1, min: 0, max: 1 }],
+  ['net.ipv4.ip_local_port_range', { count: 2, min: 1, max: 65_535, rises: true }],
+  ['net.ipv4.ip_local_reserved_ports', 'port-ranges'],
+  ['net.ipv4.ip_unprivileged_port_start', { count: 1, min: 0, max: 65_535 }],
+  ['net.ipv4.ping_group_range', { count: 2, min: 0, max: maxInt }],
+  ['net.ipv4.tcp_fin_timeout', oneInt],
+  ['net.ipv4.tcp_keepalive_intvl', oneInt],
+  ['net.ipv4.tcp_keepalive_probes', { count: 1, min: 0, max: 255 }],
+  ['net.ipv4.tcp_keepalive_time', oneInt],
+  ['net.ipv4.tcp_rmem', { count: 3, min: 1, max: maxInt }],
+  ['net.ipv4.tcp_syncookies', { count: 1, min: 0, max: 255 }],
+  ['net.ipv4.tcp_wmem', { count: 3, min: 1, max: maxInt }],
+])
+
+/**
+ * Why the kernel refuses a value, so that no sandbox with it could start; undefined where it takes it or podd can't
+ * tell. An empty value leaves the sysctl as it is.
+ */
+export function sysctlValueProblem(name: string, value: string): string | undefined {
+  const form = sysctlForms.get(normalSysctl(name))
+  if (form === undefined || value.trim() === '') return undefined
+  if (form === 'port-ranges') {
+    const isRange = (range: string): boolean => {
+      const ends = /^(\d+)(?:-(\d+))?$/u.exec(range.trim())
+      const [low, high] = [Number(ends?.[1]), Number(ends?.[2] ?? ends?.[1])]
+      return low <= high && high <= 65_535
+    }
+    return value.split(',').every(isRange)
+      ? undefined
+      : 'takes ports and ranges of them, such as 8080,9000-9100'
+  }
+  const numbers = value.trim().split(/\s+/u)
+  const { count, min, max, rises } = form
+  const isGood =
+    numbers.length <= count &&
+    numbers.every((text) => /^-?\d+$/u.test(text) && Number(text) >= min && Number(text) <= max) &&
+    (rises !== true || numbers.length < 2 || Number(numbers[0]) <= Number(numbers[1]))
+  if (isGood) return undefined
+  const what = count === 1 ? 'a whole number' : `${count} whole numbers`
+  return `takes ${what} between ${min} and ${max}${rises === true ? ', the second no less than the first' : ''}`
+}

@@ -89,6 +89,18 @@ describe('a pod’s security context', () => {
     [{ sysctls: [{ name: 'Kernel', value: '1' }] }, 'match regex ^([a-z0-9]([-_a-z0-9]*'],
     [{ sysctls: [{ name: '', value: '1' }] }, 'sc.sysctls[0].name: Required value'],
     [
+      { sysctls: [{ name: 'kernel/shm_rmid_forced', value: '2' }] },
+      'sc.sysctls[0].value: not supported: the kernel refuses "2": kernel/shm_rmid_forced takes a whole number between 0 and 1',
+    ],
+    [
+      { sysctls: [{ name: 'net.ipv4.ip_local_port_range', value: '9000 8000' }] },
+      'takes 2 whole numbers between 1 and 65535, the second no less than the first',
+    ],
+    [
+      { sysctls: [{ name: 'net.ipv4.ip_local_reserved_ports', value: '8080;9000' }] },
+      'takes ports and ranges of them, such as 8080,9000-9100',
+    ],
+    [
       {
         sysctls: [
           { name: 'net.a', value: '1' },
