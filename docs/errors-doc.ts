@@ -272,6 +272,11 @@ const sections: readonly {
         'Shorten them, or mount large values as files.',
       ),
       entry(
+        'MOUNT_NOT_SHARED',
+        'A volumeMount has mountPropagation `HostToContainer` or `Bidirectional`, and what it shows is on no shared mount of the host.',
+        'Run `mount --make-rshared /` at each boot, before podd: systemd does it, other init programs take it in a script. The container starts by itself then.',
+      ),
+      entry(
         'SUB_PATH',
         'The path of a subPath or subPathExpr leads out of its volume, has no value in the environment, or is no file of a configMap, secret, downwardAPI or projected volume.',
         'See the event. The container starts by itself once the missing key is there.',

@@ -134,7 +134,7 @@ export const options = {
         : 'must be a lowercase host name of letters, digits, dots and dashes',
     ),
     default: undefined,
-    defaultText: "the host's name",
+    defaultText: "the host's name, in lower case and with dashes for what a DNS name can't have",
     owner: 'podd',
     secret: false,
     doc: "The node's name, as pods and events show it.",

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { release } from 'node:os'
-import { errorCode } from '../base/errors.ts'
+import { PoddError, errorCode } from '../base/errors.ts'
 import { commandOutput, runCommand } from './run-command.ts'
 
 /** One line of /proc/self/mountinfo (proc(5)). */
@@ -84,6 +84,43 @@ export function mountPointOf(path: string, mounts: readonly MountEntry[]): strin
     .map(({ mountPoint }) => mountPoint)
     .filter((point) => point === '/' || path === point || path.startsWith(`${point}/`))
   return above.reduce((longest, point) => (point.length > longest.length ? point : longest), '/')
+}
+
+/** Whether what is mounted below a path reaches other mount namespaces (`shared`), comes from one (`slave`), or neither. */
+export type MountSharing = 'shared' | 'slave' | 'private'
+
+/**
+ * The sharing of the mount that a path is on (mount_namespaces(7)); of two at one place the newer counts.
+ * @param mountInfo the text of a mountinfo file
+ */
+export function mountSharing(path: string, mountInfo: string): MountSharing {
+  const point = mountPointOf(path, parseMountInfo(mountInfo))
+  const fields = mountInfo
+    .split('\n')
+    .map((line) => (line.split(' - ', 1)[0] ?? '').split(' '))
+    .findLast(([, , , , mountPoint]) => mountPoint !== undefined && unescape(mountPoint) === point)
+  const tags = fields?.slice(6) ?? []
+  if (tags.some((tag) => tag.startsWith('shared:'))) return 'shared'
+  return tags.some((tag) => tag.startsWith('master:')) ? 'slave' : 'private'
+}
+
+/**
+ * Throws where what is mounted below a path can't reach containers, or theirs the host (`isTwoWay`), so that the runtime
+ * would refuse the mount. A path that isn't there is left to the runtime.
+ * @throws PoddError MOUNT_NOT_SHARED
+ */
+export async function checkMountSharing(path: string, isTwoWay: boolean): Promise<void> {
+  const real = await realpath(path).catch(() => undefined)
+  if (real === undefined) return
+  // Containers are mounted in the namespace of the runtime, which is the first process's.
+  const mountInfo = readFileSync('/proc/1/mountinfo', 'utf8')
+  const sharing = mountSharing(real, mountInfo)
+  if (sharing === 'shared' || (sharing === 'slave' && !isTwoWay)) return
+  const point = mountPointOf(real, parseMountInfo(mountInfo))
+  throw new PoddError(
+    'MOUNT_NOT_SHARED',
+    `mountPropagation ${isTwoWay ? 'Bidirectional' : 'HostToContainer'} needs a shared mount, and ${point} of the host, which ${path} is on, is none: run mount --make-rshared ${point} on the host, at each boot before podd`,
+  )
 }
 
 /** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */

@@ -1,5 +1,5 @@
 import { errorMessage, PoddError } from '../base/errors.ts'
-import { hostname } from 'node:os'
+import { readHostname } from '../host/facts/host-info.ts'
 import { readAtOnce } from '../base/read-bounded.ts'
 import { readMachineInfo } from '../host/facts/node-info.ts'
 import type { HostValues } from '../pod/decode/substitute-values.ts'
@@ -12,7 +12,7 @@ const mostValueBytes = 64 * 1024
 /** What `hostFactNames` lists. */
 export function readHostFacts(hostnameOverride: string | undefined): HostValues {
   return {
-    NODE_NAME: hostnameOverride ?? hostname().toLowerCase(),
+    NODE_NAME: hostnameOverride ?? readHostname(),
     ARCH: process.arch === 'x64' ? 'amd64' : process.arch,
     MACHINE_ID: readMachineInfo().machineId,
   }

@@ -334,6 +334,35 @@ describePodd('mounts', {}, (rig) => {
     },
   )
 
+  it('wait for a mount of the host that is to be shared, and say how', async () => {
+    const held = join(rig().directory, 'unshared')
+    mkdirSync(held)
+    execFileSync('mount', ['--bind', held, held])
+    execFileSync('mount', ['--make-private', held])
+    try {
+      rig().drop(
+        'waits',
+        shellPod('waits', rig().shared, 'say up; stay', {
+          volumes: [{ name: 'v', hostPath: { path: held } }],
+          mounts: [{ name: 'v', mountPath: '/v', mountPropagation: 'HostToContainer' }],
+        }),
+      )
+      const waitingOf = ({ status }: PodObject) => status.containerStatuses?.[0]?.state?.waiting
+      const pod = await rig().untilPod(
+        'waits',
+        'its wait',
+        (seen) => waitingOf(seen)?.reason === 'CreateContainerConfigError',
+      )
+      expect(waitingOf(pod)?.message).toContain(`run mount --make-rshared ${held} on the host`)
+      execFileSync('mount', ['--make-rshared', held])
+      await rig().untilLine('waits', / up$/u)
+    } finally {
+      rig().removeManifest('waits')
+      await rig().untilGone('waits')
+      execFileSync('umount', ['--lazy', held])
+    }
+  })
+
   it(
     'belong to the pod’s group where the volume is the pod’s own',
     proves('fs-group', 'PodSecurityContext: fsGroupChangePolicy'),

@@ -39,6 +39,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       whenThere: () => new Promise(() => {}),
       measureEmptyDir: async () => 0,
       makeMountPoint: async () => {},
+      checkMountSharing: async () => {},
       bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
       writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
       writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { hostname } from 'node:os'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { systemClock } from '../../base/clock.ts'
@@ -52,6 +53,9 @@ export async function runDoctor(
     manifestPath: config.staticPodPath,
     cgroupDriver: config.cgroupDriver,
     ociRuntimes: config.ociRuntimes,
+    hostName: hostname(),
+    hostnameOverride: config.hostnameOverride,
+    resolvConf: config.resolvConf,
     runtimeDriver: runtime.kind === 'external' ? runtime.cgroupDriver : undefined,
   })
   const holds = readHoldsAt(config.rootDir)

@@ -88,6 +88,8 @@ export interface PodVolumes {
    * directory. Throws PoddError where it can't be.
    */
   makeMountPoint(mount: NestedMount, isInUse: boolean): Promise<void>
+  /** Throws PoddError where the host's mount at a path isn't shared as a container's mount of it needs. */
+  checkMountSharing(path: string, isTwoWay: boolean): Promise<void>
   /** Writes the pod's hosts file and gives its path. */
   writeHostsFile(uid: PodUid, text: string): Promise<string>
   /** Writes the pod's resolv.conf and gives its path. */

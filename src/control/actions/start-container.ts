@@ -225,6 +225,10 @@ async function buildContainerConfig(
     selinux: host.selinux,
     userRange,
   })
+  for (const { hostPath = '', propagation = 'PROPAGATION_PRIVATE' } of mounts) {
+    if (propagation !== 'PROPAGATION_PRIVATE')
+      await host.volumes.checkMountSharing(hostPath, propagation === 'PROPAGATION_BIDIRECTIONAL')
+  }
   for (const nested of selectNestedMounts(spec, volumes, mounts))
     await host.volumes.makeMountPoint(nested, isMountedBeside(ctx, spec, volumes, nested.directory))
   return toContainerConfig({

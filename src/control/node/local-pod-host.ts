@@ -10,6 +10,7 @@ import type { ResourceList } from '../../translate/spec/spec-view.ts'
 import { computeVolumeFiles } from '../../translate/volumes/volume-files.ts'
 import { whenThere } from '../../host/watch-names.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
+import { checkMountSharing } from '../../host/mounts.ts'
 import { listClaimOwners } from '../../volumes/plugins/claim-directory.ts'
 import { writeEtcHosts } from '../../volumes/pod-directory/etc-hosts-file.ts'
 import type { FsGroup } from '../../volumes/files/fs-group.ts'
@@ -75,6 +76,7 @@ export function createPodVolumes(options: {
     whenThere,
     measureEmptyDir: (uid, volume) => measureDiskUsage(volumeDirectory(rootDir, uid, 'empty-dir', volume)),
     makeMountPoint: makeNestedMountPoint,
+    checkMountSharing,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
     writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
     writeResolvConf: (uid, text) => resolvConfs.write(uid, text),

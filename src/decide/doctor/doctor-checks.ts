@@ -6,6 +6,7 @@ import type {
   DoctorFinding,
   FirewallFacts,
   HostFacts,
+  HostNameFacts,
   PortFacts,
 } from './host-facts.ts'
 
@@ -22,6 +23,9 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
     checkInit(facts),
     checkOomScore(facts),
     checkSwap(facts),
+    checkSharedRoot(facts),
+    checkName(facts.name),
+    ...checkResolver(facts),
     ...checkManifests(facts),
     ...facts.ports.map(checkPort),
     ...facts.holds.map(checkHold),
@@ -233,6 +237,50 @@ function checkOomScore({ canLowerOomScore }: HostFacts): DoctorFinding {
 function checkSwap({ swapBytes }: HostFacts): DoctorFinding {
   const message = swapBytes === 0 ? 'none' : `${formatBytes(swapBytes)}; memory limits count without it`
   return { name: 'swap', status: 'ok', message }
+}
+
+function checkSharedRoot({ sharesRoot }: HostFacts): DoctorFinding {
+  const name = 'shared-root'
+  if (sharesRoot === undefined)
+    return { name, status: 'skipped', message: 'nothing tells of the mounts of the host' }
+  if (sharesRoot) return { name, status: 'ok', message: '/ is a shared mount' }
+  return {
+    name,
+    status: 'warning',
+    message:
+      '/ is not a shared mount: volumeMounts with mountPropagation HostToContainer or Bidirectional fail',
+    hint: 'Run mount --make-rshared / at each boot, before podd: systemd does it, other init programs take it in a script (OpenRC: /etc/local.d/shared.start).',
+  }
+}
+
+function checkName({ host, node, isConfigured }: HostNameFacts): DoctorFinding {
+  const name = 'host-name'
+  if (isConfigured || host.toLowerCase() === node) return { name, status: 'ok', message: node }
+  return {
+    name,
+    status: 'warning',
+    message: `the host's name ${host} is no DNS name: the node is called ${node}`,
+    hint: `Rename the host (hostnamectl set-hostname ${node}), or choose a name by hostnameOverride.`,
+  }
+}
+
+function checkResolver({ resolver }: HostFacts): readonly DoctorFinding[] {
+  if (resolver === undefined) return []
+  const name = 'resolver'
+  const { path, servers, isUnreachable } = resolver
+  if (!isUnreachable) return [{ name, status: 'ok', message: `pods get ${servers.join(', ')}` }]
+  const what =
+    servers.length === 0
+      ? `${path} names no server`
+      : `${path} names only ${servers.join(', ')}, on the loopback of the host`
+  return [
+    {
+      name,
+      status: 'warning',
+      message: `${what}: pods with a network of their own resolve no names`,
+      hint: `Have that resolver listen on another address of the host too and name this one in ${path}, name another file with servers in resolvConf, or give such pods dnsPolicy None with servers of their own.`,
+    },
+  ]
 }
 
 function checkManifests({ manifests }: HostFacts): readonly DoctorFinding[] {

@@ -14,6 +14,13 @@ export interface HostFacts {
   /** CAP_SYS_RESOURCE: oom_score_adj may be lowered, limits raised. */
   readonly canLowerOomScore: boolean
   readonly swapBytes: number
+  /** Whether what is mounted below `/` reaches other mount namespaces; undefined where nothing tells. */
+  readonly sharesRoot: boolean | undefined
+  readonly name: HostNameFacts
+  /** The resolver that pods get; undefined where the config gives them none. */
+  readonly resolver:
+    | { readonly path: string; readonly servers: readonly string[]; readonly isUnreachable: boolean }
+    | undefined
   readonly runtime: RuntimeFacts
   /** The newest report that a crash of podd left, and how many there are; undefined for none. */
   readonly crash: { readonly atMs: number; readonly path: string; readonly count: number } | undefined
@@ -30,6 +37,14 @@ export interface HostFacts {
         readonly problems?: readonly Pick<Problem, 'place' | 'message' | 'hint'>[]
       }
     | undefined
+}
+
+export interface HostNameFacts {
+  readonly host: string
+  /** As the node is called. */
+  readonly node: string
+  /** By `hostnameOverride`. */
+  readonly isConfigured: boolean
 }
 
 /** A port at which podd is to listen. */

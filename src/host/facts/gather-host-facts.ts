@@ -11,7 +11,10 @@ import { chooseCgroupDriver, detectCgroups } from '../cgroups/layout.ts'
 import type { CgroupDriver } from '../cgroups/layout.ts'
 import type { HostProbe } from '../host-probe.ts'
 import { readKernelFeatures } from './kernel-features.ts'
-import { parseMountInfo } from '../mounts.ts'
+import { isUnreachable, parseResolvConf, selectHostResolver } from '../../translate/network/dns.ts'
+import { systemdResolvPath } from '../network/host-resolver.ts'
+import { mountSharing, parseMountInfo } from '../mounts.ts'
+import { nodeNameOf } from './host-info.ts'
 
 /** The settings on which the facts depend. */
 export interface GatherOptions {
@@ -27,6 +30,11 @@ export interface GatherOptions {
   readonly ociRuntimes: readonly string[]
   /** The runtime's own driver, where it reports it. */
   readonly runtimeDriver: CgroupDriver | undefined
+  /** The host's own name, as the kernel has it. */
+  readonly hostName: string
+  readonly hostnameOverride: string | undefined
+  /** The resolver configuration of pods; empty for none. */
+  readonly resolvConf: string | undefined
 }
 
 /** All of the facts but those about the runtime and podd itself. Looks at the host and changes nothing. */
@@ -59,9 +67,32 @@ export async function gatherHostFacts(
     clock: { wallMs: options.clock.wallMs(), synchronized: await readSynchronized(probe) },
     canLowerOomScore: parseEffectiveCapabilities(status, 'CAP_SYS_RESOURCE'),
     swapBytes: readSwapBytes(probe),
+    sharesRoot: readSharesRoot(probe),
+    name: {
+      host: options.hostName,
+      node: options.hostnameOverride ?? nodeNameOf(options.hostName),
+      isConfigured: options.hostnameOverride !== undefined,
+    },
+    resolver: readResolver(probe, options.resolvConf),
     manifests:
       manifestPath === undefined ? undefined : { path: manifestPath, exists: probe.exists(manifestPath) },
   }
+}
+
+/** Of the first process: podd's own mounts may be others. */
+function readSharesRoot(probe: HostProbe): boolean | undefined {
+  const text = probe.readText('/proc/1/mountinfo') ?? probe.readText('/proc/self/mountinfo')
+  return text === undefined ? undefined : mountSharing('/', text) === 'shared'
+}
+
+function readResolver(probe: HostProbe, path: string | undefined): HostFacts['resolver'] {
+  if (path === undefined || path === '') return undefined
+  const systemd = probe.readText(systemdResolvPath)
+  const { servers } = selectHostResolver(
+    parseResolvConf(probe.readText(path) ?? ''),
+    systemd === undefined ? undefined : parseResolvConf(systemd),
+  )
+  return { path, servers, isUnreachable: isUnreachable({ servers }) }
 }
 
 async function findProgram(

@@ -9,7 +9,7 @@ import { parseMountInfo } from '../mounts.ts'
 
 /** The facts about the machine, which don't change while podd runs. */
 export interface HostInfo {
-  /** In lower case, as Kubernetes names nodes. */
+  /** As Kubernetes names nodes: see nodeNameOf. */
   readonly hostname: string
   readonly cpus: number
   readonly memoryBytes: number
@@ -35,10 +35,28 @@ export interface HostInfo {
   readonly appArmor: boolean
 }
 
-/** In lower case, as Kubernetes names nodes. */
+/** The host's name as Kubernetes names nodes. */
 export function readHostname(): string {
-  return hostname().toLowerCase()
+  return nodeNameOf(hostname())
 }
+
+/**
+ * The name of a node whose host has this name: in lower case, as the kubelet's (`pkg/util/node`, GetHostname, 1.36), with
+ * dashes for what a DNS name can't have (`My_Pi` is `my-pi`). The kubelet keeps such a sign, and no API server takes the
+ * node or a dump of its pods.
+ */
+export function nodeNameOf(hostname: string): string {
+  const labels = hostname
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]+/gu, '-')
+    .split('.')
+    .map((label) => label.replaceAll(/^-+|-+$/gu, ''))
+  const name = labels.filter((label) => label !== '').join('.')
+  return name.slice(0, maxNameLength).replace(/[.-]+$/u, '') || 'localhost'
+}
+
+/** Of a DNS name. */
+const maxNameLength = 253
 
 /** @param root what stands for `/`; for tests */
 export function readHostInfo(root = ''): HostInfo {

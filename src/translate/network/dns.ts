@@ -37,6 +37,11 @@ export function selectHostResolver(etc: ResolvConf, systemdResolved: ResolvConf 
   return systemdResolved
 }
 
+/** Whether pods with a network of their own can't resolve names: it has only servers on the host's loopback, or none. */
+export function isUnreachable({ servers }: Pick<ResolvConf, 'servers'>): boolean {
+  return servers.every((server) => isLoopback(server))
+}
+
 function isLoopback(server: string): boolean {
   return server.startsWith('127.') || server === '::1'
 }
@@ -71,7 +76,8 @@ export function podDns(input: {
     wantsCluster && input.clusterServers.length === 0 && dnsPolicy === 'ClusterFirstWithHostNet'
       ? [{ reason: 'MissingClusterDNS' as const, message: missingClusterDns(dnsPolicy) }]
       : []
-  return { config: conf, warnings: [...missing, ...cut] }
+  const unreachable = !hostNetwork && dnsPolicy !== 'None' && conf.servers.length > 0 && isUnreachable(conf)
+  return { config: conf, warnings: [...missing, ...(unreachable ? [unreachableResolver(conf)] : []), ...cut] }
 }
 
 /** The text of a resolv.conf, as containerd writes one. */
@@ -94,6 +100,11 @@ export function podResolver(pod: PodView, host: ResolvConf): PodDns {
 /** The text of the pod's resolv.conf. */
 export function podResolvConf(pod: PodView, host: ResolvConf): string {
   return formatResolvConf(podResolver(pod, host).config)
+}
+
+function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['warnings'][number] {
+  const message = `the pod resolves no names: the resolver of the host, ${servers.join(', ')}, is on the host's loopback, which the pod does not reach; name another server in the host's resolv.conf, or give the pod dnsPolicy None with servers of its own`
+  return { reason: 'DNSConfigForming', message }
 }
 
 function missingClusterDns(policy: string): string {

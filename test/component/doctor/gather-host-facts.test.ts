@@ -31,6 +31,8 @@ const debian: FakeHost = {
     '/proc/self/status': 'Name:\tnode\nCapEff:\t000001ffffffffff\n',
     '/proc/self/mountinfo':
       '30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n',
+    '/proc/1/mountinfo': '25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n',
+    '/etc/resolv.conf': 'search lan\nnameserver 192.0.2.53\n',
     '/sys/fs/cgroup/cgroup.controllers': 'cpuset cpu io memory hugetlb pids rdma misc\n',
     '/proc/meminfo': 'MemTotal:        8000000 kB\nSwapTotal:       2097148 kB\n',
     '/run/systemd/system': '',
@@ -88,6 +90,9 @@ const options: GatherOptions = {
   cgroupDriver: 'auto',
   runtimeDriver: undefined,
   ociRuntimes: ['runc'],
+  hostName: 'My_Pi',
+  hostnameOverride: undefined,
+  resolvConf: '/etc/resolv.conf',
 }
 
 const gather = (change: Partial<FakeHost> = {}, more: Partial<GatherOptions> = {}) =>
@@ -123,9 +128,31 @@ describe('gatherHostFacts', () => {
       clock: { wallMs: options.clock.wallMs(), synchronized: true },
       canLowerOomScore: true,
       swapBytes: 2097148 * 1024,
+      sharesRoot: true,
+      name: { host: 'My_Pi', node: 'my-pi', isConfigured: false },
+      resolver: { path: '/etc/resolv.conf', servers: ['192.0.2.53'], isUnreachable: false },
       manifests: { path: '/etc/pods', exists: true },
     })
     expect(facts.kernel.filter(({ present }) => present !== true)).toEqual([])
+  })
+
+  it('reads a host with a resolver of its own, private mounts and a configured name', async () => {
+    const files = {
+      ...debian.files,
+      '/proc/1/mountinfo': '25 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n',
+      '/etc/resolv.conf': 'nameserver 127.0.0.1\n',
+    }
+    const more = { hostnameOverride: 'gate' }
+    expect(await gather({ files }, more)).toMatchObject({
+      sharesRoot: false,
+      name: { host: 'My_Pi', node: 'gate', isConfigured: true },
+      resolver: { servers: ['127.0.0.1'], isUnreachable: true },
+    })
+    const systemd = { ...files, '/run/systemd/resolve/resolv.conf': 'nameserver 192.0.2.1\n' }
+    expect(await gather({ files: systemd }, { resolvConf: '' })).toMatchObject({ resolver: undefined })
+    expect(await gather({ files: systemd })).toMatchObject({
+      resolver: { servers: ['192.0.2.1'], isUnreachable: false },
+    })
   })
 
   it.each<[string, Partial<FakeHost>, Record<string, unknown>]>([

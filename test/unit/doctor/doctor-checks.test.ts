@@ -69,6 +69,9 @@ const sound: HostFacts = {
   clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: true },
   canLowerOomScore: true,
   swapBytes: 0,
+  sharesRoot: true,
+  name: { host: 'Box', node: 'box', isConfigured: false },
+  resolver: { path: '/etc/resolv.conf', servers: ['192.0.2.53'], isUnreachable: false },
   crash: undefined,
   holds: [],
   ports: [],
@@ -120,6 +123,12 @@ describe('checkHost', () => {
       'ok',
       'ok',
       'skipped',
+    ])
+  })
+
+  it('skips what nothing on the host tells', () => {
+    expect(complaints({ sharesRoot: undefined, resolver: undefined })).toEqual([
+      { name: 'shared-root', status: 'skipped', message: 'nothing tells of the mounts of the host' },
     ])
   })
 
@@ -483,6 +492,38 @@ describe('checkHost', () => {
       'warning',
       'CAP_SYS_RESOURCE',
       'Run podd',
+    ],
+    [
+      'a root of mounts that is not shared',
+      { sharesRoot: false },
+      'shared-root',
+      'warning',
+      'Bidirectional fail',
+      'mount --make-rshared /',
+    ],
+    [
+      'a name that is no DNS name',
+      { name: { host: 'My_Pi', node: 'my-pi', isConfigured: false } },
+      'host-name',
+      'warning',
+      'name My_Pi is no DNS name: the node is called my-pi',
+      'hostnamectl set-hostname my-pi',
+    ],
+    [
+      'a resolver on the loopback',
+      { resolver: { path: '/etc/resolv.conf', servers: ['127.0.0.1'], isUnreachable: true } },
+      'resolver',
+      'warning',
+      '/etc/resolv.conf names only 127.0.0.1, on the loopback of the host',
+      'dnsPolicy None',
+    ],
+    [
+      'no resolver',
+      { resolver: { path: '/etc/resolv.conf', servers: [], isUnreachable: true } },
+      'resolver',
+      'warning',
+      '/etc/resolv.conf names no server',
+      'resolvConf',
     ],
     [
       'no manifest directory',

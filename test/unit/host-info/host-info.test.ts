@@ -4,7 +4,9 @@ import type { NetworkInterfaceInfo } from 'node:os'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseMemInfo, readHostInfo } from '../../../src/host/facts/host-info.ts'
+import fc from 'fast-check'
+import { nodeNameOf, parseMemInfo, readHostInfo } from '../../../src/host/facts/host-info.ts'
+import { dnsSubdomain } from '../../../src/pod/validation/name-rules.ts'
 import { readHostResolver } from '../../../src/host/network/host-resolver.ts'
 import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/network/node-address.ts'
 
@@ -24,6 +26,32 @@ function put(path: string, text: string): void {
 function capabilities(mask: string): void {
   put('/proc/self/status', `Name:\tnode\nCapEff:\t${mask}\n`)
 }
+
+describe('the name of a node', () => {
+  it.each([
+    ['Gateway.example', 'gateway.example'],
+    ['My_Pi', 'my-pi'],
+    ['_box_', 'box'],
+    ['Küche', 'k-che'],
+    ['a..b.', 'a.b'],
+    ['a.-b-.c', 'a.b.c'],
+    ['...', 'localhost'],
+    ['x'.repeat(300), 'x'.repeat(253)],
+  ])('of the host %s is %s', (host, node) => {
+    expect(nodeNameOf(host)).toBe(node)
+  })
+
+  it('is a DNS name whatever the host is called, and the host’s own where that is one', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' })), (host) => {
+        const node = nodeNameOf(host)
+        expect(dnsSubdomain(node)).toEqual([])
+        expect(nodeNameOf(node)).toBe(node)
+        if (dnsSubdomain(host).length === 0) expect(node).toBe(host)
+      }),
+    )
+  })
+})
 
 describe('readHostInfo', () => {
   beforeEach(() => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { mountPointOf, parseMountInfo, readMountsBelow } from '../../../src/host/mounts.ts'
+import { mountPointOf, mountSharing, parseMountInfo, readMountsBelow } from '../../../src/host/mounts.ts'
 
 const mounts = parseMountInfo(
   ['/', '/mnt', '/mnt/usb', '/mnt/usb/pods/deeper']
@@ -32,4 +32,21 @@ it('finds what is mounted below a directory by its name as the kernel writes it'
   } finally {
     rmSync(directory, { recursive: true })
   }
+})
+
+const shared = [
+  '1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw',
+  '2 1 8:2 / /mnt rw shared:5 - ext4 /dev/sda2 rw',
+  '3 1 8:3 / /run/a\\040b rw master:5 propagate_from:7 - ext4 /dev/sda3 rw',
+  '4 1 8:4 / /data rw - ext4 /dev/sda4 rw',
+  '5 4 8:5 / /data rw,noexec shared:9 master:5 - ext4 /dev/sda5 rw',
+].join('\n')
+
+it.each([
+  ['/etc', 'private'],
+  ['/mnt/usb', 'shared'],
+  ['/run/a b/c', 'slave'],
+  ['/data/x', 'shared'],
+])('%s lies on a mount that is %s', (path, expected) => {
+  expect(mountSharing(path, shared)).toBe(expected)
 })

@@ -68,6 +68,27 @@ describe('podDns', () => {
     expect(warnings.map(({ reason }) => reason)).toEqual(['MissingClusterDNS'])
   })
 
+  it.each<[JsonObject, readonly string[], number]>([
+    [{}, ['127.0.0.1'], 1],
+    [{ dnsPolicy: 'Default' }, ['::1', '127.0.0.53'], 1],
+    [{}, ['127.0.0.1', '192.0.2.1'], 0],
+    [{}, [], 0],
+    [{ hostNetwork: true }, ['127.0.0.1'], 0],
+    [{ dnsPolicy: 'None' }, ['127.0.0.1'], 0],
+  ])('of %j with the servers %j of the host warns %i times of the loopback', (spec, servers, count) => {
+    const { warnings } = of(spec, undefined, none, { ...host, servers })
+    expect(warnings.map(({ message }) => message)).toEqual(
+      Array.from({ length: count }, () =>
+        expect.stringContaining(`${servers.join(', ')}, is on the host's loopback`),
+      ),
+    )
+  })
+
+  it('warns of no loopback where the pod adds a server that it reaches', () => {
+    const own: PodDnsConfig = { nameservers: ['192.0.2.7'], searches: [], options: [] }
+    expect(of({}, own, none, { ...host, servers: ['127.0.0.1'] }).warnings).toEqual([])
+  })
+
   it('takes in the pod’s own, an option replacing one of its name', () => {
     const own: PodDnsConfig = {
       nameservers: ['192.0.2.1', '192.0.2.2'],
