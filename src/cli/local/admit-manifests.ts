@@ -12,7 +12,12 @@ import { selectAllowedObjects } from '../../decide/sources/merge-objects.ts'
 import { renamePod, renamedPodProblem } from '../../decide/sources/rename-pod.ts'
 import { diskBytes } from '../../host/disk-space.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
-import type { Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { readYamlDocuments } from '../../pod/decode/read-documents.ts'
+import { toText } from '../../pod/decode/source-text.ts'
+import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
+import type { Place, Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { isExtendedResource, podRequests } from '../../pod/spec/pod-resources.ts'
@@ -25,6 +30,12 @@ import { readManifests } from './read-manifests.ts'
 
 /** All pods, against which each pod is checked. */
 const maxNeighbours = 1000
+
+/** A problem that admission found, and the field of the pod that it is about. */
+interface Finding {
+  readonly problem: Problem
+  readonly at: FieldPath | undefined
+}
 
 interface Sourced<Document extends SourceDocument = SourceDocument> {
   readonly document: Document
@@ -53,10 +64,53 @@ export async function admitManifests(
   const replaced = new Set(own.map(({ document }) => documentKey(document)))
   const others = isHost ? await readDirectories(context, config) : []
   const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
-  const found = admit({ present, own }, config, isHost ? rulesOfHost(config) : rulesAnywhere(config))
+  const rules = isHost ? rulesOfHost(config) : rulesAnywhere(config)
+  const found = await locateFindings(admit({ present, own }, config, rules), files)
   return isHost
     ? [...found, ...suffixProblems(own, config)]
-    : found.map(({ place, object, message }) => ({ severity: 'warning', place, object, message }))
+    : found.map(({ place, object, field, message }) => ({
+        severity: 'warning',
+        place,
+        object,
+        ...(field !== undefined && { field }),
+        message,
+      }))
+}
+
+/** The findings at the places of their fields. */
+async function locateFindings(
+  findings: readonly Finding[],
+  files: readonly ReadManifest[],
+): Promise<readonly Problem[]> {
+  const located: Problem[] = []
+  for (const { at, problem } of findings) {
+    const file = files.find(({ documents }) => documents.some(({ place }) => place === problem.place))
+    const text = at === undefined || file === undefined ? undefined : toText(file.text)
+    if (at === undefined || text === undefined) located.push(problem)
+    else {
+      const place = await placeOfField(text, problem.place, at)
+      located.push({ ...problem, place, field: formatFieldPath(at) })
+    }
+  }
+  return located
+}
+
+/** The place of a field of the document at `place`, which is an object of a file or an item of a list. */
+async function placeOfField(text: string, place: Place, at: FieldPath): Promise<Place> {
+  for (const document of await readYamlDocuments(text)) {
+    if (document.kind !== 'read') continue
+    const items = isJsonObject(document.value) ? document.value['items'] : undefined
+    const tops: readonly FieldPath[] = Array.isArray(items) ? items.map((_, index) => ['items', index]) : [[]]
+    for (const top of tops) {
+      const position = document.locate(top)
+      // A file of JSON is decoded without places: which item of a list it is isn't known.
+      if (place.line === undefined && tops.length !== 1) return place
+      const isHere =
+        place.line === undefined || (position?.line === place.line && position.column === place.column)
+      if (isHere) return { ...place, ...document.locate([...top, ...at]) }
+    }
+  }
+  return place
 }
 
 async function readConfig(context: VerbContext): Promise<Awaited<ReturnType<typeof loadConfig>> | Problem> {
@@ -113,7 +167,7 @@ function admit(
   { present, own }: { readonly present: readonly Sourced[]; readonly own: readonly Sourced[] },
   config: PoddConfig,
   rules: AdmissionRules,
-): readonly Problem[] {
+): readonly Finding[] {
   const all = [...present, ...own]
   const objects = all.flatMap(({ document, source }) =>
     isPodDocument(document) ? [] : [{ document, source }],
@@ -128,7 +182,9 @@ function admit(
   const places = new Set(own.map(({ document }) => document.place))
   const neighbours = new Map<string, Neighbour>()
   const tally = new HostTally([])
-  const found = problems.filter(({ place }) => places.has(place))
+  const found: Finding[] = problems
+    .filter(({ place }) => places.has(place))
+    .map((problem) => ({ problem, at: undefined }))
   for (const { document, source } of all) {
     const key = documentKey(document)
     if (!isPodDocument(document) || neighbours.has(key)) continue
@@ -142,7 +198,8 @@ function admit(
       neighbours.set(key, { key, pod })
       tally.add({ pod })
     } else if (places.has(place)) {
-      found.push({ severity: 'error', place, object: key, message: `${answer.reason}: ${answer.message}` })
+      const message = `${answer.reason}: ${answer.message}`
+      found.push({ problem: { severity: 'error', place, object: key, message }, at: answer.at })
     }
   }
   return found

@@ -318,7 +318,7 @@ export class DesiredPods {
       this.#names.dropNext(key, entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
-      entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
+      entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal.message }
       if (entry.refused !== undefined) {
         worker.confirm()
         return false

@@ -132,7 +132,8 @@ export class PodAdmission {
     if (problem !== undefined) {
       // As in a cluster, whoever wrote the pod over the API decides; other sources have no controller.
       const isFinal = problem.kind === 'blocked' && problem.isForbidden && kindOfSource(source) === 'api'
-      return isFinal ? { kind: 'rejected', reason: problem.reason, message: problem.message } : problem
+      const { reason, message, at } = problem
+      return isFinal ? { kind: 'rejected', reason, message, at } : problem
     }
     const node = this.#nodeRefusal(withClasses(pod, classes))
     if (node !== undefined) return { ...node, kind: 'blocked' }
@@ -153,16 +154,14 @@ export class PodAdmission {
   }
 
   /** Why the policy of its source forbids a pod. */
-  refusal(pod: Pod, source: SourceName): string | undefined {
+  refusal(pod: Pod, source: SourceName): ReturnType<typeof podSecurityProblem> {
     const policy = this.#rules.policies[kindOfSource(source)]
     return podSecurityProblem(pod.spec, policy, policySettings(source))
   }
 
   #forbidden(pod: Pod, source: SourceName): Exclude<Examination, { readonly kind: 'fits' }> | undefined {
-    const message = this.refusal(pod, source)
-    return message === undefined
-      ? undefined
-      : { kind: 'blocked', reason: 'PodSecurity', message, isForbidden: true }
+    const refusal = this.refusal(pod, source)
+    return refusal && { kind: 'blocked', reason: 'PodSecurity', ...refusal, isForbidden: true }
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { PoddError } from '../../base/errors.ts'
 import { findPortClash, hostShares } from './host-shares.ts'
@@ -31,6 +32,8 @@ export type Admission =
       readonly kind: 'blocked'
       readonly reason: string
       readonly message: string
+      /** The field of the pod that it is about, or the first one; absent where none is. */
+      readonly at?: FieldPath | undefined
       /**
        * The pod may not do what it asks for, so what runs of it is ended. Otherwise it only can't be started: what runs
        * is supervised.
@@ -40,7 +43,12 @@ export type Admission =
       readonly containers?: readonly string[]
     }
   /** Rejected: the pod is Failed with this reason. Only for what no change of the host or the config can mend. */
-  | { readonly kind: 'rejected'; readonly reason: string; readonly message: string }
+  | {
+      readonly kind: 'rejected'
+      readonly reason: string
+      readonly message: string
+      readonly at?: FieldPath | undefined
+    }
 
 /**
  * Whether `pod` may start beside its neighbours. Terminating pods and those to be replaced still hold their resources;
@@ -56,22 +64,43 @@ export function admitPod(
   tally = new HostTally(neighbours),
 ): Admission {
   const wanted = hostShares(pod)
-  if (tally.holdsPortOf(wanted)) return blockedByPort(wanted, neighbours)
+  if (tally.holdsPortOf(wanted)) return blockedByPort(pod, wanted, neighbours)
   const lack = tally.findLastingLack(wanted, limits) ?? tally.findPresentLack(wanted, limits)
   return lack === undefined
     ? { kind: 'admitted' }
-    : { kind: 'blocked', reason: 'Blocked', message: lack.message }
+    : { kind: 'blocked', reason: 'Blocked', message: lack.message, at: requestPath(pod, lack.resource) }
 }
 
 /** Names the first neighbour that holds a port of those. */
-function blockedByPort(wanted: HostShares, neighbours: Iterable<Neighbour>): Admission {
-  for (const { key, pod } of neighbours) {
-    const port = findPortClash(wanted, hostShares(pod))
-    if (port !== undefined) return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key) }
+function blockedByPort(pod: Pod, wanted: HostShares, neighbours: Iterable<Neighbour>): Admission {
+  for (const { key, pod: other } of neighbours) {
+    const port = findPortClash(wanted, hostShares(other))
+    if (port === undefined) continue
+    return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key), at: portPath(pod, port) }
   }
   throw new PoddError('INTERNAL', 'a host port is held by no pod')
 }
 
 export function portHeld({ port, protocol }: HostPort, key: string): string {
   return `host port ${port}/${protocol} is held by pod ${key}`
+}
+
+function portPath({ spec }: Pod, { port, protocol }: HostPort): FieldPath | undefined {
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [index, { ports }] of spec[list].entries()) {
+      const at = ports.findIndex((own) => own.hostPort === port && own.protocol === protocol)
+      if (at >= 0) return ['spec', list, index, 'ports', at, 'hostPort']
+    }
+  }
+  return undefined
+}
+
+/** Where the pod first asks for a resource. */
+function requestPath({ spec }: Pod, resource: string): FieldPath | undefined {
+  if (spec.resources?.requests?.[resource] !== undefined) return ['spec', 'resources', 'requests', resource]
+  for (const list of ['containers', 'initContainers'] as const) {
+    const index = spec[list].findIndex(({ resources }) => resources?.requests?.[resource] !== undefined)
+    if (index >= 0) return ['spec', list, index, 'resources', 'requests', resource]
+  }
+  return undefined
 }

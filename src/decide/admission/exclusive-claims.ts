@@ -22,7 +22,11 @@ export function exclusiveClaimProblem(
     const shared = claimsOf(other.spec).find((name) => claims.includes(name))
     if (shared === undefined) continue
     const message = `persistentvolumeclaim "${shared}" uses the ReadWriteOncePod access mode and is already in use by pod ${key}`
-    return { kind: 'blocked', reason: 'Blocked', message }
+    const volume = pod.spec.volumes.findIndex(
+      ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === shared,
+    )
+    const at = ['spec', 'volumes', volume, 'persistentVolumeClaim', 'claimName']
+    return { kind: 'blocked', reason: 'Blocked', message, at }
   }
   return undefined
 }

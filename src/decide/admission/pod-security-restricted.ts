@@ -1,5 +1,5 @@
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
-import { podContainers, procMounts } from './pod-security-rules.ts'
+import { inContainer, podContainers, procMounts } from './pod-security-rules.ts'
 import type { Violation } from './pod-security-rules.ts'
 
 /** What volumes a pod of the level restricted may have. */
@@ -35,6 +35,7 @@ function privilegeEscalation(spec: PodSpec): readonly Violation[] {
     .map(({ name }) => ({
       rule: 'allowPrivilegeEscalation != false',
       detail: `container "${name}" must set securityContext.allowPrivilegeEscalation=false`,
+      at: inContainer(spec, name, 'securityContext', 'allowPrivilegeEscalation'),
     }))
 }
 
@@ -51,12 +52,13 @@ function unrestrictedCapabilities(spec: PodSpec): readonly Violation[] {
             `container "${name}" must not include anything but "NET_BIND_SERVICE" in securityContext.capabilities.add`,
           ]),
     ]
-    return details.map((detail) => ({ rule: 'unrestricted capabilities', detail }))
+    const at = inContainer(spec, name, 'securityContext', 'capabilities')
+    return details.map((detail) => ({ rule: 'unrestricted capabilities', detail, at }))
   })
 }
 
 function volumes(spec: PodSpec): readonly Violation[] {
-  return spec.volumes.flatMap((volume) => {
+  return spec.volumes.flatMap((volume, index) => {
     const kind = Object.keys(volume).find((key) => key !== 'name')
     // A hostPath is checked at the level baseline, where exceptions can allow it.
     if (kind === undefined || kind === 'hostPath' || volumeKinds.has(kind)) return []
@@ -64,6 +66,7 @@ function volumes(spec: PodSpec): readonly Violation[] {
       {
         rule: 'restricted volume types',
         detail: `volume "${volume.name}" uses restricted volume type "${kind}"`,
+        at: ['spec', 'volumes', index, kind],
       },
     ]
   })
@@ -76,16 +79,23 @@ function nonRoot(spec: PodSpec): readonly Violation[] {
     .map(({ name }) => ({
       rule: 'runAsNonRoot != true',
       detail: `pod or container "${name}" must set securityContext.runAsNonRoot=true`,
+      at: inContainer(spec, name, 'securityContext', 'runAsNonRoot'),
     }))
 }
 
 function rootUsers(spec: PodSpec): readonly Violation[] {
   const rule = 'runAsUser=0'
   return [
-    ...(spec.securityContext?.runAsUser === 0 ? [{ rule, detail: 'pod must not set runAsUser=0' }] : []),
+    ...(spec.securityContext?.runAsUser === 0
+      ? [{ rule, detail: 'pod must not set runAsUser=0', at: ['spec', 'securityContext', 'runAsUser'] }]
+      : []),
     ...podContainers(spec)
       .filter(({ securityContext }) => securityContext?.runAsUser === 0)
-      .map(({ name }) => ({ rule, detail: `container "${name}" must not set runAsUser=0` })),
+      .map(({ name }) => ({
+        rule,
+        detail: `container "${name}" must not set runAsUser=0`,
+        at: inContainer(spec, name, 'securityContext', 'runAsUser'),
+      })),
   ]
 }
 
@@ -97,5 +107,6 @@ function seccomp(spec: PodSpec): readonly Violation[] {
     .map(({ name }) => ({
       rule: 'seccompProfile',
       detail: `pod or container "${name}" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`,
+      at: inContainer(spec, name, 'securityContext', 'seccompProfile'),
     }))
 }

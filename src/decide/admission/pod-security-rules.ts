@@ -1,8 +1,8 @@
 import { normalCapability } from '../../pod/values/capability-name.ts'
-import { normalSysctl } from '../../pod/values/sysctl-name.ts'
+import { normalSysctl, safeSysctls } from '../../pod/values/sysctl-name.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
-import { safeSysctls } from './sysctls.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
 
 /** One rule that a pod breaks. */
@@ -10,6 +10,8 @@ export interface Violation {
   /** As Kubernetes names it: `host namespaces`, `privileged`, … */
   readonly rule: string
   readonly detail: string
+  /** The field that breaks it, or where one is missing the one above. */
+  readonly at: FieldPath
   /** The exception that would allow it, beside a lower level. */
   readonly exception?: {
     readonly field: 'allowedHostPaths' | 'allowedCapabilities' | 'allowedHostPorts' | 'allowedRegistries'
@@ -21,6 +23,15 @@ export type Exceptions = Pick<SecurityPolicy, 'allowedHostPaths' | 'allowedCapab
 
 export function podContainers(spec: PodSpec): readonly ContainerSpec[] {
   return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
+}
+
+/** A field of one of the pod's containers. */
+export function inContainer(spec: PodSpec, name: string, ...field: readonly string[]): FieldPath {
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
+    const index = spec[list].findIndex((container) => container.name === name)
+    if (index >= 0) return ['spec', list, index, ...field]
+  }
+  return ['spec']
 }
 
 /** Capabilities that containers may add at the level baseline. */
@@ -75,22 +86,25 @@ function capabilities(spec: PodSpec, { allowedCapabilities }: Exceptions): reado
     if (beyond.length === 0) return []
     const detail = `container "${name}" must not include "${beyond.join('", "')}" in securityContext.capabilities.add`
     const exception = { field: 'allowedCapabilities' as const, value: beyond.join(', ') }
-    return [{ rule: 'non-default capabilities', detail, exception }]
+    const at = inContainer(spec, name, 'securityContext', 'capabilities', 'add')
+    return [{ rule: 'non-default capabilities', detail, exception, at }]
   })
 }
 
 function hostNamespaces(spec: PodSpec): readonly Violation[] {
   const shared = (['hostNetwork', 'hostPID', 'hostIPC'] as const).filter((field) => spec[field])
-  if (shared.length === 0) return []
-  return [{ rule: 'host namespaces', detail: shared.map((field) => `${field}=true`).join(', ') }]
+  const [first] = shared
+  if (first === undefined) return []
+  const detail = shared.map((field) => `${field}=true`).join(', ')
+  return [{ rule: 'host namespaces', detail, at: ['spec', first] }]
 }
 
 function hostPaths(spec: PodSpec, { allowedHostPaths }: Exceptions): readonly Violation[] {
-  return spec.volumes.flatMap(({ name, hostPath }) => {
+  return spec.volumes.flatMap(({ name, hostPath }, index) => {
     if (hostPath === undefined || allowedHostPaths.some((top) => isBelow(hostPath.path, top))) return []
     const detail = `volume "${name}" mounts ${hostPath.path}`
     const exception = { field: 'allowedHostPaths' as const, value: hostPath.path }
-    return [{ rule: 'hostPath volumes', detail, exception }]
+    return [{ rule: 'hostPath volumes', detail, exception, at: ['spec', 'volumes', index, 'hostPath'] }]
   })
 }
 
@@ -110,7 +124,7 @@ function hostPorts(spec: PodSpec, { allowedHostPorts }: Exceptions): readonly Vi
     if (refused.length === 0) return []
     const detail = `container "${name}" uses hostPort ${refused.join(', ')}`
     const exception = { field: 'allowedHostPorts' as const, value: refused.join(', ') }
-    return [{ rule: 'hostPort', detail, exception }]
+    return [{ rule: 'hostPort', detail, exception, at: inContainer(spec, name, 'ports') }]
   })
 }
 
@@ -132,7 +146,7 @@ function hostProbes(spec: PodSpec): readonly Violation[] {
     const foreign = hosts.filter((host) => host !== undefined && host !== '')
     if (foreign.length === 0) return []
     const detail = `container "${container.name}" must not set probe or lifecycle handler host ${foreign.join(', ')}`
-    return [{ rule: 'probe or lifecycle host', detail }]
+    return [{ rule: 'probe or lifecycle host', detail, at: inContainer(spec, container.name) }]
   })
 }
 
@@ -142,6 +156,7 @@ function privileged(spec: PodSpec): readonly Violation[] {
     .map(({ name }) => ({
       rule: 'privileged',
       detail: `container "${name}" must not set securityContext.privileged=true`,
+      at: inContainer(spec, name, 'securityContext', 'privileged'),
     }))
 }
 
@@ -151,33 +166,36 @@ export function procMounts(spec: PodSpec): readonly Violation[] {
     .map(({ name }) => ({
       rule: 'procMount',
       detail: `container "${name}" must not set securityContext.procMount to "Unmasked"`,
+      at: inContainer(spec, name, 'securityContext', 'procMount'),
     }))
 }
 
 /** The pod and each container, as messages name them, with their security settings. */
 function contexts(spec: PodSpec) {
   return [
-    { what: 'pod', context: spec.securityContext },
+    { what: 'pod', context: spec.securityContext, at: ['spec', 'securityContext'] },
     ...podContainers(spec).map(({ name, securityContext }) => ({
       what: `container "${name}"`,
       context: securityContext,
+      at: inContainer(spec, name, 'securityContext'),
     })),
   ]
 }
 
 function confinement(spec: PodSpec): readonly Violation[] {
-  return contexts(spec).flatMap(({ what, context }) =>
+  return contexts(spec).flatMap(({ what, context, at }) =>
     (['appArmorProfile', 'seccompProfile'] as const)
       .filter((field) => context?.[field]?.type === 'Unconfined')
       .map((field) => ({
         rule: field,
         detail: `${what} must not set securityContext.${field}.type to "Unconfined"`,
+        at: [...at, field, 'type'],
       })),
   )
 }
 
 function seLinux(spec: PodSpec): readonly Violation[] {
-  return contexts(spec).flatMap(({ what, context }) => {
+  return contexts(spec).flatMap(({ what, context, at }) => {
     const { type, user = '', role = '' } = context?.seLinuxOptions ?? {}
     const details = [
       ...(harmlessSeLinuxTypes.includes(type) ? [] : [`type "${type}"`]),
@@ -189,6 +207,7 @@ function seLinux(spec: PodSpec): readonly Violation[] {
       {
         rule: 'seLinuxOptions',
         detail: `${what} set forbidden securityContext.seLinuxOptions: ${details.join('; ')}`,
+        at: [...at, 'seLinuxOptions'],
       },
     ]
   })
@@ -198,5 +217,6 @@ function sysctls(spec: PodSpec): readonly Violation[] {
   const unsafe = (spec.securityContext?.sysctls ?? [])
     .map(({ name }) => normalSysctl(name))
     .filter((name) => !safeSysctls.includes(name))
-  return unsafe.length === 0 ? [] : [{ rule: 'forbidden sysctls', detail: unsafe.join(', ') }]
+  const at = ['spec', 'securityContext', 'sysctls']
+  return unsafe.length === 0 ? [] : [{ rule: 'forbidden sysctls', detail: unsafe.join(', '), at }]
 }

@@ -1,9 +1,10 @@
 import { parseImageName } from '../../pod/values/image-name.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
 import type { Violation } from './pod-security-rules.ts'
 import { restrictedRules } from './pod-security-restricted.ts'
-import { podContainers, podSecurityRules } from './pod-security-rules.ts'
+import { inContainer, podContainers, podSecurityRules } from './pod-security-rules.ts'
 
 /**
  * Why a source may not have this pod run, naming each rule that it breaks and the setting that would allow it;
@@ -15,7 +16,7 @@ export function podSecurityProblem(
   spec: PodSpec,
   policy: SecurityPolicy,
   settings: string,
-): string | undefined {
+): { readonly message: string; readonly at: FieldPath | undefined } | undefined {
   const { level } = policy
   const rules =
     level === 'privileged'
@@ -33,7 +34,8 @@ export function podSecurityProblem(
     ...images.map((violation) => tell(violation)),
   ]
   const allowing = new Set([...rules, ...images].map(({ exception }) => allowedBy(exception, settings)))
-  return `forbidden: ${parts.join('; ')}. ${[...allowing].join('; ')}`
+  const message = `forbidden: ${parts.join('; ')}. ${[...allowing].join('; ')}`
+  return { message, at: [...rules, ...images][0]?.at }
 }
 
 function allowedBy(exception: Violation['exception'], settings: string): string {
@@ -53,6 +55,7 @@ function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): 
         rule: 'image registry',
         detail: `container "${name}" uses an image of ${registry}`,
         exception: { field: 'allowedRegistries' as const, value: registry },
+        at: inContainer(spec, name, 'image'),
       },
     ]
   })

@@ -1,4 +1,5 @@
 import type { HandlerFeatures, RuntimeFeatures } from '../../pod/state/runtime-features.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { ContainerSpec, SecurityContext } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { Admission } from './admit-pod.ts'
@@ -25,13 +26,14 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
   // `pkg/kubelet/lifecycle/predicate.go`, rejectPodAdmissionBasedOnOSField, 1.36.
   if (spec.os !== undefined && spec.os.name !== 'linux') {
     const message = "Failed to admit pod as the OS field doesn't match node OS"
-    return { kind: 'rejected', reason: 'PodOSNotSupported', message }
+    return { kind: 'rejected', reason: 'PodOSNotSupported', message, at: ['spec', 'os', 'name'] }
   }
   const sysctl = sysctlProblem(spec, facts.allowedUnsafeSysctls)
-  if (sysctl !== undefined) return forbidden('SysctlForbidden', sysctl)
-  if (!facts.appArmor && wantsAppArmor(spec)) {
+  if (sysctl !== undefined) return forbidden('SysctlForbidden', sysctl.message, sysctl.at)
+  const profile = facts.appArmor ? undefined : findAppArmorProfile(spec)
+  if (profile !== undefined) {
     const message = 'Cannot enforce AppArmor: AppArmor is not enabled on the host'
-    return forbidden('AppArmor', message)
+    return forbidden('AppArmor', message, profile)
   }
   const needs = runtimeNeeds(spec)
   if (needs.length === 0 && facts.runtimeHandler === '') return undefined
@@ -51,8 +53,8 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
 }
 
 /** `pkg/kubelet/kubelet.go`, canRunPod, 1.36: what runs of the pod is ended. */
-function forbidden(reason: string, message: string): Refusal {
-  return { kind: 'blocked', reason, message, isForbidden: true }
+function forbidden(reason: string, message: string, at: FieldPath): Refusal {
+  return { kind: 'blocked', reason, message, at, isForbidden: true }
 }
 
 interface RuntimeNeed {
@@ -137,16 +139,19 @@ function showsPartOfImage(mounts: Mounts): boolean {
   return mounts.some(({ subPath = '', subPathExpr = '' }) => subPath !== '' || subPathExpr !== '')
 }
 
-/** Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */
-function wantsAppArmor(spec: PodSpec): boolean {
-  const contexts: readonly (Pick<SecurityContext, 'appArmorProfile'> | undefined)[] = [
-    spec.securityContext,
-    ...allContainers(spec).map(({ securityContext }) => securityContext),
-  ]
-  return contexts.some((context) => {
+/** The first profile that AppArmor is needed for; Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */
+function findAppArmorProfile(spec: PodSpec): FieldPath | undefined {
+  const wants = (context: Pick<SecurityContext, 'appArmorProfile'> | undefined): boolean => {
     const type = context?.appArmorProfile?.type
     return type !== undefined && type !== 'Unconfined'
-  })
+  }
+  const own = ['securityContext', 'appArmorProfile']
+  if (wants(spec.securityContext)) return ['spec', ...own]
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
+    const index = spec[list].findIndex(({ securityContext }) => wants(securityContext))
+    if (index >= 0) return ['spec', list, index, ...own]
+  }
+  return undefined
 }
 
 function allContainers(spec: PodSpec): readonly ContainerSpec[] {

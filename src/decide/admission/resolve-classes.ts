@@ -3,6 +3,7 @@ import { sameData } from '../../base/json.ts'
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import type { HandlerFeatures } from '../../pod/state/runtime-features.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 
 /** A RuntimeClass, from a document or the config. */
@@ -36,6 +37,8 @@ interface ClassRefusal {
    */
   readonly reason: 'FailedCreate' | 'FailedCreatePodSandBox'
   readonly message: string
+  /** The field of the pod. */
+  readonly at: FieldPath
 }
 
 /**
@@ -52,7 +55,7 @@ export function resolveClasses(
   const runtime = resolveRuntimeClass(spec, facts)
   if ('kind' in runtime) return runtime
   const priority = resolvePriority(spec, facts)
-  if (typeof priority === 'string') return notTaken(priority)
+  if (typeof priority === 'object') return priority
   return {
     kind: 'resolved',
     classes: {
@@ -63,8 +66,8 @@ export function resolveClasses(
   }
 }
 
-function notTaken(message: string): ClassRefusal {
-  return { kind: 'refused', reason: 'FailedCreate', message }
+function notTaken(field: keyof PodSpec, message: string): ClassRefusal {
+  return { kind: 'refused', reason: 'FailedCreate', message, at: ['spec', field] }
 }
 
 function resolveRuntimeClass(
@@ -73,21 +76,25 @@ function resolveRuntimeClass(
 ): RuntimeClassFacts | ClassRefusal {
   if (runtimeClassName === '') {
     if (overhead === undefined || Object.keys(overhead).length === 0) return { handler: '' }
-    return notTaken('pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
+    return notTaken(
+      'overhead',
+      'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead',
+    )
   }
   const found = runtimeClasses.get(runtimeClassName)
   if (found === undefined) {
     return notTaken(
+      'runtimeClassName',
       `RuntimeClass ${JSON.stringify(runtimeClassName)} not found; ${listNames(runtimeClasses)}. Add a RuntimeClass document, or name it in runtimeClasses of the config`,
     )
   }
   if (handlers !== undefined && !handlers.has(found.handler)) {
     const names = [...handlers.keys()].filter((name) => name !== '')
     const message = `Failed to create pod sandbox: the container runtime has no handler ${JSON.stringify(found.handler)} of RuntimeClass ${JSON.stringify(runtimeClassName)}; it has ${names.join(', ')}`
-    return { kind: 'refused', reason: 'FailedCreatePodSandBox', message }
+    return { kind: 'refused', reason: 'FailedCreatePodSandBox', message, at: ['spec', 'runtimeClassName'] }
   }
   if (overhead !== undefined && !sameData(overhead, found.overhead ?? {})) {
-    return notTaken("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    return notTaken('overhead', "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
   }
   return found
 }
@@ -99,10 +106,12 @@ function resolvePriority(
     preemptionPolicy,
   }: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>,
   { priorityClasses }: ClassFacts,
-): number | undefined | string {
+): number | undefined | ClassRefusal {
   if (priorityClassName === '') {
     const fallback = [...priorityClasses.values()].find(({ globalDefault }) => globalDefault)
-    return refusePreemption(preemptionPolicy, fallback?.preemptionPolicy) ?? priority ?? fallback?.value
+    const refusal = refusePreemption(preemptionPolicy, fallback?.preemptionPolicy)
+    if (refusal !== undefined) return notTaken('preemptionPolicy', refusal)
+    return priority ?? fallback?.value
   }
   const known = new Map<string, Pick<PriorityClassFacts, 'value' | 'preemptionPolicy'>>([
     ...priorityClasses,
@@ -112,13 +121,16 @@ function resolvePriority(
   ])
   const found = known.get(priorityClassName)
   if (found === undefined) {
-    return `no PriorityClass with name ${priorityClassName} was found; ${listNames(known)}`
+    const message = `no PriorityClass with name ${priorityClassName} was found; ${listNames(known)}`
+    return notTaken('priorityClassName', message)
   }
   const { value } = found
   if (priority !== undefined && priority !== value) {
-    return `the integer value of priority (${priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`
+    const message = `the integer value of priority (${priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`
+    return notTaken('priority', message)
   }
-  return refusePreemption(preemptionPolicy, found.preemptionPolicy) ?? value
+  const refusal = refusePreemption(preemptionPolicy, found.preemptionPolicy)
+  return refusal === undefined ? value : notTaken('preemptionPolicy', refusal)
 }
 
 /** The policy of the system's classes, and of pods without a class. */

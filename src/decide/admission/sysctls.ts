@@ -1,21 +1,6 @@
-import { normalSysctl, sysctlNamespace } from '../../pod/values/sysctl-name.ts'
+import { normalSysctl, safeSysctls, sysctlNamespace } from '../../pod/values/sysctl-name.ts'
+import type { FieldPath } from '../../pod/schema/field-path.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
-
-/** Safe: they act only inside the pod (`pkg/kubelet/sysctl/safe_sysctls.go`, 1.36). */
-export const safeSysctls: readonly string[] = [
-  'kernel.shm_rmid_forced',
-  'net.ipv4.ip_local_port_range',
-  'net.ipv4.ip_local_reserved_ports',
-  'net.ipv4.ip_unprivileged_port_start',
-  'net.ipv4.ping_group_range',
-  'net.ipv4.tcp_fin_timeout',
-  'net.ipv4.tcp_keepalive_intvl',
-  'net.ipv4.tcp_keepalive_probes',
-  'net.ipv4.tcp_keepalive_time',
-  'net.ipv4.tcp_rmem',
-  'net.ipv4.tcp_syncookies',
-  'net.ipv4.tcp_wmem',
-]
 
 /**
  * Why a pod may not set one of its sysctls; undefined where it may set all (`pkg/kubelet/sysctl/allowlist.go`, 1.36:
@@ -25,13 +10,15 @@ export const safeSysctls: readonly string[] = [
 export function sysctlProblem(
   spec: Pick<PodSpec, 'securityContext' | 'hostNetwork' | 'hostIPC'>,
   allowedUnsafe: readonly string[],
-): string | undefined {
-  for (const sysctl of spec.securityContext?.sysctls ?? []) {
+): { readonly message: string; readonly at: FieldPath } | undefined {
+  for (const [index, sysctl] of (spec.securityContext?.sysctls ?? []).entries()) {
     const name = normalSysctl(sysctl.name)
-    if (!isAllowed(name, allowedUnsafe)) return `forbidden sysctl: "${name}" not allowlisted`
+    const at = ['spec', 'securityContext', 'sysctls', index, 'name']
+    if (!isAllowed(name, allowedUnsafe)) return { message: `forbidden sysctl: "${name}" not allowlisted`, at }
     const namespace = sysctlNamespace(name)
     const shared = (namespace === 'Net' && spec.hostNetwork) || (namespace === 'IPC' && spec.hostIPC)
-    if (shared) return `forbidden sysctl: "${name}" not allowed with host ${namespace} enabled`
+    if (shared)
+      return { message: `forbidden sysctl: "${name}" not allowed with host ${namespace} enabled`, at }
   }
   return undefined
 }

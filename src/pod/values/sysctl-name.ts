@@ -29,7 +29,10 @@ type SysctlForm =
 const maxInt = 2 ** 31 - 1
 const oneInt: SysctlForm = { count: 1, min: -maxInt - 1, max: maxInt }
 
-/** Of those that a pod may always set, as Linux reads them; the others are the kernel's to judge. */
+/**
+ * The safe ones, which a pod may always set as they act only inside the pod (`pkg/kubelet/sysctl/safe_sysctls.go`, 1.36),
+ * with what Linux takes for them; the values of others are the kernel's to judge.
+ */
 const sysctlForms: ReadonlyMap<string, SysctlForm> = new Map<string, SysctlForm>([
   ['kernel.shm_rmid_forced', { count: 1, min: 0, max: 1 }],
   ['net.ipv4.ip_local_port_range', { count: 2, min: 1, max: 65_535, rises: true }],
@@ -44,6 +47,8 @@ const sysctlForms: ReadonlyMap<string, SysctlForm> = new Map<string, SysctlForm>
   ['net.ipv4.tcp_syncookies', { count: 1, min: 0, max: 255 }],
   ['net.ipv4.tcp_wmem', { count: 3, min: 1, max: maxInt }],
 ])
+
+export const safeSysctls: readonly string[] = [...sysctlForms.keys()]
 
 /**
  * Why the kernel refuses a value, so that no sandbox with it could start; undefined where it takes it or podd can't

@@ -43,7 +43,10 @@ async function validate(document: JsonObject, ...flags: readonly string[]): Prom
   const path = join(directory, 'new.yaml')
   await writeFile(path, JSON.stringify(document))
   const { exitCode, stdout } = await callCli(['validate', path, ...flags])
-  return `${exitCode} ${stdout.replaceAll(`${path}: `, '').trim()}`
+  return `${exitCode} ${stdout
+    .replaceAll(path, '')
+    .replace(/^(?::\d+:\d+)?: (?:spec\S*: )?/u, '')
+    .trim()}`
 }
 
 describe('podd validate, with the config of the host', () => {
@@ -99,11 +102,47 @@ describe('podd validate, with the config of the host', () => {
     expect(await validate(document, '--config', config)).toMatch(expected)
   })
 
+  it('says where the field stands that it is about, also in a list', async () => {
+    const path = join(directory, 'placed.yaml')
+    const lines = (name: string, ...spec: readonly string[]): string =>
+      [
+        'apiVersion: v1',
+        'kind: Pod',
+        `metadata: {name: ${name}}`,
+        'spec:',
+        '  containers:',
+        '  - name: main',
+        '    image: web:1',
+        ...spec,
+        '',
+      ].join('\n')
+    const documents = [
+      lines('a', '    ports:', '    - {containerPort: 80,', '       hostPort: 8080}'),
+      lines('b', '  priorityClassName: none'),
+      lines('c', '    resources:', '      requests: {cpu: 5000}'),
+      lines('d', '    securityContext:', '      privileged: true', '  hostPID: true'),
+      lines('e', '  overhead: {cpu: 1}'),
+    ]
+    const indented = lines('f', '  runtimeClassName: none').trimEnd().replaceAll('\n', '\n  ')
+    const list = `apiVersion: v1\nkind: List\nitems:\n- ${indented}\n`
+    await writeFile(path, [...documents, list].join('---\n'))
+    const { stdout } = await callCli(['validate', path, '--config', config])
+    const found = stdout.trimEnd().split('\n')
+    expect(found.map((line) => line.replace(`${path}:`, '').split(': ').slice(0, 3).join(': '))).toEqual([
+      '10:8: spec.containers[0].ports[0].hostPort: Blocked',
+      '19:3: spec.priorityClassName: FailedCreate',
+      '29:18: spec.containers[0].resources.requests[cpu]: Blocked',
+      '40:3: spec.hostPID: PodSecurity',
+      '49:3: spec.overhead: FailedCreate',
+      '61:5: spec.runtimeClassName: FailedCreate',
+    ])
+  })
+
   it('leaves to the daemon what the runtime and the node have', async () => {
     const limits = { 'example.com/gpu': '2' }
     const wanted = pod({ containers: [{ ...container, resources: { limits } }] })
     expect(await validate(wanted, '--config', config)).toMatch(
-      /^0 \S+ warning: .*podd hands out no devices[^\n]*$/u,
+      /^0 warning: .*podd hands out no devices[^\n]*$/u,
     )
     const lifecycle = { stopSignal: 'SIGINT' }
     const wanting = pod({ os: { name: 'linux' }, containers: [{ ...container, lifecycle }] })

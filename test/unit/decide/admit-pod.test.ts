@@ -72,6 +72,7 @@ describe('host ports', () => {
       kind: 'blocked',
       reason: 'Blocked',
       message: 'host port 8080/TCP is held by pod default/second',
+      at: ['spec', 'containers', 0, 'ports', 0, 'hostPort'],
     })
   })
 

@@ -29,6 +29,7 @@ describe('a claim for one pod alone', () => {
       reason: 'Blocked',
       message:
         'persistentvolumeclaim "own" uses the ReadWriteOncePod access mode and is already in use by pod default/first',
+      at: ['spec', 'volumes', 1, 'persistentVolumeClaim', 'claimName'],
     })
   })
 

@@ -82,7 +82,7 @@ it('admits each of many pods as a look at all of its neighbours does', () => {
     for (let at = 0; at < 8; at += 1) {
       const pod = draw(`new${at}`)
       const admission = admitPod(pod, neighbours, limits, tally)
-      expect(admission).toEqual(admitByEach(pod, neighbours, limits))
+      expect(admission).toMatchObject(admitByEach(pod, neighbours, limits))
       expect(admission).toEqual(admitPod(pod, neighbours, limits))
       seen.add(
         admission.kind === 'admitted'

@@ -49,7 +49,7 @@ describe('admitPod', () => {
     [{}, undefined],
   ])('of %j beside a neighbour', (requests, numbers) => {
     const admission = admitPod(podOf({}, requests), [neighbour], limits)
-    expect(admission).toEqual(
+    expect(admission).toMatchObject(
       numbers === undefined
         ? { kind: 'admitted' }
         : { kind: 'blocked', reason: 'Blocked', message: `Node didn't have enough resource: ${numbers}` },
@@ -146,7 +146,7 @@ describe('resolveClasses', () => {
       'the string value of PreemptionPolicy (Never) must not be provided in pod spec; priority admission controller computed PreemptLowerPriority from the given PriorityClass name',
     ],
   ])('of %j are refused', (spec, message, reason = 'FailedCreate') => {
-    expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'refused', reason, message })
+    expect(resolveClasses(podOf(spec).spec, facts)).toMatchObject({ kind: 'refused', reason, message })
   })
 
   it('trusts a runtime that doesn’t tell its handlers', () => {

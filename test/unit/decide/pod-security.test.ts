@@ -37,7 +37,7 @@ function problemOf(
   }: { spec?: JsonObject; container?: JsonObject; policy?: Partial<SecurityPolicy> },
 ): string | undefined {
   const { spec: decoded } = podFromManifest(manifestOf({ spec, container }))
-  return podSecurityProblem(decoded, { ...open, level, ...policy }, 'podSecurity.url')
+  return podSecurityProblem(decoded, { ...open, level, ...policy }, 'podSecurity.url')?.message
 }
 
 const hostPath = (path: string): JsonObject => ({ volumes: [{ name: 'v', hostPath: { path } }] })
