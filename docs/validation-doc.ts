@@ -19,7 +19,7 @@ error stands at its file, line and column.
 
 Stricter on purpose, as \`not supported\`: names of pods that have more than 217 characters with their namespace, relative
 paths of the host, a medium of an emptyDir that the kubelet doesn't know, values that the kernel refuses for the sysctls
-which each pod may set, and files of volumes that are in each other's way. Kubernetes takes these pods and fails to start
+which each pod may set, ids from 65536 on in a pod with \`hostUsers: false\`, and files of volumes that are in each other's way. Kubernetes takes these pods and fails to start
 them. So is a \`hostIP\` that is no address: Kubernetes starts such a pod and opens its port nowhere, without a word.
 \`test/contract\` tries on containerd that pods with all that validation takes in security contexts do start.
 

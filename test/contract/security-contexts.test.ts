@@ -1,3 +1,4 @@
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -36,11 +37,11 @@ const numberedUserImage = 'localhost/podd-test/numbered-user:1'
 
 /** Where a value stands in a pod; undefined: the field is left out. */
 const factors: Readonly<Record<string, readonly (Json | undefined)[]>> = {
-  'pod.runAsUser': [undefined, 0, 1000],
-  'pod.runAsGroup': [undefined, 0, 107],
+  'pod.runAsUser': [undefined, 0, 1000, 100_000],
+  'pod.runAsGroup': [undefined, 0, 107, 100_001],
   'pod.runAsNonRoot': [undefined, false, true],
-  'pod.supplementalGroups': [undefined, [0], [4000, 5000]],
-  'pod.fsGroup': [undefined, 0, 2000],
+  'pod.supplementalGroups': [undefined, [0], [4000, 5000], [100_002]],
+  'pod.fsGroup': [undefined, 0, 2000, 100_003],
   'pod.supplementalGroupsPolicy': [undefined, 'Merge', 'Strict'],
   'pod.seccompProfile': [undefined, { type: 'RuntimeDefault' }, { type: 'Unconfined' }],
   'pod.appArmorProfile': [undefined, { type: 'Unconfined' }],
@@ -55,8 +56,8 @@ const factors: Readonly<Record<string, readonly (Json | undefined)[]>> = {
   'spec.hostPID': [undefined, true],
   'spec.hostIPC': [undefined, true],
   'spec.shareProcessNamespace': [undefined, true],
-  'own.runAsUser': [undefined, 0, 1001],
-  'own.runAsGroup': [undefined, 0, 108],
+  'own.runAsUser': [undefined, 0, 1001, 100_004],
+  'own.runAsGroup': [undefined, 0, 108, 100_005],
   'own.runAsNonRoot': [undefined, false, true],
   'own.seccompProfile': [undefined, { type: 'RuntimeDefault' }, { type: 'Unconfined' }],
   'own.appArmorProfile': [undefined, { type: 'Unconfined' }],
@@ -166,6 +167,8 @@ function cases(install: ContainerdInstall): void {
   beforeAll(async () => {
     const images = [shellImage(namedUserImage, 'nobody'), shellImage(numberedUserImage, '1234')]
     rig = await ContainerdRig.start({ install, images })
+    // As podd's own directories: the users of a pod's own namespace go through.
+    chmodSync(rig.dir, 0o711)
     client = new CriClient({ endpoint: rig.endpoint, clock: systemClock })
     const status = await client.runtime.status({ verbose: true })
     features = readRuntimeFeatures(await client.runtime.version({}), status)

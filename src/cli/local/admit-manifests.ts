@@ -72,7 +72,7 @@ export async function admitManifests(
         severity: 'warning',
         place,
         object,
-        ...(field !== undefined && { field }),
+        field,
         message,
       }))
 }

@@ -114,7 +114,7 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   validateOverhead(spec.overhead, [...path, 'overhead'], issues, [...path, 'overhead'])
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
   if (securityContext !== undefined) {
-    validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)
+    validatePodSecurityContext(securityContext, spec, [...path, 'securityContext'], issues)
     validateHostSysctls(spec, path, issues)
   }
 }

@@ -14,6 +14,8 @@ import type { Issues } from './issues.ts'
 import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1
+/** Of the ids that a pod with a user namespace of its own has (src/volumes/pod-directory/user-range.ts). */
+const maxMappedId = 65_535
 /** As the API server writes it. */
 const sysctlForm = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`
 const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
@@ -58,6 +60,9 @@ export function validateSecurityContext(
   const { privileged, allowPrivilegeEscalation, capabilities } = context
   issues.range([...path, 'runAsUser'], context.runAsUser, 0, maxId)
   issues.range([...path, 'runAsGroup'], context.runAsGroup, 0, maxId)
+  for (const field of ['runAsUser', 'runAsGroup'] as const) {
+    refuseUnmapped(context[field], hostUsers, [...path, field], issues)
+  }
   if (context.procMount === 'Unmasked' && hostUsers !== false) {
     issues.invalid([...path, 'procMount'], 'Unmasked', '`hostUsers` must be false to use `Unmasked`')
   }
@@ -81,14 +86,17 @@ export function validateSecurityContext(
 /** Source: pkg/apis/core/validation (ValidatePodSecurityContext), 1.36. */
 export function validatePodSecurityContext(
   context: Infer<typeof podSecurityContextSchema>,
+  { hostUsers }: Pick<PodSpec, 'hostUsers'>,
   path: FieldPath,
   issues: Issues,
 ): void {
   for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'] as const) {
     issues.range([...path, field], context[field], 0, maxId)
+    refuseUnmapped(context[field], hostUsers, [...path, field], issues)
   }
   for (const [index, id] of context.supplementalGroups.entries()) {
     issues.range([...path, 'supplementalGroups', index], id, 0, maxId)
+    refuseUnmapped(id, hostUsers, [...path, 'supplementalGroups', index], issues)
   }
   issues.unique(
     context.sysctls,
@@ -109,6 +117,20 @@ export function validatePodSecurityContext(
     }
   }
   validateProfiles(context, path, issues)
+}
+
+/** The runtime can't run a process as an id that the pod's user namespace doesn't map. */
+function refuseUnmapped(
+  id: number | undefined,
+  hostUsers: boolean | undefined,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (hostUsers !== false || id === undefined || id <= maxMappedId || id > maxId) return
+  issues.refused(
+    path,
+    `a pod with hostUsers: false has the ids 0 to ${maxMappedId}, and ${id} is none of them`,
+  )
 }
 
 function validateProfiles(

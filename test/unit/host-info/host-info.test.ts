@@ -47,7 +47,7 @@ describe('the name of a node', () => {
         const node = nodeNameOf(host)
         expect(dnsSubdomain(node)).toEqual([])
         expect(nodeNameOf(node)).toBe(node)
-        if (dnsSubdomain(host).length === 0) expect(node).toBe(host)
+        expect(node === host).toBe(dnsSubdomain(host).length === 0)
       }),
     )
   })

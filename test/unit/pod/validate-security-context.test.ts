@@ -22,11 +22,11 @@ function ofContainer(value: Json, hostUsers?: boolean): readonly string[] {
   return problemsOf(issues)
 }
 
-function ofPod(value: Json): readonly string[] {
+function ofPod(value: Json, hostUsers?: boolean): readonly string[] {
   const issues = new Issues()
   const filled = fillDefaults(podSecurityContextSchema, value)
   if (!conforms(podSecurityContextSchema, filled)) throw new Error('no security context')
-  validatePodSecurityContext(filled, ['sc'], issues)
+  validatePodSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, ['sc'], issues)
   return problemsOf(issues)
 }
 
@@ -111,6 +111,19 @@ describe('a pod’s security context', () => {
     ],
   ])('%j is refused', (value, expected) => {
     expect(ofPod(value)).toEqual([expect.stringContaining(expected)])
+  })
+
+  it('has no ids beyond those that its user namespace maps, where it has one of its own', () => {
+    const ids = { runAsUser: 65_535, runAsGroup: 65_536, fsGroup: 65_536, supplementalGroups: [0, 65_536] }
+    expect(ofPod(ids)).toEqual([])
+    expect(ofPod(ids, true)).toEqual([])
+    const message =
+      'not supported: a pod with hostUsers: false has the ids 0 to 65535, and 65536 is none of them'
+    expect(ofPod(ids, false)).toEqual(
+      ['runAsGroup', 'fsGroup', 'supplementalGroups[1]'].map((field) => `sc.${field}: ${message}`),
+    )
+    expect(ofContainer({ runAsUser: 65_536, runAsGroup: 5 }, false)).toEqual([`sc.runAsUser: ${message}`])
+    expect(ofContainer({ runAsUser: 65_536 })).toEqual([])
   })
 
   it('is taken with what is right', () => {
