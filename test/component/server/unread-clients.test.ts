@@ -87,7 +87,7 @@ describe('clients that never read', () => {
     for (let client = 0; client < 100; client += 1) await askWithoutReading(`${podsPath}?watch=true`)
     await expect.poll(() => rig.pods.watchers).toBe(100)
     for (let round = 0; round < 100; round += 1) change(round)
-    await expect.poll(() => heldBytes() - before, { interval: 250 }).toBeLessThan(100 * 80 * 1024)
+    await expect.poll(() => heldBytes() - before, { interval: 250 }).toBeLessThan(100 * 88 * 1024)
     expect(rig.pods.watchers).toBe(100)
     for (let round = 0; round < 400; round += 1) change(round)
     expect(rig.pods.watchers).toBe(100)
