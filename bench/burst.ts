@@ -1,5 +1,5 @@
 import type { CriClient } from '../src/cri/cri-client.ts'
-import { Semaphore } from '../src/base/semaphore.ts'
+import { Semaphore } from '../src/base/waits.ts'
 import { BarePod } from './bare-pod.ts'
 import { spreadOf } from './figures.ts'
 import type { Figure } from './figures.ts'

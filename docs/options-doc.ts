@@ -1,5 +1,5 @@
-import { ignoredKubeletFields } from '../src/config/kubelet-fields.ts'
-import type { Option } from '../src/config/option.ts'
+import { ignoredKubeletFields } from '../src/config/read-config-file.ts'
+import type { Option } from '../src/config/option-type.ts'
 import { listOptions } from '../src/config/options.ts'
 import { defaultConfigPath } from '../src/config/places.ts'
 

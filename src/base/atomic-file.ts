@@ -15,9 +15,8 @@ import {
   write,
   writeFileSync,
 } from 'node:fs'
-import { readFile, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { callFile } from './call-file.ts'
 import { errorCode } from './errors.ts'
 import { newUuid } from './random.ts'
 
@@ -226,5 +225,65 @@ async function syncDirectory(path: string): Promise<void> {
     if (errorCode(error) !== 'EINVAL') throw error
   } finally {
     closeSync(directory)
+  }
+}
+
+/**
+ * Calls a function of `node:fs` that takes a callback. A file handle of `node:fs/promises` takes twice the CPU, which is a
+ * good part of a pod's start. Rejects with the system's error.
+ */
+export function callFile<T>(begin: (callback: (error: Error | null, value: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    begin((error, value) => {
+      if (error === null) resolve(value)
+      else reject(error)
+    })
+  })
+}
+
+/**
+ * Creates a directory and its parents; it may exist. For user-given paths: below `/proc` and the like, where mkdir
+ * always fails with ENOENT, Node's own recursion doesn't end.
+ * @throws the system's error of the directory that can't be made; ENOTDIR where another file is in its place
+ */
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  const parent = dirname(path)
+  try {
+    await makeOne(path, mode)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || parent === path) throw error
+    await makeDirectory(parent, mode)
+    await makeOne(path, mode)
+  }
+}
+
+/**
+ * Calls `write`, which writes into the directory, and once more where the directory was missing, which is made then. To look
+ * for it before each write costs two trips to a thread.
+ * @throws what `write` and `makeDirectory` throw
+ */
+export async function writeInto(directory: string, mode: number, write: () => Promise<void>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    await makeDirectory(directory, mode)
+    await write()
+  }
+}
+
+async function makeOne(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { mode })
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') throw error
+    const isDirectory = await stat(path).then(
+      (stats) => stats.isDirectory(),
+      // The error of mkdir is thrown instead.
+      () => false,
+    )
+    if (isDirectory) return
+    if (errorCode(error) !== 'EEXIST') throw error
+    throw Object.assign(new Error(`ENOTDIR: not a directory, mkdir '${path}'`), { code: 'ENOTDIR' })
   }
 }

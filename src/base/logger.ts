@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { escapeJson } from './escape-controls.ts'
+import { escapeJson } from './text.ts'
 
 /** The keys a log line may carry; a closed set, so that logs can be searched. */
 export interface LogFields {

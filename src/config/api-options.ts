@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
-import { flag, integer, optionalPath } from './option-type.ts'
+import { flag, integer, optionalPath, option } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
-import { option } from './option.ts'
 
 /** An address of this host, and a TCP port. */
 export interface ListenAddress {

@@ -1,7 +1,6 @@
 import { canonicalQuantity, quantityValue } from '../pod/values/quantity.ts'
-import { duration, integer } from './option-type.ts'
+import { duration, integer, option } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
-import { option } from './option.ts'
 
 /** A size in bytes, written as a quantity (`10Mi`); a number below zero means none. */
 export const size: OptionType<number> = {

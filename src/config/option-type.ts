@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
-import { isHeaderValue } from '../base/http-forms.ts'
-import type { Json } from '../base/json.ts'
+import { PoddError } from '../base/errors.ts'
+import { isHeaderValue } from '../base/http.ts'
 import { isJsonObject } from '../base/json.ts'
-import { formatDuration, parseDuration } from './duration.ts'
+import type { Json } from '../base/json.ts'
 
 /** A parsed value, or what is wrong with it (a clause: `must be …`). */
 export type Decoded<T> =
@@ -266,4 +266,93 @@ function checkHeaders(value: Headers): Decoded<Headers> {
       return bad(`${name} has a character in its value that no header can carry`)
   }
   return ok(value)
+}
+
+/** One setting: the single place for its names, type, default and words about it. */
+export interface Option<T> {
+  /** The name in the file; dots lead into mappings. */
+  readonly field: string
+  /** The flag of `podd run`, without its dashes; undefined for a setting of the file alone. */
+  readonly flag?: string
+  readonly type: OptionType<T>
+  readonly default: NoInfer<T>
+  /** A description of the default where `default` can't show it. */
+  readonly defaultText?: string
+  /** The origin of the field name: a `kubelet` field may stand in a KubeletConfiguration too. */
+  readonly owner: 'kubelet' | 'podd'
+  /**
+   * Whether a value may be a secret, or hold one: `false` for one that everybody may see who may see anything of podd;
+   * otherwise what may be shown of it. Left out, it is a secret as a whole.
+   */
+  readonly secret?: false | Shown<NoInfer<T>>
+  /**
+   * A Go zero value (`0s`, `""`, `0`) in a KubeletConfiguration means unset, as the kubelet's optional fields are no
+   * pointers (pkg/kubelet/apis/config/v1beta1/defaults.go, 1.36).
+   */
+  readonly zeroIsDefault?: boolean
+  /** One or two sentences; the type implies the unit. */
+  readonly doc: string
+}
+
+/** As a method, so that an option of any type is one of `unknown`. */
+type Shown<T> = { shown(value: T): Json }['shown']
+
+/** What is shown of a value that may be secret. */
+export const redacted = '<redacted>'
+
+/** The names of a mapping, each with a list as the kubelet has the values of headers. */
+export function withoutValues(mapping: Readonly<Record<string, unknown>>): Json {
+  return Object.fromEntries(
+    Object.entries(mapping).map(([name, value]) => [name, Array.isArray(value) ? [redacted] : redacted]),
+  )
+}
+
+/** Infers the type of the option's values. */
+export function option<T>(described: Option<T>): Option<T> {
+  return described
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+}
+
+/**
+ * Milliseconds of a duration written as Go writes it (`300ms`, `1m30s`, `1.5h`, `0`; time.ParseDuration).
+ * Throws PoddError BAD_DURATION.
+ */
+export function parseDuration(text: string): number {
+  const match = /^([+-]?)((?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/u.exec(text)
+  if (text === '0') return 0
+  if (match === null) {
+    throw new PoddError('BAD_DURATION', `${JSON.stringify(text)} is not a duration`, {
+      hint: 'Write a number with its unit, such as 500ms, 20s, 1m30s or 2h.',
+    })
+  }
+  let totalMs = 0
+  const [, sign = ''] = match
+  for (const part of text.slice(sign.length).matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/guy)) {
+    totalMs += Number(part[1]) * (unitMs[part[2] ?? ''] ?? Number.NaN)
+  }
+  return sign === '-' ? -totalMs : totalMs
+}
+
+/** The shortest Go spelling of whole milliseconds: `1m30s`, `20s`, `250ms`, `0s`. */
+export function formatDuration(durationMs: number): string {
+  if (durationMs === 0) return '0s'
+  const parts: string[] = []
+  let restMs = Math.abs(Math.round(durationMs))
+  for (const unit of ['h', 'm', 's', 'ms']) {
+    const ms = unitMs[unit] ?? 1
+    const count = Math.floor(restMs / ms)
+    restMs -= count * ms
+    if (count > 0) parts.push(`${count}${unit}`)
+  }
+  return `${durationMs < 0 ? '-' : ''}${parts.join('')}`
 }

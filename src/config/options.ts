@@ -1,21 +1,12 @@
 import { PoddError } from '../base/errors.ts'
-import type { OptionType } from './option-type.ts'
+import { secretsOfUrl, showUrl } from '../base/http.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Json } from '../base/json.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
-import { showUrl } from '../base/http-forms.ts'
-import { option, withoutValues } from './option.ts'
-import type { Option } from './option.ts'
 import { apiOptions } from './api-options.ts'
-import { evictionOptions } from './eviction-options.ts'
-import { daemonOptions } from './daemon-options.ts'
-import { containerOptions } from './container-options.ts'
-import { imageOptions } from './image-options.ts'
-import { logOptions } from './log-options.ts'
-import { ociRuntimeOptions } from './oci-runtime-options.ts'
-import { podOptions } from './pod-options.ts'
-import { sourceOptions } from './source-options.ts'
-import { shutdownOptions } from './shutdown-options.ts'
-import { pullOptions } from './pull-options.ts'
-import { registryOptions } from './registry-options.ts'
+import { imageOptions, pullOptions, registryOptions } from './image-options.ts'
+import { logOptions, size } from './log-options.ts'
+import { evictionOptions, shutdownOptions } from './node-options.ts'
 import {
   addresses,
   duration,
@@ -24,14 +15,32 @@ import {
   headers,
   integer,
   networks,
+  option,
   optionalPath,
   optionalText,
   optionalUrl,
   path,
+  redacted,
+  withoutValues,
   word,
 } from './option-type.ts'
-
+import type { Option, OptionType } from './option-type.ts'
 import { defaultRunDir } from './places.ts'
+import { containerOptions, ociRuntimeOptions, podOptions } from './pod-options.ts'
+import { sourceOptions } from './source-options.ts'
+
+/** What bounds podd itself; a part of the table in options.ts. */
+const daemonOptions = {
+  daemonMemoryLimitBytes: option({
+    field: 'daemonMemoryLimit',
+    flag: 'daemon-memory-limit',
+    type: size,
+    default: 256 * 1024 * 1024,
+    owner: 'podd',
+    secret: false,
+    doc: 'The resident memory of podd itself above which it restarts itself; the pods keep running. A negative number for no limit.',
+  }),
+} as const
 
 /**
  * All of podd's settings. The config file's reader, the flags, `podd run --help`, docs/OPTIONS.md and the
@@ -317,4 +326,57 @@ export function completeConfig(values: Readonly<Partial<Record<OptionKey, unknow
 
 function isComplete(config: Readonly<Record<string, unknown>>): config is PoddConfig {
   return listOptions().every(([key]) => key in config)
+}
+
+/**
+ * The settings as they may be shown, by their keys in the code: the one view of them that leaves the process (`/configz`,
+ * support bundles), by what the table of options says of each.
+ */
+export function redactConfig(config: PoddConfig): Readonly<Record<string, Json>> {
+  return Object.fromEntries(
+    listOptions().flatMap(([key, option]) => {
+      const value = config[key]
+      return value === undefined ? [] : [[key, redactValue(option, value)]]
+    }),
+  )
+}
+
+/** What may be shown of an option's value; of an option that doesn't say, nothing. */
+export function redactValue({ secret }: Pick<Option<unknown>, 'secret'>, value: unknown): Json {
+  if (secret === undefined) return redacted
+  return secret === false ? asJson(value) : secret(value)
+}
+
+/** The settings that a KubeletConfiguration has too, under its fields, as they may be shown. */
+export function kubeletConfigOf(config: PoddConfig): Readonly<Record<string, Json>> {
+  const shown: Record<string, Json> = {}
+  for (const [key, option] of listOptions()) {
+    const value = config[key]
+    if (option.owner !== 'kubelet' || value === undefined) continue
+    const isPlain = typeof value === 'boolean' || (typeof value === 'number' && !key.endsWith('Ms'))
+    const isShown = option.secret === false && !isPlain
+    shown[option.field] = isShown ? option.type.format(value) : redactValue(option, value)
+  }
+  return shown
+}
+
+/** All texts that the settings hold and `redactConfig` hides, to be taken out of whatever else is shown. */
+export function secretTexts(config: PoddConfig): readonly string[] {
+  const texts = listOptions().flatMap(([key, option]) => {
+    if (option.secret === false) return []
+    const shown = new Set(textsIn(redactValue(option, config[key])))
+    return textsIn(asJson(config[key])).filter((text) => !shown.has(text))
+  })
+  return texts.concat(texts.flatMap((text) => secretsOfUrl(text)))
+}
+
+function textsIn(value: Json): readonly string[] {
+  if (typeof value === 'string') return value === '' ? [] : [value]
+  if (Array.isArray(value)) return value.flatMap((item: Json) => textsIn(item))
+  return isJsonObject(value) ? Object.values(value).flatMap((item) => textsIn(item ?? null)) : []
+}
+
+function asJson(value: unknown): Json {
+  const json: Json = JSON.parse(JSON.stringify(value ?? null))
+  return json
 }

@@ -1,7 +1,8 @@
+import { basename } from 'node:path'
 import type { SecurityLevel } from '../pod/validation/security-policy.ts'
 import { reservedResources, runtimeClasses, textList } from './list-types.ts'
-import { duration, flag, integer, optionalPath, word } from './option-type.ts'
-import { option } from './option.ts'
+import { duration, flag, integer, option, optionalPath, word } from './option-type.ts'
+import type { OptionType } from './option-type.ts'
 
 const sysctls = textList('SYSCTL', (item) =>
   /^(?:net\.|kernel\.(?:shm|msg|sem)|fs\.mqueue\.)/u.test(item)
@@ -228,5 +229,77 @@ export const podOptions = {
     owner: 'podd',
     secret: false,
     doc: 'Whether the cluster-scoped objects of the URL apply to all pods: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory always take precedence.',
+  }),
+} as const
+
+/**
+ * How many exited containers are kept; a part of the table in options.ts. The kubelet has flags of these names
+ * (`pkg/kubelet/apis/config` has no fields for them), 1.36.
+ */
+export const containerOptions = {
+  maximumDeadContainersPerContainer: option({
+    field: 'maximumDeadContainersPerContainer',
+    flag: 'maximum-dead-containers-per-container',
+    type: integer(-1, 1000),
+    default: 1,
+    owner: 'podd',
+    secret: false,
+    doc: 'How many exited containers are kept of each container of a pod, with their logs; -1 for no limit.',
+  }),
+  maximumDeadContainers: option({
+    field: 'maximumDeadContainers',
+    flag: 'maximum-dead-containers',
+    type: integer(-1, 1_000_000),
+    default: -1,
+    owner: 'podd',
+    secret: false,
+    doc: 'How many exited containers are kept of all pods together, the oldest being removed first; -1 for no limit.',
+  }),
+  minimumContainerTtlMs: option({
+    field: 'minimumContainerTTLDuration',
+    flag: 'minimum-container-ttl-duration',
+    type: duration(0),
+    default: 0,
+    owner: 'podd',
+    secret: false,
+    doc: 'How long after its creation an exited container is kept whatever the limits.',
+  }),
+} as const
+
+const programs = textList('PROGRAM', (item) => {
+  if (item.includes('/') && !item.startsWith('/')) return 'must be the name of a program or an absolute path'
+  // The handler of a RuntimeClass (`pkg/apis/node/validation/validation.go`, 1.36).
+  return /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/u.test(basename(item))
+    ? undefined
+    : 'must be a program whose name has only lowercase letters, digits and dashes'
+})
+
+/** At least one; no two of a name, since each is a handler of that name. */
+const ociPrograms: OptionType<readonly string[]> = {
+  ...programs,
+  fromText: (text) => withoutTwins(programs.fromText(text)),
+  fromFile: (json) => withoutTwins(programs.fromFile(json)),
+}
+
+function withoutTwins(
+  read: ReturnType<OptionType<readonly string[]>['fromText']>,
+): ReturnType<OptionType<readonly string[]>['fromText']> {
+  if (read.kind === 'bad') return read
+  const names = read.value.map((program) => basename(program))
+  const twin = names.find((name, index) => names.indexOf(name) !== index)
+  if (names.length === 0) return { kind: 'bad', message: 'must name at least one program' }
+  return twin === undefined ? read : { kind: 'bad', message: `must not name ${twin} twice` }
+}
+
+/** Which programs run containers; a part of the table in options.ts. */
+export const ociRuntimeOptions = {
+  ociRuntimes: option({
+    field: 'ociRuntimes',
+    flag: 'oci-runtimes',
+    type: ociPrograms,
+    default: ['runc'],
+    owner: 'podd',
+    secret: false,
+    doc: 'The OCI runtimes of the embedded containerd, by name or by path: `runc`, `crun`, or another program with the arguments of runc. Each is the handler of its name for RuntimeClasses; the first runs the pods without a RuntimeClass. A change takes effect for new containers. containerd 2 needs crun 1.14.3.',
   }),
 } as const

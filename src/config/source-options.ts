@@ -1,11 +1,10 @@
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import { isLoopbackHost, showUrl } from '../base/http-forms.ts'
-import { nearestName } from '../pod/values/nearest-name.ts'
-import { option, withoutValues } from './option.ts'
+import { isLoopbackHost, showUrl } from '../base/http.ts'
+import { nearestName } from '../base/text.ts'
+import { option, withoutValues, duration, flag, headers, path, word } from './option-type.ts'
 import type { Decoded, Headers, OptionType } from './option-type.ts'
-import { hostValues, valueFiles } from './value-types.ts'
-import { duration, flag, headers, path, word } from './option-type.ts'
+import { hostValues, valueFiles } from './list-types.ts'
 
 /** The settings common to all sources of the list. */
 interface CommonSetting {

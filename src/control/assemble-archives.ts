@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { makeDirectory } from '../base/make-directory.ts'
+import { makeDirectory } from '../base/atomic-file.ts'
 import type { PoddConfig } from '../config/options.ts'
 import { readDiskSpace } from '../host/disk-space.ts'
 import { isImageList, listArchives } from '../images/archive-directory.ts'

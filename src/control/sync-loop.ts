@@ -1,7 +1,7 @@
 import { TurnPace } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { WakeSlot } from '../base/wake-slot.ts'
+import { WakeSlot } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { PodWorker } from './worker/pod-worker.ts'

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
-import { nodeHttp } from '../base/node-http.ts'
+import { nodeHttp } from '../base/http.ts'
 import { SpdySession } from './spdy-session.ts'
 import type { SpdyStream } from './spdy-session.ts'
 

@@ -3,7 +3,7 @@ import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '..
 import { poddVersion } from '../api/version.ts'
 import { formatTime } from '../base/clock.ts'
 import { formatAddress } from '../config/api-options.ts'
-import { kubeletConfigOf } from '../config/redacted-config.ts'
+import { kubeletConfigOf } from '../config/options.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { NodeJobReport } from '../control/jobs/node-jobs.ts'

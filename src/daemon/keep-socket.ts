@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { makeDirectory } from '../base/make-directory.ts'
+import { makeDirectory } from '../base/atomic-file.ts'
 import type { Logger } from '../base/logger.ts'
 import type { NodeJob } from '../control/jobs/node-jobs.ts'
 import { watchNames } from '../host/watch-names.ts'

@@ -1,5 +1,5 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
-import { makeDirectory } from '../base/make-directory.ts'
+import { makeDirectory } from '../base/atomic-file.ts'
 import type { PoddConfig } from '../config/options.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mapBounded } from '../base/semaphore.ts'
+import { mapBounded } from '../base/waits.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
 
 /** A file in the directory of image archives, without its content. */

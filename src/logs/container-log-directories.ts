@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mapBounded } from '../base/semaphore.ts'
+import { mapBounded } from '../base/waits.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'

@@ -1,5 +1,5 @@
 import { type Clock, sleepUnlessAborted } from '../base/clock.ts'
-import { WakeSlot } from '../base/wake-slot.ts'
+import { WakeSlot } from '../base/waits.ts'
 import { InstanceReader } from './instance-reader.ts'
 import { LogDirectoryWatch } from './log-directory-watch.ts'
 import type { ReadLogOptions } from './read-log.ts'

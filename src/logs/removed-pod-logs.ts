@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mapBounded } from '../base/semaphore.ts'
+import { mapBounded } from '../base/waits.ts'
 import { writeFileAtomic, removeTree } from '../base/atomic-file.ts'
 import { errorCode } from '../base/errors.ts'
 import type { KeptLogs } from '../decide/node/plan-log-limits.ts'

@@ -1,6 +1,6 @@
 import type { PullUpdate } from '../api/image-calls.ts'
 import { PoddError } from '../base/errors.ts'
-import { WakeSlot } from '../base/wake-slot.ts'
+import { WakeSlot } from '../base/waits.ts'
 import { ApiError, toStatusObject } from './requests/api-error.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiResponse } from './requests/api-request.ts'

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import type { Clock, Timer } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
-import { Semaphore } from '../base/semaphore.ts'
+import { Semaphore } from '../base/waits.ts'
 import type { DecodeOptions, DecodeResult } from '../pod/decode/decode-documents.ts'
 import { unreadable } from '../pod/decode/decode-documents.ts'
 import type { DecodePart } from './decode-parts.ts'

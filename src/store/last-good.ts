@@ -6,10 +6,10 @@ import {
   readIfExists,
   removeAtomicFileTemps,
   writeFileAtomic,
+  writeInto,
 } from '../base/atomic-file.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import { writeInto } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration, StateReading } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'

@@ -9,10 +9,11 @@ import {
   unreadableSuffix,
   writeFileAtomic,
   tryRemove,
+  makeDirectory,
+  writeInto,
 } from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
-import { makeDirectory, writeInto } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import { trace } from '../base/trace.ts'

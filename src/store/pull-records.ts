@@ -8,11 +8,11 @@ import {
   removeFileDurably,
   writeFileAtomic,
   tryRemove,
+  makeDirectory,
 } from '../base/atomic-file.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
-import { makeDirectory } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { StateReport, UnreadableState } from './state-report.ts'

@@ -1,5 +1,5 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
-import { settleAll } from '../base/settle-all.ts'
+import { settleAll } from '../base/waits.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../translate/volumes/mounts.ts'
 import { prepareClaim } from './plugins/claim.ts'

@@ -1,6 +1,6 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds.ts'
-import { nearestName } from '../../pod/values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Objects of one kind: all, where no names are given. */

@@ -1,4 +1,4 @@
-import { nearestName } from '../../pod/values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
 

@@ -1,4 +1,4 @@
-import { nearestName } from '../../pod/values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import { UsageError } from './usage-error.ts'
 
 /** One flag of a verb. */

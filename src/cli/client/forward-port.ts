@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { errorCode } from '../../base/errors.ts'
-import { joinStreams } from '../../base/join-streams.ts'
+import { joinStreams } from '../../base/http.ts'
 import type { ForwardedConnection } from './tunnel.ts'
 
 export interface PortListener {

@@ -2,14 +2,15 @@ import { systemClock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
-import { evictionOptionProblems } from '../../config/eviction-options.ts'
-import { imageOptionProblems } from '../../config/image-options.ts'
-import { registryOptionProblems } from '../../config/registry-options.ts'
-import { pullOptionProblems } from '../../config/pull-options.ts'
-import { shutdownOptionProblems } from '../../config/shutdown-options.ts'
+import { evictionOptionProblems, shutdownOptionProblems } from '../../config/node-options.ts'
+import {
+  imageOptionProblems,
+  registryOptionProblems,
+  pullOptionProblems,
+} from '../../config/image-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
-import type { Option } from '../../config/option.ts'
+import type { Option } from '../../config/option-type.ts'
 import { listOptions } from '../../config/options.ts'
 import { defaultConfigPath } from '../../config/places.ts'
 import type { Problem } from '../../pod/objects/document.ts'

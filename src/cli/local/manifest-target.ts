@@ -8,7 +8,7 @@ import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documen
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
-import { showUrl } from '../../base/http-forms.ts'
+import { showUrl } from '../../base/http.ts'
 import { isManifestName } from '../../sources/manifest-name.ts'
 import { appliedKey, formatPlace } from './plan-manifests.ts'
 import type { ReadManifest } from './read-manifests.ts'

@@ -3,7 +3,7 @@ import { PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
 import { parseSourceUrl } from '../../sources/http/show-url.ts'
-import { showUrl } from '../../base/http-forms.ts'
+import { showUrl } from '../../base/http.ts'
 
 const timeoutMs = 30_000
 

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../base/json.ts'
 import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
 import type { Description } from './description.ts'
 import { describeTime } from './description.ts'
-import { entriesOf, objectAt, objectsAt, textAt, textsAt } from './json-view.ts'
+import { entriesOf, objectAt, objectsAt, textAt, textsAt } from '../../base/json.ts'
 
 interface DescribedContainer {
   readonly spec: JsonObject

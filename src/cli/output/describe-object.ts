@@ -1,9 +1,8 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, entriesOf, textAt } from '../../base/json.ts'
 import { Description } from './description.ts'
-import { entriesOf, textAt } from './json-view.ts'
 
 /** The columns of an object of any kind in the layout of `kubectl describe`, then its data. */
 export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: number): string {

@@ -1,13 +1,12 @@
 import type { EventObject, PodObject } from '../../api/objects.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, entriesOf, objectAt, objectsAt, textAt } from '../../base/json.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
 import { formatAge } from '../../api/kinds/age.ts'
 import { formatSeen } from '../../api/kinds/events.ts'
 import { describeContainer } from './describe-container.ts'
 import { Description, describeTime } from './description.ts'
-import { entriesOf, objectAt, objectsAt, textAt } from './json-view.ts'
 import { Table } from './table.ts'
 
 export interface DescribePodInput {

@@ -1,4 +1,4 @@
-import { escapeControls } from '../../base/escape-controls.ts'
+import { escapeControls } from '../../base/text.ts'
 
 /** Builds an indented text of labelled values, as `kubectl describe` writes it. */
 export class Description {

@@ -1,4 +1,4 @@
-import { escapeJson } from '../../base/escape-controls.ts'
+import { escapeJson } from '../../base/text.ts'
 
 /** JSON in which invisible characters are escaped. */
 export function formatJson(value: unknown): string {

@@ -1,5 +1,5 @@
 import { Document, visit } from 'yaml'
-import { escapeYaml, hasUnseen } from '../../base/escape-controls.ts'
+import { escapeYaml, hasUnseen } from '../../base/text.ts'
 
 /** Words that some readers of YAML 1.1 take for something else than a string, and tabs, which some don't read without quotes. */
 const needsQuotes = /^(?:=|<<|[-+]?0o[0-7_]+)$|\t/u

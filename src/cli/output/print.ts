@@ -1,4 +1,4 @@
-import { escapeControls, escapeLine } from '../../base/escape-controls.ts'
+import { escapeControls, escapeLine } from '../../base/text.ts'
 import { formatJson, formatYaml } from './format-data.ts'
 import type { OutputFormat } from '../arguments/output-format.ts'
 import { listOf, nameOfKind } from './object-listing.ts'

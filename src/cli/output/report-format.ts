@@ -1,4 +1,4 @@
-import { nearestName } from '../../pod/values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import { formatJson, formatYaml } from './format-data.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'

@@ -1,7 +1,7 @@
 import type { PressureStatus } from '../../api/routes.ts'
 import { formatAgeOf } from '../../api/kinds/age.ts'
 import { formatAge } from '../../api/kinds/age.ts'
-import { formatBytes } from '../../base/format-bytes.ts'
+import { formatBytes } from '../../base/text.ts'
 import type { HostSummary } from '../support/host-summary.ts'
 import type { ShownError } from '../support/shown-error.ts'
 import type { PodCounts, StatusReport } from '../support/status-report.ts'

@@ -1,4 +1,4 @@
-import { escapeLine } from '../../base/escape-controls.ts'
+import { escapeLine } from '../../base/text.ts'
 
 const gap = 3
 /** With the gap, what kubectl's tabwriter makes of the narrowest column. */

@@ -1,4 +1,4 @@
-import { secretsOfUrl } from '../../base/http-forms.ts'
+import { secretsOfUrl } from '../../base/http.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 

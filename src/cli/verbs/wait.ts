@@ -1,7 +1,7 @@
 import type { PodListObject, PodObject } from '../../api/objects.ts'
 import { findKind } from '../../api/kinds/served-kinds.ts'
 import { PoddError } from '../../base/errors.ts'
-import { parseDuration } from '../../config/duration.ts'
+import { parseDuration } from '../../config/option-type.ts'
 import { namespaceFlag, listPath, readNamespace } from '../arguments/namespace.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { isPodWord, podsOnly, readPodName } from '../arguments/pod-argument.ts'

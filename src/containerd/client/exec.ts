@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '../../base/atomic-file.ts'
-import { mapBounded } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/waits.ts'
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'

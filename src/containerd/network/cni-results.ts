@@ -1,6 +1,6 @@
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mapBounded } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/waits.ts'
 import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'

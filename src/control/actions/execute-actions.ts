@@ -1,4 +1,4 @@
-import { settleAll } from '../../base/settle-all.ts'
+import { settleAll } from '../../base/waits.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { AheadWork } from './ahead.ts'

@@ -1,4 +1,4 @@
-import { settleAll } from '../../base/settle-all.ts'
+import { settleAll } from '../../base/waits.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import { OutdatedView } from './interrupted.ts'

@@ -1,5 +1,5 @@
 import { errorMessage } from '../../base/errors.ts'
-import { settleAll } from '../../base/settle-all.ts'
+import { settleAll } from '../../base/waits.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import {

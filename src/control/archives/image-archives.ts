@@ -1,6 +1,6 @@
 import type { ArchiveReport } from '../../api/image-archives.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { WakeSlot } from '../../base/wake-slot.ts'
+import { WakeSlot } from '../../base/waits.ts'
 import { findAwaitedArchive, planImageArchives } from '../../decide/node/plan-image-archives.ts'
 import type { ArchiveFile, ArchivePlan } from '../../decide/node/plan-image-archives.ts'
 import type { Problem } from '../../pod/objects/document.ts'

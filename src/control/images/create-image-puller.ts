@@ -1,4 +1,4 @@
-import { parallelPulls } from '../../config/pull-options.ts'
+import { parallelPulls } from '../../config/image-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type { Clock } from '../../base/clock.ts'
 import { specOf } from '../../cri/cri-runtime.ts'

@@ -1,4 +1,4 @@
-import { formatBytes } from '../../base/format-bytes.ts'
+import { formatBytes } from '../../base/text.ts'
 import type { PullProgress } from './image-request.ts'
 
 /** What a pull is doing: `pulling image "app:1": 12.0 MiB of 40.0 MiB`. */

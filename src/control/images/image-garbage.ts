@@ -2,7 +2,7 @@ import type { RemovedImage } from '../../api/image-calls.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { findImageByName, listImageUsers, planImageGarbage } from '../../decide/node/plan-image-garbage.ts'
 import type {

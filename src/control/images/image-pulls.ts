@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { Semaphore } from '../../base/semaphore.ts'
-import { untilAborted } from '../../base/until-aborted.ts'
+import { Semaphore, untilAborted } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'

@@ -1,5 +1,5 @@
 import { PoddError } from '../../base/errors.ts'
-import { formatBytes } from '../../base/format-bytes.ts'
+import { formatBytes } from '../../base/text.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { DiskSpace } from '../../decide/node/plan-image-garbage.ts'
 

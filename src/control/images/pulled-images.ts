@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
 import { addWhileReadingLimit, mergeImported, mergePulledRecord } from '../../decide/images/pulled-record.ts'

@@ -1,6 +1,6 @@
 import { TurnPace } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
-import { mapBounded } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/waits.ts'
 import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
 import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'

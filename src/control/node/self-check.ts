@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { formatBytes } from '../../base/format-bytes.ts'
+import { formatBytes } from '../../base/text.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import { countRestarts, judgeMemory } from '../../decide/node/judge-memory.ts'

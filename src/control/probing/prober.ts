@@ -6,7 +6,7 @@
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { RandomSource } from '../../base/random.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/waits.ts'
 import type { ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import { applyEnding, applyFinding, nextProbeMs } from '../../decide/plan/probe-reducer.ts'
 import type { ProbeState } from '../../decide/plan/probe-reducer.ts'

@@ -1,7 +1,7 @@
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { WakeSlot } from '../../base/wake-slot.ts'
+import { WakeSlot } from '../../base/waits.ts'
 import type { CallGate } from '../../cri/call-runtime.ts'
 import { CriError, isCriError } from '../../cri/cri-error.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'

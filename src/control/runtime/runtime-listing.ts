@@ -1,4 +1,4 @@
-import { mapBounded } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'

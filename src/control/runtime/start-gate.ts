@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { waitInQueue } from '../../base/semaphore.ts'
+import { waitInQueue } from '../../base/waits.ts'
 
 /** What creating calls make, in the order in which waiting ones are sent: pods that were begun are completed before more are begun. */
 const stages = ['start', 'container', 'sandbox'] as const

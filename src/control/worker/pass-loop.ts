@@ -1,5 +1,5 @@
 import type { Clock, SharedTurns, Timer } from '../../base/clock.ts'
-import { WakeSlot } from '../../base/wake-slot.ts'
+import { WakeSlot } from '../../base/waits.ts'
 import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
 
 export interface PassLoopDeps {

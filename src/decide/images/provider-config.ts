@@ -1,6 +1,6 @@
 import { errorMessage } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
-import { parseDuration } from '../../config/duration.ts'
+import { parseDuration } from '../../config/option-type.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
 import { conforms, fillDefaults } from '../../pod/schema/fill-defaults.ts'

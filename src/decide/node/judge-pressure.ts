@@ -1,5 +1,5 @@
-import { defaultEvictionHard, evictionSignals } from '../../config/eviction-options.ts'
-import type { EvictionSignal, ThresholdValue, Thresholds } from '../../config/eviction-options.ts'
+import { defaultEvictionHard, evictionSignals } from '../../config/node-options.ts'
+import type { EvictionSignal, ThresholdValue, Thresholds } from '../../config/node-options.ts'
 
 /** A signal and the amount of it that must stay available. */
 export interface Threshold {

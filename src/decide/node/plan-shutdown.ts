@@ -1,5 +1,5 @@
 import { clusterCriticalPriority } from '../../pod/spec/priority.ts'
-import type { ShutdownPeriod } from '../../config/shutdown-options.ts'
+import type { ShutdownPeriod } from '../../config/node-options.ts'
 
 /** A pod to be terminated before the host shuts down. */
 export interface ShutdownPod {

@@ -1,4 +1,4 @@
-import { formatBytes } from '../../base/format-bytes.ts'
+import { formatBytes } from '../../base/text.ts'
 import type { UsageHistoryReply, UsageSeries } from '../../api/usage-history.ts'
 import { formatCpu } from '../data/amounts.ts'
 import { computeChartShape } from '../data/chart-shape.ts'

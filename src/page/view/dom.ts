@@ -1,4 +1,4 @@
-import { escapeControls } from '../../base/escape-controls.ts'
+import { escapeControls } from '../../base/text.ts'
 
 type Child = Node | string | undefined
 

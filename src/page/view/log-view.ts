@@ -1,4 +1,4 @@
-import { escapeControls } from '../../base/escape-controls.ts'
+import { escapeControls } from '../../base/text.ts'
 import type { ApiClient } from '../data/api-client.ts'
 import { readLines } from '../data/read-lines.ts'
 import { element, update } from './dom.ts'

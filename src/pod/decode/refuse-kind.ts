@@ -1,4 +1,4 @@
-import { nearestName } from '../values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import { isKeptKind } from '../kinds/kept-kinds.ts'
 import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
 

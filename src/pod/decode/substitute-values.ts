@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
-import { nearestName } from '../values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 
 /** The values of `${NAME}` on this host. */
 export type HostValues = Readonly<Record<string, string>>

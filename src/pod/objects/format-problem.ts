@@ -1,4 +1,4 @@
-import { escapeLine } from '../../base/escape-controls.ts'
+import { escapeLine } from '../../base/text.ts'
 import type { Problem } from './document.ts'
 
 /** One line for people: `pods/web.yaml:7:5: spec.containers[0].image: Required value (hint)`. */

@@ -1,4 +1,4 @@
-import { cleanPath } from '../values/clean-path.ts'
+import { cleanPath } from '../../base/text.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { Issues } from './issues.ts'
 

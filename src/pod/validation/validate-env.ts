@@ -7,7 +7,7 @@ import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { configMapKey, dnsLabel, dnsSubdomain, envVarName, qualifiedName } from './name-rules.ts'
-import { cleanPath } from '../values/clean-path.ts'
+import { cleanPath } from '../../base/text.ts'
 import { noBacksteps } from './path-rules.ts'
 
 type ValueFrom = NonNullable<EnvVar['valueFrom']>

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { cleanPath } from '../values/clean-path.ts'
+import { cleanPath } from '../../base/text.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { errorMessage } from '../../base/errors.ts'
-import { nodeHttp } from '../../base/node-http.ts'
+import { nodeHttp } from '../../base/http.ts'
 import { isBrowser } from '../requests/refuse-foreign-site.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'

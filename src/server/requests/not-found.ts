@@ -1,5 +1,5 @@
 import type { ResourceObject } from '../../api/resource.ts'
-import { nearestName } from '../../pod/values/nearest-name.ts'
+import { nearestName } from '../../base/text.ts'
 import { notFound } from './api-error.ts'
 import type { ApiError } from './api-error.ts'
 

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { nodeHttp } from '../../base/node-http.ts'
+import { nodeHttp } from '../../base/http.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest } from '../requests/api-request.ts'
 

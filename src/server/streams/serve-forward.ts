@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { errorMessage } from '../../base/errors.ts'
-import { joinStreams } from '../../base/join-streams.ts'
+import { joinStreams } from '../../base/http.ts'
 import { SpdySession } from '../../cri/spdy-session.ts'
 import type { SpdyStream } from '../../cri/spdy-session.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { mapBounded, Semaphore } from '../../base/semaphore.ts'
+import { mapBounded, Semaphore } from '../../base/waits.ts'
 import { trace } from '../../base/trace.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { DocumentLists } from './document-lists.ts'

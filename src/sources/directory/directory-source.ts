@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { WakeSlot } from '../../base/wake-slot.ts'
+import { WakeSlot } from '../../base/waits.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { DirectoryFiles } from './directory-files.ts'
 import { identify } from '../identify-directory.ts'

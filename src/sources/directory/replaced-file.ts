@@ -1,6 +1,6 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { mapBounded } from '../../base/semaphore.ts'
+import { mapBounded } from '../../base/waits.ts'
 import { isManifestName } from '../manifest-name.ts'
 
 /**

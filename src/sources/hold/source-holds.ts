@@ -1,7 +1,7 @@
 import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/waits.ts'
 import { diffDocuments, summarizePending } from '../../decide/sources/pending-changes.ts'
 import type { PendingChanges } from '../../decide/sources/pending-changes.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import { isLoopbackHost } from '../../base/http-forms.ts'
-import { untilAborted } from '../../base/until-aborted.ts'
+import { isLoopbackHost } from '../../base/http.ts'
+import { untilAborted } from '../../base/waits.ts'
 import type { HttpAnswer, Validators } from './http-answer.ts'
 import { discard, firstHeader, readAnswer } from './http-answer.ts'
 import { describeFailure } from './http-failure.ts'

@@ -15,7 +15,7 @@ import { getOnce } from './http-get.ts'
 import type { HttpSourceOptions } from './http-options.ts'
 import { HttpRoutes } from './http-routes.ts'
 import { readHeaders } from './read-headers.ts'
-import { showUrl } from '../../base/http-forms.ts'
+import { showUrl } from '../../base/http.ts'
 import { copyKey, parseSourceUrl } from './show-url.ts'
 
 const timeoutMs = 10_000

@@ -1,4 +1,4 @@
-import { isHeaderValue } from '../../base/http-forms.ts'
+import { isHeaderValue } from '../../base/http.ts'
 import type { HttpGet } from './http-get.ts'
 import { readText, unusable } from './tls-files.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { showUrl } from '../../base/http-forms.ts'
+import { showUrl } from '../../base/http.ts'
 
 /** Distinguishes URLs that are shown alike. */
 export function copyKey(url: string): string {

@@ -1,6 +1,6 @@
 import { PoddError } from '../../base/errors.ts'
 import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
-import { cleanPath } from '../../pod/values/clean-path.ts'
+import { cleanPath } from '../../base/text.ts'
 import { expandReferences, splitReferences } from '../environment/environment.ts'
 import type { Environment } from '../environment/environment.ts'
 import type { VolumeMountView } from '../spec/spec-view.ts'

@@ -1,4 +1,4 @@
-import { cleanPath } from '../../pod/values/clean-path.ts'
+import { cleanPath } from '../../base/text.ts'
 import type { ObjectReader } from '../../pod/objects/local-object.ts'
 import { objectData } from '../../pod/objects/object-data.ts'
 import type { keyToPathSchema } from '../../pod/schema/container-schema.ts'

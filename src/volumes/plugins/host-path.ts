@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { stat, writeFile } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { makeDirectory } from '../../base/make-directory.ts'
+import { makeDirectory } from '../../base/atomic-file.ts'
 import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
 import { findKernelTree } from '../files/kernel-trees.ts'
 import { VolumeError } from '../files/volume-error.ts'

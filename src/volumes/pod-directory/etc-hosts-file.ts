@@ -1,6 +1,5 @@
 import { open, writeFile } from 'node:fs/promises'
-import { readIfExists } from '../../base/atomic-file.ts'
-import { writeInto } from '../../base/make-directory.ts'
+import { readIfExists, writeInto } from '../../base/atomic-file.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { overwriteFile } from './overwrite-file.ts'
 import { etcHostsPath, podDirectory } from './pod-directory.ts'

@@ -2,7 +2,7 @@ import { mkdir, open, readFile, unlink, writeFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore } from '../../base/waits.ts'
 import { overwriteFile } from './overwrite-file.ts'
 import { podDirectory } from './pod-directory.ts'
 

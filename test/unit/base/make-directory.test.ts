@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeDirectory, writeInto } from '../../../src/base/make-directory.ts'
+import { makeDirectory, writeInto } from '../../../src/base/atomic-file.ts'
 
 let directory: string
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { mapBounded, Semaphore } from '../../../src/base/semaphore.ts'
+import { mapBounded, Semaphore } from '../../../src/base/waits.ts'
 
 it('lets whoever waits leave the queue, and begins none of its work', async () => {
   const turn = new Semaphore(1)

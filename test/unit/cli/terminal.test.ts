@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
+import { escapeControls, escapeLine } from '../../../src/base/text.ts'
 import { formatJson, formatYaml } from '../../../src/cli/output/format-data.ts'
 import { Description } from '../../../src/cli/output/description.ts'
 import { Table } from '../../../src/cli/output/table.ts'

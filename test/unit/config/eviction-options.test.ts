@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { evictionOptionProblems, evictionOptions } from '../../../src/config/eviction-options.ts'
+import { evictionOptionProblems, evictionOptions } from '../../../src/config/node-options.ts'
 
 const { type } = evictionOptions.evictionHard
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ociRuntimeOptions } from '../../../src/config/oci-runtime-options.ts'
+import { ociRuntimeOptions } from '../../../src/config/pod-options.ts'
 
 const { type } = ociRuntimeOptions.ociRuntimes
 

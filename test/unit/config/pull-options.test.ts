@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../src/config/options.ts'
-import { parallelPulls, pullOptionProblems } from '../../../src/config/pull-options.ts'
+import { parallelPulls, pullOptionProblems } from '../../../src/config/image-options.ts'
 
 describe('serializeImagePulls and maxParallelImagePulls', () => {
   it('have no value by default: one image is pulled at a time', () => {

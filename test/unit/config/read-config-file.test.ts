@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ignoredKubeletFields } from '../../../src/config/kubelet-fields.ts'
+import { ignoredKubeletFields, readConfigFile } from '../../../src/config/read-config-file.ts'
 import { listOptions } from '../../../src/config/options.ts'
-import { readConfigFile } from '../../../src/config/read-config-file.ts'
 import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
 
 const podd = 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\n'

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { secretsOfUrl, showUrl } from '../../../src/base/http-forms.ts'
-import { completeConfig, listOptions } from '../../../src/config/options.ts'
+import { secretsOfUrl, showUrl } from '../../../src/base/http.ts'
 import {
+  completeConfig,
+  listOptions,
   kubeletConfigOf,
   redactConfig,
   redactValue,
   secretTexts,
-} from '../../../src/config/redacted-config.ts'
+} from '../../../src/config/options.ts'
 
 const config = completeConfig({
   staticPodUrl: 'https://user:hunter2-url@host/pods?token=hunter2-query#hunter2-hash',

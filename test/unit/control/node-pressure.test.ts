@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { EvictionSignal, Thresholds } from '../../../src/config/eviction-options.ts'
+import type { EvictionSignal, Thresholds } from '../../../src/config/node-options.ts'
 import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
 import { NodePressure } from '../../../src/control/node/pressure/node-pressure.ts'
 import { listThresholds } from '../../../src/decide/node/judge-pressure.ts'

@@ -7,7 +7,7 @@ import {
   starvedResource,
 } from '../../../src/decide/node/judge-pressure.ts'
 import type { Observations, PressureState, Threshold } from '../../../src/decide/node/judge-pressure.ts'
-import { defaultEvictionHard } from '../../../src/config/eviction-options.ts'
+import { defaultEvictionHard } from '../../../src/config/node-options.ts'
 
 const none = {
   evictionHard: {},

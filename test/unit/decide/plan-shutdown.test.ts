@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { shutdownOptionProblems, shutdownOptions } from '../../../src/config/shutdown-options.ts'
+import { shutdownOptionProblems, shutdownOptions } from '../../../src/config/node-options.ts'
 import { planShutdown } from '../../../src/decide/node/plan-shutdown.ts'
 import type { ShutdownSettings } from '../../../src/decide/node/plan-shutdown.ts'
 

@@ -1,13 +1,13 @@
 import { hostname } from 'node:os'
 import { writeFile } from 'node:fs/promises'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
-import { formatBytes } from '../../../base/format-bytes.ts'
+import { formatBytes } from '../../../base/text.ts'
 import type { Json } from '../../../base/json.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 import { findBundleTarget } from '../../local/bundle-target.ts'
 import { configFlags } from '../../local/load-config.ts'
-import { redactConfig, secretTexts } from '../../../config/redacted-config.ts'
+import { redactConfig, secretTexts } from '../../../config/options.ts'
 import {
   readCredentials,
   readHostFiles,

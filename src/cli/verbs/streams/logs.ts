@@ -1,6 +1,6 @@
 import type { PodListObject, PodObject } from '../../../api/objects.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
-import { parseDuration } from '../../../config/duration.ts'
+import { parseDuration } from '../../../config/option-type.ts'
 import {
   annotatedContainer,
   containerNames,

@@ -1,5 +1,5 @@
 import { PoddError, errorMessage } from '../../../base/errors.ts'
-import { formatBytes } from '../../../base/format-bytes.ts'
+import { formatBytes } from '../../../base/text.ts'
 import { usedPercent } from '../../../decide/node/plan-image-garbage.ts'
 import type { ImageGarbagePolicy } from '../../../decide/node/plan-image-garbage.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'

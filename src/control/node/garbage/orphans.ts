@@ -2,7 +2,7 @@ import type { GarbageItem } from '../../../api/garbage.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import type { Logger } from '../../../base/logger.ts'
-import { Semaphore } from '../../../base/semaphore.ts'
+import { Semaphore } from '../../../base/waits.ts'
 import { planOrphans } from '../../../decide/node/plan-orphans.ts'
 import type { Orphan, OrphanCollector, OrphanMemory, OrphanPlan } from '../../../decide/node/plan-orphans.ts'
 

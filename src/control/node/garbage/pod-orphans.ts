@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { removeTree } from '../../../base/atomic-file.ts'
-import { mapBounded } from '../../../base/semaphore.ts'
+import { mapBounded } from '../../../base/waits.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import type { OrphanCollector, OrphanKind } from '../../../decide/node/plan-orphans.ts'
 import type { PodCgroups } from '../../../host/cgroups/cgroups.ts'

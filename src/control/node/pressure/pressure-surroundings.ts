@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { EvictionSignal } from '../../../config/eviction-options.ts'
+import type { EvictionSignal } from '../../../config/node-options.ts'
 import type { PoddConfig } from '../../../config/options.ts'
 import { readCgroupChoice } from '../../../host/cgroups/kept-cgroups.ts'
 import type { CgroupChoice } from '../../../host/cgroups/kept-cgroups.ts'

@@ -64,3 +64,56 @@ export async function mapBounded<Item, Result>(
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, take))
   return results
 }
+
+/**
+ * Wakes one waiter for many senders. Calls before the waiter runs count as one: it reads the newest facts, so a queue
+ * would only repeat work.
+ */
+export class WakeSlot {
+  #knocked = false
+  #resolve: (() => void) | undefined
+
+  wake(): void {
+    this.#knocked = true
+    const resolve = this.#resolve
+    this.#resolve = undefined
+    resolve?.()
+  }
+
+  /** Resolves at the next wake, or at once if there was one since the last wait. One waiter at a time. */
+  async wait(): Promise<void> {
+    if (!this.#knocked) {
+      await new Promise<void>((resolve) => {
+        this.#resolve = resolve
+      })
+    }
+    this.#knocked = false
+  }
+}
+
+/** Waits for `work` or for the signal, whichever comes first; `work` itself is not cancelled. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let stopListening = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    stopListening = () => signal.removeEventListener('abort', onAbort)
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    stopListening()
+  }
+}
+
+/** Waits for all; returns their results, or throws the error of the first in the list that failed. */
+export async function settleAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  // The list may grow meanwhile: only its current entries are awaited.
+  return Promise.allSettled(work).then((results) =>
+    results.map((result) => {
+      if (result.status === 'rejected') throw result.reason
+      return result.value
+    }),
+  )
+}
