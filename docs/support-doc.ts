@@ -1,5 +1,5 @@
 import { objectMetaSchema, podSchema } from '../src/pod/schema/pod-schema.ts'
-import { objectKinds } from '../src/pod/kinds/object-kinds.ts'
+import { objectKinds } from '../src/pod/objects/object-kinds.ts'
 import type { AnyType, Field, Fields, Support } from '../src/pod/schema/types.ts'
 import type { CoreFields } from './core-fields.ts'
 import { listSupportTests } from './support-tests.ts'

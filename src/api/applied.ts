@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import type { SourceName } from '../pod/values/source-name.ts'
+import type { SourceName } from '../pod/values/ids.ts'
 
 /** The manifests that podd currently runs, and where new ones go: GET /podd/v1/applied. */
 export interface AppliedReply {

@@ -1,4 +1,4 @@
-import { imagePatternProblem } from '../pod/values/image-allowlist.ts'
+import { imagePatternProblem } from '../pod/values/image-name.ts'
 import { textList } from './list-types.ts'
 import { duration, flag, integer, option, optional, optionalPath, path, word } from './option-type.ts'
 

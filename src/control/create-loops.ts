@@ -1,6 +1,6 @@
 import { SharedTurns } from '../base/clock.ts'
 import { isCriError } from '../cri/cri-error.ts'
-import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../pod/schema/default-pod.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { checkStart } from './desired/replacement.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { KeptStream } from '../base/keep-open.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { RuntimeEvent, RuntimeEvents } from '../pod/state/runtime-event.ts'
+import type { RuntimeEvent, RuntimeEvents } from '../pod/state/observed.ts'
 import type { CriClient } from './cri-client.ts'
 import { CriError } from './cri-error.ts'
 

@@ -1,4 +1,4 @@
-import type { RuntimeEvents } from '../pod/state/runtime-event.ts'
+import type { RuntimeEvents } from '../pod/state/observed.ts'
 
 /** A stream of events that a runtime may or may not have. */
 export interface EventsCandidate extends RuntimeEvents {

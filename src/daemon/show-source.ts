@@ -1,7 +1,7 @@
 import type { SourceObject } from '../api/sources.ts'
 import { formatTime } from '../base/clock.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
-import { kindOfSource } from '../pod/values/source-name.ts'
+import { kindOfSource } from '../pod/values/ids.ts'
 import type { SourceControl } from '../server/requests/readers.ts'
 import type { SourceHolds, SourceState } from '../sources/hold/source-holds.ts'
 import type { SourceReport } from '../sources/source.ts'

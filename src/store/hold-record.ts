@@ -7,7 +7,7 @@ import { isJsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { SourceName } from '../pod/objects/document.ts'
-import { parseSourceName } from '../pod/values/source-name.ts'
+import { parseSourceName } from '../pod/values/ids.ts'
 import type { SmallFile } from './small-file.ts'
 import type { StateReport } from './state-report.ts'
 

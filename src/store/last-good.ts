@@ -13,12 +13,12 @@ import { isJsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration, StateReading } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
-import { isObjectKind } from '../pod/kinds/object-kinds.ts'
+import { isObjectKind } from '../pod/objects/object-kinds.ts'
 import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
 import type { DocumentChange } from './last-good-changes.ts'
 import { applyChange, parseChanges, selectChange } from './last-good-changes.ts'
 import type { StateReport } from './state-report.ts'
-import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../pod/schema/default-pod.ts'
 
 /** The saved copy of a source. */
 export interface LastGoodCopy {

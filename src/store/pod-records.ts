@@ -20,7 +20,7 @@ import { trace } from '../base/trace.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
-import { kindOfSource, parseSourceName } from '../pod/values/source-name.ts'
+import { kindOfSource, parseSourceName } from '../pod/values/ids.ts'
 import type { StateReport } from './state-report.ts'
 
 /** A record that this podd can't read: corrupt, or of a newer podd's version. It is kept, under `path`. */

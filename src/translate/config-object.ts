@@ -1,8 +1,6 @@
 import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
 import type { ObjectDocument, SourceName } from '../pod/objects/document.ts'
-import type { ConfigMap } from '../pod/kinds/config-map.ts'
-import type { PersistentVolumeClaim } from '../pod/kinds/persistent-volume-claim.ts'
-import type { Secret } from '../pod/kinds/secret.ts'
+import type { ConfigMap, PersistentVolumeClaim, Secret } from '../pod/objects/object-kinds.ts'
 import { uuidOfText } from '../pod/values/hash.ts'
 
 export interface ObjectOrigin {

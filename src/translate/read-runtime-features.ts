@@ -1,8 +1,8 @@
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
-import { cniHint } from '../pod/state/runtime-features.ts'
-import type { CniPlaces, HandlerFeatures, RuntimeFeatures } from '../pod/state/runtime-features.ts'
+import { cniHint } from '../pod/state/observed.ts'
+import type { CniPlaces, HandlerFeatures, RuntimeFeatures } from '../pod/state/observed.ts'
 
 /**
  * Reads a verbose Status reply. containerd 2.0 and later list their handlers with their features; from older ones only

@@ -7,7 +7,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import { loadProto } from '../../src/grpc/load-proto.ts'
-import type { RuntimeEvent } from '../../src/pod/state/runtime-event.ts'
+import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import type { FakeRuntime } from './fake-runtime.ts'
 import { FakeRuntimeError } from './fake-runtime-world.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { status } from '@grpc/grpc-js'
 import type { Clock, Timer } from '../../src/base/clock.ts'
 import type * as cri from '../../src/cri-types/cri-v1.ts'
-import type { RuntimeEvent } from '../../src/pod/state/runtime-event.ts'
+import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 
 /** An answer that isn't one: the gRPC code and text that a runtime would give. */
 export class FakeRuntimeError extends Error {

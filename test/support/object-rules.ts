@@ -1,6 +1,6 @@
 import type { ObjectReader } from '../../src/pod/objects/local-object.ts'
 import type { ObjectRules } from '../../src/decide/sources/merge-objects.ts'
-import { defaultObjectPolicies } from '../../src/pod/objects/object-policy.ts'
+import { defaultObjectPolicies } from '../../src/pod/objects/local-object.ts'
 
 /** What counts where the configuration says nothing. */
 export const plainObjectRules: ObjectRules = {

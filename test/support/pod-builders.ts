@@ -7,7 +7,7 @@ import type { PodFacts, ProbeVerdict, ProbeVerdicts } from '../../src/decide/pla
 import { backoffLimits } from '../../src/decide/plan/restart-policy.ts'
 import { containerSpecHash } from '../../src/pod/values/hash.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/state/observed.ts'
-import { podFromManifest } from '../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
 import type { EndedContainer, PodRecord } from '../../src/pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../src/pod/schema/container-schema.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'

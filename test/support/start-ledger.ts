@@ -3,7 +3,7 @@ import { ContainerdEvents } from '../../src/containerd/client/event-stream.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { isCriError } from '../../src/cri/cri-error.ts'
 import { loadProto } from '../../src/grpc/load-proto.ts'
-import type { RuntimeEvent } from '../../src/pod/state/runtime-event.ts'
+import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import { labelKeys } from '../../src/translate/identity/labels.ts'
 
 interface Life {

@@ -11,7 +11,7 @@ import { readPodLogsDir, savePodLogsDir } from '../../src/control/node/keep-pod-
 import { RingEventRecorder } from '../../src/control/status/event-recorder.ts'
 import { ShownResources } from '../../src/control/status/shown-resources.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/kept-cgroups.ts'
-import { podFromManifest } from '../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
 import { readHolds, writeHolds } from '../../src/store/hold-record.ts'
 import { createLastGoodStore } from '../../src/store/last-good.ts'
 import { PodRecordStore } from '../../src/store/pod-records.ts'

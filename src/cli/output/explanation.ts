@@ -1,5 +1,5 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
-import { describeSupport, fieldBelow } from '../../pod/schema/describe-support.ts'
+import { describeSupport, fieldBelow } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields } from '../../pod/schema/types.ts'
 import { wrap } from './wrap.ts'
 

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { KeptStream } from '../../base/keep-open.ts'
 import { newUuid } from '../../base/random.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
-import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
+import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/observed.ts'
 import { criHeaders, criNamespace, methodOf } from './containerd-calls.ts'
 import type { ContainerdChannel } from './containerd-calls.ts'
 

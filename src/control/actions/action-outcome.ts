@@ -1,7 +1,7 @@
 import type { Hold, HoldKey } from '../../decide/plan/hold.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
+import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 
 /** What an action has led to, as data. The pod's worker applies it (worker/apply-outcome.ts). */
 export type ActionOutcome =

@@ -2,8 +2,8 @@ import type { PoddConfig } from '../../config/options.ts'
 import { computeAllocatable } from '../../decide/admission/allocatable.ts'
 import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
-import type { SourceKind } from '../../pod/values/source-name.ts'
-import { configNames, sourceKinds } from '../../pod/values/source-name.ts'
+import type { SourceKind } from '../../pod/values/ids.ts'
+import { configNames, sourceKinds } from '../../pod/values/ids.ts'
 import type { AdmissionRules } from './pod-admission.ts'
 
 /** Which pods may run here, by the config and the machine. */

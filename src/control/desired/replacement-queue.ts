@@ -4,7 +4,7 @@ import type { WaitingVersion } from '../../decide/admission/plan-replacements.ts
 import type { SourceName } from '../../pod/objects/document.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
-import { withClasses } from '../../pod/spec/pod-classes.ts'
+import { withClasses } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { pullsWith } from '../objects/object-store.ts'
 import type { ChangedObjects, SourcedPod } from '../objects/object-store.ts'

@@ -3,13 +3,12 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Readiness } from '../../decide/admission/plan-replacements.ts'
 import type { PodRecordStore } from '../../store/pod-records.ts'
 import type { PodHost } from '../actions/pod-host.ts'
-import type { PodRef } from '../../pod/values/ids.ts'
-import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
+import type { PodRef, SourceName } from '../../pod/values/ids.ts'
+import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { readPid } from '../../translate/observe.ts'
-import type { SourceName } from '../../pod/values/source-name.ts'
 import {
   effectiveSecurityContext,
   imageUserOf,
@@ -17,7 +16,7 @@ import {
 } from '../../translate/security/security-context.ts'
 import type { ImageUser } from '../../translate/security/security-context.ts'
 import { ImageError } from '../images/image-error.ts'
-import { pullSecretsOf } from '../../pod/objects/pod-references.ts'
+import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 
 export interface ReplacementDeps {

@@ -1,7 +1,7 @@
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { PullSecrets } from '../../pod/objects/pod-references.ts'
+import type { PullSecrets } from '../../pod/objects/local-object.ts'
 
 /** An image that is present. */
 export interface PresentImage {

@@ -1,5 +1,5 @@
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
-import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
+import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
 import type { SourceSnapshot } from '../../pod/objects/document.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'

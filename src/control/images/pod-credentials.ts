@@ -3,10 +3,9 @@ import type { DockerConfig, DockerConfigReading } from '../../decide/images/dock
 import { lookUpCredentials, withoutRepeats } from '../../decide/images/keyring.ts'
 import type { KeyringPart, PullCredential } from '../../decide/images/keyring.ts'
 import { accessName } from '../../decide/images/verify-access.ts'
-import { objectKey } from '../../pod/objects/local-object.ts'
-import type { PullSecrets } from '../../pod/objects/pod-references.ts'
-import { objectData } from '../../pod/objects/object-data.ts'
-import type { Secret } from '../../pod/kinds/secret.ts'
+import { objectKey, objectData } from '../../pod/objects/local-object.ts'
+import type { PullSecrets } from '../../pod/objects/local-object.ts'
+import type { Secret } from '../../pod/objects/object-kinds.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
 
 /** Something that a pod's events tell; pulls go on without it. */

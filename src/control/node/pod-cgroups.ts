@@ -1,5 +1,5 @@
 import type { PodCgroups as CgroupTree } from '../../host/cgroups/cgroups.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import {

@@ -9,9 +9,13 @@ import type {
   ObjectOf,
   ObjectReader,
 } from '../../pod/objects/local-object.ts'
-import { keyOfObject, objectKey } from '../../pod/objects/local-object.ts'
-import { sourceKinds } from '../../pod/values/source-name.ts'
-import { podReferences, pullSecretReferences } from '../../pod/objects/pod-references.ts'
+import {
+  keyOfObject,
+  objectKey,
+  podReferences,
+  pullSecretReferences,
+} from '../../pod/objects/local-object.ts'
+import { sourceKinds } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 
 /** A pod, and the source whose objects it reads. */

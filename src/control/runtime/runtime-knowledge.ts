@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { apiVersionProblem } from '../../cri/check-reply.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
-import type { RuntimeFeatures } from '../../pod/state/runtime-features.ts'
+import type { RuntimeFeatures } from '../../pod/state/observed.ts'
 import {
   readNetworkProblem,
   readRuntimeFeatures,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
-import type { ProcessExit } from '../../pod/state/runtime-event.ts'
+import type { ProcessExit } from '../../pod/state/observed.ts'
 
 export interface StatusCalls {
   podSandboxStatus(request: cri.PodSandboxStatusRequestInput): Promise<cri.PodSandboxStatusResponse>

@@ -10,7 +10,7 @@ import type {
   MemoryStats,
   NodeStats,
   PodStats,
-} from '../../pod/state/node-stats.ts'
+} from '../../pod/state/usage.ts'
 import { labelKeys } from '../../translate/identity/labels.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 

@@ -1,7 +1,7 @@
 import { cpus } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
 import { readMemoryAmount } from '../../host/facts/node-signals.ts'
-import type { NodeUsage } from '../../pod/state/container-usage.ts'
+import type { NodeUsage } from '../../pod/state/usage.ts'
 
 interface Sample {
   readonly takenAtMs: number

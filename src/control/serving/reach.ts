@@ -14,7 +14,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 import { UsageMeter } from './container-usage.ts'
 import { NodeUsageMeter } from './node-usage.ts'
-import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import { dialPod } from './port-dialer.ts'
 
 /** The fields of a pod that reaching into it needs. */

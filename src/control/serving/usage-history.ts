@@ -1,5 +1,5 @@
 import type { PodUsageSeries, UsageHistoryReply, UsageSeries } from '../../api/usage-history.ts'
-import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** The meters. */

@@ -1,5 +1,5 @@
-import type { PodClasses } from '../../pod/spec/pod-classes.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import type { PodClasses } from '../../pod/schema/pod-resources.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { PoddError } from '../../base/errors.ts'
 import { findPortClash, hostShares } from './host-shares.ts'

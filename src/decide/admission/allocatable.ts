@@ -1,4 +1,4 @@
-import type { ResourceList } from '../../pod/spec/pod-resources.ts'
+import type { ResourceList } from '../../pod/schema/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 
 /** The machine's capacity. */

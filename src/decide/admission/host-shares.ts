@@ -1,5 +1,5 @@
-import { isExtendedResource, podRequests } from '../../pod/spec/pod-resources.ts'
-import type { ResourceList } from '../../pod/spec/pod-resources.ts'
+import { isExtendedResource, podRequests } from '../../pod/schema/pod-resources.ts'
+import type { ResourceList } from '../../pod/schema/pod-resources.ts'
 import {
   formatQuantity,
   quantityMilliValue,

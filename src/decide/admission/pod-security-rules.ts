@@ -1,6 +1,5 @@
-import { normalCapability } from '../../pod/values/capability-name.ts'
-import { normalSysctl, safeSysctls } from '../../pod/values/sysctl-name.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import { normalCapability, normalSysctl, safeSysctls } from '../../pod/values/kernel-names.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'

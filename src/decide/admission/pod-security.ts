@@ -1,5 +1,5 @@
 import { parseImageName } from '../../pod/values/image-name.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
 import type { Violation } from './pod-security-rules.ts'

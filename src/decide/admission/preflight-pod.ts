@@ -1,5 +1,5 @@
-import type { HandlerFeatures, RuntimeFeatures } from '../../pod/state/runtime-features.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import type { HandlerFeatures, RuntimeFeatures } from '../../pod/state/observed.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { ContainerSpec, SecurityContext } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { Admission } from './admit-pod.ts'

@@ -1,9 +1,8 @@
-import { systemPriorities } from '../../pod/spec/priority.ts'
+import { systemPriorities } from '../../pod/schema/pod-resources.ts'
 import { sameData } from '../../base/json.ts'
-import type { PodClasses } from '../../pod/spec/pod-classes.ts'
-import type { ResourceList } from '../../pod/spec/pod-resources.ts'
-import type { HandlerFeatures } from '../../pod/state/runtime-features.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import type { PodClasses, ResourceList } from '../../pod/schema/pod-resources.ts'
+import type { HandlerFeatures } from '../../pod/state/observed.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 
 /** A RuntimeClass, from a document or the config. */

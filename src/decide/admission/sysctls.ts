@@ -1,5 +1,5 @@
-import { normalSysctl, safeSysctls, sysctlNamespace } from '../../pod/values/sysctl-name.ts'
-import type { FieldPath } from '../../pod/schema/field-path.ts'
+import { normalSysctl, safeSysctls, sysctlNamespace } from '../../pod/values/kernel-names.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { cniHint } from '../../pod/state/runtime-features.ts'
+import { cniHint } from '../../pod/state/observed.ts'
 import type {
   DoctorFinding,
   EmbeddedRuntimeFacts,

@@ -2,9 +2,19 @@ import { errorMessage } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
-import { formatFieldPath } from '../../pod/schema/field-path.ts'
-import { conforms, fillDefaults } from '../../pod/schema/fill-defaults.ts'
-import { any, defaulted, list, object, oneOf, refused, required, string } from '../../pod/schema/types.ts'
+import { formatFieldPath } from '../../pod/schema/issues.ts'
+import {
+  conforms,
+  fillDefaults,
+  any,
+  defaulted,
+  list,
+  object,
+  oneOf,
+  refused,
+  required,
+  string,
+} from '../../pod/schema/types.ts'
 import type { Infer } from '../../pod/schema/types.ts'
 import { parseLocation } from './match-registry.ts'
 

@@ -1,5 +1,4 @@
-import { isImageListed } from '../../pod/values/image-allowlist.ts'
-import { parseImageName } from '../../pod/values/image-name.ts'
+import { isImageListed, parseImageName } from '../../pod/values/image-name.ts'
 import type { PullCredential } from './keyring.ts'
 import { isSameSecret } from './pulled-record.ts'
 import type { PulledRecord, RecordedSecret } from './pulled-record.ts'

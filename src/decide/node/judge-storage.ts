@@ -1,6 +1,5 @@
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
-import { podLimits } from '../../pod/spec/pod-resources.ts'
-import { isCritical } from '../../pod/spec/priority.ts'
+import { podLimits, isCritical } from '../../pod/schema/pod-resources.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 
 /** A pod's disk usage, in bytes. */

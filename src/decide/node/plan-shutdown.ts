@@ -1,4 +1,4 @@
-import { clusterCriticalPriority } from '../../pod/spec/priority.ts'
+import { clusterCriticalPriority } from '../../pod/schema/pod-resources.ts'
 import type { ShutdownPeriod } from '../../config/node-options.ts'
 
 /** A pod to be terminated before the host shuts down. */

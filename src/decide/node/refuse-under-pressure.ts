@@ -1,5 +1,4 @@
-import { isCritical } from '../../pod/spec/priority.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+import { isCritical, computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { conditionMessage } from './eviction-message.ts'
 import type { PressureCondition } from './judge-pressure.ts'

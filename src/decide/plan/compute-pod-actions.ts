@@ -1,4 +1,4 @@
-import { isSidecar } from '../../pod/spec/pod-resources.ts'
+import { isSidecar } from '../../pod/schema/pod-resources.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { isOutdated } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'

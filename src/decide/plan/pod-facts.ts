@@ -1,7 +1,7 @@
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
+import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
 import type { Holds } from './hold.ts'

@@ -4,8 +4,8 @@ import {
   isResizableInit,
   resizableNames,
   resizableResources,
-} from '../../pod/spec/pod-resources.ts'
-import type { ResourceList, ResourceLists } from '../../pod/spec/pod-resources.ts'
+} from '../../pod/schema/pod-resources.ts'
+import type { ResourceList, ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { compareQuantities } from '../../pod/values/quantity.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'

@@ -1,7 +1,7 @@
 import { sameData } from '../../base/json.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { resizableNames } from '../../pod/spec/pod-resources.ts'
+import { resizableNames } from '../../pod/schema/pod-resources.ts'
 import { diffPod, makesNewPod } from './diff-pod.ts'
 
 /** The effect of a set of manifests on one pod. */

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { PodDocument, Problem } from '../../pod/objects/document.ts'
-import { podNameTooLong } from '../../pod/validation/pod-name-length.ts'
+import { podNameTooLong } from '../../pod/validation/validate-pod.ts'
 import { podKey } from '../../pod/values/ids.ts'
 
 /** The pod under the name that the kubelet would give it: `<name>-<node>` (`podNameSuffix: node`). */

@@ -1,15 +1,15 @@
 import type { ObservedPod } from '../../pod/state/observed.ts'
-import { withClasses } from '../../pod/spec/pod-classes.ts'
-import type { PodRecord } from '../../pod/state/pod-record.ts'
 import {
+  withClasses,
   isPodLimited,
   isPositive,
   podLimits,
   podRequests,
   resizableNames,
-} from '../../pod/spec/pod-resources.ts'
-import type { ResourceList } from '../../pod/spec/pod-resources.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+  computeQosClass,
+} from '../../pod/schema/pod-resources.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { ResourceList } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodPhase, PodStatus } from '../../pod/state/status.ts'
 import { podAsAllocated, podAsApplied } from '../plan/resize.ts'

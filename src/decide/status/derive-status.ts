@@ -1,7 +1,7 @@
 import { formatTime } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type {
   ConditionStatus,
   ContainerStatus,

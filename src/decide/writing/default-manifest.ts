@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { imagePullPolicyOf } from '../../pod/defaults/default-pod.ts'
+import { imagePullPolicyOf } from '../../pod/schema/default-pod.ts'
 
 /**
  * A manifest with the defaults that an API server fills in, so that it is read back as from an API server

@@ -1,12 +1,12 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import { defaultPod } from '../../pod/defaults/default-pod.ts'
-import { conforms, fillDefaults } from '../../pod/schema/fill-defaults.ts'
+import { defaultPod } from '../../pod/schema/default-pod.ts'
+import { conforms, fillDefaults } from '../../pod/schema/types.ts'
 import { podSchema } from '../../pod/schema/pod-schema.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
-import type { QosClass } from '../../pod/spec/qos.ts'
-import { Issues } from '../../pod/validation/issues.ts'
-import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import { computeQosClass } from '../../pod/schema/pod-resources.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
+import { Issues } from '../../pod/schema/issues.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { finalizersOf } from './finalizers.ts'
 
 /** The part of an object that a request may change. */

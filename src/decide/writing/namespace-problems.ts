@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { clusterMetaSchema } from '../../pod/kinds/cluster-meta.ts'
+import { clusterMetaSchema } from '../../pod/objects/object-kinds.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
-import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { any, ignored, list, map, object, oneOf, required, string } from '../../pod/schema/types.ts'
-import { Issues } from '../../pod/validation/issues.ts'
+import { Issues } from '../../pod/schema/issues.ts'
 import { dnsLabel } from '../../pod/validation/name-rules.ts'
 import { validateClusterMetadata, validateMetadata } from '../../pod/validation/validate-metadata.ts'
 

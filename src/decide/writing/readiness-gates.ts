@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
 import type { PodCondition, PodStatus } from '../../pod/state/status.ts'
-import { Issues } from '../../pod/validation/issues.ts'
+import { Issues } from '../../pod/schema/issues.ts'
 import { qualifiedName } from '../../pod/validation/name-rules.ts'
 
 /**

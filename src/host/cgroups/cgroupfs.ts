@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import type { QosClass } from '../../pod/spec/qos.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 import { delegateControllers } from './controllers.ts'
 import {

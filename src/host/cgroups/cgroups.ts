@@ -1,6 +1,6 @@
 import { PoddError } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import type { QosClass } from '../../pod/spec/qos.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 
 /** A cgroup could not be made, set or removed (`CGROUP`). */

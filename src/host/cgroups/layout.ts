@@ -1,4 +1,4 @@
-import type { QosClass } from '../../pod/spec/qos.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import type { MountEntry } from '../mounts.ts'
 
 /** Who creates cgroups: podd and the runtime themselves, or systemd on request. */

@@ -1,4 +1,4 @@
-import type { QosClass } from '../../pod/spec/qos.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import { readCgroup } from './files.ts'
 import { cgroupPath, cgroupRootParts, podCgroupName } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { HostStats } from '../../pod/state/node-stats.ts'
+import type { HostStats } from '../../pod/state/usage.ts'
 import { readProcessAmount } from './node-signals.ts'
 
 /** The kernel's unit of CPU time: USER_HZ, which is 100 on every architecture. */

@@ -1,24 +1,28 @@
-import type { Json, JsonObject } from '../../base/json.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { FieldValidation } from '../schema/check-value.ts'
-import { checkValue } from '../schema/check-value.ts'
-import { decodeObject } from './decode-object.ts'
-import { decodePod } from './decode-pod.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { nearestName } from '../../base/text.ts'
 import type { Problem, SourceDocument } from '../objects/document.ts'
-import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
-import { formatFieldPath } from '../schema/field-path.ts'
-import { isObjectKind } from '../kinds/object-kinds.ts'
-import type { ObjectKind } from '../kinds/object-kinds.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
-import { keysNamed, nameOf, objectOf } from './document-name.ts'
-import type { Position, RawDocument } from './read-documents.ts'
-import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
-import { describeBytes, endsInsideLine, toText } from './source-text.ts'
-import { refuseKind } from './refuse-kind.ts'
-import type { HostValues } from './substitute-values.ts'
-import { substituteValues } from './substitute-values.ts'
+import { isKeptKind, isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
+import type { ObjectKind } from '../objects/object-kinds.ts'
+import { checkValue } from '../schema/check-value.ts'
+import type { FieldValidation } from '../schema/check-value.ts'
+import { formatFieldPath } from '../schema/issues.ts'
+import type { FieldPath, FieldProblem } from '../schema/issues.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
+import { podKey } from '../values/ids.ts'
+import { decodeObject, decodePod } from './decode-pod.ts'
+import {
+  describeBytes,
+  endsInsideLine,
+  readJsonDocument,
+  readYamlDocuments,
+  toText,
+} from './read-documents.ts'
+import type { Position, RawDocument } from './read-documents.ts'
+import { substituteValues } from './substitute-values.ts'
+import type { HostValues } from './substitute-values.ts'
 
 /** The most that one file or response may hold, as in the kubelet. */
 export const maxSourceBytes = 10 * 1024 * 1024
@@ -320,4 +324,135 @@ function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'm
 /** The value as written, which may differ from the number: `1.20` is 1.2. */
 function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
   return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
+}
+
+interface Named {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** `namespace/name`, where the document has them. */
+function objectOf(value: JsonObject): string | undefined {
+  const named = nameOf(value)
+  return named === undefined ? undefined : podKey(named)
+}
+
+/** The key of every kind of document that could have this name. */
+function keysNamed(named: Named): readonly string[] {
+  return [podKey(named), ...objectKindNames.map((kind) => objectKey(kind, named.namespace, named.name))]
+}
+
+/** Undefined where the document has no readable name. */
+function nameOf(value: JsonObject): Named | undefined {
+  const metadata = value['metadata']
+  if (!isJsonObject(metadata)) return undefined
+  const { name, namespace } = metadata
+  if (typeof name !== 'string' || name === '') return undefined
+  return { namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default', name }
+}
+
+const workloads = [
+  'Deployment',
+  'StatefulSet',
+  'DaemonSet',
+  'ReplicaSet',
+  'ReplicationController',
+  'Job',
+  'CronJob',
+]
+
+const others = [
+  'APIService',
+  'CSIDriver',
+  'CSINode',
+  'CSIStorageCapacity',
+  'CertificateSigningRequest',
+  'ClusterTrustBundle',
+  'ControllerRevision',
+  'DeviceClass',
+  'FlowSchema',
+  'IPAddress',
+  'LeaseCandidate',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionPolicyBinding',
+  'PodGroup',
+  'PriorityLevelConfiguration',
+  'ResourceClaim',
+  'ResourceClaimTemplate',
+  'ResourceSlice',
+  'ServiceCIDR',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+  'VolumeAttachment',
+  'VolumeAttributesClass',
+  'Workload',
+  'Binding',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'EndpointSlice',
+  'Endpoints',
+  'Event',
+  'Gateway',
+  'HTTPRoute',
+  'HorizontalPodAutoscaler',
+  'Ingress',
+  'IngressClass',
+  'LimitRange',
+  'MutatingWebhookConfiguration',
+  'NetworkPolicy',
+  'Node',
+  'PersistentVolume',
+  'PodDisruptionBudget',
+  'ResourceQuota',
+  'Role',
+  'RoleBinding',
+  'Service',
+  'ServiceAccount',
+  'StorageClass',
+  'ValidatingWebhookConfiguration',
+]
+
+export interface KindRefusal {
+  readonly message: string
+  readonly hint?: string
+  /** Whether the document is certainly of another kind, rather than a pod with a typo in its kind. */
+  readonly isOtherKind: boolean
+}
+
+/** Why a document of an unsupported kind, or a List inside another one, is refused. */
+function refuseKind(kind: string): KindRefusal {
+  if (kind === 'List' || kind === 'PodList') {
+    const hint = 'put its items into the outer one'
+    return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
+  }
+  const item = kind.replace(/List$/, '')
+  if (item !== kind && isObjectKind(item)) {
+    const hint = `write a List, or each ${item} as a document of its own`
+    return { message: `not supported: ${kind}`, hint, isOtherKind: false }
+  }
+  if (workloads.includes(kind)) {
+    return {
+      message: `not supported: podd runs Pods, and no ${kind}`,
+      hint: 'write its pod template as a Pod',
+      isOtherKind: true,
+    }
+  }
+  if (isKeptKind(kind)) {
+    return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
+  }
+  if (others.includes(kind)) {
+    return { message: `not supported: ${kind} needs a control plane`, isOtherKind: true }
+  }
+  const taken = ['Pod', 'PodList', 'List', ...objectKindNames]
+  const nearest = nearestName(kind, taken)
+  // A kind that the API has elsewhere is not a typo of one that podd takes.
+  if (nearest !== undefined) {
+    const message = `not supported: ${JSON.stringify(kind)}; did you mean ${JSON.stringify(nearest)}?`
+    return { message, isOtherKind: false }
+  }
+  return {
+    message: `not supported: ${JSON.stringify(kind)}; podd takes ${taken.join(', ')}`,
+    isOtherKind: false,
+  }
 }

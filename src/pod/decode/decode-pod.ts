@@ -1,15 +1,17 @@
-import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { FieldValidation } from '../schema/check-value.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { objectFromManifest } from '../objects/local-object.ts'
+import { keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
+import type { KeptKind, LocalObject, ObjectKind } from '../objects/object-kinds.ts'
 import { checkValue } from '../schema/check-value.ts'
-import { convertManifest } from './convert-manifest.ts'
-import { dropClusterFields } from './drop-cluster-fields.ts'
-import { mergeProblems } from './merge-problems.ts'
-import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
-import { formatFieldPath } from '../schema/field-path.ts'
-import { podFromManifest } from './pod-from-manifest.ts'
+import type { FieldValidation } from '../schema/check-value.ts'
+import { podFromManifest } from '../schema/default-pod.ts'
+import { fieldOf, formatFieldPath, Issues } from '../schema/issues.ts'
+import type { FaultReason, FieldPath, FieldProblem } from '../schema/issues.ts'
+import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
-import { podSchema } from '../schema/pod-schema.ts'
+import { fillDefaults } from '../schema/types.ts'
+import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
 import { validatePod } from '../validation/validate-pod.ts'
 
 /** The result of decoding: a Pod with warnings, or the errors. */
@@ -45,7 +47,7 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
 }
 
 /** Fields that a cluster wrote get one warning together; each ignored field that a user wrote gets its own. */
-export function ignoredWarnings(
+function ignoredWarnings(
   ignored: readonly { readonly path: FieldPath; readonly reason: string }[],
   dropped: readonly string[],
   { isDump, what }: { readonly isDump: boolean; readonly what: string },
@@ -71,4 +73,320 @@ export function ignoredWarnings(
       message: `has no effect: ${reason}`,
     }))
   return [...together, ...single]
+}
+
+/** The result of decoding: an object with warnings, or the errors. */
+export interface DecodedObject {
+  readonly accepted: { readonly object: LocalObject; readonly manifest: JsonObject } | undefined
+  readonly problems: readonly FieldProblem[]
+}
+
+/** One manifest of a kind that pods refer to, checked, validated and defaulted. */
+export function decodeObject(
+  kind: ObjectKind,
+  given: JsonObject,
+  fieldValidation: FieldValidation,
+): DecodedObject {
+  const { schema, isSecret } = objectKinds[kind]
+  const { manifest: own, template } = dropTemplate(given)
+  const { value, whole, ...checked } = checkValue(schema, own, { fieldValidation })
+  const found = [
+    ...checked.problems.map((problem) => (isSecret ? redact(problem) : problem)),
+    ...ignoredWarnings(checked.ignored, template, { isDump: isDump(given), what: 'an object' }),
+  ]
+  const looked = isJsonObject(whole) ? whole : { kind }
+  const object = objectFromManifest(looked)
+  const problems = mergeProblems(found, checked.meant, validateObject(object, looked))
+  if (!isJsonObject(value) || problems.some((problem) => problem.severity === 'error')) {
+    return { accepted: undefined, problems }
+  }
+  return { accepted: { object, manifest: value }, problems }
+}
+
+/** The template of a name, which a dump has beside the name. */
+function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
+  const { metadata } = given
+  if (!isJsonObject(metadata) || typeof metadata['name'] !== 'string' || metadata['name'] === '')
+    return { manifest: given, template: [] }
+  const { generateName } = metadata
+  if (typeof generateName !== 'string' || generateName === '') return { manifest: given, template: [] }
+  return {
+    manifest: { ...given, metadata: { ...metadata, generateName: null } },
+    template: ['metadata.generateName'],
+  }
+}
+
+function isDump({ metadata }: JsonObject): boolean {
+  if (!isJsonObject(metadata)) return false
+  return ['uid', 'resourceVersion', 'managedFields'].some((key) => (metadata[key] ?? '') !== '')
+}
+
+/** Removes quoted values from problems about Secrets. */
+function redact(problem: FieldProblem): FieldProblem {
+  const [top] = problem.path
+  const isMeta = top === 'apiVersion' || top === 'kind' || top === 'metadata'
+  if (isMeta || !problem.message.startsWith('Invalid value')) return problem
+  const isEntry = problem.path.length > 1
+  return {
+    severity: problem.severity,
+    path: problem.path,
+    reason: problem.reason,
+    message: isEntry ? 'Invalid value: must be a string' : 'Invalid value: not of the right type',
+    hint: isEntry ? 'put quotes around it' : undefined,
+  }
+}
+
+/**
+ * Converts values of a checked manifest to those that the API server keeps: a negative terminationGracePeriodSeconds is
+ * read as 1 (`pkg/apis/core/v1/conversion.go` Convert_v1_Pod_To_core_Pod; the warning is that of
+ * `pkg/api/pod/warnings.go`, 1.36). Idempotent.
+ */
+function convertManifest(manifest: JsonObject): {
+  readonly manifest: JsonObject
+  readonly warnings: readonly FieldProblem[]
+} {
+  const spec = manifest['spec']
+  const grace = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+  if (!isJsonObject(spec) || typeof grace !== 'number' || grace >= 0) return { manifest, warnings: [] }
+  return {
+    manifest: { ...manifest, spec: { ...spec, terminationGracePeriodSeconds: 1 } },
+    warnings: [
+      {
+        severity: 'warning',
+        path: ['spec', 'terminationGracePeriodSeconds'],
+        message: 'must be >= 0; negative values are invalid and will be treated as 1',
+      },
+    ],
+  }
+}
+
+const tokenMountPath = '/var/run/secrets/kubernetes.io/serviceaccount'
+const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const
+
+/** A Pod's manifest without fields that a cluster injected. */
+export interface WithoutClusterFields {
+  readonly manifest: JsonObject
+  /** The removed fields, for a warning. */
+  readonly dropped: readonly string[]
+  /** Whether it is a dump of a live pod, so that its ignored fields may be a cluster's and not a user's. */
+  readonly isDump: boolean
+  /** Maps the path of a field of `manifest` to its path in the original manifest. */
+  readonly originalPath: (path: FieldPath) => FieldPath
+}
+
+/**
+ * Takes out the service account's token volume with its mounts, which a cluster injects into every pod, and the name's
+ * template where there is a name. (The schema ignores a dump's other fields.)
+ */
+function dropClusterFields(manifest: JsonObject): WithoutClusterFields {
+  const lists = new ListCutter()
+  const dropped: string[] = []
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  const isDump = ['uid', 'resourceVersion', 'managedFields'].some((key) => hasValue(metadata[key]))
+  const hasTemplate =
+    hasValue(metadata['name']) &&
+    typeof metadata['generateName'] === 'string' &&
+    metadata['generateName'] !== ''
+  if (hasTemplate) dropped.push('metadata.generateName')
+  const spec = manifest['spec']
+  return {
+    manifest: {
+      ...manifest,
+      ...(hasTemplate && { metadata: { ...metadata, generateName: null } }),
+      ...(isJsonObject(spec) && { spec: dropTokenVolume(spec, lists, dropped) }),
+    },
+    dropped,
+    isDump,
+    originalPath: (path) => lists.originalPath(path),
+  }
+}
+
+function hasValue(value: Json | undefined): boolean {
+  return value !== undefined && value !== null && value !== ''
+}
+
+function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[]): JsonObject {
+  let tokenMounts: ReadonlySet<Json | undefined> | undefined
+  const isToken = (volume: Json): boolean => {
+    const name = isJsonObject(volume) ? volume['name'] : undefined
+    if (!isJsonObject(volume) || typeof name !== 'string') return false
+    const isInjected = name.startsWith('kube-api-access-') && 'projected' in volume
+    const isOldStyle = /-token-[a-z0-9]{5}$/.test(name) && 'secret' in volume
+    if (isInjected || !isOldStyle) return isInjected
+    tokenMounts ??= namesMountedAsToken(spec)
+    return tokenMounts.has(name)
+  }
+  const volumes = spec['volumes']
+  const tokens = Array.isArray(volumes) ? volumes.filter((volume) => isToken(volume)) : []
+  if (tokens.length === 0) return spec
+  const names = new Set(tokens.map((volume) => (isJsonObject(volume) ? volume['name'] : undefined)))
+  dropped.push('the volume of the service account token')
+  const isTokenMount = (mount: Json): boolean => isJsonObject(mount) && names.has(mount['name'])
+  const without: Record<string, Json> = {
+    ...spec,
+    volumes: lists.cut(volumes, ['spec', 'volumes'], isToken),
+  }
+  for (const listName of containerLists) {
+    const containers = spec[listName]
+    if (!Array.isArray(containers)) continue
+    without[listName] = containers.map((container: Json, index) => {
+      const mounts = isJsonObject(container) ? container['volumeMounts'] : undefined
+      if (!isJsonObject(container) || mounts === undefined) return container
+      const path = ['spec', listName, index, 'volumeMounts']
+      const kept = lists.cut(mounts, path, isTokenMount)
+      return Object.fromEntries([...Object.entries(container), ['volumeMounts', kept]])
+    })
+  }
+  return without
+}
+
+/** Volumes that are mounted where the token is, and nowhere else. */
+function namesMountedAsToken(spec: JsonObject): ReadonlySet<Json | undefined> {
+  const mounts = containerLists
+    .flatMap((listName) => listOf(spec[listName]))
+    .flatMap((container) => (isJsonObject(container) ? listOf(container['volumeMounts']) : []))
+    .filter((mount) => isJsonObject(mount))
+  const names = new Set(mounts.map(({ name }) => name))
+  for (const { name, mountPath } of mounts) if (mountPath !== tokenMountPath) names.delete(name)
+  return names
+}
+
+function listOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** Removes items from lists and remembers the others' indexes. */
+class ListCutter {
+  readonly #kept = new Map<string, readonly number[]>()
+
+  cut(list: Json | undefined, path: FieldPath, isOut: (item: Json) => boolean): Json {
+    if (!Array.isArray(list)) return list ?? null
+    const kept = [...list.keys()].filter((index) => !isOut(list[index] ?? null))
+    this.#kept.set(path.join('/'), kept)
+    return kept.map((index) => list[index] ?? null)
+  }
+
+  originalPath(path: FieldPath): FieldPath {
+    return path.map((step, index) => {
+      if (typeof step === 'string') return step
+      return this.#kept.get(path.slice(0, index).join('/'))?.[step] ?? step
+    })
+  }
+}
+
+/**
+ * Merges the schema's problems with those of validation, without the ones that only follow from the former: where a
+ * field can't be read, validation sees a replacement.
+ * @param meant the fields that unknown ones were probably meant for
+ */
+function mergeProblems(
+  checked: readonly FieldProblem[],
+  meant: readonly FieldPath[],
+  validated: readonly FieldProblem[],
+): readonly FieldProblem[] {
+  const errors = checked.filter(({ severity }) => severity === 'error')
+  if (errors.length === 0) return [...checked, ...validated]
+  const named = checked.map((problem) => asApiNames(problem))
+  // A field that podd refuses can be read, and may have further problems.
+  const unread = errors.filter(({ reason }) => reason !== 'RefusedHere')
+  const faulty = new Set([...unread.map(({ path }) => path), ...meant].map((path) => key(path)))
+  const parentsOf = (problems: readonly FieldProblem[]): ReadonlySet<string> =>
+    new Set(problems.map(({ path }) => key(path.slice(0, -1))))
+  const parents = parentsOf(errors)
+  const unreadParents = parentsOf(unread)
+  const isUnread = errors.some(
+    ({ reason }) => reason === 'FieldValueTypeInvalid' || reason === 'UnknownField',
+  )
+  const isConsequence = ({ path, near, reason, isWhole }: FieldProblem): boolean => {
+    if (isWhole === true) return false
+    if (reason === 'FieldValueNotFound' && isUnread) return true
+    if (unreadParents.has(key(path))) return true
+    if (reason === 'FieldValueRequired' && parents.has(key(path))) return true
+    if (path.at(-2) === 'appArmorProfile' && faulty.has(key([...path.slice(0, -1), 'type']))) return true
+    return [path, near ?? []].some((own) => own.some((_, index) => faulty.has(key(own.slice(0, index + 1)))))
+  }
+  const wholes = new Set(
+    validated.filter(({ isWhole }) => isWhole).map(({ path, near }) => key(near ?? path)),
+  )
+  const isUnseen = ({ path, reason }: FieldProblem): boolean =>
+    aboutValues.has(reason) && path.some((_, index) => wholes.has(key(path.slice(0, index))))
+  const all = [
+    ...named.filter((problem) => wholes.size === 0 || !isUnseen(problem)),
+    ...validated.filter((problem) => !isConsequence(problem)),
+  ]
+  // The template of the name has the problem.
+  return errors.some(({ path }) => key(path) === key(generateName))
+    ? all.filter((problem) => !isMissingName(problem))
+    : all
+}
+
+/** Fields that the API server reports without the index of their item. */
+const unindexed: ReadonlySet<string | number | undefined> = new Set(['mountPropagation', 'recursiveReadOnly'])
+const aboutValues: ReadonlySet<FaultReason | undefined> = new Set([
+  'FieldValueRequired',
+  'FieldValueNotSupported',
+])
+
+/** The problem with the field's name in the API server's validation. */
+function asApiNames(problem: FieldProblem): FieldProblem {
+  const { path } = problem
+  if (!aboutValues.has(problem.reason)) return problem
+  if (unindexed.has(path.at(-1))) {
+    return { ...problem, path: path.filter((_, index) => index !== path.length - 2), near: path }
+  }
+  const items = path.indexOf('items')
+  if (path[items - 1] !== 'downwardAPI') return problem
+  return { ...problem, path: [...path.slice(0, items), ...path.slice(items + 2)], near: path }
+}
+
+const generateName = ['metadata', 'generateName']
+
+function isMissingName({ path, reason }: FieldProblem): boolean {
+  return reason === 'FieldValueRequired' && path.length === 2 && path[0] === 'metadata' && path[1] === 'name'
+}
+
+function key(path: FieldPath): string {
+  return JSON.stringify(path)
+}
+
+/** The problems of an object of a kind that the API keeps for its clients. */
+export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldProblem[] {
+  const { schema, validate } = keptKinds[kind]
+  const { manifest } = dropTemplate(given)
+  const { template = null, ...rest } = manifest
+  // A template has the problems of the pod that it describes.
+  const own = kind === 'PodTemplate' ? rest : manifest
+  const { problems } = checkValue(schema, own, { fieldValidation: 'Strict' })
+  const issues = new Issues()
+  const filled = { metadata: fillDefaults(objectMetaSchema, own['metadata'] ?? {}) }
+  const metadata = fieldOf(filled, 'metadata', objectMetaSchema)
+  validateClusterMetadata(kind, own['metadata'], ['metadata'], issues)
+  if (metadata !== undefined) validateMetadata(metadata, ['metadata'], issues)
+  validate(own, issues)
+  return [
+    ...problems,
+    ...issues.problems,
+    ...(kind === 'PodTemplate' ? templateProblems(template ?? {}) : []),
+  ]
+}
+
+/** Source: ValidatePodTemplateSpec in pkg/apis/core/validation, 1.36. */
+function templateProblems(template: Json): readonly FieldProblem[] {
+  if (!isJsonObject(template)) {
+    const { type } = keptKinds.PodTemplate.schema.fields.template
+    return belowTemplate(checkValue(type, template, { fieldValidation: 'Strict' }).problems)
+  }
+  const { metadata: given } = template
+  const metadata = isJsonObject(given) ? given : {}
+  const pod = { ...template, apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'template' } }
+  return belowTemplate(decodePod(pod, 'Strict').problems)
+}
+
+function belowTemplate(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+  return problems.map((problem) =>
+    Object.assign({}, problem, {
+      path: ['template', ...problem.path],
+      near: problem.near && ['template', ...problem.near],
+    }),
+  )
 }

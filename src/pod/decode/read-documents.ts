@@ -1,14 +1,20 @@
-import type { Json } from '../../base/json.ts'
+import type { Alias, Document } from 'yaml'
 import { isJsonObject } from '../../base/json.ts'
-import { FieldLocator } from './field-locator.ts'
-import type { FieldPath } from '../schema/field-path.ts'
+import type { Json } from '../../base/json.ts'
+import type { FieldPath } from '../schema/issues.ts'
 import { findTextFault, splitJson } from './text-faults.ts'
-import { isTemplate, unrenderedTemplate, yamlMessage } from './yaml-message.ts'
-import { parseYaml } from './parse-yaml.ts'
 import type { Slice } from './text-faults.ts'
-import { findOversize } from './yaml-bounds.ts'
-import type { YamlLibrary } from './yaml-value.ts'
-import { YamlValueError, yamlToJson } from './yaml-value.ts'
+import {
+  findOversize,
+  isTemplate,
+  keyName,
+  parseYaml,
+  unrenderedTemplate,
+  yamlMessage,
+  yamlToJson,
+  YamlValueError,
+} from './yaml.ts'
+import type { YamlLibrary } from './yaml.ts'
 
 /** Counted from 1. */
 export interface Position {
@@ -200,4 +206,118 @@ class LineIndex {
     }
     return { line: low + 1, column: offset - (this.#starts[low] ?? 0) + 1 }
   }
+}
+
+/** The position of a field in the text of a document. */
+export interface Found {
+  /** The position of the field's key where it exists, else of the deepest field on its path. */
+  readonly offset: number
+  /** The position of its value; undefined without such a field. */
+  readonly node: unknown
+}
+
+interface Entry {
+  readonly mark: unknown
+  readonly value: unknown
+}
+
+/**
+ * Finds fields of a document by their paths. Each mapping is indexed once, when a field of it is first looked for, so
+ * that finding many fields of a large one is fast.
+ */
+class FieldLocator {
+  readonly #yaml: YamlLibrary
+  readonly #document: Document
+  readonly #targetOf: (alias: Alias) => unknown
+  readonly #entries = new Map<unknown, ReadonlyMap<unknown, Entry>>()
+
+  /** @param targetOf resolves an alias; the library would walk through the document each time */
+  constructor(yaml: YamlLibrary, document: Document, targetOf: (alias: Alias) => unknown) {
+    this.#yaml = yaml
+    this.#document = document
+    this.#targetOf = targetOf
+  }
+
+  find(path: FieldPath): Found {
+    let node: unknown = this.#document.contents
+    let offset = this.#startOf(node) ?? 0
+    for (const step of path) {
+      const found = this.#descend(this.#behind(node), step)
+      if (found === undefined) return { offset, node: undefined }
+      offset = this.#startOf(found.mark) ?? offset
+      node = found.value
+    }
+    return { offset, node: this.#behind(node) }
+  }
+
+  #descend(node: unknown, step: string | number): Entry | undefined {
+    if (this.#yaml.isSeq(node)) {
+      const item = typeof step === 'number' ? node.items[step] : undefined
+      return item === undefined ? undefined : { mark: item, value: item }
+    }
+    return this.#entriesOf(node).get(step)
+  }
+
+  /** The fields of a mapping with those merged into it; own fields come before merged ones. */
+  #entriesOf(node: unknown): ReadonlyMap<unknown, Entry> {
+    const known = this.#entries.get(node)
+    if (known !== undefined) return known
+    const entries = new Map<unknown, Entry>()
+    this.#entries.set(node, entries)
+    if (!this.#yaml.isMap(node)) return entries
+    const merged: unknown[] = []
+    for (const { key, value } of node.items) {
+      if (!this.#yaml.isScalar(key)) continue
+      if (key.value === '<<') merged.push(this.#behind(value))
+      const name = keyName(key)
+      if (!entries.has(name)) entries.set(name, { mark: key, value })
+    }
+    for (const source of new Set(merged)) {
+      for (const [name, entry] of this.#entriesOf(source)) if (!entries.has(name)) entries.set(name, entry)
+    }
+    return entries
+  }
+
+  #behind(node: unknown): unknown {
+    return this.#yaml.isAlias(node) ? this.#targetOf(node) : node
+  }
+
+  #startOf(node: unknown): number | undefined {
+    return this.#yaml.isNode(node) ? node.range?.[0] : undefined
+  }
+}
+
+/** The text of a source, without its byte order mark; undefined for bytes that are no text. */
+export function toText(input: string | Uint8Array): string | undefined {
+  try {
+    const text = typeof input === 'string' ? input : new TextDecoder('utf-8', { fatal: true }).decode(input)
+    if (text.includes('\0')) return undefined
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  } catch {
+    // It is not UTF-8.
+    return undefined
+  }
+}
+
+/** Why bytes are no readable text, with the position of the first invalid one. */
+export function describeBytes(input: string | Uint8Array): readonly [message: string, position?: Position] {
+  const bytes = Buffer.from(input)
+  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+  if (isUtf16) return ['not a text in UTF-8 but in UTF-16: save it as UTF-8', { line: 1, column: 1 }]
+  const text = bytes.toString('utf8')
+  const nul = text.indexOf('\0')
+  const other = text.indexOf('\uFFFD')
+  const isNul = nul >= 0 && (other < 0 || nul < other)
+  const at = isNul ? nul : other
+  if (at < 0) return ['not a text in UTF-8']
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1
+  const line = text.slice(0, lineStart).split('\n').length
+  const position = { line, column: at - lineStart + 1 }
+  return [isNul ? 'not a text: there is a NUL byte in it' : 'not a text in UTF-8', position]
+}
+
+/** Whether a text ends within a line, which suggests truncation. JSON may lack a line end after its last bracket. */
+export function endsInsideLine(text: string): boolean {
+  const content = text.trimEnd()
+  return !text.slice(content.length).includes('\n') && !content.endsWith('}') && !content.endsWith(']')
 }

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import type { FieldPath, FieldProblem } from '../schema/issues.ts'
 import { nearestName } from '../../base/text.ts'
 
 /** The values of `${NAME}` on this host. */

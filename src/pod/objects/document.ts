@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts'
 import { podKey } from '../values/ids.ts'
 import type { LocalObject } from './local-object.ts'
 import { keyOfObject } from './local-object.ts'
-import type { FaultReason } from '../schema/field-path.ts'
+import type { FaultReason } from '../schema/issues.ts'
 import type { Pod } from '../schema/pod-schema.ts'
-import type { SourceName } from '../values/source-name.ts'
+import type { SourceName } from '../values/ids.ts'
 
-export type { SourceName } from '../values/source-name.ts'
+export type { SourceName } from '../values/ids.ts'
 
 /** The place of a document. Lines and columns count from 1. */
 export interface Place {

@@ -1,11 +1,10 @@
-import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import type { FaultReason, FieldPath, FieldProblem } from './field-path.ts'
-import { formatFieldPath } from './field-path.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { nearestName } from '../../base/text.ts'
 import { parseQuantity, writtenQuantity } from '../values/quantity.ts'
+import { formatFieldPath } from './issues.ts'
+import type { FaultReason, FieldPath, FieldProblem } from './issues.ts'
 import type { AnyType, Field, Fields, ScalarType } from './types.ts'
-import { emptyOf, zeroOf } from './zero-value.ts'
 
 /** `Warn` takes unknown fields with a warning, except in a securityContext. */
 export type FieldValidation = 'Strict' | 'Warn'
@@ -301,4 +300,39 @@ function describe(value: Json): string {
     default:
       return 'an object'
   }
+}
+
+/** The value that Go's decoder produces for null in a list or a map. */
+function emptyOf(type: AnyType): Json {
+  switch (type.kind) {
+    case 'object':
+    case 'map':
+      return {}
+    case 'list':
+      return []
+    case 'bool':
+      return false
+    case 'int32':
+    case 'int64':
+    case 'intOrString':
+      return 0
+    case 'quantity':
+      return '0'
+    case 'string':
+      return ''
+    case 'any':
+      return null
+  }
+}
+
+/** A minimal value that the type's schema accepts, in place of an unusable one. */
+function zeroOf(type: AnyType): Json {
+  if (type.kind === 'string') return type.neutral ?? type.values?.[0] ?? ''
+  if (type.kind !== 'object') return emptyOf(type)
+  const fields: Fields = type.fields
+  return Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, { presence }]) => presence === 'required')
+      .map(([key, field]) => [key, zeroOf(field.type)]),
+  )
 }

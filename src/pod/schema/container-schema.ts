@@ -19,9 +19,109 @@ import {
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
-import { stopSignal } from './stop-signals.ts'
-import { resourceClaimSchema, volumeDeviceSchema } from './refused-field-schema.ts'
-import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
+
+/** A signal of Linux as Kubernetes names it (`pkg/apis/core/validation`, supportedStopSignalsLinux, 1.36). */
+const stopSignal = oneOfOrNone(
+  'SIGABRT',
+  'SIGALRM',
+  'SIGBUS',
+  'SIGCHLD',
+  'SIGCLD',
+  'SIGCONT',
+  'SIGFPE',
+  'SIGHUP',
+  'SIGILL',
+  'SIGINT',
+  'SIGIO',
+  'SIGIOT',
+  'SIGKILL',
+  'SIGPIPE',
+  'SIGPOLL',
+  'SIGPROF',
+  'SIGPWR',
+  'SIGQUIT',
+  'SIGRTMAX',
+  'SIGRTMAX-1',
+  'SIGRTMAX-10',
+  'SIGRTMAX-11',
+  'SIGRTMAX-12',
+  'SIGRTMAX-13',
+  'SIGRTMAX-14',
+  'SIGRTMAX-2',
+  'SIGRTMAX-3',
+  'SIGRTMAX-4',
+  'SIGRTMAX-5',
+  'SIGRTMAX-6',
+  'SIGRTMAX-7',
+  'SIGRTMAX-8',
+  'SIGRTMAX-9',
+  'SIGRTMIN',
+  'SIGRTMIN+1',
+  'SIGRTMIN+10',
+  'SIGRTMIN+11',
+  'SIGRTMIN+12',
+  'SIGRTMIN+13',
+  'SIGRTMIN+14',
+  'SIGRTMIN+15',
+  'SIGRTMIN+2',
+  'SIGRTMIN+3',
+  'SIGRTMIN+4',
+  'SIGRTMIN+5',
+  'SIGRTMIN+6',
+  'SIGRTMIN+7',
+  'SIGRTMIN+8',
+  'SIGRTMIN+9',
+  'SIGSEGV',
+  'SIGSTKFLT',
+  'SIGSTOP',
+  'SIGSYS',
+  'SIGTERM',
+  'SIGTRAP',
+  'SIGTSTP',
+  'SIGTTIN',
+  'SIGTTOU',
+  'SIGURG',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGVTALRM',
+  'SIGWINCH',
+  'SIGXCPU',
+  'SIGXFSZ',
+)
+
+export type StopSignal = Infer<typeof stopSignal>
+
+/** `windowsOptions` of a pod and of its containers. */
+export const windowsOptionsSchema = object('WindowsSecurityContextOptions', {
+  gmsaCredentialSpecName: optional(string),
+  gmsaCredentialSpec: optional(string),
+  runAsUserName: optional(string),
+  hostProcess: optional(bool),
+})
+
+export const windowsNote = 'podd runs Linux pods only, on which it has no effect'
+
+/** Items of lists that podd refuses; their types are checked nevertheless. */
+export const readinessGateSchema = object('PodReadinessGate', { conditionType: requiredOrZero(string) })
+
+export const schedulingGateSchema = object('PodSchedulingGate', { name: requiredOrZero(string) })
+
+export const podResourceClaimSchema = object('PodResourceClaim', {
+  name: requiredOrZero(string),
+  resourceClaimName: optional(string),
+  resourceClaimTemplateName: optional(string),
+})
+
+/** Of a container's resources. */
+export const resourceClaimSchema = object('ResourceClaim', {
+  name: requiredOrZero(string),
+  request: defaulted(string, ''),
+})
+
+export const volumeDeviceSchema = object('VolumeDevice', {
+  name: requiredOrZero(string),
+  devicePath: requiredOrZero(string),
+})
 
 /** Refusals of what later versions of podd will take. */
 

@@ -28,6 +28,11 @@ import {
   seccompProfileSchema,
   seLinuxNote,
   seLinuxOptionsSchema,
+  podResourceClaimSchema,
+  readinessGateSchema,
+  schedulingGateSchema,
+  windowsNote,
+  windowsOptionsSchema,
 } from './container-schema.ts'
 import {
   affinitySchema,
@@ -35,9 +40,7 @@ import {
   tolerationSchema,
   topologySpreadConstraintSchema,
 } from './scheduling-schema.ts'
-import { podResourceClaimSchema, readinessGateSchema, schedulingGateSchema } from './refused-field-schema.ts'
 import { volumeSchema } from './volume-schema.ts'
-import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
 const scheduler = 'there is one host and no scheduler'
 const fromDump = 'written by a control plane; a dump of a live cluster carries it'

@@ -1,7 +1,245 @@
-import { bool, defaulted, int32, list, object, oneOf, optional, quantity, required, string } from './types.ts'
-import type { Infer } from './types.ts'
-import { keyToPathSchema } from './container-schema.ts'
-import { refusedProjectionFields, refusedVolumeFields } from './refused-volume-schema.ts'
+import { keyToPathSchema, resourceListSchema } from './container-schema.ts'
+import { labelSelectorSchema } from './scheduling-schema.ts'
+import {
+  bool,
+  defaulted,
+  ignored,
+  int32,
+  int64,
+  list,
+  map,
+  object,
+  oneOf,
+  oneOfOrNone,
+  optional,
+  quantity,
+  refused,
+  required,
+  requiredOrZero,
+  string,
+} from './types.ts'
+import type { Field, Fields, Infer, ObjectType } from './types.ts'
+
+const typedReference = {
+  apiGroup: optional(string),
+  kind: requiredOrZero(string),
+  name: requiredOrZero(string),
+} as const
+
+export const dataSourceSchema = object('TypedLocalObjectReference', typedReference)
+
+export const dataSourceRefSchema = object('TypedObjectReference', {
+  ...typedReference,
+  namespace: optional(string),
+})
+
+const noSnapshots = 'there are no snapshots to restore from'
+
+export const claimSpecSchema = object('PersistentVolumeClaimSpec', {
+  accessModes: defaulted(list(string), [], {
+    kind: 'supported',
+    note: 'ReadWriteOncePod: a second pod waits until the first has ended; the others are all one on a single host',
+  }),
+  selector: refused(
+    labelSelectorSchema,
+    'podd keeps no volumes to select from: each claim is a directory of its own',
+    [{}],
+  ),
+  resources: defaulted(
+    object('VolumeResourceRequirements', {
+      limits: defaulted(resourceListSchema, {}),
+      requests: defaulted(resourceListSchema, {}),
+    }),
+    { limits: {}, requests: {} },
+    { kind: 'supported', note: 'the size is shown; a directory does not limit it' },
+  ),
+  volumeName: ignored(string, 'each claim is a directory of its own on this host'),
+  storageClassName: optional(string, {
+    kind: 'supported',
+    note: 'any is taken, with a warning unless it is `podd-local`: claims are directories of the host',
+  }),
+  volumeMode: defaulted(oneOfOrNone('Block', 'Filesystem'), 'Filesystem', {
+    kind: 'supported',
+    note: '`Block` is refused: a claim is a directory',
+  }),
+  dataSource: refused(dataSourceSchema, noSnapshots),
+  dataSourceRef: refused(dataSourceRefSchema, noSnapshots),
+  volumeAttributesClassName: refused(string, 'there are no storage classes with attributes', ['']),
+})
+
+export type ClaimSpec = Infer<typeof claimSpecSchema>
+
+/**
+ * The kinds of volumes that podd doesn't support. Their types are checked as in the API server, so that all errors of a
+ * document are reported, whatever podd refuses in it.
+ */
+const network = 'network volumes are not supported; mount it on the host and use a hostPath'
+const gone = 'removed from Kubernetes'
+const deprecated = 'deprecated in Kubernetes: mount it on the host and use a hostPath'
+const cloud = 'cloud disks need a control plane'
+
+const secretSchema = object('LocalObjectReference', { name: defaulted(string, '') })
+const secretRef = optional(secretSchema)
+const readOnly = optional(bool)
+const fsType = optional(string)
+const common = { readOnly, fsType } as const
+
+/** `needed` and `words` are strings; the API server reads an absent required field as its zero value. */
+function source(
+  name: string,
+  needed: readonly string[],
+  words: readonly string[] = [],
+  others: Fields = {},
+): ObjectType<Fields> {
+  return object(name, {
+    ...Object.fromEntries(needed.map((word) => [word, requiredOrZero(string)])),
+    ...Object.fromEntries(words.map((word) => [word, optional(string)])),
+    ...others,
+  })
+}
+
+function absent(type: ObjectType<Fields>, reason: string): Field<never, 'absent'> {
+  return refused(type, reason)
+}
+
+export const claimTemplateSchema = object('PersistentVolumeClaimTemplate', {
+  metadata: optional(
+    object('ObjectMeta', {
+      ...source('', [], ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'selfLink']).fields,
+      labels: defaulted(map(string), {}),
+      annotations: defaulted(map(string), {}),
+      finalizers: optional(list(string)),
+      creationTimestamp: optional(string),
+    }),
+  ),
+  spec: defaulted(claimSpecSchema, {
+    accessModes: [],
+    resources: { limits: {}, requests: {} },
+    volumeMode: 'Filesystem',
+  }),
+})
+
+export const refusedVolumeFields = {
+  ephemeral: absent(
+    object('EphemeralVolumeSource', { volumeClaimTemplate: optional(claimTemplateSchema) }),
+    'use a persistentVolumeClaim or an emptyDir',
+  ),
+  csi: absent(
+    source('CSIVolumeSource', ['driver'], [], {
+      ...common,
+      nodePublishSecretRef: secretRef,
+      volumeAttributes: optional(map(string)),
+    }),
+    'storage drivers need a control plane',
+  ),
+  nfs: absent(source('NFSVolumeSource', ['server', 'path'], [], { readOnly }), network),
+  iscsi: absent(
+    source('ISCSIVolumeSource', ['targetPortal', 'iqn'], ['iscsiInterface', 'initiatorName'], {
+      ...common,
+      lun: requiredOrZero(int32),
+      portals: optional(list(string)),
+      chapAuthDiscovery: optional(bool),
+      chapAuthSession: optional(bool),
+      secretRef,
+    }),
+    network,
+  ),
+  cephfs: absent(
+    source('CephFSVolumeSource', [], ['path', 'user', 'secretFile'], {
+      readOnly,
+      monitors: requiredOrZero(list(string)),
+      secretRef,
+    }),
+    network,
+  ),
+  rbd: absent(
+    source('RBDVolumeSource', ['image'], ['pool', 'user', 'keyring'], {
+      ...common,
+      monitors: requiredOrZero(list(string)),
+      secretRef,
+    }),
+    network,
+  ),
+  glusterfs: absent(source('GlusterfsVolumeSource', ['endpoints', 'path'], [], { readOnly }), network),
+  fc: absent(
+    source('FCVolumeSource', [], [], {
+      ...common,
+      lun: optional(int32),
+      targetWWNs: optional(list(string)),
+      wwids: optional(list(string)),
+    }),
+    network,
+  ),
+  azureFile: absent(source('AzureFileVolumeSource', ['secretName', 'shareName'], [], { readOnly }), network),
+  gitRepo: absent(source('GitRepoVolumeSource', ['repository'], ['revision', 'directory']), gone),
+  flexVolume: absent(
+    source('FlexVolumeSource', ['driver'], [], { ...common, options: optional(map(string)), secretRef }),
+    deprecated,
+  ),
+  flocker: absent(source('FlockerVolumeSource', [], ['datasetName', 'datasetUUID']), gone),
+  quobyte: absent(
+    source('QuobyteVolumeSource', ['registry', 'volume'], ['user', 'group', 'tenant'], { readOnly }),
+    gone,
+  ),
+  storageos: absent(
+    source('StorageOSVolumeSource', [], ['volumeName', 'volumeNamespace'], { ...common, secretRef }),
+    gone,
+  ),
+  scaleIO: absent(
+    source(
+      'ScaleIOVolumeSource',
+      ['gateway', 'system'],
+      ['protectionDomain', 'storagePool', 'storageMode', 'volumeName'],
+      { ...common, sslEnabled: optional(bool), secretRef: requiredOrZero(secretSchema) },
+    ),
+    gone,
+  ),
+  photonPersistentDisk: absent(source('PhotonPersistentDiskVolumeSource', ['pdID'], [], { fsType }), gone),
+  gcePersistentDisk: absent(
+    source('GCEPersistentDiskVolumeSource', ['pdName'], [], { ...common, partition: optional(int32) }),
+    cloud,
+  ),
+  awsElasticBlockStore: absent(
+    source('AWSElasticBlockStoreVolumeSource', ['volumeID'], [], { ...common, partition: optional(int32) }),
+    cloud,
+  ),
+  azureDisk: absent(
+    source('AzureDiskVolumeSource', ['diskName', 'diskURI'], ['cachingMode', 'kind'], { ...common }),
+    cloud,
+  ),
+  cinder: absent(source('CinderVolumeSource', ['volumeID'], [], { ...common, secretRef }), cloud),
+  vsphereVolume: absent(
+    source('VsphereVirtualDiskVolumeSource', ['volumePath'], ['storagePolicyName', 'storagePolicyID'], {
+      fsType,
+    }),
+    cloud,
+  ),
+  portworxVolume: absent(source('PortworxVolumeSource', ['volumeID'], [], { ...common }), cloud),
+} as const
+
+/** Of a projected volume. */
+const refusedProjectionFields = {
+  serviceAccountToken: absent(
+    source('ServiceAccountTokenProjection', ['path'], ['audience'], { expirationSeconds: optional(int64) }),
+    'there is no API server to issue tokens',
+  ),
+  clusterTrustBundle: absent(
+    source('ClusterTrustBundleProjection', ['path'], ['name', 'signerName'], {
+      labelSelector: optional(labelSelectorSchema),
+      optional: optional(bool),
+    }),
+    'there is no API server to hold trust bundles',
+  ),
+  podCertificate: absent(
+    source(
+      'PodCertificateProjection',
+      ['signerName', 'keyType'],
+      ['credentialBundlePath', 'keyPath', 'certificateChainPath'],
+      { maxExpirationSeconds: optional(int32), userAnnotations: optional(map(string)) },
+    ),
+    'there is no API server to sign certificates',
+  ),
+} as const
 
 const hostPathSchema = object('HostPathVolumeSource', {
   path: required(string),

@@ -1,5 +1,6 @@
+import type { Openness } from '../../base/keep-open.ts'
+import type { ResourceList, ResourceLists } from '../schema/pod-resources.ts'
 import type { ContainerId, PodUid, SandboxId } from '../values/ids.ts'
-import type { ResourceList, ResourceLists } from '../spec/pod-resources.ts'
 import type { LinuxContainerUser } from './status.ts'
 
 /** One container as the runtime reports it. Times are wall milliseconds; undefined where it hasn't happened. */
@@ -61,4 +62,59 @@ export interface ObservedPod {
   readonly sandboxes: readonly ObservedSandbox[]
   /** Of all sandboxes, newest first. */
   readonly containers: readonly ObservedContainer[]
+}
+
+/** A hint that something changed in the runtime. Sandboxes are containers here too: `containerId` has their ids. */
+export type RuntimeEvent =
+  | { readonly kind: 'started' | 'oom' | 'deleted' | 'created'; readonly containerId: ContainerId }
+  /** `exit`: how the process ended, where the event has it; the runtime's own records may lag behind it. */
+  | { readonly kind: 'exited'; readonly containerId: ContainerId; readonly exit?: ProcessExit | undefined }
+  /** After `opened` what happened before is unknown, so everything is to be listed again. */
+  | Openness
+
+/** The end of a container's first process. */
+export interface ProcessExit {
+  readonly exitCode: number
+  /** Wall time. */
+  readonly atMs: number
+}
+
+/** A source of such hints. */
+export interface RuntimeEvents {
+  /**
+   * Reports events until the signal is aborted, and resolves then. Never rejects and never ends by itself: a broken
+   * stream is reported as `lost`, reopened, and reported as `opened`.
+   */
+  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void>
+}
+
+/** What one runtime handler (`runc`, `kata`, …) can do. */
+export interface HandlerFeatures {
+  readonly userNamespaces: boolean
+  readonly recursiveReadOnlyMounts: boolean
+}
+
+/** The features that the container runtime reports; see translate/read-runtime-features.ts. */
+export interface RuntimeFeatures {
+  /** `containerd 1.6.20`, for messages about missing features. */
+  readonly runtime: string
+  /** By name; the empty name is the handler of pods without one. Undefined where the runtime doesn't report them. */
+  readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
+  readonly supplementalGroupsPolicy: boolean
+  readonly imageVolumes: boolean
+  /** It supports sub-paths of image volumes. */
+  readonly imageSubPaths: boolean
+  /** It supports stop signals of containers. */
+  readonly stopSignals: boolean
+}
+
+/** Where a runtime looks for the pods' network, as far as it tells. */
+export interface CniPlaces {
+  readonly cniConfDir: string | undefined
+  readonly cniPluginDirs: readonly string[]
+}
+
+/** How to give pods a network. */
+export function cniHint({ cniConfDir, cniPluginDirs }: CniPlaces): string {
+  return `Put a CNI network config into ${cniConfDir ?? '/etc/cni/net.d'}, and its plugins into ${cniPluginDirs[0] ?? '/opt/cni/bin'}; or let podd do it: --container-runtime-endpoint embedded.`
 }

@@ -1,8 +1,7 @@
 import type { JsonObject } from '../../base/json.ts'
 import type { PodOwner, SourceName } from '../objects/document.ts'
 import type { ContainerId, PodUid } from '../values/ids.ts'
-import type { PodClasses } from '../spec/pod-classes.ts'
-import type { ResourceLists } from '../spec/pod-resources.ts'
+import type { PodClasses, ResourceLists } from '../schema/pod-resources.ts'
 import type { ConditionStatus, LinuxContainerUser } from './status.ts'
 
 /** The end of one container, kept after the container is removed from the runtime. Times are wall milliseconds. */

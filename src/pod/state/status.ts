@@ -1,4 +1,4 @@
-import type { QosClass } from '../spec/qos.ts'
+import type { QosClass } from '../schema/pod-resources.ts'
 
 /** PodStatus as Kubernetes writes it (core/v1), the fields that podd fills. Times are RFC 3339 text in UTC. */
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'

@@ -1,6 +1,5 @@
 import { cleanPath } from '../../base/text.ts'
-import type { FieldPath } from '../schema/field-path.ts'
-import type { Issues } from './issues.ts'
+import type { FieldPath, Issues } from '../schema/issues.ts'
 
 /** The path has no `..`. */
 export function noBacksteps(value: string, path: FieldPath, issues: Issues, near?: FieldPath): void {

@@ -1,22 +1,22 @@
-import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
+import { fieldOf, Issues } from '../schema/issues.ts'
+import type { FieldPath, FieldProblem } from '../schema/issues.ts'
+import { hostAliasSchema, podDNSConfigSchema, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Pod, PodSpec } from '../schema/pod-schema.ts'
-import { podSecurityContextSchema } from '../schema/pod-schema.ts'
-import { fieldOf, Issues } from './issues.ts'
-import { dnsLabel, dnsSubdomain } from './name-rules.ts'
-import { podNameTooLong } from './pod-name-length.ts'
-import { validateAnnotations } from './validate-annotations.ts'
+import { tolerationSchema } from '../schema/scheduling-schema.ts'
+import { fillDefaults, list } from '../schema/types.ts'
+import type { Infer } from '../schema/types.ts'
+import { normalSysctl, sysctlNamespace } from '../values/kernel-names.ts'
+import { dnsLabel, dnsSubdomain, dnsSubdomainWithUnderscore, ipAddress, oneLine } from './name-rules.ts'
+import { localPath } from './path-rules.ts'
 import { validateContainer } from './validate-container.ts'
-import { validateScheduling } from './validate-scheduling.ts'
 import { validateClusterMetadata, validateMetadata } from './validate-metadata.ts'
-import { validateNetwork } from './validate-network.ts'
-import { validateWindows } from './validate-windows.ts'
-import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
-import { validatePodSecurityContext, validateSysAdmin } from './validate-security-context.ts'
+import { validateRefusedFields, validateWindows } from './validate-refused-fields.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
-import { validateRefusedFields } from './validate-refused-fields.ts'
+import { validateScheduling, validateTolerations } from './validate-scheduling.ts'
+import { validatePodSecurityContext, validateSysAdmin } from './validate-security-context.ts'
 import { validateVolumes } from './validate-volumes.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
@@ -193,4 +193,182 @@ function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void
       }
     }
   }
+}
+
+const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/'
+const seccompPrefixes = [
+  'seccomp.security.alpha.kubernetes.io/pod',
+  'container.seccomp.security.alpha.kubernetes.io/',
+]
+
+const tolerationListSchema = list(tolerationSchema)
+
+/**
+ * Annotations by which a pod requests something that podd would not give it. A profile that a field requests too, as the
+ * API server writes it into both, is accepted.
+ */
+function validateAnnotations(
+  { metadata, spec }: Pod,
+  { nodeName }: { readonly nodeName?: Json | undefined },
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const confined = confinedContainers(spec)
+  const isPodConfined = spec.securityContext?.appArmorProfile !== undefined
+  for (const [key, value] of Object.entries(metadata.annotations)) {
+    const at = [...path, key]
+    if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
+      issues.refused(at, 'the network of pods has no limits of bandwidth')
+    } else if (key.startsWith('cdi.k8s.io/')) {
+      issues.refused(at, 'podd hands out no devices: mount them by a hostPath, into a privileged container')
+    } else if (key.startsWith(appArmorPrefix)) {
+      if (!isPodConfined && !confined.has(key.slice(appArmorPrefix.length))) {
+        issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')
+      }
+    } else if (key === 'kubernetes.io/config.mirror') {
+      if ((nodeName ?? '') === '')
+        issues.invalid(at, value, 'must set spec.nodeName if mirror pod annotation is set')
+    } else if (key === 'scheduler.alpha.kubernetes.io/tolerations') {
+      validateTolerationList(key, value, path, issues)
+    } else if (key === 'controller.kubernetes.io/pod-deletion-cost') {
+      if (!isInt32(value)) issues.invalid(at, value, 'must be a 32bit integer')
+    } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
+      validateSeccomp(value, at, issues)
+    }
+  }
+}
+
+/** Source: pkg/apis/core/validation (ValidateTolerationsInPodAnnotations), 1.36. */
+function validateTolerationList(key: string, value: string, path: FieldPath, issues: Issues): void {
+  if (value === '') return
+  const given = parseJson(value)
+  const items = Array.isArray(given) ? given : undefined
+  const list = fieldOf(
+    { items: items?.map((item: Json) => (isJsonObject(item) ? fillDefaults(tolerationSchema, item) : item)) },
+    'items',
+    tolerationListSchema,
+  )
+  if (list !== undefined) validateTolerations(list, [...path, key], issues)
+  else if (given !== null) issues.invalid(path, key, 'is no list of tolerations', [...path, key])
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text)
+    return value
+  } catch {
+    // No JSON is no list either.
+    return undefined
+  }
+}
+
+/** Source: pkg/apis/core/validation (ValidateSeccompProfile), 1.36. */
+function validateSeccomp(profile: string, path: FieldPath, issues: Issues): void {
+  const local = 'localhost/'
+  if (profile.startsWith(local)) localPath(profile.slice(local.length), path, issues)
+  else if (!['runtime/default', 'docker/default', 'unconfined'].includes(profile)) {
+    issues.invalid(path, profile, 'must be a valid seccomp profile')
+  }
+  issues.warn(path, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
+}
+
+/** Zeros at its beginning are taken of a negative one alone (`pkg/apis/core/helper`, GetDeletionCostFromPodAnnotations, 1.36). */
+function isInt32(text: string): boolean {
+  const value = Number(text)
+  return /^(?:0|[1-9]\d*|-\d+)$/.test(text) && value < 2 ** 31 && value >= -(2 ** 31)
+}
+
+/** The names of containers with an AppArmor profile of their own. */
+function confinedContainers(spec: Pod['spec']): ReadonlySet<string> {
+  const all = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers]
+  const confined = all.filter(({ securityContext }) => securityContext?.appArmorProfile !== undefined)
+  return new Set(confined.map(({ name }) => name))
+}
+
+const maxNameservers = 3
+const maxSearches = 32
+const maxSearchCharacters = 2048
+/** What the kernel takes. */
+const longestHostname = 64
+
+/** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
+function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const dnsConfig = fieldOf(spec, 'dnsConfig', podDNSConfigSchema)
+  if (spec.dnsPolicy === 'None' && dnsConfig === undefined) {
+    const detail = 'must provide `dnsConfig` when `dnsPolicy` is None'
+    issues.required([...path, 'dnsConfig'], detail)
+  } else if (spec.dnsPolicy === 'None' && dnsConfig?.nameservers.length === 0) {
+    const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None'
+    issues.required([...path, 'dnsConfig', 'nameservers'], detail)
+  } else if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, [...path, 'dnsConfig'], issues)
+  const aliases = fieldOf(spec, 'hostAliases', list(hostAliasSchema)) ?? []
+  validateHostnameOverride(spec, path, issues)
+  for (const [index, { ip, hostnames }] of aliases.entries()) {
+    const at = [...path, 'hostAliases', index]
+    issues.name([...at, 'ip'], ip, ipAddress)
+    for (const [position, name] of hostnames.entries()) {
+      issues.name([...at, 'hostnames', position], name, dnsSubdomain)
+    }
+  }
+}
+
+/** Source: pkg/apis/core/validation (ValidatePodSpec, hostnameOverride), 1.36. */
+function validateHostnameOverride(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const { hostnameOverride, hostNetwork, setHostnameAsFQDN } = spec
+  if (hostnameOverride === undefined) return
+  const at = [...path, 'hostnameOverride']
+  if (hostNetwork) issues.forbidden(at, 'may not be specified when hostNetwork is true')
+  if (setHostnameAsFQDN) issues.forbidden(at, 'may not be specified when setHostnameAsFQDN is true')
+  if (hostnameOverride.length > longestHostname) issues.tooLong(at, longestHostname)
+  issues.name(at, hostnameOverride, dnsSubdomain)
+}
+
+function validateDnsConfig(
+  { nameservers, searches, options }: Infer<typeof podDNSConfigSchema>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (nameservers.length > maxNameservers) {
+    const detail = `must not have more than ${maxNameservers} nameservers`
+    issues.invalid([...path, 'nameservers'], nameservers, detail)
+  }
+  for (const [index, server] of nameservers.entries()) {
+    issues.name([...path, 'nameservers', index], server, ipAddress)
+  }
+  if (searches.length > maxSearches) {
+    const detail = `must not have more than ${maxSearches} search paths`
+    issues.invalid([...path, 'searches'], searches, detail)
+  }
+  if (searches.join(' ').length > maxSearchCharacters) {
+    const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`
+    issues.invalid([...path, 'searches'], searches, detail)
+  }
+  for (const [index, search] of searches.entries()) {
+    // A trailing dot makes it absolute, and `.` alone is the root.
+    const name = search.replace(/\.$/, '')
+    if (search !== '.') issues.name([...path, 'searches', index], name, dnsSubdomainWithUnderscore)
+  }
+  for (const [index, option] of options.entries()) {
+    const at = [...path, 'options', index]
+    if (option.name === '') issues.required(at, 'must not be empty')
+    issues.name([...at, 'name'], option.name, oneLine)
+    issues.name([...at, 'value'], option.value ?? '', oneLine)
+  }
+}
+
+/**
+ * A pod's logs are in a directory named `<namespace>_<name>_<uid>`, and Linux takes file names of 255 bytes. The API
+ * server takes longer names, and a kubelet never starts such a pod (kubernetes/kubernetes#104288).
+ */
+const longestTogether = 255 - '__'.length - 'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'.length
+
+/** Why a pod can't have its name; undefined where it can. */
+export function podNameTooLong(pod: {
+  readonly namespace: string
+  readonly name: string
+}): string | undefined {
+  const length = Buffer.byteLength(pod.namespace) + Buffer.byteLength(pod.name)
+  return length <= longestTogether
+    ? undefined
+    : `a pod's name and namespace may have ${longestTogether} characters together, and these have ${length}: both are in the name of the directory of its logs; shorten the name`
 }

@@ -1,10 +1,10 @@
-import type { FieldPath } from '../schema/field-path.ts'
-import type { ResourceList } from '../spec/pod-resources.ts'
-import { podRequests } from '../spec/pod-resources.ts'
+import type { FieldPath } from '../schema/issues.ts'
+import type { ResourceList } from '../schema/pod-resources.ts'
+import { podRequests } from '../schema/pod-resources.ts'
 import { compareQuantities, isWholeQuantity, parseQuantity, quantityValue } from '../values/quantity.ts'
 import type { ResourceRequirements } from '../schema/container-schema.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
-import { Issues } from './issues.ts'
+import { Issues } from '../schema/issues.ts'
 import { qualifiedName } from './name-rules.ts'
 
 const supported = ['cpu', 'memory']

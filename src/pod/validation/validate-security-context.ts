@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { isKnownCapability } from '../values/capability-name.ts'
-import type { FieldPath } from '../schema/field-path.ts'
+import { isKnownCapability, sysctlValueProblem } from '../values/kernel-names.ts'
+import type { FieldPath, Issues } from '../schema/issues.ts'
 import type {
   appArmorProfileSchema,
   seccompProfileSchema,
@@ -9,8 +9,6 @@ import type {
 } from '../schema/container-schema.ts'
 import type { PodSpec, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'
-import { sysctlValueProblem } from '../values/sysctl-name.ts'
-import type { Issues } from './issues.ts'
 import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1

@@ -1,4 +1,4 @@
-import { describeSupport, fieldBelow } from '../../pod/schema/describe-support.ts'
+import { describeSupport, fieldBelow } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
 
 /** A schema of OpenAPI 3.0. */

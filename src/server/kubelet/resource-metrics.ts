@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/objects.ts'
-import type { NodeStats, PodStats } from '../../pod/state/node-stats.ts'
+import type { NodeStats, PodStats } from '../../pod/state/usage.ts'
 import type { MetricFamily } from './metric-family.ts'
 import { secondsOf, seriesOf, single } from './metric-family.ts'
 

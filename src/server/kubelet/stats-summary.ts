@@ -1,13 +1,13 @@
 import type { PodObject } from '../../api/objects.ts'
 import { formatTime } from '../../base/clock.ts'
-import type { ContainerUsage } from '../../pod/state/container-usage.ts'
 import type {
+  ContainerUsage,
   ContainerStats,
   FileSystemStats,
   MemoryStats,
   NodeStats,
   PodStats,
-} from '../../pod/state/node-stats.ts'
+} from '../../pod/state/usage.ts'
 import { pairPods, startedAtMs } from './resource-metrics.ts'
 
 export interface SummaryFacts {

@@ -1,7 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import { mayRestartAll } from '../../decide/plan/restart-all.ts'
 import { shouldRestart } from '../../decide/plan/restart-policy.ts'
-import { podFromManifest } from '../../pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../pod/schema/default-pod.ts'
 
 /**
  * Whether a container of this pod runs or may still run: false once its last instance has ended and no other will be

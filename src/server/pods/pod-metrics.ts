@@ -1,7 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { PodMetrics, PodMetricsList } from '../../api/pod-metrics.ts'
 import { formatTime } from '../../base/clock.ts'
-import type { ContainerUsage } from '../../pod/state/container-usage.ts'
+import type { ContainerUsage } from '../../pod/state/usage.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { objectNotFound } from '../requests/not-found.ts'
 import type { ApiReaders } from '../requests/readers.ts'

@@ -1,4 +1,4 @@
-import type { FaultReason } from '../../pod/schema/field-path.ts'
+import type { FaultReason } from '../../pod/schema/issues.ts'
 import { ApiError } from './api-error.ts'
 
 /** What is wrong with one option of a request. */

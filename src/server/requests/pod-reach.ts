@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { TerminalSize } from '../../api/remote-command.ts'
-import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** A command that runs in a container. */

@@ -1,6 +1,6 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
-import type { FieldProblem } from '../../pod/schema/field-path.ts'
-import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
+import { formatFieldPath } from '../../pod/schema/issues.ts'
 import { ApiError } from '../requests/api-error.ts'
 
 type Named = Pick<ServedKind, 'kind' | 'apiVersion'> & { readonly resource: string }

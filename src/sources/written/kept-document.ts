@@ -1,13 +1,12 @@
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
-import { decodeObject } from '../../pod/decode/decode-object.ts'
-import { podFromManifest } from '../../pod/decode/pod-from-manifest.ts'
+import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
+import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
-import { decodePod } from '../../pod/decode/decode-pod.ts'
-import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
+import { isObjectKind } from '../../pod/objects/object-kinds.ts'
 import type { KeptObject, SourceDocument } from '../../pod/objects/document.ts'
-import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
 
 /** The identity of an object of the API. */
 export interface ObjectName {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
-import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import { formatFieldPath } from '../../pod/schema/issues.ts'
 import { decodeKept, nameOfManifest, recoverKept } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
 

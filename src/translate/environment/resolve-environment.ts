@@ -1,5 +1,5 @@
 import type { ObjectReader } from '../../pod/objects/local-object.ts'
-import { objectData } from '../../pod/objects/object-data.ts'
+import { objectData } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec, EnvVar } from '../../pod/schema/container-schema.ts'
 import type { Environment } from './environment.ts'
 import { ExecSpace } from './exec-limits.ts'

@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { PodRef, PodUid } from '../../pod/values/ids.ts'
-import { resizableResources } from '../../pod/spec/pod-resources.ts'
-import type { ResourceList, ResourceLists } from '../../pod/spec/pod-resources.ts'
+import { resizableResources } from '../../pod/schema/pod-resources.ts'
+import type { ResourceList, ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { ContainerPort, LifecycleHandler } from '../../pod/schema/container-schema.ts'
 import type { ContainerView, PodView } from '../spec/spec-view.ts'
 

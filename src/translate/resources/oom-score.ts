@@ -1,6 +1,10 @@
-import { containerRequests, isSidecar, podRequests } from '../../pod/spec/pod-resources.ts'
-import { nodeCriticalPriority } from '../../pod/spec/priority.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+import {
+  containerRequests,
+  isSidecar,
+  podRequests,
+  nodeCriticalPriority,
+  computeQosClass,
+} from '../../pod/schema/pod-resources.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import type { ContainerView, PodSpecView } from '../spec/spec-view.ts'
 

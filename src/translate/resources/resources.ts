@@ -5,9 +5,9 @@ import {
   isPositive,
   podLimits,
   podRequests,
-} from '../../pod/spec/pod-resources.ts'
-import { isCritical } from '../../pod/spec/priority.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
+  isCritical,
+  computeQosClass,
+} from '../../pod/schema/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
 import type { ContainerView, PodSpecView, ResourceList } from '../spec/spec-view.ts'

@@ -1,4 +1,4 @@
-import { isPositive } from '../../pod/spec/pod-resources.ts'
+import { isPositive } from '../../pod/schema/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'

@@ -1,5 +1,5 @@
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { StopSignal } from '../../pod/schema/stop-signals.ts'
+import type { StopSignal } from '../../pod/schema/container-schema.ts'
 
 /** What the CRI calls them (`pkg/kubelet/kuberuntime/helpers.go`, signalNameToRuntimeEnum, 1.36). */
 const criSignals: Readonly<Record<StopSignal, cri.Signal>> = {

@@ -1,6 +1,6 @@
 import { cleanPath } from '../../base/text.ts'
 import type { ObjectReader } from '../../pod/objects/local-object.ts'
-import { objectData } from '../../pod/objects/object-data.ts'
+import { objectData } from '../../pod/objects/local-object.ts'
 import type { keyToPathSchema } from '../../pod/schema/container-schema.ts'
 import type { Infer } from '../../pod/schema/types.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../../pod/schema/volume-schema.ts'

@@ -7,7 +7,7 @@ import {
   parseSourceName,
   policySettings,
   sourceWords,
-} from '../../pod/values/source-name.ts'
+} from '../../pod/values/ids.ts'
 import { readIfExists, removeFileDurably, writeFileAtomic } from '../../base/atomic-file.ts'
 import { VolumeError } from '../files/volume-error.ts'
 import type { ClaimAccess } from './volume-plugin.ts'

@@ -1,6 +1,5 @@
 import type { SourceName } from '../../pod/objects/document.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
-import type { SourceKind } from '../../pod/values/source-name.ts'
+import type { PodUid, SourceKind } from '../../pod/values/ids.ts'
 import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import type { VolumeFiles } from '../../translate/volumes/volume-files.ts'

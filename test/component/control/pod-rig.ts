@@ -24,7 +24,7 @@ import type {
 } from '../../../src/pod/objects/document.ts'
 import type { ContainerId, PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { NodeEvent, PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'

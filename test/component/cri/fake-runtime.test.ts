@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '../../../src/pod/state/runtime-event.ts'
+import type { RuntimeEvent } from '../../../src/pod/state/observed.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -4,7 +4,7 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { PodCredentials } from '../../../src/control/images/pod-credentials.ts'
 import { ObjectStore, pullsWith } from '../../../src/control/objects/object-store.ts'
 import { readDockerConfig } from '../../../src/decide/images/docker-config.ts'
-import type { SourceName } from '../../../src/pod/values/source-name.ts'
+import type { SourceName } from '../../../src/pod/values/ids.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { makePod } from '../../support/pod-builders.ts'
 

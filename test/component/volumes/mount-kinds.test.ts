@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { checkMountKinds } from '../../../src/volumes/mount-kinds.ts'
 
 const pid = 4711

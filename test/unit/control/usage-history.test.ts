@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { UsageHistory } from '../../../src/control/serving/usage-history.ts'
-import type { ContainerUsage } from '../../../src/pod/state/container-usage.ts'
+import type { ContainerUsage } from '../../../src/pod/state/usage.ts'
 import type { PodUid } from '../../../src/pod/values/ids.ts'
 
 const never = new AbortController().signal

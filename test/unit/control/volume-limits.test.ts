@@ -5,7 +5,7 @@ import type { PodWorker } from '../../../src/control/worker/pod-worker.ts'
 import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
 import { volumeLimitsJob } from '../../../src/control/node/volume-limits.ts'
 import type { VolumeLimitsDeps } from '../../../src/control/node/volume-limits.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const clock = new ManualClock()

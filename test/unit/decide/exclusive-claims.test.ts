@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { exclusiveClaimProblem } from '../../../src/decide/admission/exclusive-claims.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 
 const podUsing = (name: string, claims: readonly string[], namespace = 'default'): Pod =>

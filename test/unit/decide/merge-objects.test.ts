@@ -4,8 +4,7 @@ import { selectVisibleObjects } from '../../../src/decide/sources/merge-objects.
 import type { ObjectRules } from '../../../src/decide/sources/merge-objects.ts'
 import { mergeSnapshots } from '../../../src/decide/sources/merge-snapshots.ts'
 import type { ObjectDocument, SourceName, SourceSnapshot } from '../../../src/pod/objects/document.ts'
-import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import { defaultObjectPolicies } from '../../../src/pod/objects/object-policy.ts'
+import { objectFromManifest, defaultObjectPolicies } from '../../../src/pod/objects/local-object.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 function document(kind: string, name: string, fields: JsonObject, path: string): ObjectDocument {

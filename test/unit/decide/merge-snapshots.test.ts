@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { mergeSnapshots } from '../../../src/decide/sources/merge-snapshots.ts'
 import type { Place, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/objects/document.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 function document(name: string, place: Place): PodDocument {

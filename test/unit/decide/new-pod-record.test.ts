@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { inOrderOfAdmission, newPodRecord } from '../../../src/decide/sources/new-pod-record.ts'
 import type { PodDocument } from '../../../src/pod/objects/document.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 
 function documentOf(name: string): PodDocument {
   const manifest = {

@@ -5,9 +5,9 @@ import { computeAllocatable } from '../../../src/decide/admission/allocatable.ts
 import { preflightPod } from '../../../src/decide/admission/preflight-pod.ts'
 import type { PreflightFacts } from '../../../src/decide/admission/preflight-pod.ts'
 import { resolveClasses } from '../../../src/decide/admission/resolve-classes.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
-import { withClasses } from '../../../src/pod/spec/pod-classes.ts'
-import type { RuntimeFeatures } from '../../../src/pod/state/runtime-features.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import { withClasses } from '../../../src/pod/schema/pod-resources.ts'
+import type { RuntimeFeatures } from '../../../src/pod/state/observed.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 
 function podOf(spec: JsonObject = {}, requests: JsonObject = {}): Pod {

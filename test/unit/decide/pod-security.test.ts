@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { podSecurityProblem } from '../../../src/decide/admission/pod-security.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { SecurityPolicy } from '../../../src/pod/validation/security-policy.ts'
 
 const open: SecurityPolicy = {

@@ -4,7 +4,7 @@ import { parseAst } from 'vite'
 
 /** A regular expression of the source. */
 export interface FoundExpression {
-  /** `src/pod/schema/field-path.ts:9` */
+  /** `src/pod/schema/issues.ts:9` */
   readonly place: string
   readonly source: string
   readonly flags: string

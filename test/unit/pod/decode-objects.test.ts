@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
 import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
-import { objectData } from '../../../src/pod/objects/object-data.ts'
+import { objectData } from '../../../src/pod/objects/local-object.ts'
 
 const path = 'objects.yaml'
 

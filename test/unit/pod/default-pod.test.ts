@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defaultPod } from '../../../src/pod/defaults/default-pod.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { defaultPod, podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { sampleManifest, withFields } from './sample-pod.ts'
 
 const c0 = 'spec.containers.0'

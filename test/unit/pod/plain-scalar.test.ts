@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Plain } from '../../../src/pod/decode/plain-scalar.ts'
-import { resolvePlain } from '../../../src/pod/decode/plain-scalar.ts'
+import type { Plain } from '../../../src/pod/decode/yaml.ts'
+import { resolvePlain } from '../../../src/pod/decode/yaml.ts'
 
 describe('resolvePlain', () => {
   it.each<[string, Plain]>([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
-import { computeQosClass } from '../../../src/pod/spec/qos.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import { computeQosClass } from '../../../src/pod/schema/pod-resources.ts'
 import { withFields } from './sample-pod.ts'
 
 const both = { cpu: '1', memory: '1Gi' }

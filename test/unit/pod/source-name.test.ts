@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kindOfSource, parseSourceName, sourceWords } from '../../../src/pod/values/source-name.ts'
+import { kindOfSource, parseSourceName, sourceWords } from '../../../src/pod/values/ids.ts'
 
 describe('the name of a source', () => {
   it.each([

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { CoreField } from '../../../docs/core-fields.ts'
 import { parseCoreFields } from '../../../docs/core-fields.ts'
 import { supportDoc } from '../../../docs/support-doc.ts'
-import { objectKinds } from '../../../src/pod/kinds/object-kinds.ts'
+import { objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 

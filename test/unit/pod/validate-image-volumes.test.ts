@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { validatePod } from '../../../src/pod/validation/validate-pod.ts'
-import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
+import { formatFieldPath } from '../../../src/pod/schema/issues.ts'
 
 function problems(image: JsonObject, mount: JsonObject): readonly string[] {
   const pod = podFromManifest({

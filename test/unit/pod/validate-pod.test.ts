@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { formatFieldPath } from '../../../src/pod/schema/issues.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { validatePod } from '../../../src/pod/validation/validate-pod.ts'
 import { withFields } from './sample-pod.ts'
 

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
-import { conforms, fillDefaults } from '../../../src/pod/schema/fill-defaults.ts'
+import { formatFieldPath, Issues } from '../../../src/pod/schema/issues.ts'
+import { conforms, fillDefaults } from '../../../src/pod/schema/types.ts'
 import { securityContextSchema } from '../../../src/pod/schema/container-schema.ts'
 import { podSecurityContextSchema } from '../../../src/pod/schema/pod-schema.ts'
-import { Issues } from '../../../src/pod/validation/issues.ts'
 import {
   validatePodSecurityContext,
   validateSecurityContext,

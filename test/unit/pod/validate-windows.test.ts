@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { decodePod } from '../../../src/pod/decode/decode-pod.ts'
-import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
+import { formatFieldPath } from '../../../src/pod/schema/issues.ts'
 
 const problemsOf = (spec: JsonObject, options: JsonObject): readonly string[] => {
   const container = { name: 'main', image: 'app', securityContext: { windowsOptions: options } }

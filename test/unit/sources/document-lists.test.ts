@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { listDocuments, replaceDocuments } from '../../../src/sources/directory/document-lists.ts'

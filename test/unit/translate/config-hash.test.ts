@@ -3,7 +3,7 @@ import { computeSpecHash } from '../../../src/translate/config-hash.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { execLimits } from '../../../src/translate/environment/exec-limits.ts'
 

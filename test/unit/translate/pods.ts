@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../src/base/json.ts'
-import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { ContainerView, PodSpecView, PodView } from '../../../src/translate/spec/spec-view.ts'
 import type { ResourceFacts } from '../../../src/translate/resources/resources.ts'

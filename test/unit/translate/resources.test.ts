@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from '../../../src/translate/resources/oom-score.ts'
-import { podLimits, podRequests } from '../../../src/pod/spec/pod-resources.ts'
+import { podLimits, podRequests } from '../../../src/pod/schema/pod-resources.ts'
 import {
   burstableMilliCpu,
   burstableShares,

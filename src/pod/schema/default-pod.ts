@@ -1,14 +1,13 @@
-import { normalCapability } from '../values/capability-name.ts'
+import { PoddError } from '../../base/errors.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { parseImageName } from '../values/image-name.ts'
-import { podRequests } from '../spec/pod-resources.ts'
-import type {
-  ContainerSpec,
-  Probe,
-  ResourceRequirements,
-  SecurityContext,
-} from '../schema/container-schema.ts'
-import type { Pod, PodSpec } from '../schema/pod-schema.ts'
-import type { VolumeSpec } from '../schema/volume-schema.ts'
+import { normalCapability } from '../values/kernel-names.ts'
+import type { ContainerSpec, Probe, ResourceRequirements, SecurityContext } from './container-schema.ts'
+import { podRequests } from './pod-resources.ts'
+import { podSchema } from './pod-schema.ts'
+import type { Pod, PodSpec } from './pod-schema.ts'
+import { conforms, fillDefaults } from './types.ts'
+import type { VolumeSpec } from './volume-schema.ts'
 
 /**
  * The API's defaults that depend on other fields, which the schema can't express. Idempotent. Source:
@@ -113,4 +112,38 @@ function defaultProbe(probe: Probe): Probe {
     failureThreshold: probe.failureThreshold || 3,
     ...(probe.httpGet && { httpGet: { ...probe.httpGet, path: probe.httpGet.path || '/' } }),
   }
+}
+
+/** An image that is mounted as a volume, as what is pulled for a container. */
+export type VolumeImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
+
+/** The images among these volumes; with a container, only those that it mounts. */
+export function selectVolumeImages(
+  volumes: readonly VolumeSpec[],
+  container?: Pick<ContainerSpec, 'name' | 'volumeMounts'>,
+): readonly VolumeImage[] {
+  const mounted = container && new Set(container.volumeMounts.map((mount) => mount.name))
+  return volumes.flatMap(({ name, image }) => {
+    const reference = image?.reference
+    if (reference === undefined || mounted?.has(name) === false) return []
+    const imagePullPolicy = image?.pullPolicy ?? imagePullPolicyOf(reference)
+    return [{ name: container?.name ?? name, image: reference, imagePullPolicy }]
+  })
+}
+
+/**
+ * The typed, defaulted Pod of a manifest that was checked when it was accepted: one that was just decoded, or that is
+ * in a pod's record. Fields this version doesn't know are left out.
+ *
+ * @throws PoddError MANIFEST_UNREADABLE where it isn't such a manifest.
+ */
+export function podFromManifest(manifest: JsonObject): Pod {
+  const filled = fillDefaults(podSchema, manifest)
+  if (!conforms(podSchema, filled)) {
+    throw new PoddError(
+      'MANIFEST_UNREADABLE',
+      'the recorded manifest is not a Pod that this version can read',
+    )
+  }
+  return defaultPod(filled)
 }

@@ -1,6 +1,6 @@
 import { addQuantities, compareQuantities } from '../values/quantity.ts'
-import type { ContainerSpec } from '../schema/container-schema.ts'
-import type { PodSpec } from '../schema/pod-schema.ts'
+import type { ContainerSpec, ResourceRequirements } from './container-schema.ts'
+import type { Pod, PodSpec } from './pod-schema.ts'
 
 /** Quantities by the resource's name: `cpu`, `memory`, `hugepages-2Mi`. */
 export type ResourceList = Readonly<Record<string, string>>
@@ -143,4 +143,80 @@ function add(a: ResourceList, b: ResourceList): ResourceList {
   const sum = new Map(Object.entries(a))
   addTo(sum, b)
   return Object.fromEntries(sum)
+}
+
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
+
+const counted = ['cpu', 'memory'] as const
+
+/**
+ * The class that decides cgroup placement, OOM score and eviction order. Ephemeral containers don't
+ * count. Source: pkg/apis/core/v1/helper/qos (ComputePodQOS), 1.36.
+ */
+export function computeQosClass(
+  spec: Pick<PodSpec, 'containers' | 'initContainers'> & { readonly resources?: ResourceRequirements },
+): QosClass {
+  const all =
+    spec.resources === undefined
+      ? [...spec.containers, ...spec.initContainers].map((container) => container.resources)
+      : [spec.resources]
+  const nothingAsked = all.every(({ requests, limits }) =>
+    counted.every((name) => !isPositive(requests[name]) && !isPositive(limits[name])),
+  )
+  if (nothingAsked) return 'BestEffort'
+  const allFixed = all.every(({ requests, limits }) =>
+    counted.every((name) => {
+      const limit = limits[name]
+      return isPositive(limit) && compareQuantities(requests[name] ?? limit, limit) === 0
+    }),
+  )
+  return allFixed ? 'Guaranteed' : 'Burstable'
+}
+
+/** The priority of system-cluster-critical (`pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36). */
+export const clusterCriticalPriority = 2_000_000_000
+/** The priority of system-node-critical, from which on a pod is spared like a guaranteed one. */
+export const nodeCriticalPriority = 2_000_001_000
+
+/** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
+export const systemPriorities: ReadonlyMap<string, { readonly value: number; readonly description: string }> =
+  new Map([
+    [
+      'system-node-critical',
+      { value: nodeCriticalPriority, description: 'For critical pods that must stay on their node.' },
+    ],
+    [
+      'system-cluster-critical',
+      { value: clusterCriticalPriority, description: 'For critical pods that may run on any node.' },
+    ],
+  ])
+
+/** Whether a pod is critical by its priority (`pkg/kubelet/types/pod_update.go`, IsCriticalPodBasedOnPriority, 1.36). */
+export function isCritical({ priority }: { readonly priority?: number | undefined }): boolean {
+  return (priority ?? 0) >= clusterCriticalPriority
+}
+
+/**
+ * What a pod took from its RuntimeClass and PriorityClass when it was admitted. As in Kubernetes, a class that changes
+ * later changes no existing pod.
+ */
+export interface PodClasses {
+  /** The runtime's handler; empty for its default. */
+  readonly runtimeHandler: string
+  readonly overhead?: ResourceList | undefined
+  readonly priority?: number | undefined
+}
+
+/** The pod with what its classes add, as in an API server. */
+export function withClasses(pod: Pod, classes: PodClasses | undefined): Pod {
+  const { overhead, priority } = classes ?? {}
+  if (overhead === undefined && priority === undefined) return pod
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      ...(overhead === undefined ? {} : { overhead }),
+      ...(priority === undefined ? {} : { priority }),
+    },
+  }
 }

@@ -1,0 +1,453 @@
+import { isJsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { resourceListSchema } from '../schema/container-schema.ts'
+import { fieldOf, Issues } from '../schema/issues.ts'
+import type { FieldPath, FieldProblem } from '../schema/issues.ts'
+import { systemPriorities } from '../schema/pod-resources.ts'
+import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
+import { tolerationSchema } from '../schema/scheduling-schema.ts'
+import {
+  any,
+  bool,
+  dateTime,
+  defaulted,
+  fillDefaults,
+  ignored,
+  int32,
+  list,
+  map,
+  object,
+  oneOf,
+  oneOfOrNone,
+  optional,
+  required,
+  requiredOrZero,
+  string,
+} from '../schema/types.ts'
+import type { Fields, Infer, ObjectType } from '../schema/types.ts'
+import { claimSpecSchema } from '../schema/volume-schema.ts'
+import { configMapKey, dnsLabel } from '../validation/name-rules.ts'
+import { validateClusterMetadata, validateLabels, validateMetadata } from '../validation/validate-metadata.ts'
+import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
+import { validateOverhead } from '../validation/validate-resources.ts'
+import { validateTolerations } from '../validation/validate-scheduling.ts'
+
+/** The names of a kind in the API and on the command line. */
+export interface ResourceNames {
+  /** In the API's paths: `configmaps`. */
+  readonly plural: string
+  readonly singular: string
+  /** kubectl's short names: `cm`. */
+  readonly short: readonly string[]
+}
+
+/** The entry of a kind of object that pods refer to. */
+interface ObjectKindEntry<Schema extends ObjectType<Fields>> {
+  /** Its fields, with their defaults. */
+  readonly schema: Schema
+  readonly resource: ResourceNames
+  /** Cluster: it has no namespace, and applies to the pods of all namespaces. */
+  readonly scope: 'Namespaced' | 'Cluster'
+  /** Whether each source has its own objects; otherwise objects of one name compete across sources. */
+  readonly isPerSource: boolean
+  /** Whether its values are kept out of messages, and written to disk only where `persistSecrets` allows it. */
+  readonly isSecret: boolean
+  /**
+   * Kubernetes' validation beyond the schema; metadata is validated already. Fields without effect are only in
+   * `manifest`.
+   */
+  readonly validate: (object: Infer<Schema>, issues: Issues, manifest: JsonObject) => void
+}
+
+/** Gives the entry of a kind its types. */
+function objectKind<Schema extends ObjectType<Fields>>(
+  entry: ObjectKindEntry<Schema>,
+): ObjectKindEntry<Schema> {
+  return entry
+}
+
+/** The most that the keys and values of a ConfigMap or Secret may take (MaxSecretSize). */
+const maxDataBytes = 1024 * 1024
+
+type Values = Readonly<Record<string, string>>
+
+/** The data of a ConfigMap or Secret, by notation. */
+export interface ConfigData {
+  readonly base64: Values
+  readonly text: Values
+}
+
+/** Key to content; text takes precedence over base64. */
+export function dataOf({ base64, text }: ConfigData): ReadonlyMap<string, Buffer> {
+  return new Map([
+    ...Object.entries(base64).map(([key, value]) => [key, Buffer.from(value, 'base64')] as const),
+    ...Object.entries(text).map(([key, value]) => [key, Buffer.from(value)] as const),
+  ])
+}
+
+/** The API server names no field. */
+function limitSize(data: ConfigData, near: FieldPath, issues: Issues): void {
+  const bytes = [...dataOf(data).values()].reduce((sum, value) => sum + value.byteLength, 0)
+  if (bytes > maxDataBytes) issues.tooLong(['[]'], maxDataBytes, near)
+}
+
+function validateBase64(values: Values, path: FieldPath, issues: Issues): void {
+  for (const [key, value] of Object.entries(values)) {
+    issues.name([...path, key], key, configMapKey)
+    if (!isBase64(value)) issues.invalid([...path, key], '…', 'must be base64')
+  }
+}
+
+/** As Go's decoder reads it: padding is required; line breaks are allowed. */
+function isBase64(value: string): boolean {
+  const packed = value.replaceAll(/[\r\n]/g, '')
+  return packed.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(packed)
+}
+
+const configMapSchema = object('ConfigMap', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('ConfigMap')),
+  metadata: required(objectMetaSchema),
+  immutable: defaulted(bool, false),
+  data: defaulted(map(string), {}),
+  /** Values in base64 (`[]byte` in the API). */
+  binaryData: defaulted(map(string), {}),
+})
+
+export type ConfigMap = Infer<typeof configMapSchema>
+
+const configMapKind = objectKind({
+  schema: configMapSchema,
+  resource: { plural: 'configmaps', singular: 'configmap', short: ['cm'] },
+  scope: 'Namespaced',
+  isPerSource: true,
+  isSecret: false,
+  validate: validateConfigMap,
+})
+
+/** Source: ValidateConfigMap in pkg/apis/core/validation, 1.36. */
+function validateConfigMap(config: ConfigMap, issues: Issues): void {
+  for (const key of Object.keys(config.data)) {
+    issues.name(['data', key], key, configMapKey)
+    if (Object.hasOwn(config.binaryData, key)) {
+      issues.invalid(['data', key], key, 'duplicate of key present in binaryData')
+    }
+  }
+  validateBase64(config.binaryData, ['binaryData'], issues)
+  limitSize({ base64: config.binaryData, text: config.data }, ['data'], issues)
+}
+
+const secretSchema = object('Secret', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('Secret')),
+  metadata: required(objectMetaSchema),
+  immutable: defaulted(bool, false),
+  /** Values in base64 (`[]byte` in the API). */
+  data: defaulted(map(string), {}),
+  stringData: defaulted(map(string), {}),
+  type: defaulted(string, 'Opaque'),
+})
+
+export type Secret = Infer<typeof secretSchema>
+
+/** The keys that each type of Secret requires. */
+const secretKeys = new Map<string, NeededKeys>([
+  ['kubernetes.io/dockercfg', { keys: ['.dockercfg'] }],
+  ['kubernetes.io/dockerconfigjson', { keys: ['.dockerconfigjson'] }],
+  ['kubernetes.io/basic-auth', { keys: ['username', 'password'], any: true }],
+  ['kubernetes.io/ssh-auth', { keys: ['ssh-privatekey'], notEmpty: true }],
+  ['kubernetes.io/tls', { keys: ['tls.crt', 'tls.key'] }],
+])
+
+const secretKind = objectKind({
+  schema: secretSchema,
+  resource: { plural: 'secrets', singular: 'secret', short: [] },
+  scope: 'Namespaced',
+  isPerSource: true,
+  isSecret: true,
+  validate: validateSecret,
+})
+
+interface NeededKeys {
+  readonly keys: readonly string[]
+  /** One of them is enough. */
+  readonly any?: true
+  readonly notEmpty?: true
+}
+
+/** Source: ValidateSecret in pkg/apis/core/validation, 1.36. */
+function validateSecret(secret: Secret, issues: Issues): void {
+  const given = { base64: secret.data, text: secret.stringData }
+  validateBase64(secret.data, ['data'], issues)
+  for (const key of Object.keys(secret.stringData)) {
+    issues.name(['data', key], key, configMapKey, ['stringData', key])
+  }
+  limitSize(given, ['data'], issues)
+  if (secret.type === 'kubernetes.io/service-account-token') {
+    issues.refused(['type'], 'there is no API server to issue tokens')
+  }
+  const needed = secretKeys.get(secret.type)
+  if (needed === undefined) return
+  const has = dataOf(given)
+  const missing = needed.keys.filter(
+    (key) => !has.has(key) || (needed.notEmpty && has.get(key)?.length === 0),
+  )
+  const lacks = needed.any === true ? missing.length === needed.keys.length : missing.length > 0
+  if (lacks) for (const key of missing) issues.required(['data', key])
+  for (const key of ['.dockercfg', '.dockerconfigjson']) {
+    const value = needed.keys.includes(key) ? has.get(key) : undefined
+    if (value !== undefined && !isMapOrNull(value)) {
+      issues.invalid(['data', key], '<secret contents redacted>', 'must be a JSON object')
+    }
+  }
+}
+
+/** As Go reads a map. */
+function isMapOrNull(value: Buffer): boolean {
+  try {
+    const json: unknown = JSON.parse(value.toString('utf8'))
+    return json === null || isJsonObject(json)
+  } catch {
+    // It is not JSON.
+    return false
+  }
+}
+
+const persistentVolumeClaimSchema = object('PersistentVolumeClaim', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('PersistentVolumeClaim')),
+  metadata: required(objectMetaSchema),
+  spec: required(claimSpecSchema),
+  status: ignored(map(any), 'written by a control plane'),
+})
+
+export type PersistentVolumeClaim = Infer<typeof persistentVolumeClaimSchema>
+
+const persistentVolumeClaimKind = objectKind({
+  schema: persistentVolumeClaimSchema,
+  resource: { plural: 'persistentvolumeclaims', singular: 'persistentvolumeclaim', short: ['pvc'] },
+  scope: 'Namespaced',
+  isPerSource: false,
+  isSecret: false,
+  validate: ({ spec }, issues, manifest) => validateClaimSpec(spec, manifest['spec'], ['spec'], issues),
+})
+
+/** ObjectMeta of kinds that belong to no namespace. */
+export const clusterMetaSchema = object('ObjectMeta', {
+  ...objectMetaSchema.fields,
+  namespace: ignored(string, 'objects of this kind belong to no namespace'),
+})
+
+const priorityClassSchema = object('PriorityClass', {
+  apiVersion: required(oneOf('scheduling.k8s.io/v1')),
+  kind: required(oneOf('PriorityClass')),
+  metadata: required(clusterMetaSchema),
+  value: requiredOrZero(int32),
+  globalDefault: defaulted(bool, false),
+  description: defaulted(string, ''),
+  preemptionPolicy: defaulted(oneOfOrNone('PreemptLowerPriority', 'Never'), 'PreemptLowerPriority', {
+    kind: 'supported',
+    note: 'its pods may name no other one; it has no effect, for no pod makes room for another',
+  }),
+})
+
+/** User-defined classes stop here; above are the system's. */
+const highestUserPriority = 1_000_000_000
+
+/** Source of the validation: ValidatePriorityClass in pkg/apis/scheduling/validation, 1.36. */
+const priorityClassKind = objectKind({
+  schema: priorityClassSchema,
+  resource: { plural: 'priorityclasses', singular: 'priorityclass', short: ['pc'] },
+  scope: 'Cluster',
+  isPerSource: false,
+  isSecret: false,
+  validate: ({ metadata, value, globalDefault }, issues) => {
+    const { name } = metadata
+    if (name.startsWith('system-')) {
+      // Dumps of a cluster have its own ones; here they are known without a document.
+      const problem = systemClassProblem(name, value, globalDefault)
+      if (problem === undefined) return
+      const detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
+      issues.forbidden(['metadata', 'name'], `${detail}${problem}`)
+    } else if (value > highestUserPriority) {
+      issues.forbidden(
+        ['value'],
+        `maximum allowed value of a user defined priority is ${highestUserPriority}`,
+      )
+    }
+  },
+})
+
+/** Source: IsKnownSystemPriorityClass in pkg/apis/scheduling/v1, 1.36. */
+function systemClassProblem(name: string, value: number, globalDefault: boolean): string | undefined {
+  const known = systemPriorities.get(name)
+  if (known === undefined) return `${name} is not a known system priority class`
+  if (known.value !== value) return `value of ${name} PriorityClass must be ${known.value}`
+  return globalDefault ? `globalDefault of ${name} PriorityClass must be false` : undefined
+}
+
+const runtimeSchedulingSchema = object('Scheduling', {
+  nodeSelector: defaulted(map(string), {}),
+  tolerations: defaulted(list(tolerationSchema), []),
+})
+
+const runtimeClassSchema = object('RuntimeClass', {
+  apiVersion: required(oneOf('node.k8s.io/v1')),
+  kind: required(oneOf('RuntimeClass')),
+  metadata: required(clusterMetaSchema),
+  handler: requiredOrZero(string),
+  overhead: optional(object('Overhead', { podFixed: defaulted(resourceListSchema, {}) })),
+  scheduling: optional(runtimeSchedulingSchema, {
+    kind: 'supported',
+    note: 'pods that are written over the API get it; there is no scheduler that goes by it',
+  }),
+})
+
+export type RuntimeClass = Infer<typeof runtimeClassSchema>
+
+/** Source of the validation: ValidateRuntimeClass in pkg/apis/node/validation, 1.36. */
+const runtimeClassKind = objectKind({
+  schema: runtimeClassSchema,
+  resource: { plural: 'runtimeclasses', singular: 'runtimeclass', short: [] },
+  scope: 'Cluster',
+  isPerSource: false,
+  isSecret: false,
+  validate: ({ handler, overhead }, issues, manifest) => {
+    if (handler === '') issues.required(['handler'])
+    else issues.name(['handler'], handler, dnsLabel)
+    validateOverhead(overhead?.podFixed, ['overhead'], issues, ['overhead', 'podFixed'])
+    validateRuntimeScheduling(manifest['scheduling'], ['scheduling'], issues)
+  },
+})
+
+/** Source: pkg/apis/node/validation (validateScheduling, validateTolerations), 1.36. */
+function validateRuntimeScheduling(given: Json | undefined, path: FieldPath, issues: Issues): void {
+  if (given === undefined) return
+  const filled = { scheduling: fillDefaults(runtimeSchedulingSchema, given) }
+  const scheduling = fieldOf(filled, 'scheduling', runtimeSchedulingSchema)
+  if (scheduling === undefined) return
+  validateLabels(scheduling.nodeSelector, [...path, 'nodeSelector'], issues)
+  const { tolerations } = scheduling
+  validateTolerations(tolerations, [...path, 'tolerations'], issues)
+  const seen = new Set<string>()
+  for (const [index, toleration] of tolerations.entries()) {
+    const { key, operator, value, effect } = toleration
+    const own = JSON.stringify([key, operator, value, effect])
+    if (seen.has(own)) issues.duplicate([...path, 'tolerations', index], toleration)
+    seen.add(own)
+  }
+}
+
+/**
+ * The kinds of objects that pods refer to: each is a document of its own beside the pods. Decoding, the sources, the
+ * last good copies and what is shown go by this table, so that a kind is added by its entry and the file of its name.
+ */
+export const objectKinds = {
+  ConfigMap: configMapKind,
+  Secret: secretKind,
+  PersistentVolumeClaim: persistentVolumeClaimKind,
+  RuntimeClass: runtimeClassKind,
+  PriorityClass: priorityClassKind,
+} as const
+
+export type ObjectKind = keyof typeof objectKinds
+
+type ObjectTypes = { readonly [Kind in ObjectKind]: Infer<(typeof objectKinds)[Kind]['schema']> }
+/** An object that pods refer to, decoded, with the API's defaults. */
+export type LocalObject = ObjectTypes[ObjectKind]
+export type ObjectOf<Kind extends ObjectKind> = Extract<LocalObject, { readonly kind: Kind }>
+
+/** In the order of the table. */
+export const objectKindNames: readonly ObjectKind[] = Object.keys(objectKinds).filter((kind) =>
+  isObjectKind(kind),
+)
+
+export function isObjectKind(kind: unknown): kind is ObjectKind {
+  return typeof kind === 'string' && Object.hasOwn(objectKinds, kind)
+}
+
+/**
+ * Validates an object that pods refer to, as Kubernetes does. Problems never contain a Secret's values. Fields without
+ * effect are only in `manifest`.
+ */
+export function validateObject(object: LocalObject, manifest: JsonObject = {}): readonly FieldProblem[] {
+  const issues = new Issues()
+  validateClusterMetadata(object.kind, manifest['metadata'], ['metadata'], issues)
+  validateMetadata({ namespace: 'default', ...object.metadata }, ['metadata'], issues)
+  validateAs(object.kind, object, issues, manifest)
+  return issues.problems
+}
+
+type Entries = {
+  readonly [Kind in ObjectKind]: Pick<ObjectKindEntry<(typeof objectKinds)[Kind]['schema']>, 'validate'>
+}
+
+function validateAs<Kind extends ObjectKind>(
+  kind: Kind,
+  object: ObjectTypes[Kind],
+  issues: Issues,
+  manifest: JsonObject,
+): void {
+  const entries: Entries = objectKinds
+  entries[kind].validate(object, issues, manifest)
+}
+
+const leaseSpecSchema = object('LeaseSpec', {
+  holderIdentity: optional(string),
+  leaseDurationSeconds: optional(int32),
+  acquireTime: optional(dateTime),
+  renewTime: optional(dateTime),
+  leaseTransitions: optional(int32),
+  strategy: optional(oneOf('OldestEmulationVersion')),
+  preferredHolder: optional(string),
+})
+
+const leaseSchema = object('Lease', {
+  apiVersion: required(oneOf('coordination.k8s.io/v1')),
+  kind: required(oneOf('Lease')),
+  metadata: required(objectMetaSchema),
+  spec: optional(leaseSpecSchema),
+})
+
+/** Source: ValidateLeaseSpec in pkg/apis/coordination/validation, 1.36. */
+function validateLease({ spec: given = {} }: JsonObject, issues: Issues): void {
+  const spec = fieldOf({ spec: fillDefaults(leaseSpecSchema, given) }, 'spec', leaseSpecSchema)
+  const { leaseDurationSeconds = 1, leaseTransitions = 0, strategy, preferredHolder = '' } = spec ?? {}
+  if (leaseDurationSeconds <= 0)
+    issues.invalid(['spec', 'leaseDurationSeconds'], leaseDurationSeconds, 'must be greater than 0')
+  if (leaseTransitions < 0)
+    issues.invalid(['spec', 'leaseTransitions'], leaseTransitions, 'must be greater than or equal to 0')
+  if (preferredHolder !== '' && strategy === undefined)
+    issues.forbidden(['spec', 'preferredHolder'], 'may only be specified if `strategy` is defined')
+}
+
+const podTemplateSchema = object('PodTemplate', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('PodTemplate')),
+  metadata: required(objectMetaSchema),
+  template: optional(
+    object('PodTemplateSpec', { metadata: optional(objectMetaSchema), spec: podSchema.fields.spec }),
+  ),
+})
+
+/** The entry of a kind that podd keeps for clients. */
+interface KeptKindEntry {
+  readonly schema: ObjectType<Fields>
+  /** Kubernetes' validation beyond the schema; metadata is validated already. */
+  readonly validate: (manifest: JsonObject, issues: Issues) => void
+}
+
+/**
+ * The kinds that the API keeps for its clients as they write them: no pod refers to them, and no source but the API has
+ * them. A PodTemplate's template is validated as the pod that it describes (`kept-problems`).
+ */
+export const keptKinds = {
+  Lease: { schema: leaseSchema, validate: validateLease },
+  PodTemplate: { schema: podTemplateSchema, validate: () => {} },
+} as const satisfies Record<string, KeptKindEntry>
+
+export type KeptKind = keyof typeof keptKinds
+
+export function isKeptKind(kind: unknown): kind is KeptKind {
+  return typeof kind === 'string' && Object.hasOwn(keptKinds, kind)
+}
