@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Writes src/api/wire/kubernetes.wire.json, by which request bodies in Kubernetes' protobuf are read: the fields of the
+ * Writes src/api/kubernetes.wire.json, by which request bodies in Kubernetes' protobuf are read: the fields of the
  * messages that clients send, from Kubernetes' own generated.proto files, and what those don't say from the Go types
  * beside them: which fields are pointers, so that a zero means something, and which are inlined in JSON.
  *
@@ -143,6 +143,6 @@ function add(name: string): number {
 const kinds = Object.fromEntries(Object.entries(roots).map(([kind, name]) => [kind, add(name)]))
 const rows = table.map((fields) => `    ${JSON.stringify(fields)}`).join(',\n')
 writeFileSync(
-  new URL('../src/api/wire/kubernetes.wire.json', import.meta.url),
+  new URL('../src/api/kubernetes.wire.json', import.meta.url),
   `{\n  "kinds": ${JSON.stringify(kinds)},\n  "messages": [\n${rows}\n  ]\n}\n`,
 )

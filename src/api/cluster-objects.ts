@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
+import type { ResourceObject } from './resource.ts'
 
 /** Objects about the host as a whole, which podd creates by itself. */
 
@@ -74,4 +75,71 @@ export interface NodeCondition {
   readonly message: string
   readonly lastHeartbeatTime: string
   readonly lastTransitionTime: string
+}
+
+/** The metadata common to all objects that pods refer to. */
+export interface LocalObjectMeta {
+  readonly name: string
+  readonly namespace: string
+  /** Follows from the kind, the name and the source: the same after a restart of podd. */
+  readonly uid: string
+  readonly resourceVersion?: string
+  /** Of an object without a record: when podd first showed it since it started. */
+  readonly creationTimestamp?: string
+  readonly labels?: Readonly<Record<string, string>>
+  /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/**
+ * A ConfigMap or Secret. In podd's own form of a Secret (below /podd/v1) each value is only how long it is (`<7 bytes>`).
+ */
+export interface ConfigObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'ConfigMap' | 'Secret'
+  readonly metadata: LocalObjectMeta
+  /** Of Secrets. */
+  readonly type?: string
+  readonly immutable?: boolean
+  /** Text in a ConfigMap, base64 in a Secret; absent where there is none. */
+  readonly data?: Readonly<Record<string, string>>
+  /** Of ConfigMaps: base64. */
+  readonly binaryData?: Readonly<Record<string, string>>
+}
+
+/** A claim: given by a document, or known only by its remaining directory. */
+export interface ClaimObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'PersistentVolumeClaim'
+  readonly metadata: LocalObjectMeta
+  readonly spec?: {
+    readonly accessModes: readonly string[]
+    readonly resources: { readonly requests: Readonly<Record<string, string>> }
+    readonly storageClassName: 'podd-local'
+    readonly volumeMode?: 'Filesystem'
+    /** Once it is bound. */
+    readonly volumeName?: string
+  }
+  readonly status: {
+    /** Pending: no pod has needed it yet. Released: it has data, and no document any more. */
+    readonly phase: 'Pending' | 'Bound' | 'Released'
+    readonly accessModes?: readonly string[]
+    readonly capacity?: { readonly storage: string }
+    /** podd's own: the directory, and the size of its content. */
+    readonly path: string
+    /** As of the last request for claims. */
+    readonly usedBytes?: number
+  }
+}
+
+/** coordination.k8s.io/v1 Lease: as a client wrote it, or the node's, which says that podd is alive. */
+export interface LeaseObject extends ResourceObject {
+  readonly kind: 'Lease'
+  readonly spec?: JsonObject
+}
+
+/** core/v1 PodTemplate: as a client wrote it; podd makes no pod of it. */
+export interface PodTemplateObject extends ResourceObject {
+  readonly kind: 'PodTemplate'
+  readonly template?: JsonObject
 }

@@ -1,3 +1,6 @@
+import type { JsonObject } from '../base/json.ts'
+import type { PodStatus } from '../pod/state/status.ts'
+
 /** The fields common to all objects of the API: meta/v1 TypeMeta and ObjectMeta. */
 export interface ResourceObject {
   readonly apiVersion: string
@@ -40,3 +43,105 @@ export interface ResourceList<T extends ResourceObject = ResourceObject> {
   }
   readonly items: readonly T[]
 }
+
+/** A Pod as the API gives it: the applied manifest's spec, podd's metadata, the derived status. */
+export interface PodObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Pod'
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    readonly resourceVersion?: string
+    /** See decide/pod-generation.ts. */
+    readonly generation: number
+    readonly creationTimestamp: string
+    readonly deletionTimestamp?: string
+    readonly finalizers?: readonly string[]
+    readonly deletionGracePeriodSeconds?: number
+    readonly labels?: Readonly<Record<string, string>>
+    /** The manifest's, and `podd.dev/source` (`file`, `http`), `podd.dev/path`. */
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec: JsonObject
+  readonly status: PodStatus
+}
+
+export interface PodListObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'PodList'
+  readonly metadata: { readonly resourceVersion: string }
+  readonly items: readonly PodObject[]
+}
+
+/** core/v1 Event. */
+export interface EventObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Event'
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    readonly resourceVersion?: string
+    readonly creationTimestamp: string
+  }
+  readonly involvedObject: {
+    readonly apiVersion?: string
+    readonly kind: string
+    readonly namespace: string
+    readonly name: string
+    readonly uid: string
+    /** `spec.containers{NAME}` where it is about a container. */
+    readonly fieldPath?: string
+  }
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+  readonly source: { readonly component: 'kubelet'; readonly host: string }
+  readonly reportingComponent: 'kubelet'
+  readonly reportingInstance: string
+  readonly firstTimestamp: string
+  readonly lastTimestamp: string
+  readonly count: number
+}
+
+export interface EventListObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'EventList'
+  readonly items: readonly EventObject[]
+}
+
+/** Kubernetes' reasons of the API's errors, by HTTP status code. */
+export const apiReasons = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  406: 'NotAcceptable',
+  408: 'Timeout',
+  409: 'Conflict',
+  410: 'Expired',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  431: 'RequestHeaderFieldsTooLarge',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+} as const
+
+export type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]
+
+/** Undefined for what no podd of this version answers. */
+export function parseApiReason(text: string): ApiReason | undefined {
+  if (text === 'AlreadyExists') return 'Conflict'
+  return Object.values(apiReasons).find((reason) => reason === text)
+}
+
+/** podd's version; the same as package.json's, which a test holds. */
+export const poddVersion = '0.1.0'
+
+/** The Kubernetes release whose behaviour podd matches. */
+export const kubernetesVersion = '1.36'

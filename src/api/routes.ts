@@ -60,7 +60,6 @@
  * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).
  */
 import type { Problem } from '../pod/objects/document.ts'
-import type { PortOption } from './listen-jobs.ts'
 
 /** What an error is answered with: meta/v1 Status. */
 export interface StatusObject {
@@ -210,3 +209,9 @@ export interface ImageEntry {
   /** Where that was asked for: `pod default/web`, `container default/web main`, … */
   readonly usedBy?: readonly string[]
 }
+
+/** The node jobs that have podd listen at a port, by the option that asks for it. */
+export const listenJobs = { 'api.listen': 'listen-api', readOnlyPort: 'listen-read-only' } as const
+
+/** An option that has podd listen at a port. */
+export type PortOption = keyof typeof listenJobs

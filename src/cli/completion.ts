@@ -1,4 +1,4 @@
-import { namesOfKind, servedKinds } from '../api/kinds/served-kinds.ts'
+import { namesOfKind, servedKinds } from '../api/served-kinds.ts'
 import { globalFlags } from './help.ts'
 import { UsageError } from './arguments/usage-error.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'

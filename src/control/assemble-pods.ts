@@ -1,5 +1,5 @@
-import { kubernetesVersion } from '../api/version.ts'
-import type { PodObject } from '../api/objects.ts'
+import { kubernetesVersion } from '../api/resource.ts'
+import type { PodObject } from '../api/resource.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { systemRandom } from '../base/random.ts'

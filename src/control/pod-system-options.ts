@@ -1,4 +1,4 @@
-import type { PodObject } from '../api/objects.ts'
+import type { PodObject } from '../api/resource.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ImageService } from '../cri/cri-runtime.ts'

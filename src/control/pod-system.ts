@@ -1,5 +1,5 @@
 import { pollUntil, sleepUnlessAborted } from '../base/clock.ts'
-import type { AppliedReply } from '../api/applied.ts'
+import type { AppliedReply } from '../api/sources.ts'
 import { PoddError } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'

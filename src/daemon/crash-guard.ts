@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { poddVersion } from '../api/version.ts'
+import { poddVersion } from '../api/resource.ts'
 import { writeFileAtomicSync } from '../base/atomic-file.ts'
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'

@@ -1,6 +1,6 @@
-import type { ProbeReportObject } from '../api/probe-reports.ts'
+import type { ProbeReportObject } from '../api/usage.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
-import { poddVersion } from '../api/version.ts'
+import { poddVersion } from '../api/resource.ts'
 import { formatTime } from '../base/clock.ts'
 import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/options.ts'

@@ -1,4 +1,4 @@
-import { poddVersion } from '../api/version.ts'
+import { poddVersion } from '../api/resource.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'

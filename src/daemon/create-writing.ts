@@ -1,4 +1,4 @@
-import type { PodObject } from '../api/objects.ts'
+import type { PodObject } from '../api/resource.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'

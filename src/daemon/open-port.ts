@@ -1,4 +1,4 @@
-import { listenJobs } from '../api/listen-jobs.ts'
+import { listenJobs } from '../api/routes.ts'
 import { errorMessage } from '../base/errors.ts'
 import { formatAddress } from '../config/api-options.ts'
 import type { NodeJob } from '../control/jobs/node-jobs.ts'

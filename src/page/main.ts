@@ -1,4 +1,4 @@
-import type { PodObject } from '../api/objects.ts'
+import type { PodObject } from '../api/resource.ts'
 import { ApiClient } from './data/api-client.ts'
 import { LiveData } from './data/live-data.ts'
 import { element, update } from './view/dom.ts'

@@ -1,4 +1,4 @@
-import type { PullUpdate } from '../api/image-calls.ts'
+import type { PullUpdate } from '../api/images.ts'
 import { PoddError } from '../base/errors.ts'
 import { WakeSlot } from '../base/waits.ts'
 import { ApiError, toStatusObject } from './requests/api-error.ts'

@@ -1,4 +1,4 @@
-import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
+import type { ConfigObject, LocalObjectMeta } from '../api/cluster-objects.ts'
 import type { ObjectDocument, SourceName } from '../pod/objects/document.ts'
 import type { ConfigMap, PersistentVolumeClaim, Secret } from '../pod/objects/object-kinds.ts'
 import { uuidOfText } from '../pod/values/hash.ts'

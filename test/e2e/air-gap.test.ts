@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import type { EventObject } from '../../src/api/objects.ts'
+import type { EventObject } from '../../src/api/resource.ts'
 import type { ImageEntry } from '../../src/api/routes.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { formatDockerArchive } from '../support/docker-archive.ts'

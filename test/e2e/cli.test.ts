@@ -3,8 +3,13 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import type { EventListObject, PodListObject, PodObject } from '../../src/api/objects.ts'
-import type { ResourceList, WatchEvent } from '../../src/api/resource.ts'
+import type {
+  EventListObject,
+  PodListObject,
+  PodObject,
+  ResourceList,
+  WatchEvent,
+} from '../../src/api/resource.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { ApiClient } from '../../src/cli/client/client.ts'
 import { rigImages } from '../support/podd-program.ts'

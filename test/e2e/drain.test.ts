@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { EventObject } from '../../src/api/objects.ts'
+import type { EventObject } from '../../src/api/resource.ts'
 import { callApi } from '../support/call-api.ts'
 import { conditionOf, describePodd } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { GarbageReport, ImageVerdict } from '../../src/api/garbage.ts'
+import type { GarbageReport, ImageVerdict } from '../../src/api/images.ts'
 import type { ImageEntry } from '../../src/api/routes.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { usedPercent } from '../../src/decide/node/plan-image-garbage.ts'

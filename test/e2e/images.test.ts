@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import { push, registryProgram, startRegistry } from '../support/loopback-registry.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'

@@ -1,4 +1,4 @@
-import type { UsageHistoryReply } from '../../src/api/usage-history.ts'
+import type { UsageHistoryReply } from '../../src/api/usage.ts'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'

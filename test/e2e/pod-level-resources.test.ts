@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { containerCgroup, podCgroup, readCgroup } from '../support/read-cgroup.ts'

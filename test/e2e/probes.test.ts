@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { expect, it } from 'vitest'
-import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
+import type { ProbeReportObject } from '../../src/api/usage.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'

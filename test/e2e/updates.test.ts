@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { otherShell, shell } from '../support/podd-program.ts'

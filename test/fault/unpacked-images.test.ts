@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { EventObject } from '../../src/api/objects.ts'
+import type { EventObject } from '../../src/api/resource.ts'
 import type { ImageEntry } from '../../src/api/routes.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { writeUnpackRecord } from '../../src/containerd/process/unpack-record.ts'

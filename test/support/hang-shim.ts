@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { containerOf } from './podd-rig.ts'
 

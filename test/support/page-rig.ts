@@ -4,7 +4,7 @@ import { build } from 'rolldown'
 import { pageOptions } from '../../rolldown.config.ts'
 import type { NodeObject } from '../../src/api/cluster-objects.ts'
 import type { SourceObject } from '../../src/api/sources.ts'
-import type { UsageHistoryReply, UsageSeries } from '../../src/api/usage-history.ts'
+import type { UsageHistoryReply, UsageSeries } from '../../src/api/usage.ts'
 import { ApiRig } from './api-rig.ts'
 import { containerStatus, eventObject, podObject, terminated } from './pod-objects.ts'
 

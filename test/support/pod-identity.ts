@@ -1,4 +1,4 @@
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 
 /** What must not change when podd alone was restarted. */
 export function podIdentity(pod: PodObject): object {

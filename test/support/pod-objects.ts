@@ -1,4 +1,4 @@
-import type { EventObject, PodObject } from '../../src/api/objects.ts'
+import type { EventObject, PodObject } from '../../src/api/resource.ts'
 import type { JsonObject } from '../../src/base/json.ts'
 import type { ContainerState, ContainerStatus, PodStatus } from '../../src/pod/state/status.ts'
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../src/base/json.ts'
-import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
+import type { ProbeReportObject } from '../../src/api/usage.ts'
 import { containerOf } from './podd-rig.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { shellPod } from './shell-pods.ts'

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import type { Fault, RegistryCall } from './hostile-registry.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { shellPod } from './shell-pods.ts'

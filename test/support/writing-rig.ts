@@ -1,7 +1,7 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { PodObject } from '../../src/api/objects.ts'
+import type { PodObject } from '../../src/api/resource.ts'
 import type { Json } from '../../src/base/json.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import { systemClock } from '../../src/base/clock.ts'

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import type { PodListObject } from '../../src/api/objects.ts'
+import type { PodListObject } from '../../src/api/resource.ts'
 import { checkedImage } from '../support/checked-image.ts'
 import type { Machine } from './machine.ts'
 import type { Progress } from './progress.ts'

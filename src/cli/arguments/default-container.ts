@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import { isJsonObject } from '../../base/json.ts'
 
 /** The annotation that names the default container; kubectl reads it, the API doesn't. */

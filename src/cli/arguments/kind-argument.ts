@@ -1,5 +1,5 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
-import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import { findKind, namesOfKind, servedKinds } from '../../api/served-kinds.ts'
 import { nearestName } from '../../base/text.ts'
 import { UsageError } from './usage-error.ts'
 

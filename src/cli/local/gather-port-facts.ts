@@ -1,5 +1,4 @@
-import type { PortOption } from '../../api/listen-jobs.ts'
-import type { PortStatus } from '../../api/routes.ts'
+import type { PortOption, PortStatus } from '../../api/routes.ts'
 import { formatAddress } from '../../config/api-options.ts'
 import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'

@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path'
 import { stat } from 'node:fs/promises'
-import type { AppliedReply } from '../../api/applied.ts'
+import type { AppliedReply } from '../../api/sources.ts'
 import { systemClock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'

@@ -1,4 +1,4 @@
-import type { AppliedPlace, AppliedReply } from '../../api/applied.ts'
+import type { AppliedPlace, AppliedReply } from '../../api/sources.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { explainChange } from '../../decide/sources/explain-change.ts'
 import type { PodChange } from '../../decide/sources/explain-change.ts'

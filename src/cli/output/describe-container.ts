@@ -1,4 +1,4 @@
-import type { ProbeReportObject } from '../../api/probe-reports.ts'
+import type { ProbeReportObject } from '../../api/usage.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
 import type { Description } from './description.ts'

@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import { describeSupport, fieldBelow } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields } from '../../pod/schema/types.ts'
 import { wrap } from './wrap.ts'

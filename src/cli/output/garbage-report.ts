@@ -1,4 +1,4 @@
-import type { GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import type { GarbageReport, ImageVerdict } from '../../api/images.ts'
 import { formatImageSize } from './image-size.ts'
 import { Table } from './table.ts'
 

@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { TableStyle } from '../arguments/table-flags.ts'
 import type { Listing, PrintableObject } from '../arguments/verb.ts'

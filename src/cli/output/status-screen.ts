@@ -1,6 +1,5 @@
 import type { PressureStatus } from '../../api/routes.ts'
-import { formatAgeOf } from '../../api/kinds/age.ts'
-import { formatAge } from '../../api/kinds/age.ts'
+import { formatAgeOf, formatAge } from '../../api/served-kind.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { HostSummary } from '../support/host-summary.ts'
 import type { ShownError } from '../support/shown-error.ts'

@@ -1,4 +1,4 @@
-import type { EventListObject, PodListObject } from '../../api/objects.ts'
+import type { EventListObject, PodListObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { ApiClient } from '../client/client.ts'

@@ -1,4 +1,4 @@
-import type { EventListObject, PodListObject } from '../../api/objects.ts'
+import type { EventListObject, PodListObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { HostSummary } from './host-summary.ts'
 import type { ShownError } from './shown-error.ts'

@@ -1,6 +1,6 @@
 import { chown, realpath, stat } from 'node:fs/promises'
-import type { AppliedReply } from '../../api/applied.ts'
-import type { PodObject } from '../../api/objects.ts'
+import type { AppliedReply } from '../../api/sources.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'

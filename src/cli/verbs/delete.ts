@@ -1,6 +1,6 @@
 import { unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { AppliedReply } from '../../api/applied.ts'
+import type { AppliedReply } from '../../api/sources.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'

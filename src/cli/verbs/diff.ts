@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { AppliedReply } from '../../api/applied.ts'
+import type { AppliedReply } from '../../api/sources.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'

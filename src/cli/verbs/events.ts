@@ -1,4 +1,4 @@
-import { eventKind } from '../../api/kinds/events.ts'
+import { eventKind } from '../../api/served-kinds.ts'
 import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'

@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import { isKeptKind, keptKinds, isObjectKind, objectKinds } from '../../pod/objects/object-kinds.ts'
 import { fieldBelow, string } from '../../pod/schema/types.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'

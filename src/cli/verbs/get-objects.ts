@@ -1,6 +1,5 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
-import type { PodObject } from '../../api/objects.ts'
-import type { ResourceList, ResourceObject } from '../../api/resource.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import type { PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { escapeControls } from '../../base/text.ts'
 import type { KindArgument } from '../arguments/kind-argument.ts'

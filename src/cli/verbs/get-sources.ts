@@ -1,4 +1,4 @@
-import { formatAgeOf } from '../../api/kinds/age.ts'
+import { formatAgeOf } from '../../api/served-kind.ts'
 import type { SourceObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/output-format.ts'

@@ -1,5 +1,5 @@
 import type { NodeObject } from '../../api/cluster-objects.ts'
-import type { NodeMetrics, NodeMetricsList } from '../../api/pod-metrics.ts'
+import type { NodeMetrics, NodeMetricsList } from '../../api/usage.ts'
 import { parseQuantity, quantityValue } from '../../pod/values/quantity.ts'
 import type { Listing, VerbContext } from '../arguments/verb.ts'
 

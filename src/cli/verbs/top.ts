@@ -1,4 +1,4 @@
-import type { PodMetrics, PodMetricsList } from '../../api/pod-metrics.ts'
+import type { PodMetrics, PodMetricsList } from '../../api/usage.ts'
 import { parseQuantity, quantityValue } from '../../pod/values/quantity.ts'
 import { allNamespacesFlag, namedInAll, namespaceFlag, readNamespace } from '../arguments/namespace.ts'
 import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'

@@ -1,5 +1,5 @@
-import type { PodListObject, PodObject } from '../../api/objects.ts'
-import { findKind } from '../../api/kinds/served-kinds.ts'
+import type { PodListObject, PodObject } from '../../api/resource.ts'
+import { findKind } from '../../api/served-kinds.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { namespaceFlag, listPath, readNamespace } from '../arguments/namespace.ts'

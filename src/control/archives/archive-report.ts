@@ -1,4 +1,4 @@
-import type { ArchiveReport } from '../../api/image-archives.ts'
+import type { ArchiveReport } from '../../api/images.ts'
 import type { ArchiveFile, ArchiveStage } from '../../decide/node/plan-image-archives.ts'
 
 /** The state of a file, as the API shows it. */

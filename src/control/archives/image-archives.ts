@@ -1,4 +1,4 @@
-import type { ArchiveReport } from '../../api/image-archives.ts'
+import type { ArchiveReport } from '../../api/images.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { WakeSlot } from '../../base/waits.ts'
 import { findAwaitedArchive, planImageArchives } from '../../decide/node/plan-image-archives.ts'

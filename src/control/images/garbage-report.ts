@@ -1,4 +1,4 @@
-import type { GarbageItem, GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import type { GarbageItem, GarbageReport, ImageVerdict } from '../../api/images.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts } from '../../decide/node/plan-image-garbage.ts'

@@ -1,4 +1,4 @@
-import type { RemovedImage } from '../../api/image-calls.ts'
+import type { RemovedImage } from '../../api/images.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'

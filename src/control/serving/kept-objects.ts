@@ -1,4 +1,4 @@
-import type { LeaseObject, PodTemplateObject } from '../../api/kept-objects.ts'
+import type { LeaseObject, PodTemplateObject } from '../../api/cluster-objects.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { ShownResources } from '../status/shown-resources.ts'

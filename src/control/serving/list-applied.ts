@@ -1,4 +1,4 @@
-import type { AppliedObjectEntry, AppliedPodEntry } from '../../api/applied.ts'
+import type { AppliedObjectEntry, AppliedPodEntry } from '../../api/sources.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
 import { digestText } from '../../pod/values/hash.ts'

@@ -1,4 +1,4 @@
-import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
+import type { ClaimObject, ConfigObject } from '../../api/cluster-objects.ts'
 import type { Clock } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'

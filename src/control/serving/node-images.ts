@@ -1,6 +1,4 @@
-import type { GarbageItem, GarbageReport } from '../../api/garbage.ts'
-import type { RemovedImage } from '../../api/image-calls.ts'
-import type { ArchiveReport } from '../../api/image-archives.ts'
+import type { GarbageItem, GarbageReport, RemovedImage, ArchiveReport } from '../../api/images.ts'
 import type { ImageEntry } from '../../api/routes.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { ImageArchives } from '../archives/image-archives.ts'

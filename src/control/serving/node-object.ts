@@ -1,5 +1,5 @@
 import type { NodeCondition, NodeObject } from '../../api/cluster-objects.ts'
-import { kubernetesVersion, poddVersion } from '../../api/version.ts'
+import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
 import type { OwnNode } from '../../decide/writing/own-node.ts'

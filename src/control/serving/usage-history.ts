@@ -1,4 +1,4 @@
-import type { PodUsageSeries, UsageHistoryReply, UsageSeries } from '../../api/usage-history.ts'
+import type { PodUsageSeries, UsageHistoryReply, UsageSeries } from '../../api/usage.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { EventObject } from '../../api/objects.ts'
+import type { EventObject } from '../../api/resource.ts'
 import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'

@@ -4,10 +4,12 @@ import type {
   PriorityClassObject,
   RuntimeClassObject,
   ServiceAccountObject,
+  LeaseObject,
+  PodTemplateObject,
+  ClaimObject,
+  ConfigObject,
 } from '../../api/cluster-objects.ts'
-import type { LeaseObject, PodTemplateObject } from '../../api/kept-objects.ts'
-import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
-import type { EventObject, PodObject } from '../../api/objects.ts'
+import type { EventObject, PodObject } from '../../api/resource.ts'
 import { ResourceStore, Revisions, byName } from './resource-store.ts'
 
 /** Everything that the API shows, kind by kind, all on one counter of revisions. */

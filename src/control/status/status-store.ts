@@ -1,5 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
-import type { ResourceChange } from '../../api/resource.ts'
+import type { PodObject, ResourceChange } from '../../api/resource.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ResourceStore } from './resource-store.ts'
 

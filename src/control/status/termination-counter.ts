@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import type { ResourceStore } from './resource-store.ts'
 

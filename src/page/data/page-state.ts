@@ -1,8 +1,8 @@
-import type { EventObject, PodObject } from '../../api/objects.ts'
+import type { EventObject, PodObject } from '../../api/resource.ts'
 import type { NodeObject } from '../../api/cluster-objects.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { SourceObject } from '../../api/sources.ts'
-import type { UsageHistoryReply } from '../../api/usage-history.ts'
+import type { UsageHistoryReply } from '../../api/usage.ts'
 
 /** Everything that the page shows; data that has not arrived yet, or that the user may not read, is undefined. */
 export interface PageState {

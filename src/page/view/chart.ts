@@ -1,5 +1,5 @@
 import { formatBytes } from '../../base/text.ts'
-import type { UsageHistoryReply, UsageSeries } from '../../api/usage-history.ts'
+import type { UsageHistoryReply, UsageSeries } from '../../api/usage.ts'
 import { formatCpu } from '../data/amounts.ts'
 import { computeChartShape } from '../data/chart-shape.ts'
 import type { ChartShape } from '../data/chart-shape.ts'

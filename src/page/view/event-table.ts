@@ -1,5 +1,5 @@
-import { formatAgeOf } from '../../api/kinds/age.ts'
-import type { EventObject, PodObject } from '../../api/objects.ts'
+import { formatAgeOf } from '../../api/served-kind.ts'
+import type { EventObject, PodObject } from '../../api/resource.ts'
 import { element } from './dom.ts'
 import { podLink } from './pod-link.ts'
 import { table } from './table.ts'

@@ -1,4 +1,4 @@
-import type { ApiResource } from '../../api/kinds/api-resource.ts'
+import type { ApiResource } from '../../api/served-kind.ts'
 
 /** A group with its one version, and the resources in it. */
 interface Group {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ApiResource } from '../../api/kinds/api-resource.ts'
+import type { ApiResource } from '../../api/served-kind.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { Call, Route } from '../requests/route.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ApiResource } from '../../api/kinds/api-resource.ts'
-import { kubernetesVersion } from '../../api/version.ts'
+import type { ApiResource } from '../../api/served-kind.ts'
+import { kubernetesVersion } from '../../api/resource.ts'
 import { isKeptKind, keptKinds, isObjectKind, objectKinds } from '../../pod/objects/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { OpenApiSchemas } from './openapi-schemas.ts'

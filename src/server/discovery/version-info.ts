@@ -1,4 +1,4 @@
-import { kubernetesVersion, poddVersion } from '../../api/version.ts'
+import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 
 /** GET /version: the Kubernetes version whose API podd serves, which clients check, and podd's own. */
 export function versionInfo(): object {

@@ -1,6 +1,6 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
-import { kubernetesVersion } from '../../api/version.ts'
+import { kubernetesVersion } from '../../api/resource.ts'
 import type { ProcessFacts, TerminationCount } from '../requests/readers.ts'
 import type { MetricFamily } from './metric-family.ts'
 import { single } from './metric-family.ts'

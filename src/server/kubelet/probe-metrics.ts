@@ -1,5 +1,5 @@
-import type { PodObject } from '../../api/objects.ts'
-import type { ProbeReportObject } from '../../api/probe-reports.ts'
+import type { PodObject } from '../../api/resource.ts'
+import type { ProbeReportObject } from '../../api/usage.ts'
 import type { MetricFamily } from './metric-family.ts'
 
 const probeTypes = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { NodeStats, PodStats } from '../../pod/state/usage.ts'
 import type { MetricFamily } from './metric-family.ts'
 import { secondsOf, seriesOf, single } from './metric-family.ts'

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import type {
   ContainerUsage,

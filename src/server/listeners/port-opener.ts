@@ -1,4 +1,4 @@
-import type { PortOption } from '../../api/listen-jobs.ts'
+import type { PortOption } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { formatAddress } from '../../config/api-options.ts'
 import type { ListenAddress } from '../../config/api-options.ts'

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import { mayRestartAll } from '../../decide/plan/restart-all.ts'
 import { shouldRestart } from '../../decide/plan/restart-policy.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'

@@ -1,4 +1,4 @@
-import type { NodeMetrics, NodeMetricsList } from '../../api/pod-metrics.ts'
+import type { NodeMetrics, NodeMetricsList } from '../../api/usage.ts'
 import { formatTime } from '../../base/clock.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'

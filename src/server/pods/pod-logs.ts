@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { LogLifetime } from '../../logs/follow-log.ts'

@@ -1,5 +1,5 @@
-import type { PodObject } from '../../api/objects.ts'
-import type { PodMetrics, PodMetricsList } from '../../api/pod-metrics.ts'
+import type { PodObject } from '../../api/resource.ts'
+import type { PodMetrics, PodMetricsList } from '../../api/usage.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { ContainerUsage } from '../../pod/state/usage.ts'
 import { ApiError } from '../requests/api-error.ts'

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { objectNotFound } from '../requests/not-found.ts'
 import type { ResourceReader } from '../requests/readers.ts'

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'

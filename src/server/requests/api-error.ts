@@ -1,4 +1,4 @@
-import { apiReasons } from '../../api/reasons.ts'
+import { apiReasons } from '../../api/resource.ts'
 import type { StatusObject } from '../../api/routes.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 

@@ -42,8 +42,8 @@ export async function readWholeObject(
  */
 async function readKubernetesProtobuf(bytes: Uint8Array): Promise<JsonObject> {
   const [{ WireError, readProtobuf }, table] = await Promise.all([
-    import('../../api/wire/read-protobuf.ts'),
-    import('../../api/wire/kubernetes.wire.json', { with: { type: 'json' } }),
+    import('../../api/read-protobuf.ts'),
+    import('../../api/kubernetes.wire.json', { with: { type: 'json' } }),
   ])
   try {
     return readProtobuf(bytes, table.default)

@@ -1,4 +1,4 @@
-import type { LeaseObject } from '../../api/kept-objects.ts'
+import type { LeaseObject } from '../../api/cluster-objects.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { ApiReaders, ResourceReader } from '../requests/readers.ts'

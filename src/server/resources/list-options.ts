@@ -1,4 +1,4 @@
-import type { RoutedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'

@@ -1,4 +1,4 @@
-import { tableOf } from '../../api/tables/api-tables.ts'
+import { tableOf } from '../../api/tables.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { ApiError } from '../requests/api-error.ts'
 

@@ -1,4 +1,4 @@
-import type { RoutedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/served-kind.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'

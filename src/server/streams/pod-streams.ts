@@ -6,7 +6,7 @@ import {
   forwardProtocol,
   portsProtocols,
 } from '../../api/remote-command.ts'
-import type { PodObject } from '../../api/objects.ts'
+import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'

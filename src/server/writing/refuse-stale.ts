@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'

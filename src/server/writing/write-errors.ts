@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import { ApiError } from '../requests/api-error.ts'

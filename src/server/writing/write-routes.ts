@@ -1,6 +1,5 @@
-import { nodeKind } from '../../api/kinds/cluster-kinds.ts'
-import { servedKinds } from '../../api/kinds/served-kinds.ts'
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import { nodeKind, servedKinds } from '../../api/served-kinds.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import type { RandomSource } from '../../base/random.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import type { ObjectWriter } from '../requests/object-writer.ts'

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { GarbageItem } from '../../../src/api/garbage.ts'
+import type { GarbageItem } from '../../../src/api/images.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ContainerdInventory } from '../../../src/containerd/leaks/containerd-inventory.ts'
 import { addressOrphans } from '../../../src/containerd/leaks/network-orphans.ts'

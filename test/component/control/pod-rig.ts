@@ -23,7 +23,7 @@ import type {
   SourceSnapshot,
 } from '../../../src/pod/objects/document.ts'
 import type { ContainerId, PodUid } from '../../../src/pod/values/ids.ts'
-import type { PodObject } from '../../../src/api/objects.ts'
+import type { PodObject } from '../../../src/api/resource.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { NodeEvent, PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PodObject } from '../../../src/api/objects.ts'
+import type { PodObject } from '../../../src/api/resource.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
 import type { RpcName } from '../../support/fake-runtime.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'

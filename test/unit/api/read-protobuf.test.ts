@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import table from '../../../src/api/wire/kubernetes.wire.json' with { type: 'json' }
-import { WireError, readProtobuf } from '../../../src/api/wire/read-protobuf.ts'
+import table from '../../../src/api/kubernetes.wire.json' with { type: 'json' }
+import { WireError, readProtobuf } from '../../../src/api/read-protobuf.ts'
 
 type Value = number | string | readonly Field[]
 type Field = readonly [number: number, value: Value]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findKind, namesOfKind, servedKinds } from '../../../src/api/kinds/served-kinds.ts'
+import { findKind, namesOfKind, servedKinds } from '../../../src/api/served-kinds.ts'
 import { isObjectKind, objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import { ShownResources } from '../../../src/control/status/shown-resources.ts'
 import { podObject } from '../../support/pod-objects.ts'

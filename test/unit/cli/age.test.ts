@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatAge, formatAgeOf } from '../../../src/api/kinds/age.ts'
+import { formatAge, formatAgeOf } from '../../../src/api/served-kind.ts'
 
 const second = 1000
 const minute = 60 * second

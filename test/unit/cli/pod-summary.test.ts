@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { summarizePod } from '../../../src/api/kinds/pod-summary.ts'
+import { summarizePod } from '../../../src/api/pod-summary.ts'
 import type { PodObjectChanges } from '../../support/pod-objects.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { documentedErrorCodes, errorsDoc } from '../../../docs/errors-doc.ts'
 import { optionsDoc } from '../../../docs/options-doc.ts'
 import { errorCodes } from '../../../src/base/errors.ts'
-import { poddVersion } from '../../../src/api/version.ts'
+import { poddVersion } from '../../../src/api/resource.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { PodObject } from '../../../src/api/objects.ts'
+import type { PodObject } from '../../../src/api/resource.ts'
 import { ResourceStore, Revisions, byName } from '../../../src/control/status/resource-store.ts'
 import { podObject } from '../../support/pod-objects.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { PodObject } from '../../../src/api/objects.ts'
+import type { PodObject } from '../../../src/api/resource.ts'
 import { ResourceStore, Revisions } from '../../../src/control/status/resource-store.ts'
 import { StatusStore } from '../../../src/control/status/status-store.ts'
 import { podObject } from '../../support/pod-objects.ts'

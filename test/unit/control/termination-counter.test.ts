@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { PodObject } from '../../../src/api/objects.ts'
+import type { PodObject } from '../../../src/api/resource.ts'
 import { ShownResources } from '../../../src/control/status/shown-resources.ts'
 import { TerminationCounter } from '../../../src/control/status/termination-counter.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'

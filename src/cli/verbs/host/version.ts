@@ -1,5 +1,5 @@
 import type { DaemonStatus } from '../../../api/routes.ts'
-import { poddVersion } from '../../../api/version.ts'
+import { poddVersion } from '../../../api/resource.ts'
 import { errorCode } from '../../../base/errors.ts'
 import { formatError } from '../../output/format-error.ts'
 import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'

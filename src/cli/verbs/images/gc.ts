@@ -1,4 +1,4 @@
-import type { GarbageItem, GarbageReport } from '../../../api/garbage.ts'
+import type { GarbageItem, GarbageReport } from '../../../api/images.ts'
 import { formatGarbage, garbageNotes } from '../../output/garbage-report.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'

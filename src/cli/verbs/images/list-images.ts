@@ -1,4 +1,4 @@
-import type { ArchiveReport } from '../../../api/image-archives.ts'
+import type { ArchiveReport } from '../../../api/images.ts'
 import type { ImageEntry } from '../../../api/routes.ts'
 import { outputFlag, readOutputFormat } from '../../arguments/output-format.ts'
 import { UsageError } from '../../arguments/usage-error.ts'

@@ -1,4 +1,4 @@
-import type { PullUpdate } from '../../../api/image-calls.ts'
+import type { PullUpdate } from '../../../api/images.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 import { ServerError } from '../../client/client.ts'

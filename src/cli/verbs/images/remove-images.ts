@@ -1,5 +1,4 @@
-import type { GarbageReport } from '../../../api/garbage.ts'
-import type { RemovedImage } from '../../../api/image-calls.ts'
+import type { GarbageReport, RemovedImage } from '../../../api/images.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 import { formatError } from '../../output/format-error.ts'

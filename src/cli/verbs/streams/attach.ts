@@ -1,4 +1,4 @@
-import type { PodObject } from '../../../api/objects.ts'
+import type { PodObject } from '../../../api/resource.ts'
 import { isJsonObject } from '../../../base/json.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'

@@ -1,5 +1,4 @@
-import type { PodObject } from '../../../api/objects.ts'
-import type { WatchEvent } from '../../../api/resource.ts'
+import type { PodObject, WatchEvent } from '../../../api/resource.ts'
 import { PoddError } from '../../../base/errors.ts'
 import type { JsonObject } from '../../../base/json.ts'
 import { systemRandom } from '../../../base/random.ts'

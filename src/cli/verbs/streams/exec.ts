@@ -1,5 +1,5 @@
 import { commandProtocols } from '../../../api/remote-command.ts'
-import type { PodObject } from '../../../api/objects.ts'
+import type { PodObject } from '../../../api/resource.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { runExec } from '../../client/exec-stream.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'

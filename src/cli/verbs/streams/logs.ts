@@ -1,4 +1,4 @@
-import type { PodListObject, PodObject } from '../../../api/objects.ts'
+import type { PodListObject, PodObject } from '../../../api/resource.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import { parseDuration } from '../../../config/option-type.ts'
 import {

@@ -1,4 +1,4 @@
-import type { PodObject } from '../../../api/objects.ts'
+import type { PodObject } from '../../../api/resource.ts'
 import { forwardProtocol } from '../../../api/remote-command.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import { isMissingAddress, listenAt } from '../../client/forward-port.ts'

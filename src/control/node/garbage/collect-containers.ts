@@ -1,4 +1,4 @@
-import type { GarbageItem } from '../../../api/garbage.ts'
+import type { GarbageItem } from '../../../api/images.ts'
 import { PoddError } from '../../../base/errors.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import type { ContainerGarbage } from './container-garbage.ts'

@@ -1,4 +1,4 @@
-import type { GarbageItem } from '../../../api/garbage.ts'
+import type { GarbageItem } from '../../../api/images.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { pollUntil } from '../../../base/clock.ts'
 import { planContainerGarbage } from '../../../decide/node/plan-container-garbage.ts'

@@ -1,4 +1,4 @@
-import type { GarbageItem } from '../../../api/garbage.ts'
+import type { GarbageItem } from '../../../api/images.ts'
 import type { NodeEvent } from '../../../pod/state/pod-event.ts'
 
 /** The most names in one event. */

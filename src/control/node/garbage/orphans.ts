@@ -1,4 +1,4 @@
-import type { GarbageItem } from '../../../api/garbage.ts'
+import type { GarbageItem } from '../../../api/images.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import type { Logger } from '../../../base/logger.ts'

@@ -1,3 +1,37 @@
+import type { StatusObject } from './routes.ts'
+
+/** One line of POST /podd/v1/images/pull; the last one is `pulled` or `failed`. */
+export type PullUpdate =
+  | {
+      readonly kind: 'progress'
+      readonly doneBytes: number
+      /** Of the whole image, as far as that is known. */
+      readonly totalBytes?: number
+    }
+  | { readonly kind: 'pulled'; readonly id: string; readonly sizeBytes: number }
+  | { readonly kind: 'failed'; readonly status: StatusObject }
+
+/** POST /podd/v1/images/remove. */
+export interface RemovedImage {
+  readonly id: string
+  /** Its tags and digests. */
+  readonly names: readonly string[]
+  /** How many more bytes were available on the disk afterwards. */
+  readonly freedBytes: number
+}
+
+/** One file of GET /podd/v1/images/archives: the state of a file in the directory of image archives. */
+export interface ArchiveReport {
+  readonly path: string
+  /** `archive`, or `list` of images to pull. */
+  readonly type: 'archive' | 'list'
+  /** `pending`: not read, imported or pulled yet. `failed`: it cannot be, and the message says why. */
+  readonly state: 'pending' | 'imported' | 'failed'
+  readonly message?: string
+  /** Its images, as far as known. */
+  readonly images: readonly string[]
+}
+
 /** POST /podd/v1/gc: what was removed, or would be, and why the rest is kept. */
 export interface GarbageReport {
   readonly dryRun: boolean

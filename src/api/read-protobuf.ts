@@ -1,7 +1,7 @@
 import protobuf from 'protobufjs/minimal.js'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { errorMessage, PoddError } from '../base/errors.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 
 /** Name, type, and `*` for a pointer, `[]` for a list, `{}` for a map, `.` for what is inlined in JSON. */
 type FieldRow = readonly string[]

@@ -1,6 +1,6 @@
-import type { EventObject } from '../objects.ts'
-import type { ResourceObject } from '../resource.ts'
-import { servedKind } from './served-kind.ts'
+import type { EventObject, ResourceObject } from './resource.ts'
+import { readVerbs, servedKind } from './served-kind.ts'
+import type { RoutedKind } from './served-kind.ts'
 
 /** events.k8s.io/v1 Event: what core/v1 calls Event, under other names. */
 export interface RegardingEventObject {
@@ -89,3 +89,47 @@ export function toCoreEvent(event: RegardingEventObject): EventObject {
 function isEvent(object: ResourceObject): object is EventObject {
   return object.kind === 'Event' && 'involvedObject' in object
 }
+
+const plain = {
+  verbs: readVerbs,
+  shortNames: [],
+  categories: [],
+  subresources: [],
+  expires: false,
+  fields: {},
+  columns: [],
+  cells: () => [],
+} as const
+
+/** There are never any: clients that look for some get an empty list. */
+export const definitionKind: RoutedKind = {
+  ...plain,
+  resource: 'customresourcedefinitions',
+  singular: 'customresourcedefinition',
+  shortNames: ['crd', 'crds'],
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  listKind: 'CustomResourceDefinitionList',
+  namespaced: false,
+  tableRoot: '/apis/apiextensions.k8s.io/v1',
+  root: '/apis/apiextensions.k8s.io/v1',
+}
+
+/**
+ * There are none: `kubectl cluster-info`, dashboards and service discovery request them without being configured to.
+ */
+export const serviceKind: RoutedKind = {
+  ...plain,
+  resource: 'services',
+  singular: 'service',
+  shortNames: ['svc'],
+  apiVersion: 'v1',
+  kind: 'Service',
+  listKind: 'ServiceList',
+  namespaced: true,
+  tableRoot: '/api/v1',
+  root: '/api/v1',
+}
+
+/** Kinds that are served and have no objects of their own. */
+export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind, serviceKind]

@@ -1,6 +1,6 @@
-import type { PodObject } from '../objects.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { ContainerStatus } from '../../pod/state/status.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { ContainerStatus } from '../pod/state/status.ts'
+import type { PodObject } from './resource.ts'
 
 /** The columns READY, STATUS and RESTARTS of a pod. */
 export interface PodSummary {

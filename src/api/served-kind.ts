@@ -1,0 +1,206 @@
+import type {
+  ClaimObject,
+  ConfigObject,
+  LeaseObject,
+  NamespaceObject,
+  NodeObject,
+  PodTemplateObject,
+  PriorityClassObject,
+  RuntimeClassObject,
+  ServiceAccountObject,
+} from './cluster-objects.ts'
+import type { EventObject, PodObject, ResourceObject } from './resource.ts'
+
+/** A column of a kind's table. */
+export interface KindColumn {
+  readonly title: string
+  /** Only with `-o wide`. */
+  readonly wide?: boolean
+}
+
+/** One kind that the API serves and the command line shows. */
+export interface ServedKind {
+  /** In paths, and for the command line. */
+  readonly resource: keyof ServedResources
+  readonly singular: string
+  readonly shortNames: readonly string[]
+  readonly apiVersion: string
+  readonly kind: string
+  readonly listKind: string
+  readonly namespaced: boolean
+  /** The verbs of the kind, as in Kubernetes. */
+  readonly verbs: readonly string[]
+  readonly categories: readonly string[]
+  readonly subresources: readonly ApiSubresource[]
+  /** Its objects expire: their removal is not reported to watchers. */
+  readonly expires: boolean
+  /** The root of paths that serve its tables: podd's own where the objects hold values that no table may show. */
+  readonly tableRoot: string
+  /** Of its paths: `/api/v1`, or `/apis/GROUP/VERSION`. */
+  readonly root: string
+  /** What a field selector may name beside `metadata.name` and `metadata.namespace`. */
+  readonly fields: Readonly<Record<string, (object: ResourceObject) => string>>
+  readonly columns: readonly KindColumn[]
+  /** A cell for each column. */
+  cells(object: ResourceObject, nowMs: number): readonly string[]
+}
+
+/** The part of a kind that its routes need; also for kinds derived from another one's objects. */
+export interface RoutedKind extends Omit<ServedKind, 'resource'> {
+  readonly resource: string
+}
+
+/** The entry of a kind; omitted fields have defaults. */
+export interface KindEntry<T extends ResourceObject>
+  extends
+    Pick<ServedKind, 'resource' | 'singular' | 'shortNames' | 'kind'>,
+    Partial<
+      Pick<
+        ServedKind,
+        'apiVersion' | 'namespaced' | 'expires' | 'tableRoot' | 'verbs' | 'categories' | 'subresources'
+      >
+    > {
+  readonly fields?: Readonly<Record<string, (object: T) => string>>
+  readonly columns: readonly (KindColumn & { cell(object: T, nowMs: number): string })[]
+}
+
+export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): ServedKind {
+  const isOfKind = (object: ResourceObject): object is T => object.kind === entry.kind
+  const { fields = {}, columns } = entry
+  const apiVersion = entry.apiVersion ?? 'v1'
+  const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
+  return {
+    apiVersion,
+    root,
+    namespaced: true,
+    expires: false,
+    tableRoot: root,
+    verbs: readVerbs,
+    categories: [],
+    subresources: [],
+    ...entry,
+    listKind: `${entry.kind}List`,
+    fields: Object.fromEntries(
+      Object.entries(fields).map(([field, read]) => [
+        field,
+        (object: ResourceObject) => (isOfKind(object) ? read(object) : ''),
+      ]),
+    ),
+    columns,
+    cells: (object, nowMs) => (isOfKind(object) ? columns.map((column) => column.cell(object, nowMs)) : []),
+  }
+}
+
+/** The kind as discovery shows it. */
+export function toApiResource(kind: RoutedKind): ApiResource {
+  const [version = '', group = ''] = kind.apiVersion.split('/').toReversed()
+  const { resource, singular, namespaced, verbs, shortNames, categories, subresources } = kind
+  const names = { resource, singular, kind: kind.kind, namespaced }
+  return { group, version, ...names, verbs, shortNames, categories, subresources }
+}
+
+/** A resource as discovery shows it: meta/v1 APIResource. */
+export interface ApiResource {
+  /** Empty: the core group. */
+  readonly group: string
+  readonly version: string
+  /** Plural, in paths. */
+  readonly resource: string
+  readonly singular: string
+  readonly kind: string
+  readonly namespaced: boolean
+  readonly verbs: readonly string[]
+  readonly shortNames: readonly string[]
+  /** `all`: what `kubectl get all` lists. */
+  readonly categories: readonly string[]
+  readonly subresources: readonly ApiSubresource[]
+}
+
+interface ApiSubresource {
+  readonly name: string
+  readonly verbs: readonly string[]
+  /** The kind of requests and responses, where it isn't the resource's own. */
+  readonly kind?: string
+  /** `group/version` of that kind, where it isn't the resource's. */
+  readonly apiVersion?: string
+}
+
+export const readVerbs: readonly string[] = ['get', 'list', 'watch']
+/** The verbs of kinds that can be written over the API. */
+export const writeVerbs: readonly string[] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+]
+
+/** The verbs of kinds without stored objects: they are computed on request. */
+export const computedResources: readonly ApiResource[] = [
+  review('authentication.k8s.io', 'selfsubjectreviews', 'SelfSubjectReview'),
+  review('authorization.k8s.io', 'selfsubjectaccessreviews', 'SelfSubjectAccessReview'),
+  review('authorization.k8s.io', 'selfsubjectrulesreviews', 'SelfSubjectRulesReview'),
+  metrics('nodes', 'NodeMetrics', false),
+  metrics('pods', 'PodMetrics', true),
+]
+
+function review(group: string, resource: string, kind: string): ApiResource {
+  const names = { group, version: 'v1', resource, singular: kind.toLowerCase(), kind }
+  return { ...names, namespaced: false, verbs: ['create'], shortNames: [], categories: [], subresources: [] }
+}
+
+function metrics(resource: string, kind: string, namespaced: boolean): ApiResource {
+  const names = { group: 'metrics.k8s.io', version: 'v1beta1', resource, singular: '', kind }
+  return { ...names, namespaced, verbs: ['get', 'list'], shortNames: [], categories: [], subresources: [] }
+}
+
+/** The objects that are served, by the names of their resources. */
+export interface ServedResources {
+  readonly pods: PodObject
+  readonly events: EventObject
+  readonly configmaps: ConfigObject
+  readonly secrets: ConfigObject
+  readonly persistentvolumeclaims: ClaimObject
+  readonly namespaces: NamespaceObject
+  readonly serviceaccounts: ServiceAccountObject
+  readonly nodes: NodeObject
+  readonly priorityclasses: PriorityClassObject
+  readonly runtimeclasses: RuntimeClassObject
+  readonly leases: LeaseObject
+  readonly podtemplates: PodTemplateObject
+}
+
+/**
+ * A duration as kubectl shows it: at most two units, fewer for longer ones (apimachinery's
+ * `pkg/util/duration.HumanDuration`, 1.36).
+ */
+export function formatAge(ageMs: number): string {
+  const seconds = Math.floor(ageMs / 1000)
+  if (seconds < -1) return '<invalid>'
+  if (seconds < 0) return '0s'
+  if (seconds < 120) return `${seconds}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 10) return withRest(minutes, 'm', seconds % 60, 's')
+  if (minutes < 180) return `${minutes}m`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 8) return withRest(hours, 'h', minutes % 60, 'm')
+  if (hours < 48) return `${hours}h`
+  const days = Math.floor(hours / 24)
+  if (hours < 192) return withRest(days, 'd', hours % 24, 'h')
+  if (days < 365 * 2) return `${days}d`
+  const years = Math.floor(days / 365)
+  return days < 365 * 8 ? withRest(years, 'y', days % 365, 'd') : `${years}y`
+}
+
+function withRest(count: number, unit: string, rest: number, restUnit: string): string {
+  return rest === 0 ? `${count}${unit}` : `${count}${unit}${rest}${restUnit}`
+}
+
+/** The age of an RFC 3339 time; `<unknown>` where there is none. */
+export function formatAgeOf(time: string | undefined, nowMs: number): string {
+  const timeMs = time === undefined ? Number.NaN : Date.parse(time)
+  return Number.isNaN(timeMs) ? '<unknown>' : formatAge(nowMs - timeMs)
+}
