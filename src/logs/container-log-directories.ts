@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { mapBounded } from '../base/waits.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
-import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
+import type { LogSpaceFacts } from '../decide/node/plan-logs.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import {
   containerLogPath,

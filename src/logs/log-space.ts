@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { LogFileFacts } from '../decide/node/plan-log-limits.ts'
+import type { LogFileFacts } from '../decide/node/plan-logs.ts'
 import { listDirectory, readLogFileName } from './log-files.ts'
 import { statIfThere } from './open-log.ts'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { mapBounded } from '../base/waits.ts'
 import { writeFileAtomic, removeTree } from '../base/atomic-file.ts'
 import { errorCode } from '../base/errors.ts'
-import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
+import type { KeptLogs } from '../decide/node/plan-logs.ts'
 import { listDirectory } from './log-files.ts'
 import { measurePodLogs } from './log-space.ts'
 

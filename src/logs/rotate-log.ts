@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { errorCode } from '../base/errors.ts'
-import { planLogRotation } from '../decide/node/plan-log-rotation.ts'
-import type { LogAction, LogFacts, LogLimits } from '../decide/node/plan-log-rotation.ts'
+import { planLogRotation } from '../decide/node/plan-logs.ts'
+import type { LogAction, LogFacts, LogLimits } from '../decide/node/plan-logs.ts'
 import { statIfThere } from './open-log.ts'
 
 export interface RotateLogOptions {

@@ -1,5 +1,5 @@
 import type { ObjectReader } from '../../src/pod/objects/local-object.ts'
-import type { ObjectRules } from '../../src/decide/sources/merge-objects.ts'
+import type { ObjectRules } from '../../src/decide/sources/merge-snapshots.ts'
 import { defaultObjectPolicies } from '../../src/pod/objects/local-object.ts'
 
 /** What counts where the configuration says nothing. */

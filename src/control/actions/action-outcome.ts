@@ -1,4 +1,4 @@
-import type { Hold, HoldKey } from '../../decide/plan/hold.ts'
+import type { Hold, HoldKey } from '../../decide/plan/backoff.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'

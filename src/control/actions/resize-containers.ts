@@ -1,7 +1,7 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
-import { resizeHold } from '../../decide/plan/hold.ts'
+import { resizeHold } from '../../decide/plan/backoff.ts'
 import { lowersMemoryLimit, podLevelResources, withPodLevel } from '../../decide/plan/resize.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'

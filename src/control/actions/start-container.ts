@@ -1,5 +1,5 @@
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { containerHold } from '../../decide/plan/hold.ts'
+import { containerHold } from '../../decide/plan/backoff.ts'
 import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'

@@ -7,7 +7,7 @@ import {
   endingDeadlineMs,
   endingOverrideSeconds,
   stopTimeout,
-} from '../../decide/plan/termination-order.ts'
+} from '../../decide/plan/ending.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'

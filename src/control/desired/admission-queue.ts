@@ -1,5 +1,5 @@
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
-import { HostTally } from '../../decide/admission/host-tally.ts'
+import { HostTally } from '../../decide/admission/admit-pod.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodAdmission } from './pod-admission.ts'

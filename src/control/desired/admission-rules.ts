@@ -1,6 +1,6 @@
 import type { PoddConfig } from '../../config/options.ts'
-import { computeAllocatable } from '../../decide/admission/allocatable.ts'
-import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
+import { computeAllocatable } from '../../decide/admission/admit-pod.ts'
+import type { ObjectRules } from '../../decide/sources/merge-snapshots.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import type { SourceKind } from '../../pod/values/ids.ts'
 import { configNames, sourceKinds } from '../../pod/values/ids.ts'

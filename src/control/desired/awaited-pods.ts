@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
-import { awaitRuntime } from '../../decide/plan/await-runtime.ts'
+import { awaitRuntime } from '../../decide/plan/progress.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
 import { newPodRecord } from '../../decide/sources/new-pod-record.ts'
 import type { PodKey, PodUid } from '../../pod/values/ids.ts'

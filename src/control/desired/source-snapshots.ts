@@ -1,7 +1,11 @@
-import { mergeObjects, mergePods } from '../../decide/sources/merge-snapshots.ts'
-import { renamePod, renamedPodProblem } from '../../decide/sources/rename-pod.ts'
-import { selectChangedPods } from '../../decide/sources/select-changed-pods.ts'
-import type { Incumbent } from '../../decide/sources/settle-rivals.ts'
+import {
+  mergeObjects,
+  mergePods,
+  renamePod,
+  renamedPodProblem,
+  selectChangedPods,
+} from '../../decide/sources/merge-snapshots.ts'
+import type { Incumbent } from '../../decide/sources/merge-snapshots.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'

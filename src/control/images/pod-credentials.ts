@@ -1,8 +1,11 @@
-import { readDockerConfig } from '../../decide/images/docker-config.ts'
-import type { DockerConfig, DockerConfigReading } from '../../decide/images/docker-config.ts'
-import { lookUpCredentials, withoutRepeats } from '../../decide/images/keyring.ts'
-import type { KeyringPart, PullCredential } from '../../decide/images/keyring.ts'
-import { accessName } from '../../decide/images/verify-access.ts'
+import { readDockerConfig, lookUpCredentials, withoutRepeats } from '../../decide/images/keyring.ts'
+import type {
+  DockerConfig,
+  DockerConfigReading,
+  KeyringPart,
+  PullCredential,
+} from '../../decide/images/keyring.ts'
+import { accessName } from '../../decide/images/pulled-record.ts'
 import { objectKey, objectData } from '../../pod/objects/local-object.ts'
 import type { PullSecrets } from '../../pod/objects/local-object.ts'
 import type { Secret } from '../../pod/objects/object-kinds.ts'

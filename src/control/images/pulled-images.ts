@@ -4,11 +4,15 @@ import type { Logger } from '../../base/logger.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
-import { addWhileReadingLimit, mergeImported, mergePulledRecord } from '../../decide/images/pulled-record.ts'
-import type { PulledRecord, UsedCredential } from '../../decide/images/pulled-record.ts'
-import { settlePulls } from '../../decide/images/settle-pulls.ts'
-import { accessName, verifyImageAccess } from '../../decide/images/verify-access.ts'
-import type { VerificationRules } from '../../decide/images/verify-access.ts'
+import {
+  addWhileReadingLimit,
+  mergeImported,
+  mergePulledRecord,
+  settlePulls,
+  accessName,
+  verifyImageAccess,
+} from '../../decide/images/pulled-record.ts'
+import type { PulledRecord, UsedCredential, VerificationRules } from '../../decide/images/pulled-record.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { LoadedPulls, PullIntent, PullRecordStore } from '../../store/pull-records.ts'
 

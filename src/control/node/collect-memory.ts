@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { judgeCollection } from '../../decide/node/judge-collection.ts'
+import { judgeCollection } from '../../decide/node/judge-health.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface CollectMemoryOptions {

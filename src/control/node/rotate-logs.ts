@@ -1,7 +1,7 @@
 import { TurnPace } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { mapBounded } from '../../base/waits.ts'
-import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
+import type { LogLimits } from '../../decide/node/plan-logs.ts'
 import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'

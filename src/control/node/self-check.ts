@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
-import { countRestarts, judgeMemory } from '../../decide/node/judge-memory.ts'
+import { countRestarts, judgeMemory } from '../../decide/node/judge-health.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 

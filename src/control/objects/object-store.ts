@@ -1,6 +1,6 @@
 import { sameData } from '../../base/json.ts'
-import { explainHidden, selectVisibleObjects } from '../../decide/sources/merge-objects.ts'
-import type { ObjectRules, SourcedObject } from '../../decide/sources/merge-objects.ts'
+import { explainHidden, selectVisibleObjects } from '../../decide/sources/merge-snapshots.ts'
+import type { ObjectRules, SourcedObject } from '../../decide/sources/merge-snapshots.ts'
 import type { ObjectDocument, Problem, SourceName } from '../../pod/objects/document.ts'
 import type {
   LocalObject,

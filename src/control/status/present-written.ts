@@ -1,7 +1,7 @@
 import type { PodObject } from '../../api/resource.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import { gateReadiness } from '../../decide/writing/readiness-gates.ts'
+import { gateReadiness } from '../../decide/writing/check-object.ts'
 import type { PodCondition } from '../../pod/state/status.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { nextImageHold, withHold } from '../../decide/plan/hold.ts'
+import { nextImageHold, withHold } from '../../decide/plan/backoff.ts'
 import type { ActionOutcome } from '../actions/action-outcome.ts'
 import type { PodState } from './pod-state.ts'
 

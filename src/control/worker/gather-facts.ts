@@ -1,5 +1,5 @@
 import type { ContainerFacts, PodFacts } from '../../decide/plan/pod-facts.ts'
-import { selectRecreations } from '../../decide/plan/start-plan.ts'
+import { selectRecreations } from '../../decide/plan/start-order.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
 import { findMissingReference } from '../../translate/find-missing-reference.ts'

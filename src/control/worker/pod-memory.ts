@@ -1,7 +1,6 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { endOf } from '../../decide/plan/container-view.ts'
-import { explainEnd } from '../../decide/status/explain-end.ts'
-import { findOomKilled, oomKilled } from '../../decide/status/find-oom-killed.ts'
+import { explainEnd, findOomKilled, oomKilled } from '../../decide/status/derive-container-status.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { ContainerId, PodUid } from '../../pod/values/ids.ts'

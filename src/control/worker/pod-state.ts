@@ -1,11 +1,17 @@
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
-import { selectCancelledStarts, withoutCancelledStarts } from '../../decide/plan/cancelled-starts.ts'
-import { hasFinished } from '../../decide/plan/has-finished.ts'
+import {
+  selectCancelledStarts,
+  withoutCancelledStarts,
+  containerHold,
+  holdOf,
+  nextImageHold,
+  noHolds,
+} from '../../decide/plan/backoff.ts'
+import { hasFinished } from '../../decide/plan/progress.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { PodFacts } from '../../decide/plan/pod-facts.ts'
-import { goesAwayAfter } from '../../decide/plan/pod-ending.ts'
-import { containerHold, holdOf, nextImageHold, noHolds } from '../../decide/plan/hold.ts'
-import type { Holds } from '../../decide/plan/hold.ts'
+import { goesAwayAfter } from '../../decide/plan/ending.ts'
+import type { Holds } from '../../decide/plan/backoff.ts'
 import { podAsAllocated, podAsApplied } from '../../decide/plan/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
 import { podKey } from '../../pod/values/ids.ts'

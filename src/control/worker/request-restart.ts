@@ -1,5 +1,5 @@
 import { PoddError } from '../../base/errors.ts'
-import { withoutContainer } from '../../decide/plan/hold.ts'
+import { withoutContainer } from '../../decide/plan/backoff.ts'
 import { selectOpenRestarts, selectRestarts } from '../../decide/plan/restart-request.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'

@@ -1,10 +1,15 @@
-import type { PodClasses } from '../../pod/schema/pod-resources.ts'
-import type { FieldPath } from '../../pod/schema/issues.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { PoddError } from '../../base/errors.ts'
-import { findPortClash, hostShares } from './host-shares.ts'
-import type { HostLimits, HostPort, HostShares } from './host-shares.ts'
-import { HostTally } from './host-tally.ts'
+import type { ContainerPort } from '../../pod/schema/container-schema.ts'
+import type { FieldPath } from '../../pod/schema/issues.ts'
+import { isExtendedResource, podRequests } from '../../pod/schema/pod-resources.ts'
+import type { PodClasses, ResourceList } from '../../pod/schema/pod-resources.ts'
+import type { Pod, PodSpec } from '../../pod/schema/pod-schema.ts'
+import {
+  formatQuantity,
+  quantityMilliValue,
+  quantityNanos,
+  quantityValue,
+} from '../../pod/values/quantity.ts'
 
 /** Another pod that holds resources of this host. */
 export interface Neighbour {
@@ -103,4 +108,257 @@ function requestPath({ spec }: Pod, resource: string): FieldPath | undefined {
     if (index >= 0) return ['spec', list, index, 'resources', 'requests', resource]
   }
   return undefined
+}
+
+/** The resources of the host that a pod holds exclusively. */
+export interface HostShares {
+  readonly ports: readonly HostPort[]
+  /** By the resource's name, in billionths. */
+  readonly requests: ReadonlyMap<string, bigint>
+}
+
+interface HostPort {
+  readonly ip: string
+  readonly port: number
+  readonly protocol: ContainerPort['protocol']
+}
+
+/** What the host gives pods; see allocatable.ts. */
+export interface HostLimits {
+  readonly maxPods: number
+  /** What all pods together may request; a resource that isn't in it is unlimited. */
+  readonly allocatable?: ResourceList
+}
+
+/** A resource of which the host lacks some. */
+export interface RoomLack {
+  /** `pods` for the number of pods. */
+  readonly resource: string
+  /** The missing amount: billionths, or pods. */
+  readonly missing: bigint
+  readonly message: string
+}
+
+/** Takes a pod with what its classes add. */
+export function hostShares(pod: Pod): HostShares {
+  const { initContainers, containers } = pod.spec
+  const ports = [...initContainers, ...containers].flatMap((container) =>
+    container.ports.flatMap(({ hostPort, hostIP, protocol }) =>
+      hostPort === undefined || hostPort === 0 ? [] : [{ ip: hostIP ?? '', port: hostPort, protocol }],
+    ),
+  )
+  const requests = Object.entries(podRequests(pod.spec, 'with-overhead'))
+  return { ports, requests: new Map(requests.map(([name, quantity]) => [name, quantityNanos(quantity)])) }
+}
+
+/** The first of the pod's ports that another pod holds. */
+export function findPortClash(wanted: HostShares, held: HostShares): HostPort | undefined {
+  return held.ports.find((port) => wanted.ports.some((want) => portsClash(want, port)))
+}
+
+const anyAddress = (ip: string): boolean => ip === '' || ip === '0.0.0.0' || ip === '::'
+
+/** Whether two pods can't have these ports together. */
+function portsClash(a: HostPort, b: HostPort): boolean {
+  if (a.port !== b.port || a.protocol !== b.protocol) return false
+  return a.ip === b.ip || anyAddress(a.ip) || anyAddress(b.ip)
+}
+
+/** The sum of several pods' requests. */
+interface SharesTotal {
+  readonly pods: number
+  readonly requests: ReadonlyMap<string, bigint>
+}
+
+export function totalShares(all: readonly HostShares[]): SharesTotal {
+  const requests = new Map<string, bigint>()
+  for (const { requests: own } of all)
+    for (const [name, amount] of own) requests.set(name, (requests.get(name) ?? 0n) + amount)
+  return { pods: all.length, requests }
+}
+
+/** The shares with the larger amount of each resource from both forms of the pod. */
+export function smallerShares({ ports, requests }: HostShares, other: HostShares): HostShares {
+  const least = [...requests].map(([name, amount]) => {
+    const next = other.requests.get(name) ?? 0n
+    return [name, next < amount ? next : amount] as const
+  })
+  return { ports, requests: new Map(least) }
+}
+
+/** A total without one of its pods. */
+export function withoutShares({ pods, requests }: SharesTotal, { requests: own }: HostShares): SharesTotal {
+  const left = [...requests].map(([name, amount]) => [name, amount - (own.get(name) ?? 0n)] as const)
+  return { pods: pods - 1, requests: new Map(left) }
+}
+
+/**
+ * What the host lacks for a pod beside `others`; undefined where there is room. Only resources that the pod requests
+ * count (`pkg/kubelet/lifecycle/predicate.go`, 1.36). A huge-page size or extended resource that the host doesn't have
+ * counts as 0, as there is no scheduler.
+ */
+export function findRoomLack(
+  wanted: HostShares,
+  others: SharesTotal,
+  { maxPods, allocatable }: HostLimits,
+): RoomLack | undefined {
+  if (others.pods >= maxPods) {
+    const message = `Node didn't have enough resource: pods, requested: 1, used: ${others.pods}, capacity: ${maxPods}`
+    return { resource: 'pods', missing: BigInt(others.pods + 1 - maxPods), message }
+  }
+  if (allocatable === undefined) return undefined
+  const unknown = [...wanted.requests.keys()].filter(
+    (name) => (name.startsWith('hugepages-') || isExtendedResource(name)) && allocatable[name] === undefined,
+  )
+  for (const resource of [...Object.keys(allocatable), ...unknown]) {
+    const requested = wanted.requests.get(resource) ?? 0n
+    if (requested <= 0n) continue
+    const used = others.requests.get(resource) ?? 0n
+    const capacity = quantityNanos(allocatable[resource] ?? '0')
+    if (used + requested <= capacity) continue
+    const [want, have, limit] = [requested, used, capacity].map((nanos) => inUnits(resource, nanos))
+    const message = `Node didn't have enough resource: ${resource}, requested: ${want}, used: ${have}, capacity: ${limit}`
+    return { resource, missing: used + requested - capacity, message }
+  }
+  return undefined
+}
+
+function inUnits(resource: string, nanos: bigint): number {
+  const text = formatQuantity({ nanos, format: 'DecimalSI' })
+  return resource === 'cpu' ? quantityMilliValue(text) : quantityValue(text)
+}
+
+/** A pod that has something of the host; see `Neighbour`. */
+interface TalliedPod {
+  readonly pod: Pod
+  readonly hasEnded?: boolean
+  readonly isEnding?: boolean
+  readonly isPromised?: boolean
+  readonly next?: Pod | undefined
+}
+
+/** A sum of shares that grows. */
+class Sum implements SharesTotal {
+  pods = 0
+  readonly requests = new Map<string, bigint>()
+
+  add({ requests }: HostShares): void {
+    this.pods += 1
+    for (const [name, amount] of requests) this.requests.set(name, (this.requests.get(name) ?? 0n) + amount)
+  }
+}
+
+/**
+ * What pods have of the host together. Pods that are admitted one after another are added to it, so that each costs the
+ * same however many there are.
+ */
+export class HostTally {
+  /** By port and protocol. */
+  readonly #ports = new Map<string, HostPort[]>()
+  readonly #lasting = new Sum()
+  readonly #present = new Sum()
+
+  constructor(neighbours: Iterable<TalliedPod>) {
+    for (const neighbour of neighbours) this.add(neighbour)
+  }
+
+  add({ pod, hasEnded, isEnding, isPromised, next }: TalliedPod): void {
+    const shares = hostShares(pod)
+    for (const port of shares.ports) {
+      const key = portKey(port)
+      const held = this.#ports.get(key)
+      if (held === undefined) this.#ports.set(key, [port])
+      else held.push(port)
+    }
+    if (hasEnded === true) return
+    if (isEnding !== true)
+      this.#lasting.add(next === undefined ? shares : smallerShares(shares, hostShares(next)))
+    if (isPromised !== true) this.#present.add(shares)
+  }
+
+  /** Whether a port that a pod requests is held. */
+  holdsPortOf({ ports }: HostShares): boolean {
+    return ports.some(
+      (port) => this.#ports.get(portKey(port))?.some((held) => portsClash(port, held)) === true,
+    )
+  }
+
+  /** What the host lacks for a pod even when those that are ending are gone. */
+  findLastingLack(wanted: HostShares, limits: HostLimits): RoomLack | undefined {
+    return findRoomLack(wanted, this.#lasting, limits)
+  }
+
+  /** What the host lacks for a pod as things are. */
+  findPresentLack(wanted: HostShares, limits: HostLimits): RoomLack | undefined {
+    return findRoomLack(wanted, this.#present, limits)
+  }
+}
+
+function portKey({ port, protocol }: HostPort): string {
+  return `${port}/${protocol}`
+}
+
+/** The machine's capacity. */
+export interface HostCapacity {
+  readonly cpus: number
+  readonly memoryBytes: number
+  /** Set aside by the kernel, by the size of a page as Kubernetes names it (`2Mi`), in bytes. */
+  readonly hugePagesBytes: ReadonlyMap<string, number>
+}
+
+/**
+ * What all pods together may request: the machine without what is kept for the system and for podd
+ * itself (`pkg/kubelet/cm/node_container_manager_linux.go`, 1.36). Huge pages are no memory for anything
+ * else.
+ */
+export function computeAllocatable(
+  capacity: HostCapacity,
+  reserved: readonly ResourceList[],
+): ResourceList & { readonly cpu: string; readonly memory: string } {
+  const total = (name: string, count: (quantity: string) => number): number =>
+    reserved.reduce((sum, list) => sum + count(list[name] ?? '0'), 0)
+  const milliCpu = capacity.cpus * 1000 - total('cpu', quantityMilliValue)
+  const hugePages = [...capacity.hugePagesBytes]
+  const hugeBytes = hugePages.reduce((sum, [, bytes]) => sum + bytes, 0)
+  const memoryBytes = capacity.memoryBytes - hugeBytes - total('memory', quantityValue)
+  return {
+    ...Object.fromEntries(hugePages.map(([size, bytes]) => [`hugepages-${size}`, String(bytes)])),
+    cpu: `${Math.max(0, milliCpu)}m`,
+    memory: String(Math.max(0, memoryBytes)),
+  }
+}
+
+type Blocked = Extract<Admission, { readonly kind: 'blocked' }>
+
+/**
+ * Why a pod has to wait for another one that uses the same claim, whose access mode is ReadWriteOncePod; undefined
+ * where it doesn't. A pod that replaces one of the same name does not wait for it here: it starts when that one has
+ * ended (`pkg/scheduler/framework/plugins/volumerestrictions` and `pkg/kubelet/volumemanager/cache`, AddPodToVolume,
+ * 1.36).
+ * @param isExclusive whether the claim of that name, in the pod's namespace, is for one pod alone
+ */
+export function exclusiveClaimProblem(
+  pod: { readonly metadata: { readonly name: string; readonly namespace: string }; readonly spec: PodSpec },
+  neighbours: Iterable<Neighbour>,
+  isExclusive: (name: string) => boolean,
+): Blocked | undefined {
+  const { name: ownName, namespace } = pod.metadata
+  const claims = claimsOf(pod.spec).filter((name) => isExclusive(name))
+  for (const { key, pod: other } of claims.length === 0 ? [] : neighbours) {
+    if (other.metadata.namespace !== namespace || other.metadata.name === ownName) continue
+    const shared = claimsOf(other.spec).find((name) => claims.includes(name))
+    if (shared === undefined) continue
+    const message = `persistentvolumeclaim "${shared}" uses the ReadWriteOncePod access mode and is already in use by pod ${key}`
+    const volume = pod.spec.volumes.findIndex(
+      ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === shared,
+    )
+    const at = ['spec', 'volumes', volume, 'persistentVolumeClaim', 'claimName']
+    return { kind: 'blocked', reason: 'Blocked', message, at }
+  }
+  return undefined
+}
+
+/** Names of the claims that a pod uses. */
+export function claimsOf({ volumes }: PodSpec): readonly string[] {
+  return volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [])
 }

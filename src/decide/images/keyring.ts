@@ -1,7 +1,7 @@
-import type { DockerConfig } from './docker-config.ts'
-import { matchesLocation, parseLocation } from './match-registry.ts'
-import { credentialHash } from './registry-credential.ts'
-import type { RegistryCredential } from './registry-credential.ts'
+import { createHash } from 'node:crypto'
+import { isJsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import type { AuthConfigInput } from '../../cri-types/cri-v1.ts'
 
 /** The Secret that a credential is from. */
 export interface SecretCoordinates {
@@ -76,4 +76,189 @@ export function isDefaultRegistry(image: string): boolean {
   if (first === '') return false
   if (slash < 0 || first === 'docker.io' || first === defaultRegistry) return true
   return !/[.:]/u.test(first)
+}
+
+/** Credentials, by the registry or the part of one that they are for. */
+export type DockerConfig = ReadonlyMap<string, RegistryCredential>
+
+export interface DockerConfigReading {
+  readonly config: DockerConfig
+  /** Problems; none contains a value. */
+  readonly problems: readonly string[]
+}
+
+/** Settings of Docker's command line that run programs on the user's behalf; no kubelet runs them either. */
+const helperFields: readonly string[] = ['credsStore', 'credHelpers']
+
+/**
+ * The credentials of a `config.json`, or of the older `.dockercfg`, which has no `auths`
+ * (`pkg/credentialprovider/config.go`, 1.36). An entry that cannot be read is a problem and leaves the others as they are.
+ */
+export function readDockerConfig(text: string, form: 'config.json' | 'dockercfg'): DockerConfigReading {
+  const json = parseJson(text)
+  // As Go reads it; the API server takes such a Secret.
+  if (json === null) return { config: new Map(), problems: [] }
+  if (!isJsonObject(json)) return { config: new Map(), problems: ['it is not a JSON object'] }
+  const problems = helperFields
+    .filter((field) => form === 'config.json' && field in json)
+    .map((field) => `${field} is ignored: credential helpers of Docker are not run`)
+  const auths = form === 'dockercfg' ? json : (json['auths'] ?? {})
+  if (!isJsonObject(auths))
+    return { config: new Map(), problems: [...problems, 'auths is not a JSON object'] }
+  const config = new Map<string, RegistryCredential>()
+  for (const [location, entry] of Object.entries(auths)) {
+    const read = readEntry(entry)
+    if (typeof read === 'string') problems.push(`the entry of ${JSON.stringify(location)} ${read}`)
+    else config.set(location, read)
+  }
+  return { config, problems }
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    const json: Json = JSON.parse(text)
+    return json
+  } catch {
+    // The parser's message may quote a credential.
+    return undefined
+  }
+}
+
+/** The credentials, or what is wrong with the entry. */
+function readEntry(entry: Json): RegistryCredential | string {
+  if (!isJsonObject(entry)) return 'is not a JSON object'
+  const names = ['username', 'password', 'email', 'auth', 'identitytoken', 'registrytoken']
+  const wrong = names.find((name) => name in entry && typeof entry[name] !== 'string')
+  if (wrong !== undefined) return `has a ${wrong} that is not text`
+  const credential = {
+    username: textOf(entry, 'username'),
+    password: textOf(entry, 'password'),
+    email: textOf(entry, 'email'),
+    identityToken: textOf(entry, 'identitytoken'),
+    registryToken: textOf(entry, 'registrytoken'),
+  }
+  const auth = textOf(entry, 'auth')
+  if (auth === '') return credential
+  const pair = decodePair(auth)
+  return pair === undefined
+    ? 'has an auth that is not base64 of username:password'
+    : { ...credential, ...pair }
+}
+
+function textOf(entry: JsonObject, name: string): string {
+  const value = entry[name]
+  return typeof value === 'string' ? value : ''
+}
+
+/** With and without padding. */
+function decodePair(auth: string): Pick<RegistryCredential, 'username' | 'password'> | undefined {
+  const packed = auth.replaceAll(/[\r\n]/gu, '')
+  if (!/^[A-Za-z0-9+/]*={0,2}$/u.test(packed)) return undefined
+  if (packed.endsWith('=') ? packed.length % 4 !== 0 : packed.length % 4 === 1) return undefined
+  const text = Buffer.from(packed, 'base64').toString('utf8')
+  const colon = text.indexOf(':')
+  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) }
+}
+
+/** A registry and a path in it, without a scheme; its host may have wildcards. */
+export interface RegistryLocation {
+  /** The labels of the host name. */
+  readonly labels: readonly string[]
+  /** Empty where none is given. */
+  readonly port: string
+  /** Empty, or from its slash on. */
+  readonly path: string
+}
+
+/** Undefined for an invalid one: no host, or a port that is no number. */
+export function parseLocation(text: string): RegistryLocation | undefined {
+  const end = text.search(/[/?#]/u)
+  const [address, path] = end < 0 ? [text, ''] : [text.slice(0, end), text.slice(end)]
+  if (!/^[^\s@\\]+$/u.test(address)) return undefined
+  const match = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/u.exec(address)
+  if (match === null) return undefined
+  const [, host = '', port = ''] = match
+  return { labels: host.split('.'), port, path: path.startsWith('/') ? path.replace(/[?#].*$/u, '') : '' }
+}
+
+/**
+ * Whether a location matches a pattern: the same port, as many labels, each of which matches, and the pattern's path as
+ * a prefix (`pkg/credentialprovider/keyring.go`, URLsMatch, 1.36).
+ */
+function matchesLocation(pattern: RegistryLocation, target: RegistryLocation): boolean {
+  return (
+    pattern.port === target.port &&
+    pattern.labels.length === target.labels.length &&
+    target.path.startsWith(pattern.path) &&
+    pattern.labels.every((label, index) => matchesGlob(label, target.labels[index] ?? ''))
+  )
+}
+
+/** As `matchesLocation`, for texts; an invalid location matches nothing. */
+export function matchesLocationText(pattern: string, target: string): boolean {
+  const [from, to] = [parseLocation(pattern), parseLocation(target)]
+  return from !== undefined && to !== undefined && matchesLocation(from, to)
+}
+
+/** `*` stands for any characters. No backtracking beyond the last `*`. */
+function matchesGlob(glob: string, text: string): boolean {
+  let [at, from] = [0, 0]
+  let [star, resume] = [-1, 0]
+  while (from < text.length) {
+    if (glob[at] === '*') {
+      star = at
+      resume = from
+      at += 1
+    } else if (at < glob.length && glob[at] === text[from]) {
+      at += 1
+      from += 1
+    } else if (star >= 0) {
+      resume += 1
+      at = star + 1
+      from = resume
+    } else return false
+  }
+  while (glob[at] === '*') at += 1
+  return at === glob.length
+}
+
+/** A registry credential; never logged, nor part of an error or an event. */
+export interface RegistryCredential {
+  readonly username: string
+  readonly password: string
+  readonly email: string
+  /** Exchanged for an access token by the runtime. */
+  readonly identityToken: string
+  /** A bearer token for the registry itself. */
+  readonly registryToken: string
+}
+
+/**
+ * Identifies credentials without revealing them: hexadecimal SHA-256 of their JSON form, in which empty fields are left
+ * out (`pkg/credentialprovider/keyring.go`, hashAuthConfig, 1.36). It is kept on disk: the form never changes.
+ */
+export function credentialHash(credential: RegistryCredential): string {
+  const { username, password, email, identityToken, registryToken } = credential
+  const fields = [
+    ['username', username],
+    ['password', password],
+    ['email', email],
+    ['identitytoken', identityToken],
+    ['registrytoken', registryToken],
+  ].filter(([, value]) => value !== '')
+  return createHash('sha256')
+    .update(JSON.stringify(Object.fromEntries(fields)))
+    .digest('hex')
+}
+
+/** The CRI form. With an identity token the user name is only a placeholder. */
+export function toAuthConfig(credential: RegistryCredential): AuthConfigInput {
+  const { username, password, identityToken, registryToken } = credential
+  if (identityToken !== '' && password === '') return { identityToken }
+  return {
+    ...(username !== '' && { username }),
+    ...(password !== '' && { password }),
+    ...(identityToken !== '' && { identityToken }),
+    ...(registryToken !== '' && { registryToken }),
+  }
 }

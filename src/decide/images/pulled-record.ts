@@ -1,7 +1,8 @@
-import type { SecretCoordinates } from './keyring.ts'
+import { isImageListed, normalizeImageName, parseImageName } from '../../pod/values/image-name.ts'
+import type { PullCredential, SecretCoordinates } from './keyring.ts'
 
 /** A Secret whose credentials a registry has accepted for an image. */
-export interface RecordedSecret extends SecretCoordinates {
+interface RecordedSecret extends SecretCoordinates {
   readonly hash: string
 }
 
@@ -85,10 +86,124 @@ function mergeAccess(known: PullAccess | undefined, used: UsedCredential): PullA
   return { allPods: false, secrets: merged.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1)) }
 }
 
-export function isSameSecret(a: SecretCoordinates, b: SecretCoordinates): boolean {
+function isSameSecret(a: SecretCoordinates, b: SecretCoordinates): boolean {
   return a.source === b.source && a.namespace === b.namespace && a.name === b.name
 }
 
 function orderOf({ namespace, name, source }: SecretCoordinates): string {
   return `${namespace}\0${name}\0${source}`
+}
+
+export type VerificationPolicy =
+  | 'NeverVerify'
+  | 'NeverVerifyPreloadedImages'
+  | 'NeverVerifyAllowlistedImages'
+  | 'AlwaysVerify'
+
+/** When a pod's credentials are verified for an image that is on the machine. */
+export interface VerificationRules {
+  readonly policy: VerificationPolicy
+  /** For `NeverVerifyAllowlistedImages`. */
+  readonly allowlist: readonly string[]
+}
+
+/** The known history of an image on the machine. */
+export interface ImageHistory {
+  /** podd may have pulled it, with unknown credentials. */
+  readonly maybePulled: boolean
+  readonly record: PulledRecord | undefined
+}
+
+export type AccessVerdict =
+  /** `remember`: a Secret that fits and is to be added to the record. */
+  | { readonly kind: 'allowed'; readonly remember?: RecordedSecret }
+  /** Only the registry can tell. */
+  | { readonly kind: 'must-pull' }
+
+/**
+ * Whether a pod may use an image that is on the machine (`pkg/kubelet/images/pullmanager/image_pull_manager.go`,
+ * MustAttemptImagePull, 1.36). Unlike there, an image that was imported counts as preloaded although its like was
+ * pulled under another name.
+ * @param credentials called only where the result depends on them
+ */
+export function verifyImageAccess(
+  rules: VerificationRules,
+  image: string,
+  history: ImageHistory,
+  credentials: readonly PullCredential[],
+): AccessVerdict {
+  const name = accessName(image) ?? ''
+  const all = history.record?.access ?? {}
+  const access = Object.hasOwn(all, name) ? all[name] : undefined
+  const isImported = history.record?.imported?.includes(name) === true
+  const pulled = access !== undefined || (history.maybePulled && !isImported)
+  if (!mustVerify(rules, image, pulled)) return { kind: 'allowed' }
+  if (access === undefined) return { kind: 'must-pull' }
+  if (access.allPods) return { kind: 'allowed' }
+  for (const { hash, secret } of credentials) {
+    if (secret === undefined) continue
+    for (const known of access.secrets) {
+      const sameSecret = isSameSecret(known, secret)
+      const sameHash = known.hash === hash
+      if (sameSecret && sameHash) return { kind: 'allowed' }
+      // A Secret may get other credentials, and the same credentials may be in another Secret.
+      if (sameSecret || sameHash) return { kind: 'allowed', remember: { ...secret, hash } }
+    }
+  }
+  return { kind: 'must-pull' }
+}
+
+/** The name of an image in records: registry and repository; undefined for an invalid name. */
+export function accessName(image: string): string | undefined {
+  const parsed = parseImageName(image)
+  return parsed === undefined ? undefined : `${parsed.registry}/${parsed.repository}`
+}
+
+/** `pkg/kubelet/images/pullmanager/image_pull_policies.go`, 1.36. */
+function mustVerify({ policy, allowlist }: VerificationRules, image: string, pulled: boolean): boolean {
+  switch (policy) {
+    case 'NeverVerify':
+      return false
+    case 'NeverVerifyPreloadedImages':
+      return pulled
+    case 'NeverVerifyAllowlistedImages':
+      return !isImageListed(image, allowlist)
+    case 'AlwaysVerify':
+      return true
+  }
+}
+
+export interface UnknownPull {
+  readonly image: string
+  /** The id of the image that had this name when the pull began. */
+  readonly presentRef?: string
+}
+
+export interface SettledPull {
+  readonly image: string
+  /** The id of the image that has this name; undefined where the pull has left none. */
+  readonly imageRef: string | undefined
+  /** The pull brought that image: it was not present before. */
+  readonly isBrought: boolean
+}
+
+/** The results of pulls with unknown outcome, from the images that the runtime lists. */
+export function settlePulls(
+  pulls: readonly UnknownPull[],
+  images: readonly {
+    readonly id: string
+    readonly repoTags: readonly string[]
+    readonly repoDigests: readonly string[]
+  }[],
+): readonly SettledPull[] {
+  if (pulls.length === 0) return []
+  const ids = new Map(
+    images.flatMap(({ id, repoTags, repoDigests }) =>
+      [id, ...repoTags, ...repoDigests].map((name) => [normalizeImageName(name), id] as const),
+    ),
+  )
+  return pulls.map(({ image, presentRef }) => {
+    const imageRef = ids.get(normalizeImageName(image))
+    return { image, imageRef, isBrought: imageRef !== undefined && imageRef !== presentRef }
+  })
 }

@@ -82,3 +82,69 @@ function seconds(ms: number): string {
 function because(failure: string | undefined): { readonly failure?: string } {
   return failure === undefined ? {} : { failure }
 }
+
+/** podd's memory usage and its history. */
+export interface MemoryFacts {
+  readonly residentBytes: number
+  /** Below 0 for none. */
+  readonly limitBytes: number
+  /** How many consecutive samples before this one were above the limit. */
+  readonly samplesAbove: number
+  readonly uptimeMs: number
+  /** How many restarts for this reason led to this process, one after the other. */
+  readonly restarts: number
+  /** A restart now would interrupt podd's work, such as a drain. */
+  readonly isBusy: boolean
+}
+
+/** One sample may be a peak that the garbage collector resolves. */
+const samplesBeforeRestart = 3
+const shortestRunMs = 600_000
+const longestRunMs = 86_400_000
+
+/**
+ * Whether podd restarts itself because of its memory usage. Each restart that did not help for long doubles the time
+ * until the next one, from ten minutes to a day, so that a limit that podd can't keep costs at most one restart a day.
+ */
+export function judgeMemory(facts: MemoryFacts): {
+  readonly samplesAbove: number
+  readonly restarts: boolean
+} {
+  const { residentBytes, limitBytes, uptimeMs, restarts, isBusy } = facts
+  if (limitBytes < 0 || residentBytes <= limitBytes) return { samplesAbove: 0, restarts: false }
+  const samplesAbove = facts.samplesAbove + 1
+  const mayRestart = uptimeMs >= Math.min(shortestRunMs * 2 ** restarts, longestRunMs) && !isBusy
+  return { samplesAbove, restarts: samplesAbove >= samplesBeforeRestart && mayRestart }
+}
+
+/** The value of `restarts` for the new process: it starts over after a day without a restart. */
+export function countRestarts({ uptimeMs, restarts }: Pick<MemoryFacts, 'uptimeMs' | 'restarts'>): number {
+  // Further restarts would change nothing.
+  return uptimeMs >= 2 * longestRunMs ? 1 : Math.min(restarts + 1, 16)
+}
+
+/** The share of a core below which podd counts as quiet: a host that only waits and probes stays below it. */
+const busyShare = 0.05
+/** The first quiet interval may still have follow-up work. */
+const looksToSettle = 2
+
+export interface CollectionFacts {
+  /** The CPU time of podd's threads since the last look, and its age. */
+  readonly cpuMs: number
+  readonly sinceMs: number
+  /** How many consecutive looks before this one found podd quiet. */
+  readonly quietLooks: number
+}
+
+/**
+ * Whether V8's garbage is collected now: once after each busy period, such as podd's own start or that of many pods. V8
+ * itself waits for more garbage, which an idle podd doesn't produce, and keeps the memory and compiled code of the busy
+ * period.
+ */
+export function judgeCollection({ cpuMs, sinceMs, quietLooks }: CollectionFacts): {
+  readonly quietLooks: number
+  readonly collects: boolean
+} {
+  const now = cpuMs > busyShare * sinceMs ? 0 : quietLooks + 1
+  return { quietLooks: now, collects: now === looksToSettle }
+}

@@ -1,5 +1,8 @@
 import { defaultEvictionHard, evictionSignals } from '../../config/node-options.ts'
-import type { EvictionSignal, ThresholdValue, Thresholds } from '../../config/node-options.ts'
+import type { EvictionSignal, Thresholds, ThresholdValue } from '../../config/node-options.ts'
+import { computeQosClass, isCritical, podLimits } from '../../pod/schema/pod-resources.ts'
+import type { Pod, PodSpec } from '../../pod/schema/pod-schema.ts'
+import { formatQuantity, quantityValue } from '../../pod/values/quantity.ts'
 
 /** A signal and the amount of it that must stay available. */
 export interface Threshold {
@@ -123,7 +126,7 @@ export function isHard({ key }: Pick<Threshold, 'key'>): boolean {
 }
 
 /** The amount that a threshold stands for. */
-export function thresholdAmount(value: ThresholdValue, capacity: number): number {
+function thresholdAmount(value: ThresholdValue, capacity: number): number {
   return value.kind === 'amount' ? value.amount : Math.floor(value.share * capacity)
 }
 
@@ -175,4 +178,176 @@ export function judgePressure(
     shortages: all.filter((condition) => short.has(condition)),
     starving: [...starving.filter((each) => isMemory(each)), ...starving.filter((each) => !isMemory(each))],
   }
+}
+
+/** What a container uses. */
+export interface ContainerConsumption {
+  readonly name: string
+  readonly memoryBytes: number | undefined
+  /** Its writable layer and its logs. */
+  readonly diskBytes: number | undefined
+  readonly requests: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
+}
+
+/** A pod that may be evicted, with its usage. Undefined where it could not be measured. */
+export interface EvictionCandidate {
+  /** `namespace/name` */
+  readonly key: string
+  readonly name: string
+  readonly priority: number
+  /** Whether its priority is at least that of `system-cluster-critical`: it is never evicted. */
+  readonly isCritical: boolean
+  readonly used: Readonly<Partial<Record<StarvedResource, number>>>
+  /** Of the whole pod; 0 where nothing is requested. */
+  readonly requested: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
+  /** Whether the pod requests memory at the pod level. */
+  readonly podLevelMemory: boolean
+  readonly containers: readonly ContainerConsumption[]
+}
+
+/** The least usage of a resource for which an eviction helps. */
+const worthwhile: Readonly<Record<StarvedResource, number>> = {
+  memory: 1,
+  'ephemeral-storage': 1024 ** 2,
+  inodes: 100,
+  pids: 1,
+}
+
+/**
+ * Pods in the order in which they are evicted: those over their requests first, then by priority, then by how far they
+ * are over their requests (`pkg/kubelet/eviction/helpers.go`, rankMemoryPressure, rankDiskPressureFunc and
+ * rankPIDPressure, 1.36). Critical pods are left out; so are, unlike in the kubelet, pods that use almost nothing of
+ * the resource, as their eviction would free nothing.
+ */
+export function rankForEviction(
+  candidates: readonly EvictionCandidate[],
+  resource: StarvedResource,
+): readonly EvictionCandidate[] {
+  const excess = (candidate: EvictionCandidate): number =>
+    (candidate.used[resource] ?? Infinity) - requestOf(candidate, resource)
+  return candidates
+    .filter(({ isCritical, used }) => !isCritical && (used[resource] ?? Infinity) >= worthwhile[resource])
+    .toSorted((one, other) => {
+      const overOne = resource !== 'pids' && excess(one) > 0
+      const overOther = resource !== 'pids' && excess(other) > 0
+      if (overOne !== overOther) return overOne ? -1 : 1
+      if (one.priority !== other.priority) return one.priority - other.priority
+      const [excessOne, excessOther] = [excess(one), excess(other)]
+      // For two pods that could not be measured the difference is NaN.
+      if (excessOne !== excessOther) return excessOther - excessOne
+      return one.key.localeCompare(other.key, 'en')
+    })
+}
+
+/** The kubelet counts inodes beyond 0, since no pod can request them. */
+function requestOf({ requested }: EvictionCandidate, resource: StarvedResource): number {
+  return resource === 'memory' || resource === 'ephemeral-storage' ? (requested[resource] ?? 0) : 0
+}
+
+/**
+ * The message of an eviction, identical to the kubelet's (`pkg/kubelet/eviction/helpers.go`, evictionMessage, 1.36).
+ */
+export function evictionMessage(
+  threshold: Threshold,
+  observations: Observations,
+  candidate: EvictionCandidate,
+): string {
+  const resource = starvedResource(threshold)
+  const parts = [`The node was low on resource: ${resource}. `]
+  const observed = observations.get(threshold.signal)
+  const format = (amount: number): string =>
+    quantity(amount, resource === 'memory' || resource === 'ephemeral-storage')
+  if (observed !== undefined) {
+    const wanted = format(thresholdAmount(threshold.value, observed.capacity))
+    parts.push(`Threshold quantity: ${wanted}, available: ${format(observed.available)}. `)
+  }
+  if (resource !== 'memory' && resource !== 'ephemeral-storage') return parts.join('')
+  const podRequest = candidate.requested.memory
+  if (resource === 'memory' && candidate.podLevelMemory && podRequest !== undefined)
+    parts.push(larger('Pod', candidate.name, candidate.used.memory ?? 0, podRequest, resource))
+  for (const container of candidate.containers) {
+    const used = usedBy(container, resource)
+    const request = container.requests[resource] ?? 0
+    if (used !== undefined && used > request)
+      parts.push(larger('Container', container.name, used, request, resource))
+  }
+  return parts.join('')
+}
+
+/** Why a pod isn't admitted while the host lacks something (`eviction_manager.go`, Admit, 1.36). */
+export function conditionMessage(conditions: readonly PressureCondition[]): string {
+  return `The node had condition: [${conditions.join(' ')}]. `
+}
+
+function usedBy(
+  container: ContainerConsumption,
+  resource: 'memory' | 'ephemeral-storage',
+): number | undefined {
+  return resource === 'memory' ? container.memoryBytes : container.diskBytes
+}
+
+function larger(kind: string, name: string, used: number, request: number, resource: string): string {
+  const [usage, requested] = [quantity(used, true), quantity(request, true)]
+  return `${kind} ${name} was using ${usage}, request is ${requested}, has larger consumption of ${resource}. `
+}
+
+function quantity(amount: number, isBytes: boolean): string {
+  return formatQuantity({
+    nanos: BigInt(Math.round(amount)) * 1_000_000_000n,
+    format: isBytes ? 'BinarySI' : 'DecimalSI',
+  })
+}
+
+/** Why the node does not admit a pod now. */
+export interface NodeRefusal {
+  readonly reason: string
+  readonly message: string
+}
+
+/**
+ * Why a pod isn't admitted while the node is short of something; undefined where nothing stands against it
+ * (`pkg/kubelet/eviction/eviction_manager.go`, Admit, 1.36). Unlike in the kubelet a pod waits rather than fails, and
+ * only while the shortage lasts, as there is no scheduler to keep away.
+ */
+export function refuseUnderPressure(
+  spec: Pod['spec'],
+  shortages: readonly PressureCondition[],
+): NodeRefusal | undefined {
+  if (shortages.length === 0 || isCritical(spec)) return undefined
+  const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
+  if (onlyMemory && computeQosClass(spec) !== 'BestEffort') return undefined
+  return { reason: 'NodeUnderPressure', message: conditionMessage(shortages) }
+}
+
+/** A pod's disk usage, in bytes. */
+export interface StorageUse {
+  /** Its logs, its emptyDirs on disk and what its containers have written to their layers. */
+  readonly podBytes: number
+  /** The usage of each container's logs and layer, by name. */
+  readonly containers: ReadonlyMap<string, number>
+}
+
+const resource = 'ephemeral-storage'
+
+/** Whether a pod has a limit of ephemeral storage, and may be evicted for it. */
+export function isStorageLimited(spec: PodSpec): boolean {
+  return !isCritical(spec) && podLimits(spec, 'with-overhead')[resource] !== undefined
+}
+
+/**
+ * The eviction message of a pod that exceeds its own or a container's limit of disk usage; undefined where none does
+ * (`pkg/kubelet/eviction/eviction_manager.go`, podEphemeralStorageLimitEviction and
+ * containerEphemeralStorageLimitEviction, 1.36).
+ */
+export function judgeStorage(spec: PodSpec, { podBytes, containers }: StorageUse): string | undefined {
+  const total = podLimits(spec, 'with-overhead')[resource]
+  if (total !== undefined && podBytes > quantityValue(total))
+    return `Pod ephemeral local storage usage exceeds the total limit of containers ${total}. `
+  for (const { name, resources } of spec.containers) {
+    const limit = resources.limits[resource]
+    const limitBytes = limit === undefined ? 0 : quantityValue(limit)
+    if (limitBytes <= 0 || (containers.get(name) ?? 0) <= limitBytes) continue
+    return `Container ${name} exceeded its local ephemeral storage limit "${limit}". `
+  }
+  return undefined
 }

@@ -3,7 +3,7 @@ import type { ContainerSpec, Probe } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
-import type { Hold, Holds } from './hold.ts'
+import type { Hold, Holds } from './backoff.ts'
 import type { PodAction, PodPlan } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 

@@ -1,12 +1,12 @@
-import type { ContainerId } from '../../pod/values/ids.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
-import type { Holds } from './hold.ts'
-import type { ResizeRefusal } from './resize.ts'
-import type { BackoffLimits } from './restart-policy.ts'
+import type { BackoffLimits, Holds } from './backoff.ts'
+import type { Waiting } from './pod-action.ts'
+import type { ResizeRefusal, ResizeState } from './resize.ts'
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup'
 export type ProbeVerdict = 'success' | 'failure' | 'unknown'
@@ -68,4 +68,49 @@ export interface PodFacts {
   readonly containerPolicy?: ContainerGarbagePolicy | undefined
   /** Containers that the node's garbage collection wants removed; running ones are left alone. */
   readonly condemned?: readonly string[] | undefined
+}
+
+/** The facts from which a pod's status is derived. */
+export interface StatusFacts {
+  readonly pod: Pod
+  readonly record: PodRecord
+  readonly observed: ObservedPod
+  readonly probes: ProbeVerdicts
+  /** By container name: why it isn't running, where known. */
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** By container name: the progress of its image pull, where one is in flight. */
+  readonly pulling?: ReadonlyMap<string, string> | undefined
+  /** Why the pod as a whole may not run for now. */
+  readonly blocked: (Waiting & { readonly isForbidden?: boolean }) | undefined
+  /** `containerd`: the scheme of container ids. */
+  readonly runtimeName: string
+  readonly hostIps: readonly string[]
+  /** Whether its runtime handler supports recursive read-only mounts; absent while unknown. */
+  readonly recursiveReadOnly?: boolean
+  /** The state of its resize, if there is one. */
+  readonly resize?: ResizeState | undefined
+  /** Containers whose postStart hook is in flight: until it is done they aren't shown as running. */
+  readonly postStarts?: ReadonlySet<ContainerId>
+  readonly nowMs: number
+}
+
+/** A reading of both clocks. */
+export interface ClockReading {
+  readonly wallMs: number
+  readonly monotonicMs: number
+}
+
+/** How much the wall clock may gain without being set: drift, or a suspension of the host. */
+const longestSuspensionMs = 86_400_000
+/** How much a slewed clock may lose. */
+const longestSlewMs = 60_000
+
+/**
+ * By how much the wall clock was set between two readings, 0 where it was not: back, or forward by more than a day, as
+ * in a board's first synchronization. A smaller step forward may be a suspension of the host, which counts as elapsed
+ * time.
+ */
+export function clockSetMs(before: ClockReading, now: ClockReading): number {
+  const gainedMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
+  return gainedMs > longestSuspensionMs || gainedMs < -longestSlewMs ? gainedMs : 0
 }

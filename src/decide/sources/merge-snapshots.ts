@@ -1,10 +1,21 @@
-import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
-import type { PodKey } from '../../pod/values/ids.ts'
-import { podKey } from '../../pod/values/ids.ts'
-import type { ObjectRules, SourcedObject } from './merge-objects.ts'
-import { isRankedBySource, objectIdentity, selectAllowedObjects } from './merge-objects.ts'
-import type { Incumbent, SourcedDocument } from './settle-rivals.ts'
-import { settleRivals } from './settle-rivals.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import type {
+  ObjectDocument,
+  PodDocument,
+  Problem,
+  SourceDocument,
+  SourceSnapshot,
+} from '../../pod/objects/document.ts'
+import { isNamespaced, keyOfObject } from '../../pod/objects/local-object.ts'
+import type { ObjectKey, ObjectPolicies } from '../../pod/objects/local-object.ts'
+import { objectKinds } from '../../pod/objects/object-kinds.ts'
+import type { RuntimeClass } from '../../pod/objects/object-kinds.ts'
+import { podNameTooLong } from '../../pod/validation/validate-pod.ts'
+import { configNames, kindOfSource, podKey, policySettings, sourceWords } from '../../pod/values/ids.ts'
+import type { PodKey, SourceName } from '../../pod/values/ids.ts'
+import type { RuntimeClassFacts } from '../admission/resolve-classes.ts'
 
 export interface MergedSnapshots {
   readonly wanted: ReadonlyMap<PodKey, SourcedDocument<PodDocument>>
@@ -58,4 +69,336 @@ export function mergeObjects(
   const { allowed, problems } = selectAllowedObjects(given, rules)
   const objects = settleRivals(allowed, { identity: objectIdentity, isRankedBySource, incumbent })
   return { objects: objects.settled, problems: [...problems, ...objects.problems] }
+}
+
+/** An object's document and the source that gave it. */
+export type SourcedObject = SourcedDocument<ObjectDocument>
+
+/** The configuration about objects. */
+export interface ObjectRules {
+  readonly policies: ObjectPolicies
+  /** RuntimeClasses of the configuration, by name: documents can't override them. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+}
+
+/** Why a document isn't followed, and what to do about it. */
+interface Refusal {
+  readonly message: string
+  readonly hint: string
+}
+
+/**
+ * The objects that are allowed, before conflicts of names are resolved. RuntimeClasses and the default PriorityClass
+ * apply to all pods: they come from the configuration, then from the manifest directory, and from another source only
+ * where its policy allows it.
+ * @param given in the order of the sources
+ */
+export function selectAllowedObjects(
+  given: readonly SourcedObject[],
+  rules: ObjectRules,
+): { readonly allowed: readonly SourcedObject[]; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = []
+  const allowed = given.filter((held) => {
+    const refusal = refuseObject(held, rules) ?? refuseSecondDefault(held, given)
+    if (refusal === undefined) return true
+    const { place, object } = held.document
+    problems.push({ severity: 'error', place, object: keyOfObject(object), ...refusal })
+    return false
+  })
+  return { allowed, problems }
+}
+
+/**
+ * The identity for which documents compete: each source has ConfigMaps and Secrets of its own; a claim is a directory
+ * of the host, and a class applies to all pods.
+ */
+function objectIdentity({ source, document }: SourcedObject): string {
+  const key = keyOfObject(document.object)
+  return objectKinds[document.object.kind].isPerSource ? `${source} ${key}` : key
+}
+
+/** Whether the order of the sources decides between two of one name, rather than which came first. */
+function isRankedBySource({ document: { object } }: SourcedObject): boolean {
+  return !isNamespaced(object.kind)
+}
+
+/** The objects that the pods of a source see, its own first. */
+export function selectVisibleObjects(
+  held: readonly SourcedObject[],
+  source: SourceName,
+  policies: ObjectPolicies,
+): ReadonlyMap<ObjectKey, SourcedObject> {
+  const seen = held.filter((object) => isVisible(object, source, policies))
+  const own = seen.filter((object) => object.source === source)
+  const others = seen.filter((object) => object.source !== source)
+  const byKey = new Map<ObjectKey, SourcedObject>()
+  for (const object of [...own, ...others]) {
+    const key = keyOfObject(object.document.object)
+    if (!byKey.has(key)) byKey.set(key, object)
+  }
+  return byKey
+}
+
+function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
+  if (held.source === source) return true
+  if (!isNamespaced(held.document.object.kind)) return policies[kindOfSource(held.source)].givesClusterObjects
+  return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(held.source))
+}
+
+/** The addition to a message about a missing object where `source` may not read an existing one. */
+export function explainHidden(source: SourceName, owner: SourceName): string {
+  return `${sourceWords(owner)} gives one, which the pods of ${sourceWords(source)} may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`
+}
+
+function refuseObject(
+  { source, document: { object } }: SourcedObject,
+  rules: ObjectRules,
+): Refusal | undefined {
+  const { givesClusterObjects } = rules.policies[kindOfSource(source)]
+  if (object.kind === 'RuntimeClass') {
+    return givesClusterObjects
+      ? refuseShadowed(object, rules)
+      : refuseClusterObject(source, `RuntimeClass ${object.metadata.name}`)
+  }
+  if (object.kind === 'PriorityClass' && object.globalDefault && !givesClusterObjects)
+    return refuseClusterObject(source, `PriorityClass ${object.metadata.name}, which is the default,`)
+  return undefined
+}
+
+function refuseClusterObject(source: SourceName, what: string): Refusal {
+  return {
+    message: `${what} holds for all pods, and ${sourceWords(source)} may not give such a class; it is not followed`,
+    hint: `Set ${policySettings(source)}.givesClusterObjects in podd's configuration to allow it.`,
+  }
+}
+
+function refuseShadowed(
+  { metadata, handler, overhead }: RuntimeClass,
+  { runtimeClasses }: ObjectRules,
+): Refusal | undefined {
+  const configured = runtimeClasses.get(metadata.name)
+  if (configured === undefined) return undefined
+  const same = configured.handler === handler && sameData(configured.overhead ?? {}, overhead?.podFixed ?? {})
+  if (same) return undefined
+  return {
+    message: `RuntimeClass ${metadata.name} stands in runtimeClasses of podd's configuration too, which is followed; this one is not`,
+    hint: 'Remove one of the two, or give it another name.',
+  }
+}
+
+/** Of two defaults the first counts (`plugin/pkg/admission/priority`, validatePriorityClass, 1.36). */
+function refuseSecondDefault(
+  { document: { object } }: SourcedObject,
+  given: readonly SourcedObject[],
+): Refusal | undefined {
+  if (object.kind !== 'PriorityClass' || !object.globalDefault) return undefined
+  const first = given.find(({ document }) => isDefaultClass(document))
+  if (first === undefined || keyOfObject(first.document.object) === keyOfObject(object)) return undefined
+  return {
+    message: `PriorityClass ${first.document.object.metadata.name} in ${first.document.place.path} is already marked as default; only one default can exist`,
+    hint: 'Remove globalDefault from one of the two.',
+  }
+}
+
+function isDefaultClass({ object }: ObjectDocument): boolean {
+  return object.kind === 'PriorityClass' && object.globalDefault
+}
+
+/** A document and the source that gave it. */
+interface SourcedDocument<Document> {
+  readonly document: Document
+  readonly source: SourceName
+}
+
+/**
+ * The holder of a name, a pod's (PodKey) or another object's (ObjectKey); without a path, any document of that source.
+ * @param asking the source of the competing document: its own holder comes first
+ */
+export type Incumbent = (
+  key: PodKey | ObjectKey,
+  asking: SourceName,
+) => { readonly source: SourceName; readonly path?: string | undefined } | undefined
+
+export interface RivalRules<Document> {
+  /** The identity that two documents can't share. */
+  readonly identity: (given: SourcedDocument<Document>) => string
+  /** Whether the order of the sources decides, rather than which came first. */
+  readonly isRankedBySource?: (given: SourcedDocument<Document>) => boolean
+  readonly incumbent: Incumbent
+}
+
+/**
+ * Of two documents for one identity the incumbent stays, else the first source, and in it the first path; the other is
+ * an error that names both.
+ * @param given in the order of the sources, and in each of the paths
+ */
+function settleRivals<Document extends PodDocument | ObjectDocument>(
+  given: readonly SourcedDocument<Document>[],
+  { identity, incumbent, isRankedBySource = () => false }: RivalRules<Document>,
+): { readonly settled: readonly SourcedDocument<Document>[]; readonly problems: readonly Problem[] } {
+  const settled = new Map<string, SourcedDocument<Document>>()
+  const problems: Problem[] = []
+  for (const challenger of given) {
+    const contested = identity(challenger)
+    const rival = settled.get(contested)
+    if (rival === undefined) {
+      settled.set(contested, challenger)
+      continue
+    }
+    const isRanked = isRankedBySource(challenger) && challenger.source !== rival.source
+    const challengerHolds = !isRanked && holds(challenger, incumbent) && !holds(rival, incumbent)
+    const [stays, goes] = challengerHolds ? [challenger, rival] : [rival, challenger]
+    settled.set(contested, stays)
+    const key = documentKey(goes.document)
+    problems.push(
+      rivalProblem({
+        place: goes.document.place,
+        object: key,
+        what: 'pod' in goes.document ? `pod ${key}` : key,
+        stays: stays.document.place.path,
+        hint: 'Remove one of the two, or give it another name.',
+      }),
+    )
+  }
+  return { settled: [...settled.values()], problems }
+}
+
+/** The problem of a document that isn't followed, because another one gives its object. */
+export function rivalProblem({
+  what,
+  stays,
+  ...problem
+}: Pick<Problem, 'place' | 'object' | 'hint'> & {
+  /** The object. */
+  readonly what: string
+  /** The path of the document that is followed. */
+  readonly stays: string
+}): Problem {
+  const message = `${what} stands in ${stays} too, which is followed; this one is not`
+  return { severity: 'error', ...problem, message }
+}
+
+function holds(
+  { source, document }: SourcedDocument<PodDocument | ObjectDocument>,
+  incumbent: Incumbent,
+): boolean {
+  const holder = incumbent(documentKey(document), source)
+  return holder?.source === source && (holder.path === undefined || holder.path === document.place.path)
+}
+
+/** The pod under the name that the kubelet would give it: `<name>-<node>` (`podNameSuffix: node`). */
+export function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {
+  const name = `${pod.metadata.name}${suffix}`
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  return {
+    pod: { ...pod, metadata: { ...pod.metadata, name } },
+    manifest: { ...manifest, metadata: { ...metadata, name } },
+    place,
+  }
+}
+
+/** Why a pod can't have the name that it was given so. */
+export function renamedPodProblem({ pod, place }: PodDocument, suffix: string): Problem | undefined {
+  const refusal = podNameTooLong(pod.metadata)
+  if (refusal === undefined) return undefined
+  return {
+    severity: 'error',
+    place,
+    field: 'metadata.name',
+    reason: 'RefusedHere',
+    message: `not supported: with the suffix ${JSON.stringify(suffix)} of podNameSuffix, ${refusal}`,
+    object: podKey(pod.metadata),
+  }
+}
+
+/**
+ * The pods that the sources give another document of than before. Undefined where more than that may have changed: which
+ * pods there are, where each stands, or what the sources say of themselves. Where no two documents competed for a name
+ * before, none do then. Documents are compared by identity.
+ * @param before and `after` in the order of the sources
+ */
+export function selectChangedPods(
+  before: readonly SourceSnapshot[],
+  after: readonly SourceSnapshot[],
+): readonly SourcedDocument<PodDocument>[] | undefined {
+  if (before.length !== after.length) return undefined
+  const changed: SourcedDocument<PodDocument>[] = []
+  for (const [at, { source, pods }] of after.entries()) {
+    const old = before[at]
+    if (old === undefined || !isLike(old, after[at])) return undefined
+    // By index: there may be thousands, and a change of one is to cost little.
+    for (let index = 0; old.pods !== pods && index < pods.length; index += 1) {
+      const known = old.pods[index]
+      const document = pods[index]
+      if (known === document) continue
+      if (known === undefined || document === undefined || !standsAt(known, document)) return undefined
+      changed.push({ source, document })
+    }
+  }
+  return changed
+}
+
+function isLike(before: SourceSnapshot, after: SourceSnapshot | undefined): boolean {
+  return (
+    before.source === after?.source &&
+    before.ready === after.ready &&
+    before.pods.length === after.pods.length &&
+    sameData(before.unreadable, after.unreadable)
+  )
+}
+
+function standsAt(before: PodDocument, after: PodDocument): boolean {
+  return before.place.path === after.place.path && podKey(before.pod.metadata) === podKey(after.pod.metadata)
+}
+
+/**
+ * The changes that a held source would make if it were followed: `Pod default/web`, `ConfigMap default/settings`, … in
+ * order.
+ */
+export interface PendingChanges {
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+}
+
+/** From the documents that are held to those that the source gives now. Only manifests count, not their places. */
+export function diffDocuments(
+  held: readonly SourceDocument[],
+  given: readonly SourceDocument[],
+): PendingChanges {
+  const before = new Map(held.map((document) => [documentKey(document), document]))
+  const after = new Map(given.map((document) => [documentKey(document), document]))
+  const named = (documents: Iterable<SourceDocument>): readonly string[] =>
+    [...documents].map((document) => nameOf(document)).toSorted()
+  return {
+    added: named([...after].flatMap(([key, document]) => (before.has(key) ? [] : [document]))),
+    changed: named(
+      [...after].flatMap(([key, document]) => {
+        const old = before.get(key)
+        return old === undefined || isDeepStrictEqual(old.manifest, document.manifest) ? [] : [document]
+      }),
+    ),
+    removed: named([...before].flatMap(([key, document]) => (after.has(key) ? [] : [document]))),
+  }
+}
+
+function nameOf(document: SourceDocument): string {
+  const { kind, metadata } = isPodDocument(document)
+    ? { kind: 'Pod', metadata: document.pod.metadata }
+    : document.object
+  const namespace = 'namespace' in metadata ? `${metadata.namespace}/` : ''
+  return `${kind} ${namespace}${metadata.name}`
+}
+
+/** `2 added, 1 changed`; empty for none. */
+export function summarizePending({ added, changed, removed }: PendingChanges): string {
+  const counts = [
+    [added.length, 'added'],
+    [changed.length, 'changed'],
+    [removed.length, 'removed'],
+  ] as const
+  return counts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${count} ${word}`)
+    .join(', ')
 }

@@ -1,20 +1,21 @@
 import { formatTime } from '../../base/clock.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
 import type {
   ContainerState,
   ContainerStateTerminated,
   ContainerStatus,
   VolumeMountStatus,
 } from '../../pod/state/status.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
+import { isRestartableInit } from '../plan/backoff.ts'
 import { newestEnd, viewContainer } from '../plan/container-view.ts'
 import type { ContainerView } from '../plan/container-view.ts'
-import type { StatusFacts } from '../plan/status-facts.ts'
-import { hasInitialized } from '../plan/has-initialized.ts'
+import type { StatusFacts } from '../plan/pod-facts.ts'
+import { hasInitialized } from '../plan/progress.ts'
 import { appliedResources, withResizable } from '../plan/resize.ts'
-import { isBeingReset, isReset } from '../plan/restart-all.ts'
-import { isRestartableInit } from '../plan/restart-policy.ts'
+import { isBeingReset, isReset } from '../plan/restart-request.ts'
 
 /** A retried pull is shown with the reason of the last failure. */
 const imageReasons: ReadonlySet<string> = new Set([
@@ -228,4 +229,54 @@ function statusResources(
     ...(some(requests) ? { allocatedResources: requests } : {}),
     resources: { ...(some(limits) ? { limits } : {}), ...(some(requests) ? { requests } : {}) },
   }
+}
+
+/**
+ * The runtime's exit code and reason for a container that ended while it did not run (containerd 1.6 to 2.1:
+ * unknownExitCode, unknownExitReason).
+ */
+const unseen = { exitCode: 255, reason: 'Unknown' }
+
+/**
+ * The message of a container's end: its own termination message, or else that the host was rebooted, where the pod's
+ * last sandbox dates from an earlier boot.
+ */
+export function explainEnd(facts: {
+  readonly container: Pick<ObservedContainer, 'exitCode' | 'reason'>
+  readonly message: string
+  /** The boot in which the pod's last sandbox was created; undefined where its record lacks it. */
+  readonly sandboxBootId: string | undefined
+  readonly bootId: string
+}): string {
+  const { container, message, sandboxBootId, bootId } = facts
+  const isUnseen = container.exitCode === unseen.exitCode && container.reason === unseen.reason
+  if (message !== '' || !isUnseen || sandboxBootId === undefined || sandboxBootId === bootId) return message
+  return 'The container was running when the host was restarted or lost power'
+}
+
+/** The runtime's reason for a kill by the kernel's OOM killer. */
+export const oomKilled = 'OOMKilled'
+/** The exit code of a process that SIGKILL has ended. */
+const killedExitCode = 137
+
+/**
+ * The container among those that have just ended which was OOM-killed although the runtime doesn't report it: the
+ * runtime watches the container's cgroup, which is removed right after the container. The pod's cgroup stays, and shows
+ * whether there were kills since a container of the pod last ended. Undefined where several containers qualify.
+ *
+ * @param before the number of kills then; undefined where they were not counted
+ * @param now the current number; undefined where unknown
+ */
+export function findOomKilled(
+  ended: readonly Pick<ObservedContainer, 'id' | 'exitCode' | 'reason'>[],
+  before: number | undefined,
+  now: number | undefined,
+): ContainerId | undefined {
+  if (before === undefined || now === undefined || now === before) return undefined
+  // A recreated cgroup counts from 0.
+  if (now === 0 || ended.some(({ reason }) => reason === oomKilled)) return undefined
+  // Alone, it is the one, whatever it made of the death of a process of its own: the runtime says so too.
+  const [killed, ...more] =
+    ended.length === 1 ? ended : ended.filter(({ exitCode }) => exitCode === killedExitCode)
+  return more.length === 0 ? killed?.id : undefined
 }

@@ -1,7 +1,19 @@
 import { formatTime } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import {
+  computeQosClass,
+  isPodLimited,
+  isPositive,
+  podLimits,
+  podRequests,
+  resizableNames,
+  withClasses,
+} from '../../pod/schema/pod-resources.ts'
+import type { ResourceList } from '../../pod/schema/pod-resources.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type {
   ConditionStatus,
   ContainerStatus,
@@ -9,15 +21,16 @@ import type {
   PodPhase,
   PodStatus,
 } from '../../pod/state/status.ts'
-import { deriveContainerStatus } from './derive-container-status.ts'
-import { derivePhase } from './derive-phase.ts'
-import { derivePodResources } from './derive-pod-resources.ts'
-import { goesAwayAfter } from '../plan/pod-ending.ts'
-import { podGeneration } from './pod-generation.ts'
+import { isRestartableInit } from '../plan/backoff.ts'
+import { newestEnd, viewContainer } from '../plan/container-view.ts'
+import type { ContainerView } from '../plan/container-view.ts'
+import { goesAwayAfter } from '../plan/ending.ts'
+import type { StatusFacts } from '../plan/pod-facts.ts'
+import { hasInitialized, runsAgain as isToRunAgain } from '../plan/progress.ts'
+import { podAsAllocated, podAsApplied } from '../plan/resize.ts'
 import type { ResizeState } from '../plan/resize.ts'
-import { isBeingReset, mayRestartAll } from '../plan/restart-all.ts'
-import { isRestartableInit } from '../plan/restart-policy.ts'
-import type { StatusFacts } from '../plan/status-facts.ts'
+import { currentView, isBeingReset, isReset, mayRestartAll } from '../plan/restart-request.ts'
+import { deriveContainerStatus, isStarted } from './derive-container-status.ts'
 
 export interface DerivedStatus {
   readonly status: PodStatus
@@ -233,4 +246,142 @@ function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
     return { ...condition, observedGeneration, lastTransitionTime: formatTime(stamp.atMs) }
   })
   return { conditions, record: changed ? record : before }
+}
+
+/** `restarting`: it ended and is to run again. */
+type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
+
+/** The pod's phase (`pkg/kubelet/kubelet_pods.go` getPhase, Kubernetes 1.36). */
+export function derivePhase(facts: StatusFacts): PodPhase {
+  const { containers, initContainers } = facts.pod.spec
+  if (initContainers.some((init) => hasFailedForGood(facts, init))) return 'Failed'
+  const stages = containers.map((container) => stageOf(facts, container))
+  // Once all main containers have ended for good, nothing waits for init containers any more.
+  const isOver = stages.every((stage) => stage === 'ended')
+  if (!isOver && initContainers.some((init) => isPendingInit(facts, init))) return 'Pending'
+  if (stages.includes('waiting') || stages.includes('unknown')) return 'Pending'
+  // A pod whose main containers have ended runs until its sidecars have been stopped.
+  if (!isOver || initContainers.some((init) => isRunning(viewOf(facts, init)))) return 'Running'
+  const succeeded = containers.every((container) => {
+    const view = viewOf(facts, container)
+    return view.kind === 'ended' && view.end.exitCode === 0
+  })
+  return succeeded ? 'Succeeded' : 'Failed'
+}
+
+function viewOf(facts: StatusFacts, { name }: ContainerSpec): ContainerView {
+  const { observed, record } = facts
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return currentView(new Set(record.restartAll), view)
+}
+
+function isRunning(view: ContainerView): boolean {
+  return view.kind === 'live' && view.container.state === 'running'
+}
+
+function hasFailedForGood(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  return view.kind === 'ended' && view.end.exitCode !== 0 && !runsAgain(facts, init, view)
+}
+
+function runsAgain(
+  { pod, record }: StatusFacts,
+  container: ContainerSpec,
+  view: Extract<ContainerView, { kind: 'ended' }>,
+): boolean {
+  const restartRequested = new Set(record.restartRequested)
+  const restartsDue = new Set(record.restartsDue)
+  return isToRunAgain({ pod, restartRequested, restartsDue }, container, view)
+}
+
+/** Whether the main containers wait for this init container. */
+function isPendingInit(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  if (isRestartableInit(init)) return !isStarted(facts, init, view) && !hasInitialized(facts)
+  if (view.kind === 'ended' && view.end.exitCode === 0) return false
+  return !hasInitialized(facts)
+}
+
+function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
+  const view = viewOf(facts, container)
+  if (view.kind === 'none') return wasReset(facts, container) ? 'restarting' : 'waiting'
+  if (view.kind === 'ended') return runsAgain(facts, container, view) ? 'restarting' : 'ended'
+  const { state } = view.container
+  if (state !== 'created') return state === 'running' ? 'running' : 'unknown'
+  // A container that is being recreated has run: the pod doesn't return to Pending.
+  const { name } = container
+  const ranBefore = newestEnd(name, facts.observed, facts.record.containers[name]) !== undefined
+  return ranBefore ? 'restarting' : 'waiting'
+}
+
+/** It ran before all containers were restarted, and is to run again. */
+function wasReset({ observed, record }: StatusFacts, { name }: ContainerSpec): boolean {
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return isReset(new Set(record.restartAll), view)
+}
+
+/**
+ * The pod-level resources: allocated and actual. While it runs, a limit is shown where its cgroup has one; before and
+ * after, all that its spec implies (`pkg/kubelet/kubelet_pods.go` convertToAPIPodLevelResourcesStatus, 1.36; exact,
+ * where the kubelet reads rounded values back from the cgroup).
+ */
+export function derivePodResources({
+  pod,
+  record,
+  observed,
+  phase,
+}: {
+  readonly pod: Pod
+  readonly record: PodRecord
+  readonly observed: ObservedPod
+  readonly phase: PodPhase
+}): Pick<PodStatus, 'allocatedResources' | 'resources'> {
+  const allocated = podAsAllocated(withClasses(pod, record.classes), record.allocated)
+  const { containers: history, podResources } = record
+  const lists =
+    phase === 'Running'
+      ? runningResources(podAsApplied({ pod: allocated, observed, history, podResources }))
+      : {
+          requests: podRequests(allocated.spec, 'with-overhead'),
+          limits: podLimits(allocated.spec, 'with-overhead'),
+        }
+  const resources = { ...filled('limits', lists.limits), ...filled('requests', lists.requests) }
+  return {
+    ...filled('allocatedResources', podRequests(allocated.spec, 'with-overhead')),
+    ...(Object.keys(resources).length === 0 ? {} : { resources }),
+  }
+}
+
+function runningResources({ spec }: Pod): { readonly requests: ResourceList; readonly limits: ResourceList } {
+  const [requests, limits] = [podRequests(spec, 'with-overhead'), podLimits(spec, 'with-overhead')]
+  const isBestEffort = computeQosClass(spec) === 'BestEffort'
+  const limited = resizableNames.filter(
+    (name) => !isBestEffort && isPositive(limits[name]) && isPodLimited(spec, name),
+  )
+  return {
+    requests: { ...only(requests, resizableNames), ...spec.resources?.requests },
+    limits: { ...spec.resources?.limits, ...only(limits, limited) },
+  }
+}
+
+function only(list: ResourceList, names: readonly string[]): ResourceList {
+  return Object.fromEntries(names.flatMap((name) => (isPositive(list[name]) ? [[name, list[name]]] : [])))
+}
+
+function filled<Name extends string>(
+  name: Name,
+  list: ResourceList,
+): { readonly [_ in Name]?: ResourceList } {
+  const entry: { [_ in Name]?: ResourceList } = {}
+  if (Object.keys(list).length > 0) entry[name] = list
+  return entry
+}
+
+/**
+ * A pod's metadata.generation: 1 at first, one more for each change of its spec (`pkg/registry/core/pod/strategy.go`
+ * updatePodGeneration, 1.36), and one more once it is being deleted (BeforeDelete in the API server's
+ * `registry/rest/delete.go`).
+ */
+export function podGeneration({ generation = 1, ending }: Pick<PodRecord, 'generation' | 'ending'>): number {
+  return ending !== undefined && goesAwayAfter(ending) ? generation + 1 : generation
 }

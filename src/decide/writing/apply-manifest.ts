@@ -1,15 +1,7 @@
-import type { Json, JsonObject } from '../../base/json.ts'
 import { canonicalJson, isJsonObject, sameData } from '../../base/json.ts'
-import {
-  fieldsOf,
-  formatManagedPath,
-  hasPath,
-  pathsOf,
-  setOf,
-  valueAt,
-  withoutPath,
-} from './managed-fields.ts'
-import { strategicMerge } from './strategic-merge.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { mergeKeyOf, strategicMerge } from './patch.ts'
+import { metadataOf } from './prepare-object.ts'
 
 /** A field that another manager has given another value. */
 export interface ApplyConflict {
@@ -125,4 +117,177 @@ function nameOf({ manager, applies, entry }: Owner): string {
   const { apiVersion } = entry
   const version = typeof apiVersion === 'string' ? apiVersion : ''
   return applies ? JSON.stringify(manager) : `${JSON.stringify(manager)} using ${version}`
+}
+
+/** A field's path as meta/v1 FieldsV1 writes its steps: `f:` and a name, `k:` and the key of a list's item. */
+export type ManagedPath = readonly string[]
+
+/**
+ * The set of fields in a manifest (`structured-merge-diff/v6/fieldpath`, serialize.go): lists that are merged by a key
+ * by their items, all others as a whole.
+ */
+function fieldsOf(manifest: JsonObject): JsonObject {
+  const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = manifest
+  const metadata = isJsonObject(rest['metadata']) ? rest['metadata'] : {}
+  const shown = ['labels', 'annotations', 'finalizers', 'ownerReferences'].flatMap((key) =>
+    metadata[key] === undefined ? [] : [[key, metadata[key]]],
+  )
+  return fieldsOfObject({ ...rest, metadata: Object.fromEntries(shown) })
+}
+
+function fieldsOfObject(object: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(object).flatMap(([key, value]) => {
+      // An empty object sets nothing, except where it is a choice: `emptyDir: {}`.
+      if (key === 'metadata' && isJsonObject(value) && Object.keys(value).length === 0) return []
+      return [[`f:${key}`, fieldsOfValue(key, value)]]
+    }),
+  )
+}
+
+function fieldsOfValue(key: string, value: Json): JsonObject {
+  if (isJsonObject(value)) return fieldsOfObject(value)
+  if (!Array.isArray(value)) return {}
+  const items: readonly Json[] = value
+  const mergeKey = mergeKeyOf(key, items)
+  if (mergeKey === undefined) return {}
+  return Object.fromEntries(
+    items.flatMap((item) => {
+      const id = isJsonObject(item) ? item[mergeKey] : undefined
+      if (!isJsonObject(item) || id === undefined) return []
+      return [[`k:${JSON.stringify({ [mergeKey]: id })}`, { '.': {}, ...fieldsOfObject(item) }]]
+    }),
+  )
+}
+
+/** The paths of a set, without those that have others below them. */
+function pathsOf(fields: JsonObject): readonly ManagedPath[] {
+  return Object.entries(fields).flatMap(([step, below]) => {
+    const inner = isJsonObject(below) ? pathsOf(below) : []
+    return inner.length === 0 ? [[step]] : inner.map((path) => [step].concat(path))
+  })
+}
+
+/** The set of paths. */
+function setOf(paths: readonly ManagedPath[]): JsonObject {
+  const names = new Set(paths.flatMap(([step]) => (step === undefined ? [] : [step])))
+  return Object.fromEntries(
+    [...names].map((name) => [
+      name,
+      setOf(paths.flatMap(([step, ...rest]) => (step === name && rest.length > 0 ? [rest] : []))),
+    ]),
+  )
+}
+
+function hasPath(fields: JsonObject, [step, ...rest]: ManagedPath): boolean {
+  if (step === undefined) return true
+  const below = fields[step]
+  return isJsonObject(below) && hasPath(below, rest)
+}
+
+/** The value at a path; undefined without one. */
+function valueAt(value: Json | undefined, [step, ...rest]: ManagedPath): Json | undefined {
+  if (step === undefined || step === '.') return value
+  if (step.startsWith('f:')) return isJsonObject(value) ? valueAt(value[step.slice(2)], rest) : undefined
+  return valueAt(Array.isArray(value) ? value.find((item: Json) => isItem(item, step)) : undefined, rest)
+}
+
+/** A value without the field at a path. */
+function withoutPath(value: Json, [step, ...rest]: ManagedPath): Json {
+  if (step === undefined) return value
+  if (step.startsWith('k:')) {
+    if (!Array.isArray(value)) return value
+    const isWhole = rest.length === 0 || rest[0] === '.'
+    return value.flatMap((item: Json) => {
+      if (!isItem(item, step)) return [item]
+      return isWhole ? [] : [withoutPath(item, rest)]
+    })
+  }
+  const key = step.slice(2)
+  if (!isJsonObject(value)) return value
+  const below = value[key]
+  if (below === undefined) return value
+  if (rest.length > 0) return { ...value, [key]: withoutPath(below, rest) }
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key))
+}
+
+/** `.spec.containers[name="main"].image`, the form in messages about conflicts. */
+function formatManagedPath(path: ManagedPath): string {
+  return path
+    .map((step) => {
+      if (step === '.') return ''
+      if (step.startsWith('f:')) return `.${step.slice(2)}`
+      const id = Object.entries(keyOf(step)).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+      return `[${id.join(',')}]`
+    })
+    .join('')
+}
+
+function isItem(item: Json, step: string): boolean {
+  return isJsonObject(item) && Object.entries(keyOf(step)).every(([key, id]) => sameData(item[key], id))
+}
+
+/** Also for a step that a client sent back. */
+function keyOf(step: string): JsonObject {
+  try {
+    const key: Json = JSON.parse(step.slice(2))
+    return isJsonObject(key) ? key : {}
+  } catch {
+    // A key that doesn't occur.
+    return { '': '' }
+  }
+}
+
+export interface Updater {
+  /** The field manager: the request's `fieldManager`, or the beginning of its User-Agent. */
+  readonly manager: string
+  /** RFC 3339. */
+  readonly time: string
+}
+
+/**
+ * An object after a write other than apply, with the managers of its fields: a writer owns the fields it changes
+ * (`structured-merge-diff/v6/merge/update.go`, Updater.Update). Only applied objects have managers here; Kubernetes
+ * records every writer of other objects too.
+ */
+export function trackUpdate(before: JsonObject, after: JsonObject, { manager, time }: Updater): JsonObject {
+  const given = metadataOf(after)['managedFields'] ?? metadataOf(before)['managedFields']
+  const entries = Array.isArray(given) ? given.filter((entry: Json) => isEntry(entry)) : []
+  if (entries.length === 0) return withManagers(after, [])
+  const changed = pathsOf(fieldsOf(after)).filter(
+    (path) => !sameData(valueAt(before, path), valueAt(after, path)),
+  )
+  const isChanged = (path: readonly string[]): boolean => changed.some((other) => sameData(other, path))
+  const isOwn = (entry: JsonObject): boolean =>
+    entry['manager'] === manager && entry['operation'] === 'Update'
+  const kept = entries.flatMap((entry: JsonObject) => {
+    const fields = isJsonObject(entry['fieldsV1']) ? entry['fieldsV1'] : {}
+    const left = pathsOf(fields).filter((path) => valueAt(after, path) !== undefined && !isChanged(path))
+    const paths = isOwn(entry) ? left.concat(changed) : left
+    const set = setOf(paths)
+    if (paths.length === 0) return []
+    return sameData(set, fields) ? [entry] : [{ ...entry, ...(isOwn(entry) && { time }), fieldsV1: set }]
+  })
+  const isNew = changed.length > 0 && !kept.some((entry) => isOwn(entry))
+  const own = {
+    manager,
+    operation: 'Update',
+    apiVersion: after['apiVersion'] ?? 'v1',
+    time,
+    fieldsType: 'FieldsV1',
+    fieldsV1: setOf(changed),
+  }
+  return withManagers(after, isNew ? [...kept, own] : kept)
+}
+
+function isEntry(entry: Json): entry is JsonObject {
+  return isJsonObject(entry) && isJsonObject(entry['fieldsV1'])
+}
+
+function withManagers(object: JsonObject, entries: readonly JsonObject[]): JsonObject {
+  const { managedFields: _before, ...metadata } = metadataOf(object)
+  return {
+    ...object,
+    metadata: entries.length === 0 ? metadata : { ...metadata, managedFields: entries },
+  }
 }

@@ -1,13 +1,12 @@
-import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { defaultPod } from '../../pod/schema/default-pod.ts'
-import { conforms, fillDefaults } from '../../pod/schema/types.ts'
-import { podSchema } from '../../pod/schema/pod-schema.ts'
-import { computeQosClass } from '../../pod/schema/pod-resources.ts'
-import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import { Issues } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
-import { finalizersOf } from './finalizers.ts'
+import { computeQosClass } from '../../pod/schema/pod-resources.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
+import { podSchema } from '../../pod/schema/pod-schema.ts'
+import { conforms, fillDefaults } from '../../pod/schema/types.ts'
 
 /** The part of an object that a request may change. */
 export type UpdateScope = 'object' | 'status' | 'resize' | 'ephemeralcontainers'
@@ -212,4 +211,33 @@ function nameOf(value: Json): string {
 function objectAt(object: JsonObject, key: string): JsonObject {
   const value = object[key]
   return isJsonObject(value) ? value : {}
+}
+
+/** The finalizers of an object. */
+export function finalizersOf({ metadata }: JsonObject): readonly string[] {
+  const finalizers = isJsonObject(metadata) ? metadata['finalizers'] : undefined
+  return Array.isArray(finalizers) ? finalizers.filter((name) => typeof name === 'string') : []
+}
+
+/** Whether an object was deleted and has no finalizers left. */
+export function isReleased(manifest: JsonObject): boolean {
+  const { metadata } = manifest
+  const isDeleted = isJsonObject(metadata) && typeof metadata['deletionTimestamp'] === 'string'
+  return isDeleted && finalizersOf(manifest).length === 0
+}
+
+/** The conditions of a pod that podd itself sets: clients can't. */
+const ownConditions: readonly (Json | undefined)[] = [
+  'PodReadyToStartContainers',
+  'PodScheduled',
+  'Initialized',
+  'ContainersReady',
+  'Ready',
+  'DisruptionTarget',
+  'PodResizePending',
+  'PodResizeInProgress',
+]
+
+export function isOwnCondition(type: Json | undefined): boolean {
+  return ownConditions.includes(type)
 }

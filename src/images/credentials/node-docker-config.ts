@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { readBounded } from '../../base/read-bounded.ts'
-import { readDockerConfig } from '../../decide/images/docker-config.ts'
-import type { DockerConfig } from '../../decide/images/docker-config.ts'
+import { readDockerConfig } from '../../decide/images/keyring.ts'
+import type { DockerConfig } from '../../decide/images/keyring.ts'
 
 /** A file of credentials is no larger. */
 const maxBytes = 1024 * 1024

@@ -1,5 +1,5 @@
-import type { DockerConfig } from '../../decide/images/docker-config.ts'
-import type { ProviderResponse } from '../../decide/images/provider-response.ts'
+import type { DockerConfig } from '../../decide/images/keyring.ts'
+import type { ProviderResponse } from '../../decide/images/provider-config.ts'
 
 interface Cached {
   readonly config: DockerConfig

@@ -1,6 +1,6 @@
 import type { PodObject } from '../../api/resource.ts'
-import { mayRestartAll } from '../../decide/plan/restart-all.ts'
-import { shouldRestart } from '../../decide/plan/restart-policy.ts'
+import { mayRestartAll } from '../../decide/plan/restart-request.ts'
+import { shouldRestart } from '../../decide/plan/backoff.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 
 /**

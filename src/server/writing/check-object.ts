@@ -5,8 +5,11 @@ import { decodeObject, decodePod, keptProblems } from '../../pod/decode/decode-p
 import { isKeptKind, isObjectKind } from '../../pod/objects/object-kinds.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
-import { namespaceProblems } from '../../decide/writing/namespace-problems.ts'
-import { readinessGateProblems, withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
+import {
+  namespaceProblems,
+  readinessGateProblems,
+  withoutReadinessGates,
+} from '../../decide/writing/check-object.ts'
 import { invalid, strictDecoding, wrongType } from './write-errors.ts'
 import type { FieldValidationMode } from './write-query.ts'
 

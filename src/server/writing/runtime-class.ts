@@ -1,7 +1,7 @@
 import type { RuntimeClassObject } from '../../api/cluster-objects.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import { mergeTolerations } from '../../decide/writing/merge-tolerations.ts'
+import { mergeTolerations } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { WrittenKind } from './written-kind.ts'
 

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { rivalProblem } from '../../decide/sources/settle-rivals.ts'
+import { rivalProblem } from '../../decide/sources/merge-snapshots.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { uidKeyOf } from './followed-objects.ts'
 import type { KeptManifest } from './kept-document.ts'

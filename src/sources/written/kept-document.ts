@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
+import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'

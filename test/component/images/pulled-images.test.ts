@@ -6,7 +6,7 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { PulledImages } from '../../../src/control/images/pulled-images.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import type { PullCredential } from '../../../src/decide/images/keyring.ts'
-import type { VerificationPolicy } from '../../../src/decide/images/verify-access.ts'
+import type { VerificationPolicy } from '../../../src/decide/images/pulled-record.ts'
 import { PullRecordStore } from '../../../src/store/pull-records.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
-import type { Admission, Neighbour } from '../../../src/decide/admission/admit-pod.ts'
-import type { HostLimits } from '../../../src/decide/admission/host-shares.ts'
+import type { Admission, Neighbour, HostLimits } from '../../../src/decide/admission/admit-pod.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 

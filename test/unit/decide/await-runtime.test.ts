@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { awaitRuntime } from '../../../src/decide/plan/await-runtime.ts'
+import { awaitRuntime } from '../../../src/decide/plan/progress.ts'
 import { exitedContainer, sidecar, statusFacts } from '../../support/pod-builders.ts'
 
 const why = { reason: 'RuntimeNotReady', message: 'it is away' }

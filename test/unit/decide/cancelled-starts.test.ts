@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nextRestartCount } from '../../../src/decide/plan/container-view.ts'
-import { selectCancelledStarts, withoutCancelledStarts } from '../../../src/decide/plan/cancelled-starts.ts'
+import { selectCancelledStarts, withoutCancelledStarts } from '../../../src/decide/plan/backoff.ts'
 import type { ObservedContainer } from '../../../src/pod/state/observed.ts'
 import { ended, observedContainer, observedPod } from '../../support/pod-builders.ts'
 

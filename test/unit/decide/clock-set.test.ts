@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { clockSetMs } from '../../../src/decide/plan/clock-set.ts'
+import { clockSetMs } from '../../../src/decide/plan/pod-facts.ts'
 
 const hourMs = 3_600_000
 const before = { wallMs: 1_000_000, monotonicMs: 5 }

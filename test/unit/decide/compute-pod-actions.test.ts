@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { sandboxHold } from '../../../src/decide/plan/hold.ts'
-import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
-import { backoffKey } from '../../../src/decide/plan/restart-policy.ts'
+import { sandboxHold, backoffKey } from '../../../src/decide/plan/backoff.ts'
+import { hasFinished } from '../../../src/decide/plan/progress.ts'
 import { containerSpecHash } from '../../../src/pod/values/hash.ts'
 import {
   actionsOf,

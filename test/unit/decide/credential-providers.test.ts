@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { readProviderConfig } from '../../../src/decide/images/provider-config.ts'
-import { formatProviderRequest, readProviderResponse } from '../../../src/decide/images/provider-response.ts'
+import {
+  readProviderConfig,
+  formatProviderRequest,
+  readProviderResponse,
+} from '../../../src/decide/images/provider-config.ts'
 import { parseProviderFiles } from '../../../src/images/credentials/read-provider-files.ts'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decideUnrecorded } from '../../../src/decide/sources/decide-unrecorded.ts'
+import { decideUnrecorded } from '../../../src/decide/sources/new-pod-record.ts'
 import type { ObservedPod } from '../../../src/pod/state/observed.ts'
 import { observedContainer, observedSandbox } from '../../support/pod-builders.ts'
 

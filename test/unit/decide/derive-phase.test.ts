@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { derivePhase } from '../../../src/decide/status/derive-phase.ts'
+import { derivePhase } from '../../../src/decide/status/derive-status.ts'
 import type { PodPhase } from '../../../src/pod/state/status.ts'
 import {
   deadSandbox,

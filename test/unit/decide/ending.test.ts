@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { computeEndingActions } from '../../../src/decide/plan/compute-ending-actions.ts'
 import {
+  computeEndingActions,
   computeTerminationWaves,
   endingDeadlineMs,
   stopTimeout,
-} from '../../../src/decide/plan/termination-order.ts'
+} from '../../../src/decide/plan/ending.ts'
 import type { ObservedPod } from '../../../src/pod/state/observed.ts'
 import {
   actionsOf,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { exclusiveClaimProblem } from '../../../src/decide/admission/exclusive-claims.ts'
+import { exclusiveClaimProblem } from '../../../src/decide/admission/admit-pod.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { explainChange } from '../../../src/decide/sources/explain-change.ts'
+import { explainChange } from '../../../src/decide/sources/diff-pod.ts'
 import { makePod } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { explainEnd } from '../../../src/decide/status/explain-end.ts'
+import { explainEnd } from '../../../src/decide/status/derive-container-status.ts'
 
 const facts = {
   container: { exitCode: 255, reason: 'Unknown' },

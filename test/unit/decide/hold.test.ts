@@ -8,8 +8,8 @@ import {
   withHold,
   withoutReasons,
   withoutReferenceHolds,
-} from '../../../src/decide/plan/hold.ts'
-import type { Holds } from '../../../src/decide/plan/hold.ts'
+} from '../../../src/decide/plan/backoff.ts'
+import type { Holds } from '../../../src/decide/plan/backoff.ts'
 
 const hold = (reason: string) => ({ untilMs: 1000, waiting: { reason, message: '' } })
 

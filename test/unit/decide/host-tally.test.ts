@@ -1,15 +1,14 @@
 import { expect, it } from 'vitest'
-import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
-import type { Admission, Neighbour } from '../../../src/decide/admission/admit-pod.ts'
-import { HostTally } from '../../../src/decide/admission/host-tally.ts'
 import {
+  admitPod,
+  HostTally,
   findPortClash,
   findRoomLack,
   hostShares,
   smallerShares,
   totalShares,
-} from '../../../src/decide/admission/host-shares.ts'
-import type { HostLimits } from '../../../src/decide/admission/host-shares.ts'
+} from '../../../src/decide/admission/admit-pod.ts'
+import type { Admission, Neighbour, HostLimits } from '../../../src/decide/admission/admit-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import { makePod } from '../../support/pod-builders.ts'
 import { pick, seededRandom } from '../../support/walk-pods.ts'

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { PullCredential } from '../../../src/decide/images/keyring.ts'
-import { mergePulledRecord } from '../../../src/decide/images/pulled-record.ts'
-import type { PullAccess, PulledRecord, UsedCredential } from '../../../src/decide/images/pulled-record.ts'
-import { verifyImageAccess } from '../../../src/decide/images/verify-access.ts'
-import type { VerificationPolicy } from '../../../src/decide/images/verify-access.ts'
+import { mergePulledRecord, verifyImageAccess } from '../../../src/decide/images/pulled-record.ts'
+import type {
+  PullAccess,
+  PulledRecord,
+  UsedCredential,
+  VerificationPolicy,
+} from '../../../src/decide/images/pulled-record.ts'
 import { imagePatternProblem, isImageListed, trimTagAndDigest } from '../../../src/pod/values/image-name.ts'
 
 const digest = 'sha256:38a8906435c4dd5f4258899d46621bfd8eea3ad6ff494ee3c2f17ef0321625bd'

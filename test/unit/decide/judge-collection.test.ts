@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { judgeCollection } from '../../../src/decide/node/judge-collection.ts'
+import { judgeCollection } from '../../../src/decide/node/judge-health.ts'
 
 it.each([
   ['podd is busy', { cpuMs: 2000, quietLooks: 5 }, { quietLooks: 0, collects: false }],

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { countRestarts, judgeMemory } from '../../../src/decide/node/judge-memory.ts'
-import type { MemoryFacts } from '../../../src/decide/node/judge-memory.ts'
+import { countRestarts, judgeMemory } from '../../../src/decide/node/judge-health.ts'
+import type { MemoryFacts } from '../../../src/decide/node/judge-health.ts'
 
 const mi = 1024 * 1024
 const minuteMs = 60_000

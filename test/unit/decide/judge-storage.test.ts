@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isStorageLimited, judgeStorage } from '../../../src/decide/node/judge-storage.ts'
+import { isStorageLimited, judgeStorage } from '../../../src/decide/node/judge-pressure.ts'
 import { makePod } from '../../support/pod-builders.ts'
 
 const mebibyte = 1024 ** 2

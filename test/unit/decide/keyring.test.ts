@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { readDockerConfig } from '../../../src/decide/images/docker-config.ts'
-import { isDefaultRegistry, lookUpCredentials } from '../../../src/decide/images/keyring.ts'
-import { matchesLocationText } from '../../../src/decide/images/match-registry.ts'
-import { credentialHash, toAuthConfig } from '../../../src/decide/images/registry-credential.ts'
+import {
+  readDockerConfig,
+  isDefaultRegistry,
+  lookUpCredentials,
+  matchesLocationText,
+  credentialHash,
+  toAuthConfig,
+} from '../../../src/decide/images/keyring.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const plain = { username: '', password: '', email: '', identityToken: '', registryToken: '' }

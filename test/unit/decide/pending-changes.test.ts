@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { diffDocuments, summarizePending } from '../../../src/decide/sources/pending-changes.ts'
+import { diffDocuments, summarizePending } from '../../../src/decide/sources/merge-snapshots.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'

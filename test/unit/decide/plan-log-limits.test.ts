@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { planLogLimits } from '../../../src/decide/node/plan-log-limits.ts'
-import type { KeptLogs, LogFileFacts } from '../../../src/decide/node/plan-log-limits.ts'
+import { planLogLimits } from '../../../src/decide/node/plan-logs.ts'
+import type { KeptLogs, LogFileFacts } from '../../../src/decide/node/plan-logs.ts'
 
 const nowMs = Date.UTC(2026, 0, 10)
 const hourMs = 3_600_000

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { planLogRotation } from '../../../src/decide/node/plan-log-rotation.ts'
-import type { LogAction, LogFacts } from '../../../src/decide/node/plan-log-rotation.ts'
+import { planLogRotation } from '../../../src/decide/node/plan-logs.ts'
+import type { LogAction, LogFacts } from '../../../src/decide/node/plan-logs.ts'
 import { parseLogFileName } from '../../../src/translate/identity/log-path.ts'
 
 const limits = { maxSizeBytes: 1000, maxFiles: 4 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
-import { computeAllocatable } from '../../../src/decide/admission/allocatable.ts'
+import { admitPod, computeAllocatable } from '../../../src/decide/admission/admit-pod.ts'
 import { preflightPod } from '../../../src/decide/admission/preflight-pod.ts'
 import type { PreflightFacts } from '../../../src/decide/admission/preflight-pod.ts'
 import { resolveClasses } from '../../../src/decide/admission/resolve-classes.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../../../src/decide/plan/pod-ending.ts'
-import type { EndRequest } from '../../../src/decide/plan/pod-ending.ts'
+import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../../../src/decide/plan/ending.ts'
+import type { EndRequest } from '../../../src/decide/plan/ending.ts'
 import type { PodEnding } from '../../../src/pod/state/pod-record.ts'
 import { makePod } from '../../support/pod-builders.ts'
 

@@ -1,5 +1,5 @@
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
+import { hasFinished } from '../../../src/decide/plan/progress.ts'
 import { endOf } from '../../../src/decide/plan/container-view.ts'
 import {
   containerHold,
@@ -8,11 +8,12 @@ import {
   previousImageHold,
   sandboxHold,
   withHold,
-} from '../../../src/decide/plan/hold.ts'
-import type { Hold, HoldKey, Holds } from '../../../src/decide/plan/hold.ts'
+  backoffLimits,
+  isRestartableInit,
+} from '../../../src/decide/plan/backoff.ts'
+import type { Hold, HoldKey, Holds } from '../../../src/decide/plan/backoff.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/plan/pod-action.ts'
 import type { PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/plan/pod-facts.ts'
-import { backoffLimits, isRestartableInit } from '../../../src/decide/plan/restart-policy.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../src/decide/plan/restart-request.ts'
 import { containerSpecHash } from '../../../src/pod/values/hash.ts'
 import type { ContainerId } from '../../../src/pod/values/ids.ts'
@@ -20,7 +21,7 @@ import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../../s
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { PodPhase } from '../../../src/pod/state/status.ts'
-import { derivePhase } from '../../../src/decide/status/derive-phase.ts'
+import { derivePhase } from '../../../src/decide/status/derive-status.ts'
 import { bootId, containerFacts, nowMs, statusFacts } from '../../support/pod-builders.ts'
 
 /** Something that happens to a pod beside what podd does; numbers pick one of what is there. */

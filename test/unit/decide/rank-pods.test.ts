@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { conditionMessage, evictionMessage } from '../../../src/decide/node/eviction-message.ts'
-import { rankForEviction } from '../../../src/decide/node/rank-pods.ts'
-import type { EvictionCandidate } from '../../../src/decide/node/rank-pods.ts'
+import {
+  conditionMessage,
+  evictionMessage,
+  rankForEviction,
+} from '../../../src/decide/node/judge-pressure.ts'
+import type { EvictionCandidate } from '../../../src/decide/node/judge-pressure.ts'
 
 const mebibyte = 1024 ** 2
 

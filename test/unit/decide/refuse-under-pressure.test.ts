@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { refuseUnderPressure } from '../../../src/decide/node/refuse-under-pressure.ts'
+import { refuseUnderPressure } from '../../../src/decide/node/judge-pressure.ts'
 import { makePod } from '../../support/pod-builders.ts'
 
 const bestEffort = makePod()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { derivePodResources } from '../../../src/decide/status/derive-pod-resources.ts'
+import { derivePodResources } from '../../../src/decide/status/derive-status.ts'
 import { diffPod } from '../../../src/decide/sources/diff-pod.ts'
 import {
   changesPodLevel,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import { diffPod } from '../../../src/decide/sources/diff-pod.ts'
-import { noHolds, resizeHold, withHold } from '../../../src/decide/plan/hold.ts'
+import { noHolds, resizeHold, withHold } from '../../../src/decide/plan/backoff.ts'
 import type { PodFacts } from '../../../src/decide/plan/pod-facts.ts'
 import {
   computeHeldBack,

@@ -10,7 +10,7 @@ import {
   matchRestartRule,
   restartsAfterStop,
   shouldRestart,
-} from '../../../src/decide/plan/restart-policy.ts'
+} from '../../../src/decide/plan/backoff.ts'
 import type { BackoffEntry } from '../../../src/pod/state/pod-record.ts'
 import {
   actionsOf,

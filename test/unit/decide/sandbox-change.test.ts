@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computeSandboxChange } from '../../../src/decide/plan/sandbox-change.ts'
+import { computeSandboxChange } from '../../../src/decide/plan/compute-pod-actions.ts'
 import type { ObservedSandbox } from '../../../src/pod/state/observed.ts'
 import { observedPod, observedSandbox } from '../../support/pod-builders.ts'
 

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { mergePods } from '../../../src/decide/sources/merge-snapshots.ts'
-import { selectChangedPods } from '../../../src/decide/sources/select-changed-pods.ts'
+import { mergePods, selectChangedPods } from '../../../src/decide/sources/merge-snapshots.ts'
 import type { PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/objects/document.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { podKey } from '../../../src/pod/values/ids.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { settlePulls } from '../../../src/decide/images/settle-pulls.ts'
+import { settlePulls } from '../../../src/decide/images/pulled-record.ts'
 
 const digest = `sha256:${'b'.repeat(64)}`
 const nginx = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
+import { hasFinished } from '../../../src/decide/plan/progress.ts'
 import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../src/decide/plan/restart-request.ts'
 import {

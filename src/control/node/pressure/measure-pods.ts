@@ -1,6 +1,9 @@
 import type * as cri from '../../../cri-types/cri-v1.ts'
-import type { StarvedResource } from '../../../decide/node/judge-pressure.ts'
-import type { ContainerConsumption, EvictionCandidate } from '../../../decide/node/rank-pods.ts'
+import type {
+  StarvedResource,
+  ContainerConsumption,
+  EvictionCandidate,
+} from '../../../decide/node/judge-pressure.ts'
 import type { Pod } from '../../../pod/schema/pod-schema.ts'
 import { isCritical, containerRequests, podRequests } from '../../../pod/schema/pod-resources.ts'
 import type { ResourceList } from '../../../pod/schema/pod-resources.ts'

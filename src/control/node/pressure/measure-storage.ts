@@ -1,4 +1,4 @@
-import type { StorageUse } from '../../../decide/node/judge-storage.ts'
+import type { StorageUse } from '../../../decide/node/judge-pressure.ts'
 import type { PodWorker } from '../../worker/pod-worker.ts'
 import { measurePods } from './measure-pods.ts'
 import type { PressureSurroundings } from './pressure-surroundings.ts'

@@ -2,13 +2,15 @@ import type { Clock } from '../../../base/clock.ts'
 import { pollUntil } from '../../../base/clock.ts'
 import { errorMessage } from '../../../base/errors.ts'
 import type { LogFields, Logger } from '../../../base/logger.ts'
-import { evictionMessage } from '../../../decide/node/eviction-message.ts'
 import {
+  evictionMessage,
   isHard,
   isMissed,
   judgePressure,
   noPressure,
   starvedResource,
+  refuseUnderPressure,
+  rankForEviction,
 } from '../../../decide/node/judge-pressure.ts'
 import type {
   Observations,
@@ -17,11 +19,9 @@ import type {
   PressureVerdict,
   StarvedResource,
   Threshold,
+  NodeRefusal,
+  EvictionCandidate,
 } from '../../../decide/node/judge-pressure.ts'
-import { refuseUnderPressure } from '../../../decide/node/refuse-under-pressure.ts'
-import type { NodeRefusal } from '../../../decide/node/refuse-under-pressure.ts'
-import { rankForEviction } from '../../../decide/node/rank-pods.ts'
-import type { EvictionCandidate } from '../../../decide/node/rank-pods.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import type { PodUid } from '../../../pod/values/ids.ts'
 import type { Pod } from '../../../pod/schema/pod-schema.ts'

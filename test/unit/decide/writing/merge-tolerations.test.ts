@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mergeTolerations } from '../../../../src/decide/writing/merge-tolerations.ts'
+import { mergeTolerations } from '../../../../src/decide/writing/prepare-object.ts'
 
 describe('mergeTolerations', () => {
   const exists = { key: 'a', operator: 'Exists' }

@@ -1,8 +1,5 @@
 import { expect, it } from 'vitest'
-import { jsonPatch } from '../../../../src/decide/writing/json-patch.ts'
-import { mergePatch } from '../../../../src/decide/writing/merge-patch.ts'
-import { PatchError } from '../../../../src/decide/writing/patch-error.ts'
-import { strategicMerge } from '../../../../src/decide/writing/strategic-merge.ts'
+import { jsonPatch, mergePatch, PatchError, strategicMerge } from '../../../../src/decide/writing/patch.ts'
 
 it.each([
   [{ a: 'b' }, { a: 'c' }, { a: 'c' }],

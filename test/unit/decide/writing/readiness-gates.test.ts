@@ -3,7 +3,7 @@ import {
   gateReadiness,
   readinessGateProblems,
   withoutReadinessGates,
-} from '../../../../src/decide/writing/readiness-gates.ts'
+} from '../../../../src/decide/writing/check-object.ts'
 import type { PodCondition } from '../../../../src/pod/state/status.ts'
 
 const spec = { readinessGates: [{ conditionType: 'example.com/a' }, { conditionType: 'example.com/b' }] }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../../src/base/json.ts'
-import { trackUpdate } from '../../../../src/decide/writing/track-update.ts'
+import { trackUpdate } from '../../../../src/decide/writing/apply-manifest.ts'
 
 const entry = (manager: string, operation: string, fieldsV1: JsonObject): JsonObject => ({
   manager,

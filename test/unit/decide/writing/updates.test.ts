@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../../src/base/json.ts'
-import { defaultManifest } from '../../../../src/decide/writing/default-manifest.ts'
+import {
+  defaultManifest,
+  generateName,
+  prepareNew,
+  prepareUpdate,
+} from '../../../../src/decide/writing/prepare-object.ts'
 import { judgeUpdate } from '../../../../src/decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../../../src/decide/writing/judge-update.ts'
-import { generateName, prepareNew, prepareUpdate } from '../../../../src/decide/writing/prepare-object.ts'
 
 function pod(spec: JsonObject = {}): JsonObject {
   return defaultManifest({
