@@ -12,7 +12,7 @@ import {
   mayLinkToLogOf,
   parseLogFileName,
   podLogDirectory,
-} from '../translate/identity/log-path.ts'
+} from '../translate/identity.ts'
 import { listDirectory, listLogInstances } from './log-files.ts'
 import { measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
-import { parseLogFileName } from '../translate/identity/log-path.ts'
+import { parseLogFileName } from '../translate/identity.ts'
 
 /** One file of a container instance's log, by its name. */
 export interface LogFileName {

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs'
 import { lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import type { NestedMount } from '../translate/volumes/mounts.ts'
+import type { NestedMount } from '../translate/mounts.ts'
 import { VolumeError } from './files/volume-error.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { settleAll } from '../base/waits.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
-import type { HostVolume } from '../translate/volumes/mounts.ts'
+import type { HostVolume } from '../translate/mounts.ts'
 import { prepareClaim } from './plugins/claim.ts'
 import { prepareEmptyDir } from './plugins/empty-dir.ts'
 import { prepareFiles } from './plugins/file-volumes.ts'

@@ -11,14 +11,13 @@ import { isPodDocument } from '../../src/pod/objects/document.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
 import { sysctlValueProblem } from '../../src/pod/values/kernel-names.ts'
 import type { RuntimeFeatures } from '../../src/pod/state/observed.ts'
-import { toContainerConfig } from '../../src/translate/container-config.ts'
-import { readRuntimeFeatures } from '../../src/translate/read-runtime-features.ts'
-import { toSandboxConfig } from '../../src/translate/sandbox-config.ts'
+import { toContainerConfig, toSandboxConfig } from '../../src/translate/runtime-config.ts'
+import { readRuntimeFeatures } from '../../src/translate/observe.ts'
 import {
   effectiveSecurityContext,
   imageUserOf,
   runAsRootProblem,
-} from '../../src/translate/security/security-context.ts'
+} from '../../src/translate/security-context.ts'
 import { ContainerdRig } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'

@@ -1,6 +1,6 @@
 import type { PodCgroups, PodHost } from '../../src/control/actions/pod-host.ts'
 import type { ObjectViews } from '../../src/control/objects/object-store.ts'
-import { execLimits } from '../../src/translate/environment/exec-limits.ts'
+import { execLimits } from '../../src/translate/environment.ts'
 import { plainResources } from './pod-builders.ts'
 
 /** Cgroups that accept every pod, and in which nothing runs. */

@@ -9,7 +9,7 @@ import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
 import type { EndedContainer, PodRecord } from '../../src/pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../src/pod/schema/container-schema.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
-import type { ResourceFacts } from '../../src/translate/resources/resources.ts'
+import type { ResourceFacts } from '../../src/translate/resources.ts'
 
 /** When the things of a test came to be; they are looked at an hour later, at `nowMs`. */
 export const bornMs = Date.UTC(2026, 0, 1)

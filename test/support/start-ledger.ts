@@ -4,7 +4,7 @@ import { CriClient } from '../../src/cri/cri-client.ts'
 import { isCriError } from '../../src/cri/cri-error.ts'
 import { loadProto } from '../../src/grpc/load-proto.ts'
 import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
-import { labelKeys } from '../../src/translate/identity/labels.ts'
+import { labelKeys } from '../../src/translate/identity.ts'
 
 interface Life {
   readonly id: string

@@ -1,4 +1,4 @@
-import { MissingReference } from '../../src/translate/spec/missing-reference.ts'
+import { MissingReference } from '../../src/translate/references.ts'
 import type { VolumeContext } from '../../src/volumes/plugins/volume-plugin.ts'
 
 /** What a volume gets to know of a pod that refers to nothing. */

@@ -6,7 +6,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import { CriClient } from '../../cri/cri-client.ts'
 import type { ExternalRuntimeFacts } from '../../decide/doctor/host-facts.ts'
-import { readCniPlaces } from '../../translate/read-runtime-features.ts'
+import { readCniPlaces } from '../../translate/observe.ts'
 
 const embeddedFlag = '--container-runtime-endpoint embedded'
 

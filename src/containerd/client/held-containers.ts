@@ -4,7 +4,7 @@ import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
-import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity/labels.ts'
+import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity.ts'
 import { criHeaders, kindLabel, methodOf, withDeadline } from './containerd-calls.ts'
 import type { ContainerdChannel, ServiceDefinitions } from './containerd-calls.ts'
 

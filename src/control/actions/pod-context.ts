@@ -8,7 +8,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
-import type { HostVolume } from '../../translate/volumes/mounts.ts'
+import type { HostVolume } from '../../translate/mounts.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** The sandbox that containers are started in. */

@@ -11,7 +11,7 @@ import {
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
-import { readContainerFacts } from '../../translate/identity/labels.ts'
+import { readContainerFacts } from '../../translate/identity.ts'
 import { HookError } from './lifecycle-hooks.ts'
 import type { HookInFlight, PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'

@@ -10,7 +10,7 @@ import { podRecordVersion } from '../../pod/state/pod-record.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
-import { orphanManifest } from '../../translate/orphan-manifest.ts'
+import { orphanManifest } from '../../translate/identity.ts'
 import type { NewWorker } from '../worker/pod-state.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 

@@ -9,12 +9,8 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { readPid } from '../../translate/observe.ts'
-import {
-  effectiveSecurityContext,
-  imageUserOf,
-  runAsRootProblem,
-} from '../../translate/security/security-context.ts'
-import type { ImageUser } from '../../translate/security/security-context.ts'
+import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
+import type { ImageUser } from '../../translate/security-context.ts'
 import { ImageError } from '../images/image-error.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ImagePuller } from '../images/image-puller.ts'

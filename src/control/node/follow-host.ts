@@ -1,7 +1,7 @@
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PodHost } from '../actions/pod-host.ts'
-import { podResolvConf } from '../../translate/network/dns.ts'
+import { podResolvConf } from '../../translate/network.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'

@@ -7,8 +7,8 @@ import {
   burstableShares,
   largerPodResources,
   podCgroupResources,
-} from '../../translate/resources/resources.ts'
-import type { ResourceFacts } from '../../translate/resources/resources.ts'
+} from '../../translate/resources.ts'
+import type { ResourceFacts } from '../../translate/resources.ts'
 import type { PodCgroups } from '../actions/pod-host.ts'
 
 export interface PodCgroupsOptions {

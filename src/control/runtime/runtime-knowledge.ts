@@ -3,11 +3,7 @@ import type { Logger } from '../../base/logger.ts'
 import { apiVersionProblem } from '../../cri/check-reply.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import type { RuntimeFeatures } from '../../pod/state/observed.ts'
-import {
-  readNetworkProblem,
-  readRuntimeFeatures,
-  readRuntimeProblem,
-} from '../../translate/read-runtime-features.ts'
+import { readNetworkProblem, readRuntimeFeatures, readRuntimeProblem } from '../../translate/observe.ts'
 
 export interface RuntimeKnowledgeDeps {
   readonly runtime: Pick<RuntimeService, 'version' | 'status'>

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerUsage } from '../../pod/state/usage.ts'
-import { labelKeys } from '../../translate/identity/labels.ts'
+import { labelKeys } from '../../translate/identity.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
 export interface UsageMeterOptions {

@@ -9,8 +9,8 @@ import type { LocalObject } from '../../pod/objects/local-object.ts'
 import type { PersistentVolumeClaim } from '../../pod/objects/object-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
-import type { ObjectOrigin } from '../../translate/config-object.ts'
-import { objectUid, toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
+import type { ObjectOrigin } from '../../translate/volume-files.ts'
+import { objectUid, toConfigObject, toObjectMeta } from '../../translate/volume-files.ts'
 import {
   claimDirectory,
   listClaimDirectories,

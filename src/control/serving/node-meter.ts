@@ -11,7 +11,7 @@ import type {
   NodeStats,
   PodStats,
 } from '../../pod/state/usage.ts'
-import { labelKeys } from '../../translate/identity/labels.ts'
+import { labelKeys } from '../../translate/identity.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
 export interface NodeMeterOptions {

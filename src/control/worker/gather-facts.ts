@@ -1,8 +1,7 @@
 import type { ContainerFacts, PodFacts } from '../../decide/plan/pod-facts.ts'
 import { selectRecreations } from '../../decide/plan/start-order.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { computeSpecHash } from '../../translate/config-hash.ts'
-import { findMissingReference } from '../../translate/find-missing-reference.ts'
+import { computeSpecHash, findMissingReference } from '../../translate/config-hash.ts'
 import type { PassDeps } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 

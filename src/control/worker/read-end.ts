@@ -3,7 +3,7 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 
-import { readContainerFacts } from '../../translate/identity/labels.ts'
+import { readContainerFacts } from '../../translate/identity.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 
 /**

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
-import type { PodCgroupResources } from '../../translate/resources/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
 import { delegateControllers } from './controllers.ts'
 import {
   childCgroups,

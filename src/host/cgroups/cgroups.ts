@@ -1,7 +1,7 @@
 import { PoddError } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
-import type { PodCgroupResources } from '../../translate/resources/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
 
 /** A cgroup could not be made, set or removed (`CGROUP`). */
 export class CgroupError extends PoddError {

@@ -1,5 +1,5 @@
-import { sharesToWeight } from '../../translate/resources/resources.ts'
-import type { PodCgroupResources } from '../../translate/resources/resources.ts'
+import { sharesToWeight } from '../../translate/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
 
 /** One thing to write to a cgroup. */
 export interface CgroupSetting {

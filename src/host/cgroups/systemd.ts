@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { pollUntil } from '../../base/clock.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
-import { sharesToWeight } from '../../translate/resources/resources.ts'
-import type { PodCgroupResources } from '../../translate/resources/resources.ts'
+import { sharesToWeight } from '../../translate/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
 import {
   isPodRemoved,
   listPodDirectories,

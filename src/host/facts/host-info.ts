@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { cpus, hostname } from 'node:os'
 import { canonicalQuantity } from '../../pod/values/quantity.ts'
-import { hugePageSizeName } from '../../translate/resources/resources.ts'
+import { hugePageSizeName } from '../../translate/resources.ts'
 import { hasCapability } from './capabilities.ts'
 import { detectCgroups } from '../cgroups/layout.ts'
 import type { CgroupSystem } from '../cgroups/layout.ts'

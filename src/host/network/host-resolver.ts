@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
-import { parseResolvConf, selectHostResolver } from '../../translate/network/dns.ts'
-import type { ResolvConf } from '../../translate/network/dns.ts'
+import { parseResolvConf, selectHostResolver } from '../../translate/network.ts'
+import type { ResolvConf } from '../../translate/network.ts'
 
 export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { listDirectory, listLogInstances } from '../../logs/log-files.ts'
 import { listRemovedPods } from '../../logs/removed-pod-logs.ts'
-import { podLogDirectory } from '../../translate/identity/log-path.ts'
+import { podLogDirectory } from '../../translate/identity.ts'
 import { ApiError } from '../requests/api-error.ts'
 
 /** One instance's log in the directory of its container. */

@@ -17,7 +17,7 @@ import { removeTree } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
-import type { VolumeFiles } from '../../translate/volumes/volume-files.ts'
+import type { VolumeFiles } from '../../translate/volume-files.ts'
 import { VolumeError } from './volume-error.ts'
 
 /** In the directory: leads to the current files. */

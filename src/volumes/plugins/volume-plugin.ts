@@ -1,8 +1,8 @@
 import type { SourceName } from '../../pod/objects/document.ts'
 import type { PodUid, SourceKind } from '../../pod/values/ids.ts'
 import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
-import type { HostVolume } from '../../translate/volumes/mounts.ts'
-import type { VolumeFiles } from '../../translate/volumes/volume-files.ts'
+import type { HostVolume } from '../../translate/mounts.ts'
+import type { VolumeFiles } from '../../translate/volume-files.ts'
 import type { FsGroup } from '../files/fs-group.ts'
 
 /** The source of a claim, and whose data it may use. */

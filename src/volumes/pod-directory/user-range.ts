@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { writeFileAtomicSync } from '../../base/atomic-file.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import type { UserRange } from '../../translate/security/user-namespace.ts'
+import type { UserRange } from '../../translate/security-context.ts'
 import { podDirectory } from './pod-directory.ts'
 
 /** The number of user ids of a pod, and the host's own ids below the first range (the kubelet's defaults, 1.36). */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { NestedMount } from '../../../src/translate/volumes/mounts.ts'
+import type { NestedMount } from '../../../src/translate/mounts.ts'
 import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 

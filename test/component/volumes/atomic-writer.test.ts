@@ -3,7 +3,7 @@ import { lstat, mkdtemp, readFile, readdir, readlink, rm, stat } from 'node:fs/p
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { VolumeFiles } from '../../../src/translate/volumes/volume-files.ts'
+import type { VolumeFiles } from '../../../src/translate/volume-files.ts'
 import { writeVolumeFiles } from '../../../src/volumes/files/atomic-writer.ts'
 
 // Giving files away is root's.

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planLogRotation } from '../../../src/decide/node/plan-logs.ts'
 import type { LogAction, LogFacts } from '../../../src/decide/node/plan-logs.ts'
-import { parseLogFileName } from '../../../src/translate/identity/log-path.ts'
+import { parseLogFileName } from '../../../src/translate/identity.ts'
 
 const limits = { maxSizeBytes: 1000, maxFiles: 4 }
 const nowMs = Date.UTC(2026, 5, 1, 12, 30, 15)

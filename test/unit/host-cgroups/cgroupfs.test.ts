@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { CgroupfsPodCgroups } from '../../../src/host/cgroups/cgroupfs.ts'
 import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
-import type { PodCgroupResources } from '../../../src/translate/resources/resources.ts'
+import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 
 /* A fake cgroup tree of plain directories: what the kernel would make by itself is not in it. */
 

@@ -10,7 +10,7 @@ import type { CallSystemd } from '../../../src/host/cgroups/systemd-bus.ts'
 import { decodeBusReply, encodeBusCall } from '../../../src/host/cgroups/systemd-message.ts'
 import type { BusArgument } from '../../../src/host/cgroups/systemd-message.ts'
 import { SystemdPodCgroups } from '../../../src/host/cgroups/systemd.ts'
-import type { PodCgroupResources } from '../../../src/translate/resources/resources.ts'
+import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 
 /* Bytes that systemd 252 took and gave. */
 const startCall =

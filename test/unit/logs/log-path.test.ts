@@ -5,7 +5,7 @@ import {
   mayLinkToLogOf,
   parseLogFileName,
   podLogDirectory,
-} from '../../../src/translate/identity/log-path.ts'
+} from '../../../src/translate/identity.ts'
 
 const pod = { namespace: 'shop', name: 'web', uid: 'u-1' }
 

@@ -13,10 +13,10 @@ import { SpdyDecoder, encodeDataHead } from '../../../src/cri/spdy-frames.ts'
 import * as rules from '../../../src/pod/validation/name-rules.ts'
 import { buildHttpRequest } from '../../../src/probes/http-request.ts'
 import { isBlank } from '../../../src/sources/http/http-blank.ts'
-import { parseResolvConf } from '../../../src/translate/network/dns.ts'
-import { parseEnvFile } from '../../../src/translate/environment/env-file.ts'
-import { expandReferences } from '../../../src/translate/environment/environment.ts'
-import { computeSubPath } from '../../../src/translate/volumes/sub-paths.ts'
+import { parseResolvConf } from '../../../src/translate/network.ts'
+import { parseEnvFile } from '../../../src/translate/resolve-environment.ts'
+import { expandReferences } from '../../../src/translate/environment.ts'
+import { computeSubPath } from '../../../src/translate/mounts.ts'
 
 /** Something that reads what comes from outside, and what is hardest for it. */
 export interface OutsideParser {

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
-import { execLimits } from '../../../src/translate/environment/exec-limits.ts'
+import { execLimits } from '../../../src/translate/environment.ts'
 
 function store(...manifests: readonly JsonObject[]): ObjectStore {
   const objects = new ObjectStore(plainObjectRules)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { envFileValue, parseEnvFile } from '../../../src/translate/environment/env-file.ts'
+import { envFileValue, parseEnvFile } from '../../../src/translate/resolve-environment.ts'
 
 const readEnvFile = (text: string, key: string) => envFileValue(parseEnvFile(text), key)
 

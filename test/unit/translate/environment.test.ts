@@ -1,9 +1,13 @@
 import { noObjects } from '../../support/object-rules.ts'
 import { describe, expect, it } from 'vitest'
-import { execLimits, expandCommand, expandWords } from '../../../src/translate/environment/exec-limits.ts'
-import type { ExecLimits } from '../../../src/translate/environment/exec-limits.ts'
-import { expandReferences } from '../../../src/translate/environment/environment.ts'
-import { resolveEnvironment } from '../../../src/translate/environment/resolve-environment.ts'
+import {
+  execLimits,
+  expandCommand,
+  expandWords,
+  expandReferences,
+} from '../../../src/translate/environment.ts'
+import type { ExecLimits } from '../../../src/translate/environment.ts'
+import { resolveEnvironment } from '../../../src/translate/resolve-environment.ts'
 import { makePod } from '../../support/pod-builders.ts'
 
 const environment = new Map([

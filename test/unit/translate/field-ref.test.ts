@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fieldValue, resourceFieldValue } from '../../../src/translate/spec/field-ref.ts'
+import { fieldValue, resourceFieldValue } from '../../../src/translate/references.ts'
 import { appOf, resources, testPod } from './pods.ts'
 
 describe('fieldValue', () => {

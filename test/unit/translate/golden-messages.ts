@@ -7,21 +7,22 @@ import { withClasses } from '../../../src/pod/schema/pod-resources.ts'
 import type { ContainerSpec } from '../../../src/pod/schema/container-schema.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
-import { toContainerConfig } from '../../../src/translate/container-config.ts'
-import { formatResolvConf, podDns } from '../../../src/translate/network/dns.ts'
-import { envFileValue, parseEnvFile } from '../../../src/translate/environment/env-file.ts'
-import { hostNetworkHostsFile, podHostsFile } from '../../../src/translate/network/etc-hosts.ts'
-import { execLimits, expandCommand } from '../../../src/translate/environment/exec-limits.ts'
-import type { FieldFacts } from '../../../src/translate/spec/field-ref.ts'
-import { podHostname } from '../../../src/translate/network/hostname.ts'
-import type { HostVolume } from '../../../src/translate/volumes/mounts.ts'
-import { containerMounts } from '../../../src/translate/volumes/mounts.ts'
-import { resolveEnvironment } from '../../../src/translate/environment/resolve-environment.ts'
-import { podCgroupResources } from '../../../src/translate/resources/resources.ts'
-import { toSandboxConfig } from '../../../src/translate/sandbox-config.ts'
-import { computeSubPath } from '../../../src/translate/volumes/sub-paths.ts'
-import { computeVolumeFiles } from '../../../src/translate/volumes/volume-files.ts'
-import type { UserRange } from '../../../src/translate/security/user-namespace.ts'
+import { toContainerConfig, toSandboxConfig } from '../../../src/translate/runtime-config.ts'
+import {
+  formatResolvConf,
+  podDns,
+  hostNetworkHostsFile,
+  podHostsFile,
+  podHostname,
+} from '../../../src/translate/network.ts'
+import { envFileValue, parseEnvFile, resolveEnvironment } from '../../../src/translate/resolve-environment.ts'
+import { execLimits, expandCommand } from '../../../src/translate/environment.ts'
+import type { FieldFacts } from '../../../src/translate/references.ts'
+import type { HostVolume } from '../../../src/translate/mounts.ts'
+import { containerMounts, computeSubPath } from '../../../src/translate/mounts.ts'
+import { podCgroupResources } from '../../../src/translate/resources.ts'
+import { computeVolumeFiles } from '../../../src/translate/volume-files.ts'
+import type { UserRange } from '../../../src/translate/security-context.ts'
 import { hostFacts } from './pods.ts'
 
 const uid = '3f6a1c52-0000-4000-8000-000000000001'

@@ -10,7 +10,7 @@ import {
   readPodRef,
   sandboxAnnotations,
   sandboxLabels,
-} from '../../../src/translate/identity/labels.ts'
+} from '../../../src/translate/identity.ts'
 import { appOf, testPod } from './pods.ts'
 
 const owner = { uid: 'u-1', instance: 'edge' }

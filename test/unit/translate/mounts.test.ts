@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { containerMounts, selectNestedMounts } from '../../../src/translate/volumes/mounts.ts'
+import { containerMounts, selectNestedMounts } from '../../../src/translate/mounts.ts'
 import { appOf, testPod } from './pods.ts'
 
 const volumes = new Map([

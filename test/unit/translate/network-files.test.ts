@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { parseResolvConf, podDns, selectHostResolver } from '../../../src/translate/network/dns.ts'
-import type { ResolvConf } from '../../../src/translate/network/dns.ts'
-import { hostNetworkHostsFile, podHostsFile } from '../../../src/translate/network/etc-hosts.ts'
-import { kernelHostname, podHostname } from '../../../src/translate/network/hostname.ts'
-import type { PodDnsConfig } from '../../../src/translate/spec/spec-view.ts'
+import {
+  parseResolvConf,
+  podDns,
+  selectHostResolver,
+  hostNetworkHostsFile,
+  podHostsFile,
+  kernelHostname,
+  podHostname,
+} from '../../../src/translate/network.ts'
+import type { ResolvConf } from '../../../src/translate/network.ts'
+import type { PodDnsConfig } from '../../../src/translate/spec-view.ts'
 import { podWith, testPod } from './pods.ts'
 
 const host: ResolvConf = { servers: ['192.0.2.1'], searches: ['lan'], options: ['timeout:1'] }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import type { ContainerView, PodSpecView, PodView } from '../../../src/translate/spec/spec-view.ts'
-import type { ResourceFacts } from '../../../src/translate/resources/resources.ts'
+import type { ContainerView, PodSpecView, PodView } from '../../../src/translate/spec-view.ts'
+import type { ResourceFacts } from '../../../src/translate/resources.ts'
 
 /** A pod with one container `app`, changed by what the test is about. */
 export function testPod(spec: JsonObject = {}, metadata: JsonObject = {}): Pod {

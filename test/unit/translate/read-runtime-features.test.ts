@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readRuntimeFeatures } from '../../../src/translate/read-runtime-features.ts'
+import { readRuntimeFeatures } from '../../../src/translate/observe.ts'
 
 const version = { runtimeName: 'containerd', runtimeVersion: 'v2.1.9' }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { clampOomScoreAdj, computeOomScoreAdj } from '../../../src/translate/resources/oom-score.ts'
-import { podLimits, podRequests } from '../../../src/pod/schema/pod-resources.ts'
 import {
+  clampOomScoreAdj,
+  computeOomScoreAdj,
   burstableMilliCpu,
   burstableShares,
   containerResources,
@@ -11,8 +11,9 @@ import {
   milliCpuToShares,
   podCgroupResources,
   sharesToWeight,
-} from '../../../src/translate/resources/resources.ts'
-import type { ResourceFacts } from '../../../src/translate/resources/resources.ts'
+} from '../../../src/translate/resources.ts'
+import { podLimits, podRequests } from '../../../src/pod/schema/pod-resources.ts'
+import type { ResourceFacts } from '../../../src/translate/resources.ts'
 import { appOf, gib, hostFacts, podWith, resources, testPod } from './pods.ts'
 
 const main = (name: string, more: JsonObject = {}): JsonObject => ({ name, image: 'i', ...more })

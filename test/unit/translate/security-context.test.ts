@@ -6,9 +6,9 @@ import {
   imageUserOf,
   runAsRootProblem,
   sandboxSecurityContext,
-} from '../../../src/translate/security/security-context.ts'
-import type { ImageUser } from '../../../src/translate/security/security-context.ts'
-import type { PodSecurityContext, PodSpecView } from '../../../src/translate/spec/spec-view.ts'
+} from '../../../src/translate/security-context.ts'
+import type { ImageUser } from '../../../src/translate/security-context.ts'
+import type { PodSecurityContext, PodSpecView } from '../../../src/translate/spec-view.ts'
 import { appOf, podWith, testPod } from './pods.ts'
 
 const facts = { seccompRoot: '/var/lib/podd/seccomp', seccompDefault: false, appArmor: true }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { computeSubPath, whenSubPathMissing } from '../../../src/translate/volumes/sub-paths.ts'
-import type { MissingSubPath } from '../../../src/translate/volumes/sub-paths.ts'
+import { computeSubPath, whenSubPathMissing } from '../../../src/translate/mounts.ts'
+import type { MissingSubPath } from '../../../src/translate/mounts.ts'
 import { testPod } from './pods.ts'
 
 const environment = new Map([

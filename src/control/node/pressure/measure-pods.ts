@@ -9,7 +9,7 @@ import { isCritical, containerRequests, podRequests } from '../../../pod/schema/
 import type { ResourceList } from '../../../pod/schema/pod-resources.ts'
 import type { PodRef, PodUid } from '../../../pod/values/ids.ts'
 import { quantityValue } from '../../../pod/values/quantity.ts'
-import { labelKeys } from '../../../translate/identity/labels.ts'
+import { labelKeys } from '../../../translate/identity.ts'
 
 /** The disk usage of a directory. */
 export interface DiskUsage {

@@ -10,7 +10,7 @@ import { readFileSystem, readMemoryAmount, readProcessAmount } from '../../../ho
 import type { Amount } from '../../../host/facts/node-signals.ts'
 import type { Observation, Observations } from '../../../decide/node/judge-pressure.ts'
 import { computeQosClass } from '../../../pod/schema/pod-resources.ts'
-import { podLogDirectory } from '../../../translate/identity/log-path.ts'
+import { podLogDirectory } from '../../../translate/identity.ts'
 import { measureDirectory } from '../../../volumes/files/disk-usage.ts'
 import { volumeDirectory } from '../../../volumes/pod-directory/pod-directory.ts'
 import type { PodMeter, StarvedDisk } from './measure-pods.ts'

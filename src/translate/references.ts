@@ -1,6 +1,9 @@
-import { isPositive } from '../../pod/schema/pod-resources.ts'
-import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
+import { PoddError } from '../base/errors.ts'
+import { objectKey } from '../pod/objects/local-object.ts'
+import type { ObjectReader } from '../pod/objects/local-object.ts'
+import { isPositive } from '../pod/schema/pod-resources.ts'
+import type { PodUid } from '../pod/values/ids.ts'
+import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
 import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
 
 /** The facts about a pod that fields can refer to besides its manifest. */
@@ -101,4 +104,32 @@ export function resourceFieldValue(
 function splitOnce(text: string): readonly [string, string?] {
   const at = text.indexOf('.')
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+/**
+ * A pod refers to a missing object, key or file; the message is the kubelet's. A container waits with
+ * CreateContainerConfigError, a volume with a FailedMount event, until it exists.
+ */
+export class MissingReference extends PoddError {
+  constructor(message: string, hint?: string) {
+    super('REFERENCE_MISSING', message, { hint })
+  }
+}
+
+/** An object in its namespace. */
+export interface NamespacedName {
+  readonly kind: 'ConfigMap' | 'Secret' | 'PersistentVolumeClaim'
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The API's message: `configmap "web" not found`; and why, where another source has one. */
+export function missingObject(
+  objects: Pick<ObjectReader, 'explainMissing'>,
+  { kind, namespace, name }: NamespacedName,
+): MissingReference {
+  const why = objects.explainMissing(objectKey(kind, namespace, name))
+  return new MissingReference(
+    `${kind.toLowerCase()} "${name}" not found${why === undefined ? '' : `: ${why}`}`,
+  )
 }

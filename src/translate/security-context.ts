@@ -1,8 +1,7 @@
-import type * as cri from '../../cri-types/cri-v1.ts'
-import type { SecurityContext } from '../../pod/schema/container-schema.ts'
-import { allContainers } from '../spec/spec-view.ts'
-import { userNamespace } from './user-namespace.ts'
-import type { UserRange } from './user-namespace.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { IDMappingInput, UserNamespaceInput } from '../cri-types/cri-v1.ts'
+import type { SecurityContext } from '../pod/schema/container-schema.ts'
+import { allContainers } from './spec-view.ts'
 import type {
   AppArmorProfile,
   Capabilities,
@@ -11,7 +10,7 @@ import type {
   PodSpecView,
   SeccompProfile,
   SeLinuxOptions,
-} from '../spec/spec-view.ts'
+} from './spec-view.ts'
 
 /** The facts of the host and the image for security settings. */
 export interface SecurityFacts {
@@ -236,4 +235,19 @@ export function runAsRootProblem(effective: SecurityContext, image: ImageUser): 
     return `container has runAsNonRoot and image has non-numeric user (${image.username}), cannot verify user is non-root`
   }
   return undefined
+}
+
+/** The users, and groups, of the host that a pod's own are mapped to, from its root on. */
+export interface UserRange {
+  readonly firstId: number
+  readonly length: number
+}
+
+export function idMappings({ firstId, length }: UserRange): readonly IDMappingInput[] {
+  return [{ hostId: firstId, containerId: 0, length }]
+}
+
+/** A user namespace of the pod's own (`pkg/kubelet/userns/userns_manager.go`, GetOrCreateUserNamespaceMappings, 1.36). */
+function userNamespace(range: UserRange): UserNamespaceInput {
+  return { mode: 'POD', uids: idMappings(range), gids: idMappings(range) }
 }

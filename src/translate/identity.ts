@@ -1,10 +1,11 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import type { PodRef, PodUid } from '../../pod/values/ids.ts'
-import { resizableResources } from '../../pod/schema/pod-resources.ts'
-import type { ResourceList, ResourceLists } from '../../pod/schema/pod-resources.ts'
-import type { ContainerPort, LifecycleHandler } from '../../pod/schema/container-schema.ts'
-import type { ContainerView, PodView } from '../spec/spec-view.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
+import type { ContainerPort, LifecycleHandler } from '../pod/schema/container-schema.ts'
+import { resizableResources } from '../pod/schema/pod-resources.ts'
+import type { ResourceList, ResourceLists } from '../pod/schema/pod-resources.ts'
+import type { ObservedPod } from '../pod/state/observed.ts'
+import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
+import type { ContainerView, PodView } from './spec-view.ts'
 
 /*
  * All that podd stores on sandboxes and containers, written and read here alone. The io.kubernetes.* keys
@@ -229,6 +230,72 @@ function readHandler(value: unknown): LifecycleHandler | undefined {
           value: optionalString(header, 'value') ?? '',
         })),
       ...(host === undefined ? {} : { host }),
+    },
+  }
+}
+
+/** The longest file name that Linux allows, in bytes. */
+const longestNameBytes = 255
+
+/** `<podLogsDir>/<namespace>_<name>_<uid>`: a pod's logs, what CRI calls `log_directory` (kubelet's kuberuntime/legacy.go). */
+export function podLogDirectory(podLogsDir: string, pod: PodRef): string {
+  return `${podLogsDir}/${pod.namespace}_${pod.name}_${pod.uid}`
+}
+
+/** `<container>/<restart>.log`: relative to the pod's log directory, as CRI's `log_path` wants it. */
+export function containerLogPath(container: string, restartCount: number): string {
+  return `${container}/${restartCount}.log`
+}
+
+/** The restart count of a container's log file, rotated ones included; undefined for other names. */
+export function parseLogFileName(fileName: string): number | undefined {
+  const match = /^(\d+)\.log(?:\.\d{8}-\d{6}(?:\.\d+)?(?:\.gz)?)?$/u.exec(fileName)
+  return match === null ? undefined : Number(match[1])
+}
+
+/**
+ * `<containerLogsDir>/<pod>_<namespace>_<container>-<id>.log`, the link that log shippers look for. The name
+ * keeps to 255 characters by shortening what stands before the id, as the kubelet does (kuberuntime/legacy.go).
+ */
+export function containerLogSymlink(
+  containerLogsDir: string,
+  pod: PodRef,
+  container: string,
+  containerId: ContainerId,
+): string {
+  const suffix = `-${containerId}.log`
+  const head = `${pod.name}_${pod.namespace}_${container}`
+  return `${containerLogsDir}/${head.slice(0, longestNameBytes - suffix.length)}${suffix}`
+}
+
+/** Whether the name of a link is one that `containerLogSymlink` gives for a container of this pod, or of one with such a name. */
+export function mayLinkToLogOf(pod: PodRef, linkName: string): boolean {
+  const prefix = `${pod.name}_${pod.namespace}_`
+  if (linkName.startsWith(prefix)) return true
+  const isShortened = linkName.length === longestNameBytes
+  return isShortened && prefix.startsWith(linkName.slice(0, linkName.lastIndexOf('-')))
+}
+
+/** The kubelet's default grace period (`minimumGracePeriodInSeconds`). */
+const leastGraceSeconds = 2
+
+/**
+ * A minimal manifest for a pod whose record and manifest are lost: enough to terminate it. Grace, preStop and ports
+ * come from its containers' annotations.
+ */
+export function orphanManifest(observed: ObservedPod): JsonObject {
+  const graces = observed.containers.map(({ annotations }) => {
+    const facts = readContainerFacts(annotations)
+    return facts.deletionGraceSeconds ?? facts.terminationGraceSeconds ?? leastGraceSeconds
+  })
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: observed.name, namespace: observed.namespace },
+    spec: {
+      terminationGracePeriodSeconds: Math.max(leastGraceSeconds, ...graces),
+      hostNetwork: observed.sandboxes[0]?.hostNetwork ?? false,
+      containers: [],
     },
   }
 }

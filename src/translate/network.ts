@@ -1,5 +1,6 @@
-import type { DNSConfigInput } from '../../cri-types/cri-v1.ts'
-import type { PodDnsConfig, PodView } from '../spec/spec-view.ts'
+import { PoddError } from '../base/errors.ts'
+import type { DNSConfigInput } from '../cri-types/cri-v1.ts'
+import type { HostAlias, PodDnsConfig, PodView } from './spec-view.ts'
 
 /** The content of a resolv.conf. */
 export interface ResolvConf {
@@ -155,4 +156,81 @@ function fitLimits(conf: ResolvConf): { readonly conf: ResolvConf; readonly cut:
 
 function unique(items: readonly string[]): readonly string[] {
   return [...new Set(items)]
+}
+
+const longestHostname = 63
+/** The kernel's limit. */
+const longestNodename = 64
+
+interface PodHostname {
+  readonly hostname: string
+  /** Empty where the pod has no subdomain. */
+  readonly domain: string
+}
+
+/**
+ * `kubelet_pods.go`, GeneratePodHostNameAndDomain (1.36).
+ * @param clusterDomain what the pod's subdomain stands in; empty on a host without cluster DNS
+ */
+export function podHostname({ metadata, spec }: PodView, clusterDomain: string): PodHostname {
+  const { hostnameOverride } = spec
+  if (hostnameOverride !== undefined && hostnameOverride !== '')
+    return { hostname: hostnameOverride, domain: '' }
+  const name = spec.hostname === undefined || spec.hostname === '' ? metadata.name : spec.hostname
+  const cut = name.length > longestHostname ? name.slice(0, longestHostname).replace(/[-.]+$/, '') : name
+  const subdomain = spec.subdomain ?? ''
+  const tail = clusterDomain === '' ? '' : `.${clusterDomain}`
+  return { hostname: cut, domain: subdomain === '' ? '' : `${subdomain}.${metadata.namespace}.svc${tail}` }
+}
+
+/**
+ * What `hostname` says inside the pod (`pkg/kubelet/util`, GetNodenameForKernel, 1.36).
+ * @throws PoddError POD_HOSTNAME_TOO_LONG when setHostnameAsFQDN gives more than the kernel takes
+ */
+export function kernelHostname({ hostname, domain }: PodHostname, asFqdn: boolean): string {
+  if (!asFqdn || domain === '') return hostname
+  const fqdn = `${hostname}.${domain}`
+  if (fqdn.length <= longestNodename) return fqdn
+  throw new PoddError(
+    'POD_HOSTNAME_TOO_LONG',
+    `setHostnameAsFQDN: the FQDN ${fqdn} is too long (${fqdn.length} characters, at most ${longestNodename})`,
+    { hint: 'Shorten hostname or subdomain.' },
+  )
+}
+
+const builtIn = [
+  '127.0.0.1\tlocalhost',
+  '::1\tlocalhost ip6-localhost ip6-loopback',
+  'fe00::0\tip6-localnet',
+  'fe00::0\tip6-mcastprefix',
+  'fe00::1\tip6-allnodes',
+  'fe00::2\tip6-allrouters',
+]
+
+/** A pod's /etc/hosts, as `kubelet_pods.go`, managedHostsFileContent (1.36) has it. */
+export function podHostsFile(input: {
+  /** The pod's addresses, the primary one first. */
+  readonly ips: readonly string[]
+  readonly hostname: PodHostname
+  readonly aliases: readonly HostAlias[]
+}): string {
+  const { hostname, domain } = input.hostname
+  const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
+  const lines = ['# Kubernetes-managed hosts file.', ...builtIn, ...input.ips.map((ip) => `${ip}\t${names}`)]
+  return `${lines.join('\n')}\n${aliasLines(input.aliases)}`
+}
+
+/** The /etc/hosts of a pod on the host's network: the host's own, and the pod's aliases. */
+export function hostNetworkHostsFile(input: {
+  /** The text of the host's /etc/hosts. */
+  readonly hostFile: string
+  readonly aliases: readonly HostAlias[]
+}): string {
+  return `# Kubernetes-managed hosts file (host network).\n${input.hostFile}${aliasLines(input.aliases)}`
+}
+
+function aliasLines(aliases: readonly HostAlias[]): string {
+  if (aliases.length === 0) return ''
+  const lines = aliases.map(({ ip, hostnames }) => `${ip}\t${hostnames.join('\t')}`)
+  return `\n# Entries added by HostAliases.\n${lines.join('\n')}\n`
 }

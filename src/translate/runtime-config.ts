@@ -1,14 +1,23 @@
+import type * as cri from '../cri-types/cri-v1.ts'
 import type { DNSConfigInput, PodSandboxConfigInput, PortMappingInput } from '../cri-types/cri-v1.ts'
-import type { PodUid } from '../pod/values/ids.ts'
 import { isSidecar } from '../pod/schema/pod-resources.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import { normalSysctl } from '../pod/values/kernel-names.ts'
-import { kernelHostname, podHostname } from './network/hostname.ts'
-import { sandboxAnnotations, sandboxLabels } from './identity/labels.ts'
-import { sandboxResources } from './resources/resources.ts'
-import type { ResourceFacts } from './resources/resources.ts'
-import { sandboxSecurityContext } from './security/security-context.ts'
-import type { PodSpecView, PodView } from './spec/spec-view.ts'
-import type { UserRange } from './security/user-namespace.ts'
+import type { ContainerCommand, Environment } from './environment.ts'
+import {
+  containerAnnotations,
+  containerLabels,
+  containerLogPath,
+  sandboxAnnotations,
+  sandboxLabels,
+} from './identity.ts'
+import { kernelHostname, podHostname } from './network.ts'
+import { containerResources, sandboxResources } from './resources.ts'
+import type { ResourceFacts } from './resources.ts'
+import { containerSecurityContext, sandboxSecurityContext } from './security-context.ts'
+import type { ImageUser, SecurityFacts, UserRange } from './security-context.ts'
+import { toCriSignal } from './spec-view.ts'
+import type { ContainerView, PodSpecView, PodView } from './spec-view.ts'
 
 /** A pod, and the host facts that its sandbox needs. */
 export interface SandboxInput {
@@ -91,4 +100,71 @@ function mappingsOf(containers: PodSpecView['containers']): readonly PortMapping
         : [{ protocol, containerPort, hostPort, hostIp: hostIP ?? '' }],
     ),
   )
+}
+
+/** A container of a pod with all resolved inputs. */
+export interface ContainerInput {
+  readonly pod: PodView
+  readonly uid: PodUid
+  readonly container: ContainerView
+  readonly restartCount: number
+  /** See labels.ts. */
+  readonly instance: string
+  /** The hash to find a changed spec by; see pod/hash.ts. */
+  readonly specHash: string
+  /** What the image's name resolved to: the runtime's id of it. */
+  readonly imageRef: string
+  readonly imageUser: ImageUser
+  /** Expanded already; see environment.ts. */
+  readonly environment: Environment
+  /** Expanded with it; see exec-limits.ts. */
+  readonly command: ContainerCommand
+  /** From containerMounts. */
+  readonly mounts: readonly cri.MountInput[]
+  readonly resources: ResourceFacts
+  readonly security: SecurityFacts
+  /** For a pod with a user namespace. */
+  readonly userRange?: UserRange | undefined
+  /** The container whose processes an ephemeral container sees. */
+  readonly targetContainerId?: string | undefined
+  /** Set when the pod is already terminating. */
+  readonly deletionGraceSeconds?: number | undefined
+}
+
+/** `kuberuntime_container.go`, generateContainerConfig (1.36). */
+export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInput {
+  const { pod, uid, container, restartCount, instance, environment } = input
+  return {
+    metadata: { name: container.name, attempt: restartCount },
+    image: { image: input.imageRef, userSpecifiedImage: container.image },
+    command: input.command.command,
+    args: input.command.args,
+    workingDir: container.workingDir ?? '',
+    envs: [...environment].map(([key, value]) => ({ key, value: Buffer.from(value) })),
+    mounts: input.mounts,
+    labels: containerLabels({ pod, uid, instance, container }),
+    annotations: containerAnnotations({
+      pod,
+      container,
+      specHash: input.specHash,
+      restartCount,
+      deletionGraceSeconds: input.deletionGraceSeconds,
+    }),
+    logPath: containerLogPath(container.name, restartCount),
+    stdin: container.stdin ?? false,
+    stdinOnce: container.stdinOnce ?? false,
+    tty: container.tty ?? false,
+    stopSignal: toCriSignal(container.lifecycle?.stopSignal),
+    linux: {
+      resources: containerResources(pod.spec, container, input.resources),
+      securityContext: containerSecurityContext({
+        spec: pod.spec,
+        container,
+        imageUser: input.imageUser,
+        facts: input.security,
+        targetContainerId: input.targetContainerId,
+        userRange: input.userRange,
+      }),
+    },
+  }
 }

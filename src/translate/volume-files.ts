@@ -1,14 +1,18 @@
-import { cleanPath } from '../../base/text.ts'
-import type { ObjectReader } from '../../pod/objects/local-object.ts'
-import { objectData } from '../../pod/objects/local-object.ts'
-import type { keyToPathSchema } from '../../pod/schema/container-schema.ts'
-import type { Infer } from '../../pod/schema/types.ts'
-import type { downwardAPIFileSchema, VolumeSpec } from '../../pod/schema/volume-schema.ts'
-import { fieldValue, resourceFieldValue } from '../spec/field-ref.ts'
-import type { FieldFacts } from '../spec/field-ref.ts'
-import { MissingReference, missingObject } from '../spec/missing-reference.ts'
-import { allContainers } from '../spec/spec-view.ts'
-import type { ResourceList } from '../spec/spec-view.ts'
+import type { ConfigObject, LocalObjectMeta } from '../api/cluster-objects.ts'
+import { cleanPath } from '../base/text.ts'
+import type { ObjectDocument } from '../pod/objects/document.ts'
+import { objectData } from '../pod/objects/local-object.ts'
+import type { ObjectReader } from '../pod/objects/local-object.ts'
+import type { ConfigMap, PersistentVolumeClaim, Secret } from '../pod/objects/object-kinds.ts'
+import type { keyToPathSchema } from '../pod/schema/container-schema.ts'
+import type { Infer } from '../pod/schema/types.ts'
+import type { downwardAPIFileSchema, VolumeSpec } from '../pod/schema/volume-schema.ts'
+import { uuidOfText } from '../pod/values/hash.ts'
+import type { SourceName } from '../pod/values/ids.ts'
+import { fieldValue, missingObject, MissingReference, resourceFieldValue } from './references.ts'
+import type { FieldFacts } from './references.ts'
+import { allContainers } from './spec-view.ts'
+import type { ResourceList } from './spec-view.ts'
 
 /** A file of a volume that podd fills. */
 export interface VolumeFile {
@@ -118,4 +122,60 @@ function downwardValue({ fieldRef, resourceFieldRef }: DownwardFile, input: Volu
   if (value !== undefined) return value
   const { containerName = '', resource = '' } = resourceFieldRef ?? {}
   throw new MissingReference(`unsupported resource: ${resource} of container ${containerName}`)
+}
+
+export interface ObjectOrigin {
+  readonly source: SourceName
+  readonly place: ObjectDocument['place']
+  readonly kept?: ObjectDocument['kept']
+}
+
+/** A ConfigMap or Secret as the API shows it; a Secret's `stringData` has become `data`, as in an API server. */
+export function toConfigObject(object: ConfigMap | Secret, origin: ObjectOrigin): ConfigObject {
+  const head = { apiVersion: 'v1', metadata: toObjectMeta(object, origin) } as const
+  const immutable = object.immutable ? { immutable: true } : {}
+  if (object.kind === 'ConfigMap') {
+    const { data, binaryData } = object
+    const binary = Object.keys(binaryData).length > 0 ? { binaryData } : {}
+    return { ...head, kind: 'ConfigMap', ...immutable, ...dataOf(data), ...binary }
+  }
+  const texts = Object.entries(object.stringData).map(([key, text]) => [
+    key,
+    Buffer.from(text).toString('base64'),
+  ])
+  const data = { ...object.data, ...Object.fromEntries(texts) }
+  return { ...head, kind: 'Secret', type: object.type, ...immutable, ...dataOf(data) }
+}
+
+/** Omits an empty map, as an API server does. */
+function dataOf(data: Readonly<Record<string, string>>): Pick<ConfigObject, 'data'> {
+  return Object.keys(data).length > 0 ? { data } : {}
+}
+
+export function toObjectMeta(
+  { kind, metadata }: Pick<ConfigMap | Secret | PersistentVolumeClaim, 'kind' | 'metadata'>,
+  { source, place, kept }: ObjectOrigin,
+): LocalObjectMeta {
+  const { name, namespace, labels, annotations } = metadata
+  return {
+    ...kept?.metadata,
+    name,
+    namespace,
+    uid:
+      kept?.uid ??
+      objectUid({ kind, namespace, name, source: kind === 'PersistentVolumeClaim' ? undefined : source }),
+    ...(Object.keys(labels).length > 0 && { labels }),
+    annotations: { ...annotations, 'podd.dev/source': source, 'podd.dev/path': place.path },
+  }
+}
+
+/** The UID of an object that has no record: stable for a name and a source. */
+export function objectUid(object: {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly source: SourceName | undefined
+}): string {
+  const { kind, namespace, name, source } = object
+  return uuidOfText(JSON.stringify([kind, namespace, name, source]))
 }
