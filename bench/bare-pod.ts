@@ -1,4 +1,4 @@
-import type { CriClient } from '../src/cri/cri-client.ts'
+import type { CriClient } from '../src/runtime/cri-client.ts'
 import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
 import { benchImage } from './podd-under-test.ts'
 

@@ -1,6 +1,6 @@
 /** Containers for the exec probes of bench/probes.ts, and the call that both sides send. */
 import { systemClock } from '../src/base/clock.ts'
-import { CriClient } from '../src/cri/cri-client.ts'
+import { CriClient } from '../src/runtime/cri-client.ts'
 import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
 import type { ExecSync } from '../src/probes/exec-probe.ts'
 import { benchImage } from './podd-under-test.ts'

@@ -1,4 +1,4 @@
-import type { CriClient } from '../src/cri/cri-client.ts'
+import type { CriClient } from '../src/runtime/cri-client.ts'
 import { BarePod } from './bare-pod.ts'
 import { pairFigures } from './figures.ts'
 import type { Figure } from './figures.ts'

@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs'
-import type { CriClient } from '../src/cri/cri-client.ts'
+import type { CriClient } from '../src/runtime/cri-client.ts'
 import { BarePod } from './bare-pod.ts'
 import { pairFigures } from './figures.ts'
 import type { Figure } from './figures.ts'

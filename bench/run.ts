@@ -8,7 +8,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
-import { CriClient } from '../src/cri/cri-client.ts'
+import { CriClient } from '../src/runtime/cri-client.ts'
 import { benchAdopt } from './adopt.ts'
 import { benchBurst } from './burst.ts'
 import { benchCommandLine } from './command-line.ts'

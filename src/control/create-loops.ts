@@ -1,5 +1,5 @@
 import { SharedTurns } from '../base/clock.ts'
-import { isCriError } from '../cri/cri-error.ts'
+import { isCriError } from '../runtime/cri-runtime.ts'
 import { podFromManifest } from '../pod/schema/default-pod.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'

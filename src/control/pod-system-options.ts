@@ -1,7 +1,7 @@
 import type { PodObject } from '../api/resource.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
-import type { ImageService } from '../cri/cri-runtime.ts'
+import type { ImageService } from '../runtime/cri-runtime.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { CriClient } from '../../src/cri/cri-client.ts'
+import { CriClient } from '../../src/runtime/cri-client.ts'
 import type * as cri from '../../src/cri-types/cri-v1.ts'
 import { programs } from '../support/contract-target.ts'
 import type { ContractTarget, Program } from '../support/contract-target.ts'

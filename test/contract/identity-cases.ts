@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { CriClient } from '../../src/cri/cri-client.ts'
+import type { CriClient } from '../../src/runtime/cri-client.ts'
 import { shellImageName } from '../support/oci-image.ts'
 import type { Contract } from './contract.ts'
 

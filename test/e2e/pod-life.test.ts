@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'

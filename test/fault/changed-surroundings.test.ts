@@ -3,7 +3,7 @@ import { readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/resource.ts'
-import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { freePort } from '../support/free-port.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readHostNetwork } from '../../src/containerd/network/pod-network.ts'
-import { networksOverlap, parseIpv4Cidr } from '../../src/containerd/network/pod-subnet.ts'
+import { readHostNetwork, networksOverlap, parseIpv4Cidr } from '../../src/runtime/network/pod-network.ts'
 
 /** A /24 that no route of the host goes into; of so many that two tests at a time get different ones. */
 export function freeSubnet(): string {

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
-import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
-import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
+import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
+import { removeEmbeddedContainerd } from '../../src/runtime/remove-embedded.ts'
 
 /** What tells one podd's things on the host from all others. */
 export interface PoddPlaces {

@@ -1,6 +1,5 @@
 import { constants, createDeflate } from 'node:zlib'
-import { encodeOpen, encodePing } from '../../src/cri/spdy-frames.ts'
-import { HeaderWriter, spdyDictionary } from '../../src/cri/spdy-headers.ts'
+import { encodeOpen, encodePing, HeaderWriter, spdyDictionary } from '../../src/runtime/spdy-session.ts'
 
 /** What a client sends to open one forwarded connection. */
 export function openingFrames(port: number): Buffer {

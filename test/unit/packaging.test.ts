@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config-file.ts'
 import { defaultConfig, listOptions } from '../../src/config/options.ts'
-import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 
 const { rootDir, runDir, staticPodPath } = defaultConfig()
 const places = containerdPlaces(rootDir, runDir)

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PoddError } from '../../base/errors.ts'
-import { SpdySession } from '../../cri/spdy-session.ts'
-import type { SpdyStream } from '../../cri/spdy-session.ts'
+import { SpdySession } from '../../runtime/spdy-session.ts'
+import type { SpdyStream } from '../../runtime/spdy-session.ts'
 
 /** One connection to a port of a pod, through a tunnel of its own. */
 export interface ForwardedConnection {

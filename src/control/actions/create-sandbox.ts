@@ -1,5 +1,5 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { isCriError } from '../../cri/cri-error.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxHold } from '../../decide/plan/backoff.ts'
 import type { Hold } from '../../decide/plan/backoff.ts'

@@ -1,4 +1,4 @@
-import type { CallOptions } from '../../cri/cri-runtime.ts'
+import type { CallOptions } from '../../runtime/cri-runtime.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerId, PodRef, PodUid, SandboxId } from '../../pod/values/ids.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'

@@ -1,5 +1,5 @@
 import { settleAll } from '../../base/waits.ts'
-import { isCriError } from '../../cri/cri-error.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import { OutdatedView } from './interrupted.ts'
 import type { PodContext } from './pod-context.ts'

@@ -1,4 +1,4 @@
-import { isCriError } from '../../cri/cri-error.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../base/errors.ts'
 import { settleAll } from '../../base/waits.ts'
-import { isCriError } from '../../cri/cri-error.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import {
   computeTerminationWaves,

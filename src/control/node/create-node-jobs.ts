@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
 import type { LogLimits } from '../../decide/node/plan-logs.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'

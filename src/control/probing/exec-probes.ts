@@ -1,6 +1,6 @@
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
-import { isCriError } from '../../cri/cri-error.ts'
-import { callDeadlineMs } from '../../cri/runtime-service.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import { callDeadlineMs } from '../../runtime/cri-client.ts'
 import type { ExecSync } from '../../probes/exec-probe.ts'
 
 /** How exec probes run in containers: ExecSync, which takes whole seconds. */

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts'
-import { ContainerdRecords } from '../../containerd/client/containerd-records.ts'
-import type { ContainerdChannel } from '../../containerd/client/containerd-calls.ts'
-import { ImageRecords } from '../../containerd/client/image-records.ts'
+import { ContainerdRecords } from '../../runtime/containerd/records.ts'
+import type { ContainerdChannel } from '../../runtime/containerd/records.ts'
+import { ImageRecords } from '../../runtime/containerd/image-records.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
-import { RuntimeConnection } from '../../cri/runtime-connection.ts'
+import { RuntimeConnection } from '../../runtime/connection.ts'
 
 /** containerd's own records, over a connection to it. */
 export function createRecords(channel: ContainerdChannel, clock: Clock): ContainerdRecords {

@@ -1,12 +1,10 @@
 import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
-import type { CriClient } from '../../cri/cri-client.ts'
-import { CriEvents } from '../../cri/cri-event-stream.ts'
+import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../runtime/events.ts'
+import type { CriClient } from '../../runtime/cri-client.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
-import { pickRuntimeEvents } from '../../cri/pick-runtime-events.ts'
-import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
+import type { EventsCandidate } from '../../runtime/events.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
 /** The delay before an event stream that failed is opened again. */

@@ -1,12 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
-import { findUnreserved, reserveAgain } from '../../containerd/network/address-reservations.ts'
-import type { CniResult } from '../../containerd/network/cni-results.ts'
-import { RememberedCniResults } from '../../containerd/network/remembered-cni-results.ts'
-import { NetworkRules } from '../../containerd/network/network-rules.ts'
-import { describeRepairs } from '../../containerd/network/plan-bridge-repair.ts'
-import { PodBridge } from '../../containerd/network/pod-bridge.ts'
+import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
+import { findUnreserved, reserveAgain, RememberedCniResults } from '../../runtime/network/cni-results.ts'
+import type { CniResult } from '../../runtime/network/cni-results.ts'
+import { NetworkRules } from '../../runtime/network/network-rules.ts'
+import { describeRepairs, PodBridge } from '../../runtime/network/pod-bridge.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 
 export interface KeepPodNetworkDeps {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { CallOptions, RuntimeService } from '../../cri/cri-runtime.ts'
+import type { CallOptions, RuntimeService } from '../../runtime/cri-runtime.ts'
 import { StartGate } from './start-gate.ts'
 import type { StartStage } from './start-gate.ts'
 

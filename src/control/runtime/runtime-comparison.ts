@@ -2,10 +2,10 @@ import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { WakeSlot } from '../../base/waits.ts'
-import type { CallGate } from '../../cri/call-runtime.ts'
-import { CriError, isCriError } from '../../cri/cri-error.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
-import { withAbort } from '../../cri/runtime-connection.ts'
+import type { CallGate } from '../../runtime/call-runtime.ts'
+import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import { withAbort } from '../../runtime/connection.ts'
 import {
   decideRuntimeStep,
   findForgotten,

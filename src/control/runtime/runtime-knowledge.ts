@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import { apiVersionProblem } from '../../cri/check-reply.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import { apiVersionProblem } from '../../runtime/cri-client.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { RuntimeFeatures } from '../../pod/state/observed.ts'
 import { readNetworkProblem, readRuntimeFeatures, readRuntimeProblem } from '../../translate/observe.ts'
 

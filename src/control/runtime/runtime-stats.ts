@@ -1,8 +1,7 @@
 import { mapBounded } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { isCriError } from '../../cri/cri-error.ts'
-import type { CriErrorCode } from '../../cri/cri-error.ts'
-import type { CallOptions, RuntimeService } from '../../cri/cri-runtime.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import type { CriErrorCode, CallOptions, RuntimeService } from '../../runtime/cri-runtime.ts'
 
 export type RuntimeStatsCalls = Pick<
   RuntimeService,

@@ -1,5 +1,5 @@
-import type { ImageUnpacking } from '../../containerd/process/unpacked-images.ts'
-import type { ImageService } from '../../cri/cri-runtime.ts'
+import type { ImageUnpacking } from '../../runtime/containerd/unpacked-images.ts'
+import type { ImageService } from '../../runtime/cri-runtime.ts'
 
 export interface WriteOutOptions {
   /** Undefined where the runtime syncs layers to the disk before it reports them. */

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
-import { ContainerdExec } from '../../containerd/client/exec.ts'
-import type { ContainerCommand } from '../../containerd/client/exec.ts'
-import type { ExecProcess } from '../../containerd/client/exec-process.ts'
-import type { AttachedContainer } from '../../cri/attach-container.ts'
-import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import { ContainerdExec } from '../../runtime/containerd/exec.ts'
+import type { ContainerCommand } from '../../runtime/containerd/exec.ts'
+import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
+import type { AttachedContainer } from '../../runtime/attach.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
-import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
+import type { RuntimeConnection } from '../../runtime/connection.ts'
 import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -84,7 +84,7 @@ export class Reach {
       stdout: true,
       stderr: !terminal,
     })
-    const { attachContainer } = await import('../../cri/attach-container.ts')
+    const { attachContainer } = await import('../../runtime/attach.ts')
     const attached = await attachContainer(url, { stdin, terminal })
     if (size !== undefined) await attached.resize(size)
     return attached

@@ -1,6 +1,6 @@
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { isCriError } from '../../cri/cri-error.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
 import { computeEndingActions, freesNameWithContainers, goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PassSignals } from '../actions/pod-context.ts'

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream'
 import { errorMessage } from '../../base/errors.ts'
 import { joinStreams } from '../../base/http.ts'
-import { SpdySession } from '../../cri/spdy-session.ts'
-import type { SpdyStream } from '../../cri/spdy-session.ts'
+import { SpdySession } from '../../runtime/spdy-session.ts'
+import type { SpdyStream } from '../../runtime/spdy-session.ts'
 
 type Dial = (port: number) => Promise<Duplex>
 

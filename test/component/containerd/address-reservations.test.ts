@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findUnreserved, reserveAgain } from '../../../src/containerd/network/address-reservations.ts'
-import type { CniResult } from '../../../src/containerd/network/cni-results.ts'
+import { findUnreserved, reserveAgain } from '../../../src/runtime/network/cni-results.ts'
+import type { CniResult } from '../../../src/runtime/network/cni-results.ts'
 
 let cniDataDir: string
 const networkName = 'podd'

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { claimSubnet } from '../../../src/containerd/network/claim-subnet.ts'
+import { claimSubnet } from '../../../src/runtime/network/pod-network.ts'
 
-const source = join(import.meta.dirname, '../../../src/containerd/network/claim-subnet.ts')
+const source = join(import.meta.dirname, '../../../src/runtime/network/pod-network.ts')
 
 /** What another process, which ends then, is told. */
 function claimElsewhere(subnet: string): string {

@@ -6,8 +6,8 @@ import {
   readCniResults,
   removeCniResults,
   removeTornCniResults,
-} from '../../../src/containerd/network/cni-results.ts'
-import { RememberedCniResults } from '../../../src/containerd/network/remembered-cni-results.ts'
+  RememberedCniResults,
+} from '../../../src/runtime/network/cni-results.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const id = 'ab'.repeat(32)

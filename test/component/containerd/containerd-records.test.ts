@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ContainerdRecords } from '../../../src/containerd/client/containerd-records.ts'
-import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
+import { ContainerdRecords } from '../../../src/runtime/containerd/records.ts'
+import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { errorCode } from '../../../src/base/errors.ts'
-import { ContentStore } from '../../../src/containerd/client/content-store.ts'
-import type { CallChannel } from '../../../src/containerd/client/containerd-calls.ts'
+import { ContentStore } from '../../../src/runtime/containerd/image-records.ts'
+import type { CallChannel } from '../../../src/runtime/containerd/records.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

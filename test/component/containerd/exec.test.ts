@@ -6,8 +6,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import { ContainerdExec } from '../../../src/containerd/client/exec.ts'
-import type { ExecChannel, ExecDefinitions } from '../../../src/containerd/client/exec-calls.ts'
+import { ContainerdExec } from '../../../src/runtime/containerd/exec.ts'
+import type { ExecChannel, ExecDefinitions } from '../../../src/runtime/containerd/exec-process.ts'
 
 const spec = Buffer.from(JSON.stringify({ process: { args: ['sh'], cwd: '/', env: [], user: {} } }))
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { exportImages } from '../../../src/containerd/process/export-images.ts'
+import { exportImages } from '../../../src/runtime/embedded-images.ts'
 
 const name = 'registry.example/web:2'
 const version = { major: 2, minor: 1, patch: 9, text: '2.1.9' }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findPrograms } from '../../../src/containerd/setup/find-programs.ts'
+import { findPrograms } from '../../../src/runtime/embedded-setup.ts'
 
 describe('findPrograms', () => {
   it.each(['no-such-runtime', '/no/such/runtime'])(

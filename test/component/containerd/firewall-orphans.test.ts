@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ContainerdInventory } from '../../../src/containerd/leaks/containerd-inventory.ts'
-import { firewallOrphans } from '../../../src/containerd/leaks/firewall-orphans.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import { ContainerdInventory } from '../../../src/runtime/containerd/leaks.ts'
+import { firewallOrphans } from '../../../src/runtime/network/leaks.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
 import type { Orphan } from '../../../src/decide/node/plan-orphans.ts'
 
 const places = containerdPlaces('/var/lib/podd-leaks', '/run/podd-leaks')

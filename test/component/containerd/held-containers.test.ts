@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
-import { HeldContainers } from '../../../src/containerd/client/held-containers.ts'
-import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
+import { HeldContainers } from '../../../src/runtime/containerd/records.ts'
+import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -6,8 +6,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { ExecChannel, ExecDefinitions } from '../../../src/containerd/client/exec-calls.ts'
-import { HeldExec } from '../../../src/containerd/client/held-exec.ts'
+import type { ExecChannel, ExecDefinitions } from '../../../src/runtime/containerd/exec-process.ts'
+import { HeldExec } from '../../../src/runtime/containerd/exec.ts'
 
 const spec = Buffer.from(JSON.stringify({ process: { args: ['sh'], cwd: '/', env: [], user: {} } }))
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { errorCode, PoddError } from '../../../src/base/errors.ts'
-import { ImageRecords } from '../../../src/containerd/client/image-records.ts'
-import type { OwnChannel } from '../../../src/containerd/client/image-records.ts'
+import { ImageRecords } from '../../../src/runtime/containerd/image-records.ts'
+import type { OwnChannel } from '../../../src/runtime/containerd/image-records.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

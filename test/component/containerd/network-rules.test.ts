@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { CniResult } from '../../../src/containerd/network/cni-results.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { NetworkRules } from '../../../src/containerd/network/network-rules.ts'
+import type { CniResult } from '../../../src/runtime/network/cni-results.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import { NetworkRules } from '../../../src/runtime/network/network-rules.ts'
 
 const places = containerdPlaces('/var/lib/podd', '/run/podd')
 const ready = () => Promise.resolve(new Set(['ab12']))

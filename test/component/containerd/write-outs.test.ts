@@ -2,8 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { writeOutLayers } from '../../../src/containerd/process/import-image.ts'
-import { WriteOuts } from '../../../src/containerd/process/write-outs.ts'
+import { writeOutLayers, WriteOuts } from '../../../src/runtime/embedded-images.ts'
 
 const path = process.env['PATH']
 let directory: string

@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GarbageItem } from '../../../src/api/images.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ContainerdInventory } from '../../../src/containerd/leaks/containerd-inventory.ts'
-import { addressOrphans } from '../../../src/containerd/leaks/network-orphans.ts'
-import { containerOrphans, taskOrphans } from '../../../src/containerd/leaks/runtime-orphans.ts'
-import { leaseOrphans, snapshotOrphans } from '../../../src/containerd/leaks/storage-orphans.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import {
+  ContainerdInventory,
+  containerOrphans,
+  taskOrphans,
+  leaseOrphans,
+  snapshotOrphans,
+} from '../../../src/runtime/containerd/leaks.ts'
+import { addressOrphans } from '../../../src/runtime/network/leaks.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
 import { orphanCollectionJob } from '../../../src/control/node/garbage/collect-orphans.ts'
 import { Orphans } from '../../../src/control/node/garbage/orphans.ts'
 import { podOrphans } from '../../../src/control/node/garbage/pod-orphans.ts'

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { CriError } from '../../../src/cri/cri-error.ts'
+import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import type { HeldContainer } from '../../../src/decide/node/compare-runtime.ts'
 import { RuntimeComparison } from '../../../src/control/runtime/runtime-comparison.ts'
 import type { RuntimeComparisonDeps } from '../../../src/control/runtime/runtime-comparison.ts'

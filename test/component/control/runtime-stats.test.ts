@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RuntimeStats } from '../../../src/control/runtime/runtime-stats.ts'
 import type { RuntimeStatsCalls } from '../../../src/control/runtime/runtime-stats.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
-import { CriError } from '../../../src/cri/cri-error.ts'
+import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

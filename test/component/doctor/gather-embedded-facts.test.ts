@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { gatherEmbeddedFacts } from '../../../src/containerd/setup/gather-embedded-facts.ts'
-import type { DaemonAnswer } from '../../../src/containerd/setup/gather-embedded-facts.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import { gatherEmbeddedFacts } from '../../../src/runtime/embedded-facts.ts'
+import type { DaemonAnswer } from '../../../src/runtime/embedded-facts.ts'
 import { listProcesses } from '../../../src/host/processes.ts'
 
 let directory: string

@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { formatContainerdConfig, isSameConfig } from '../../../src/containerd/setup/containerd-config.ts'
-import type { ContainerdConfigInput } from '../../../src/containerd/setup/containerd-config.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import {
-  isSupportedVersion,
-  parseContainerdVersion,
-} from '../../../src/containerd/process/containerd-version.ts'
+import { formatContainerdConfig, isSameConfig } from '../../../src/runtime/embedded-setup.ts'
+import type { ContainerdConfigInput } from '../../../src/runtime/embedded-setup.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import { isSupportedVersion, parseContainerdVersion } from '../../../src/runtime/containerd/version.ts'
 
 const v16 = { major: 1, minor: 6, patch: 20, text: '1.6.20~ds1' }
 const v21 = { major: 2, minor: 1, patch: 9, text: '2.1.9' }

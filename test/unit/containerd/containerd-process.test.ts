@@ -7,16 +7,16 @@ import {
   parseLogErrors,
   readLogFrom,
   sizeOf,
-} from '../../../src/containerd/process/containerd-log.ts'
-import { chooseSnapshotter } from '../../../src/containerd/setup/choose-snapshotter.ts'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+} from '../../../src/runtime/containerd/start.ts'
+import { chooseSnapshotter } from '../../../src/runtime/embedded-setup.ts'
 import {
+  containerdPlaces,
   containerdEnvironment,
   findContainerd,
   isContainerdOf,
-} from '../../../src/containerd/process/containerd-process.ts'
-import { parseImportedNames } from '../../../src/containerd/process/import-image.ts'
-import { cgroupDirectories } from '../../../src/containerd/process/kill-containers.ts'
+} from '../../../src/runtime/containerd/process.ts'
+import { parseImportedNames } from '../../../src/runtime/embedded-images.ts'
+import { cgroupDirectories } from '../../../src/runtime/remove-embedded.ts'
 
 describe('containerdEnvironment', () => {
   it('puts the directory of containerd first, so that its own shim is found, and adds the sbin directories', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { CniResult, PortMapping } from '../../../src/containerd/network/cni-results.ts'
-import { deriveSandboxRules, sandboxChains } from '../../../src/containerd/network/derive-sandbox-rules.ts'
+import type { CniResult, PortMapping } from '../../../src/runtime/network/cni-results.ts'
+import { deriveSandboxRules, sandboxChains } from '../../../src/runtime/network/network-rules.ts'
 
 const { hostPorts } = sandboxChains('podd', 'ab12')
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { planSandboxRemoval, readRuleOwners } from '../../../src/containerd/leaks/firewall-orphans.ts'
+import { planSandboxRemoval, readRuleOwners } from '../../../src/runtime/network/leaks.ts'
 
 const gone = 'ab12'
 const hash = createHash('sha512').update(`podd${gone}`).digest('hex')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { planRuleRemoval } from '../../../src/containerd/network/forward-rules.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import { planRuleRemoval } from '../../../src/runtime/network/forward-rules.ts'
 
 const places = containerdPlaces('/var/lib/podd', '/run/podd')
 const mine = 'a'.repeat(64)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { missingMasquerade } from '../../../src/containerd/network/masquerade-rules.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import { missingMasquerade } from '../../../src/runtime/network/forward-rules.ts'
 
 const places = containerdPlaces('/var/lib/podd', '/run/podd')
 const podCidrs = ['10.86.0.0/24', 'FD00:86:0:0::/64']

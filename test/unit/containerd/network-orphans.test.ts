@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { inhabitedNamespaces } from '../../../src/containerd/leaks/network-orphans.ts'
+import { inhabitedNamespaces } from '../../../src/runtime/network/leaks.ts'
 
 function failing(code: string): () => string {
   return () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planRepair, readSandboxRules } from '../../../src/containerd/network/network-rules.ts'
+import { planRepair, readSandboxRules } from '../../../src/runtime/network/network-rules.ts'
 
 const own = 'CNI-0123456789abcdef01234567'
 const port = 'CNI-DN-fedcba9876543210fedcb'

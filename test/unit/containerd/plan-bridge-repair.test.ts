@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { describeRepairs, planBridgeRepair } from '../../../src/containerd/network/plan-bridge-repair.ts'
-import type { BridgeState, BridgeWish } from '../../../src/containerd/network/plan-bridge-repair.ts'
+import { describeRepairs, planBridgeRepair } from '../../../src/runtime/network/pod-bridge.ts'
+import type { BridgeState, BridgeWish } from '../../../src/runtime/network/pod-bridge.ts'
 
 const wish: BridgeWish = {
   mac: '02:00:00:00:00:01',

@@ -2,16 +2,17 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import type { ContainerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { formatConflist, preparePodNetwork } from '../../../src/containerd/network/pod-network.ts'
-import type { HostNetwork } from '../../../src/containerd/network/pod-network.ts'
+import { containerdPlaces } from '../../../src/runtime/containerd/process.ts'
+import type { ContainerdPlaces } from '../../../src/runtime/containerd/process.ts'
 import {
+  formatConflist,
+  preparePodNetwork,
   networksOverlap,
   parseIpv4Cidr,
   parseRoutes,
   selectPodSubnets,
-} from '../../../src/containerd/network/pod-subnet.ts'
+} from '../../../src/runtime/network/pod-network.ts'
+import type { HostNetwork } from '../../../src/runtime/network/pod-network.ts'
 
 const routeTable = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0

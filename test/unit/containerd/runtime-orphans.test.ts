@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { selectLeakedShims } from '../../../src/containerd/leaks/runtime-orphans.ts'
+import { selectLeakedShims } from '../../../src/runtime/containerd/leaks.ts'
 import type { HostProcess } from '../../../src/host/processes.ts'
 
 function shim(pid: number, args: readonly string[]): HostProcess {

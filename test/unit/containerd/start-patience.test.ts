@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { StartPatience } from '../../../src/containerd/process/start-patience.ts'
+import { StartPatience } from '../../../src/runtime/containerd/start.ts'
 
 /** What is seen of a process: seconds since it was first looked at, its processor time in ticks, and what it has read. */
 type Sight = readonly [seconds: number, ticks: number | undefined, diskBytes?: number]

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
-import type { ImageUnpacking } from '../../../src/containerd/process/unpacked-images.ts'
+import type { ImageUnpacking } from '../../../src/runtime/containerd/unpacked-images.ts'
 import { writeOutPulled } from '../../../src/control/runtime/write-out-pulled.ts'
-import type { ImageService } from '../../../src/cri/cri-runtime.ts'
+import type { ImageService } from '../../../src/runtime/cri-runtime.ts'
 
 const refuse = (): Promise<never> => Promise.reject(new Error('not asked for'))
 const unexpected = (error: unknown): never => {

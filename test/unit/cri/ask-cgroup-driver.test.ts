@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { askCgroupDriver } from '../../../src/cri/ask-cgroup-driver.ts'
-import { CriError } from '../../../src/cri/cri-error.ts'
-import type { RuntimeService } from '../../../src/cri/cri-runtime.ts'
+import { askCgroupDriver } from '../../../src/runtime/cri-client.ts'
+import { CriError } from '../../../src/runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../../src/runtime/cri-runtime.ts'
 
 type Reply = Awaited<ReturnType<RuntimeService['runtimeConfig']>>
 

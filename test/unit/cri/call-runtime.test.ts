@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { RuntimeCaller } from '../../../src/cri/call-runtime.ts'
-import type { CallChannel } from '../../../src/cri/call-runtime.ts'
-import { CriError } from '../../../src/cri/cri-error.ts'
+import { RuntimeCaller } from '../../../src/runtime/call-runtime.ts'
+import type { CallChannel } from '../../../src/runtime/call-runtime.ts'
+import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
-import { createRuntimeService } from '../../../src/cri/runtime-service.ts'
+import { createRuntimeService } from '../../../src/runtime/cri-client.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 it.each([

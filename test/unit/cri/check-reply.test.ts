@@ -9,7 +9,7 @@ import {
   checkStatus,
   checkStreamingUrl,
   checkVersion,
-} from '../../../src/cri/check-reply.ts'
+} from '../../../src/runtime/cri-client.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 
 const proto = loadProto('cri-v1.proto')

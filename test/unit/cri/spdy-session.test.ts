@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { duplexPair } from 'node:stream'
 import type { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
-import { encodeDataHead, encodeReset, resetStatus } from '../../../src/cri/spdy-frames.ts'
-import { SpdySession } from '../../../src/cri/spdy-session.ts'
-import type { SpdyStream } from '../../../src/cri/spdy-session.ts'
+import { encodeDataHead, encodeReset, resetStatus, SpdySession } from '../../../src/runtime/spdy-session.ts'
+import type { SpdyStream } from '../../../src/runtime/spdy-session.ts'
 
 /** A stream of a session, and the other side of its connection. */
 function begin(): { readonly stream: SpdyStream; readonly other: Duplex } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { makeExecProcess } from '../../../src/containerd/client/exec-process-spec.ts'
+import { makeExecProcess } from '../../../src/runtime/containerd/exec-process.ts'
 
 const own = {
   terminal: false,

@@ -1,0 +1,262 @@
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
+import type { Clock } from '../base/clock.ts'
+import { trace } from '../base/trace.ts'
+import type { WireMethod } from '../grpc/load-proto.ts'
+import { withAbort } from './connection.ts'
+import type { RuntimeConnection } from './connection.ts'
+import { CriError, isCriError } from './cri-runtime.ts'
+import type { CallOptions } from './cri-runtime.ts'
+
+/**
+ * What happens to a call whose caller stops waiting: - `read`: cancelled, as its answer is not needed; sent again once
+ * if the connection broke under it - `work`: cancelled, which stops the work (a pull, an exec) - `change`: left to run
+ * its course; one that wasn't sent yet isn't sent
+ *
+ * A call that reaches its deadline is cancelled whatever it is: that is how a runtime learns that something it waits
+ * for hangs, and rolls back.
+ */
+export type CallKind = 'read' | 'work' | 'change'
+
+/** One RPC, as a service's table states it. */
+export interface RpcSpec<Request, Reply> {
+  readonly kind: CallKind
+  /** Milliseconds until the call is given up; undefined: never. */
+  readonly deadlineMs: (request: Request) => number | undefined
+  /** What the reply lacks, or undefined when it is complete. */
+  readonly check?: (reply: Reply) => string | undefined
+  /**
+   * The reply used when the runtime answers NotFound, for calls that are done when the object doesn't exist. containerd
+   * 1.6 and newer ones differ in this.
+   */
+  readonly whenAbsent?: Reply
+  /** The call is about the runtime itself: no gate holds it back. */
+  readonly isUngated?: boolean
+}
+
+/** Holds back the calls of a service while the runtime's lists are unreliable. */
+export interface CallGate {
+  /** Whether calls may be sent on the current connection. */
+  isOpen(): boolean
+  /** Resolves once the gate is open. Rejects with why it stays closed, or with the signal's reason. */
+  pass(signal: AbortSignal): Promise<void>
+}
+
+/** Makes one method of a service; `method` is the RPC's name: `RunPodSandbox`. */
+export type BindRpc = <Request, Reply>(
+  method: string,
+  spec: RpcSpec<Request, Reply>,
+) => (request: Request, options?: CallOptions) => Promise<Reply>
+
+/** Called for every call that ended, for counting. */
+export type CallObserver = (method: string, durationMs: number, ok: boolean) => void
+
+/** What calls go over; see RuntimeConnection. */
+export interface CallChannel {
+  readonly connections: number
+  readonly isReady: boolean
+  ready(signal?: AbortSignal): Promise<void>
+  unary<Request, Reply>(
+    method: WireMethod<Request, Reply>,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<Reply>
+  suspect(): void
+}
+
+export interface RuntimeCallerOptions {
+  readonly connection: CallChannel
+  readonly service: ServiceDefinition
+  readonly clock: Clock
+  readonly onCall?: CallObserver | undefined
+}
+
+/** Sends the calls of one service: waits for the connection, bounds the call, checks the reply, names the error. */
+export class RuntimeCaller {
+  readonly #connection: CallChannel
+  readonly #service: ServiceDefinition
+  readonly #clock: Clock
+  readonly #onCall: CallObserver | undefined
+  #gate: CallGate | undefined
+  readonly #supported = new Map<string, boolean>()
+  #supportedOn = 0
+
+  constructor(options: RuntimeCallerOptions) {
+    this.#connection = options.connection
+    this.#service = options.service
+    this.#clock = options.clock
+    this.#onCall = options.onCall
+  }
+
+  /** Sets what holds calls back. */
+  gateWith(gate: CallGate): void {
+    this.#gate = gate
+  }
+
+  readonly bind: BindRpc = (method, spec) => {
+    const definition = this.#definition(method)
+    return (request, options) => this.#call(method, definition, spec, request, options ?? {})
+  }
+
+  /**
+   * Sends a call at once and only once, whatever the state of the connection, to probe for a service. `path` replaces
+   * the method's own, to ask another service with the same message.
+   */
+  async ask(method: string, request: object, deadlineMs: number, path?: string): Promise<unknown> {
+    const definition = this.#definition(method)
+    const cancel = new AbortController()
+    const timer = this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
+    try {
+      return await this.#connection.unary(
+        { ...definition, path: path ?? definition.path },
+        request,
+        cancel.signal,
+      )
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** Whether the runtime has an RPC, by its last answer; undefined before the first one since it was (re)connected. */
+  supports(method: string): boolean | undefined {
+    return this.#supportedOn === this.#connection.connections ? this.#supported.get(method) : undefined
+  }
+
+  async #call<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    options: CallOptions,
+  ): Promise<Reply> {
+    const startedMs = this.#clock.monotonicMs()
+    let ok = false
+    try {
+      const reply = await this.#bounded(method, definition, spec, request, options)
+      const lack = spec.check?.(reply)
+      if (lack !== undefined) throw new CriError('RUNTIME_BAD_REPLY', `${method}: ${lack}`, { method })
+      ok = true
+      return reply
+    } finally {
+      this.#onCall?.(method, this.#clock.monotonicMs() - startedMs, ok)
+    }
+  }
+
+  /** Applies the call's deadline and the caller's signal. */
+  async #bounded<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    { signal, deadlineMs = spec.deadlineMs(request), onSent, isUngated }: CallOptions,
+  ): Promise<Reply> {
+    signal?.throwIfAborted()
+    const cancel = new AbortController()
+    const onAbort = (): void => cancel.abort(signal?.reason)
+    const timer =
+      deadlineMs === undefined
+        ? undefined
+        : this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
+    if (spec.kind !== 'change') signal?.addEventListener('abort', onAbort, { once: true })
+    const choices = { signal, onSent, isUngated }
+    const reply = this.#send(method, definition, spec, request, cancel.signal, choices).finally(() => {
+      timer?.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    })
+    return spec.kind === 'change' ? await withAbort(reply, signal) : await reply
+  }
+
+  async #send<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    cancel: AbortSignal,
+    { signal, onSent, isUngated = spec.isUngated }: CallOptions,
+  ): Promise<Reply> {
+    for (let tries = 1; ; tries += 1) {
+      await this.#connection.ready(cancel)
+      if (isUngated !== true) await this.#passGate(cancel)
+      signal?.throwIfAborted()
+      if (this.#connection.isReady) onSent?.()
+      trace?.('sending', method)
+      try {
+        const reply = await this.#connection.unary(definition, request, cancel)
+        trace?.('answered', method)
+        this.#remember(method, true)
+        return reply
+      } catch (error) {
+        if (isCriError(error, 'RUNTIME_UNSUPPORTED')) this.#remember(method, false)
+        if (isCriError(error, 'RUNTIME_NOT_FOUND')) {
+          this.#remember(method, true)
+          if (spec.whenAbsent !== undefined) return spec.whenAbsent
+        }
+        if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
+        this.#connection.suspect()
+        if (spec.kind !== 'read' || tries > 1) throw error
+      }
+    }
+  }
+
+  /** Waits for the gate, which opens for one connection: by then there may be another one. */
+  async #passGate(cancel: AbortSignal): Promise<void> {
+    while (this.#gate?.isOpen() === false) {
+      await this.#gate.pass(cancel)
+      await this.#connection.ready(cancel)
+    }
+  }
+
+  #definition(method: string): ServiceDefinition[string] {
+    const definition = this.#service[method]
+    if (definition === undefined) throw new CriError('RUNTIME_UNSUPPORTED', `${method} is not defined`)
+    return definition
+  }
+
+  #remember(method: string, supported: boolean): void {
+    if (this.#supportedOn !== this.#connection.connections) this.#supported.clear()
+    this.#supportedOn = this.#connection.connections
+    this.#supported.set(method, supported)
+  }
+}
+
+function timeoutError(method: string, deadlineMs: number): CriError {
+  return new CriError('RUNTIME_TIMEOUT', `${method}: no answer within ${deadlineMs / 1000} s`, { method })
+}
+
+/**
+ * A second connection to the runtime, for calls that the runtime is not to cancel when podd is killed. It counts as
+ * connected while the first one is: what is known of the runtime is known of that.
+ */
+export class KeptChannel implements CallChannel {
+  readonly #main: RuntimeConnection
+  readonly #kept: RuntimeConnection
+
+  constructor(main: RuntimeConnection, kept: RuntimeConnection) {
+    this.#main = main
+    this.#kept = kept
+  }
+
+  get connections(): number {
+    return this.#main.connections
+  }
+
+  get isReady(): boolean {
+    return this.#main.isReady && this.#kept.isReady
+  }
+
+  async ready(signal?: AbortSignal): Promise<void> {
+    await this.#main.ready(signal)
+    await this.#kept.ready(signal)
+  }
+
+  unary<Request, Reply>(
+    method: WireMethod<Request, Reply>,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<Reply> {
+    return this.#kept.unary(method, request, signal)
+  }
+
+  suspect(): void {
+    this.#kept.suspect()
+  }
+}

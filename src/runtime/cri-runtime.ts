@@ -1,0 +1,174 @@
+import { status } from '@grpc/grpc-js'
+import { PoddError } from '../base/errors.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { GrpcStatus } from '../grpc/grpc-channel.ts'
+
+/** Options of one call. */
+export interface CallOptions {
+  /** Ends the waiting with the signal's reason. A call that changes something still completes in the runtime. */
+  readonly signal?: AbortSignal | undefined
+  /** Overrides the RPC's own deadline. */
+  readonly deadlineMs?: number | undefined
+  /** Called when the call is sent to the connected runtime; again if it is resent. */
+  readonly onSent?: (() => void) | undefined
+  /** Sends the call although the gate is closed (see CallGate in call-runtime.ts). */
+  readonly isUngated?: boolean | undefined
+}
+
+type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<Reply>
+
+/**
+ * CRI v1's RuntimeService, one method per RPC. Replies are checked as the kubelet checks them
+ * (`cri-client/pkg/remote_runtime.go`, Kubernetes 1.36). All methods throw CriError (cri-error.ts).
+ */
+export interface RuntimeService {
+  readonly version: Rpc<cri.VersionRequestInput, cri.VersionResponse>
+  readonly runPodSandbox: Rpc<cri.RunPodSandboxRequestInput, cri.RunPodSandboxResponse>
+  readonly stopPodSandbox: Rpc<cri.StopPodSandboxRequestInput, cri.StopPodSandboxResponse>
+  readonly removePodSandbox: Rpc<cri.RemovePodSandboxRequestInput, cri.RemovePodSandboxResponse>
+  readonly podSandboxStatus: Rpc<cri.PodSandboxStatusRequestInput, cri.PodSandboxStatusResponse>
+  readonly listPodSandbox: Rpc<cri.ListPodSandboxRequestInput, cri.ListPodSandboxResponse>
+  readonly createContainer: Rpc<cri.CreateContainerRequestInput, cri.CreateContainerResponse>
+  readonly startContainer: Rpc<cri.StartContainerRequestInput, cri.StartContainerResponse>
+  readonly stopContainer: Rpc<cri.StopContainerRequestInput, cri.StopContainerResponse>
+  readonly removeContainer: Rpc<cri.RemoveContainerRequestInput, cri.RemoveContainerResponse>
+  readonly listContainers: Rpc<cri.ListContainersRequestInput, cri.ListContainersResponse>
+  readonly containerStatus: Rpc<cri.ContainerStatusRequestInput, cri.ContainerStatusResponse>
+  readonly updateContainerResources: Rpc<
+    cri.UpdateContainerResourcesRequestInput,
+    cri.UpdateContainerResourcesResponse
+  >
+  readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequestInput, cri.ReopenContainerLogResponse>
+  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequestInput, cri.CheckpointContainerResponse>
+  readonly execSync: Rpc<cri.ExecSyncRequestInput, cri.ExecSyncResponse>
+  readonly exec: Rpc<cri.ExecRequestInput, cri.ExecResponse>
+  readonly attach: Rpc<cri.AttachRequestInput, cri.AttachResponse>
+  readonly portForward: Rpc<cri.PortForwardRequestInput, cri.PortForwardResponse>
+  readonly containerStats: Rpc<cri.ContainerStatsRequestInput, cri.ContainerStatsResponse>
+  readonly listContainerStats: Rpc<cri.ListContainerStatsRequestInput, cri.ListContainerStatsResponse>
+  readonly podSandboxStats: Rpc<cri.PodSandboxStatsRequestInput, cri.PodSandboxStatsResponse>
+  readonly listPodSandboxStats: Rpc<cri.ListPodSandboxStatsRequestInput, cri.ListPodSandboxStatsResponse>
+  readonly updateRuntimeConfig: Rpc<cri.UpdateRuntimeConfigRequestInput, cri.UpdateRuntimeConfigResponse>
+  readonly status: Rpc<cri.StatusRequestInput, cri.StatusResponse>
+  readonly listMetricDescriptors: Rpc<
+    cri.ListMetricDescriptorsRequestInput,
+    cri.ListMetricDescriptorsResponse
+  >
+  readonly listPodSandboxMetrics: Rpc<
+    cri.ListPodSandboxMetricsRequestInput,
+    cri.ListPodSandboxMetricsResponse
+  >
+  readonly runtimeConfig: Rpc<cri.RuntimeConfigRequestInput, cri.RuntimeConfigResponse>
+  readonly updatePodSandboxResources: Rpc<
+    cri.UpdatePodSandboxResourcesRequestInput,
+    cri.UpdatePodSandboxResourcesResponse
+  >
+}
+
+/** CRI v1's ImageService. */
+export interface ImageService {
+  readonly listImages: Rpc<cri.ListImagesRequestInput, cri.ListImagesResponse>
+  readonly imageStatus: Rpc<cri.ImageStatusRequestInput, cri.ImageStatusResponse>
+  readonly pullImage: Rpc<cri.PullImageRequestInput, cri.PullImageResponse>
+  readonly removeImage: Rpc<cri.RemoveImageRequestInput, cri.RemoveImageResponse>
+  readonly imageFsInfo: Rpc<cri.ImageFsInfoRequestInput, cri.ImageFsInfoResponse>
+}
+
+/** CRI's name for an image. */
+export function specOf(image: string): cri.ImageSpecInput {
+  return { image, userSpecifiedImage: image }
+}
+
+/**
+ * How podd classifies a failed call to the runtime: - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
+ * - RUNTIME_EXISTS: it exists already - RUNTIME_INVALID: the runtime rejects the request - RUNTIME_UNAVAILABLE: no
+ * connection to the runtime, it broke during the call, or the gate is closed (CallGate) - RUNTIME_TIMEOUT: no answer
+ * within the deadline, or the runtime's own timeout passed - RUNTIME_UNSUPPORTED: this runtime lacks the call -
+ * RUNTIME_BAD_REPLY: the answer lacks what it must have - RUNTIME_API_VERSION: the runtime speaks no CRI v1 -
+ * RUNTIME_ENDPOINT: the endpoint is not a unix socket's - RUNTIME_FAILED: anything else
+ */
+export type CriErrorCode =
+  | 'RUNTIME_NOT_FOUND'
+  | 'RUNTIME_EXISTS'
+  | 'RUNTIME_INVALID'
+  | 'RUNTIME_UNAVAILABLE'
+  | 'RUNTIME_TIMEOUT'
+  | 'RUNTIME_UNSUPPORTED'
+  | 'RUNTIME_BAD_REPLY'
+  | 'RUNTIME_API_VERSION'
+  | 'RUNTIME_ENDPOINT'
+  | 'RUNTIME_FAILED'
+
+export interface CriErrorOptions {
+  readonly cause?: unknown
+  readonly hint?: string | undefined
+  /** The RPC that failed, as the CRI names it: `RunPodSandbox`. */
+  readonly method?: string | undefined
+  /** The runtime's gRPC status, where it gave one. */
+  readonly grpcCode?: number | undefined
+}
+
+/** A failed call to the runtime. The message is the runtime's own where it gave one. */
+export class CriError extends PoddError {
+  declare readonly code: CriErrorCode
+  readonly method: string | undefined
+  readonly grpcCode: number | undefined
+
+  constructor(code: CriErrorCode, message: string, options: CriErrorOptions = {}) {
+    super(code, message, options)
+    this.method = options.method
+    this.grpcCode = options.grpcCode
+  }
+}
+
+export function isCriError(error: unknown, code?: CriErrorCode): error is CriError {
+  return error instanceof CriError && (code === undefined || error.code === code)
+}
+
+/** Codes of gRPC that mean something to podd; all others are RUNTIME_FAILED. */
+const criCodes: ReadonlyMap<number, CriErrorCode> = new Map([
+  [status.NOT_FOUND, 'RUNTIME_NOT_FOUND'],
+  [status.ALREADY_EXISTS, 'RUNTIME_EXISTS'],
+  [status.INVALID_ARGUMENT, 'RUNTIME_INVALID'],
+  [status.OUT_OF_RANGE, 'RUNTIME_INVALID'],
+  [status.DEADLINE_EXCEEDED, 'RUNTIME_TIMEOUT'],
+  [status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
+])
+
+/** The statuses of calls that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
+const lostCodes: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED])
+
+function isGrpcStatus(error: unknown): error is GrpcStatus {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    typeof error.code === 'number' &&
+    'details' in error &&
+    typeof error.details === 'string' &&
+    'isAnswer' in error
+  )
+}
+
+/** The error of a gRPC call as a CriError. This is the only place that knows gRPC's codes. */
+export function criErrorFrom(error: unknown, method: string): CriError {
+  if (error instanceof CriError) return error
+  if (!isGrpcStatus(error)) {
+    return new CriError('RUNTIME_FAILED', `${method}: ${String(error)}`, { cause: error, method })
+  }
+  // The runtime itself may answer UNAVAILABLE about the object of a call (containerd 1.7 and 2.x do for the stats of a stopped sandbox).
+  const lost = lostCodes.has(error.code) && !error.isAnswer
+  const code = lost ? 'RUNTIME_UNAVAILABLE' : (criCodes.get(error.code) ?? 'RUNTIME_FAILED')
+  const message = error.details === '' ? `${method} failed with gRPC code ${error.code}` : error.details
+  const hint =
+    code === 'RUNTIME_UNAVAILABLE'
+      ? 'Check that the container runtime runs and that the endpoint names its socket.'
+      : undefined
+  return new CriError(code, message, { method, grpcCode: error.code, hint })
+}
+
+/** True where a runtime that is just starting may answer so: containerd 1.6 says UNKNOWN until its CRI plugin is up. */
+export function mayBeStarting(error: unknown): boolean {
+  const code = error instanceof CriError ? error.grpcCode : undefined
+  return code === status.UNKNOWN || code === status.UNAVAILABLE
+}

@@ -1,0 +1,284 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { mapBounded } from '../../base/waits.ts'
+
+/**
+ * The directory in which libcni caches the result of each network for each sandbox; containerd has no setting for it.
+ */
+const cniResultsDirectory = '/var/lib/cni/results'
+
+/** libcni's cached result of one network of a sandbox. */
+export interface CniResult {
+  readonly path: string
+  readonly sandboxId: string
+  /** `cni-loopback` for the one that every sandbox has. */
+  readonly networkName: string
+  /** The names of the host's end of the pair, and of the bridge. */
+  readonly hostInterfaces: readonly string[]
+  /** The paths of the network namespaces. */
+  readonly namespaces: readonly string[]
+  /** The hardware addresses of the host's devices, by name. */
+  readonly macs: ReadonlyMap<string, string>
+  /** The sandbox's gateways, each with the prefix of its subnet: `10.86.0.1/24`. */
+  readonly gateways: readonly string[]
+  /** The sandbox's own addresses, each with the prefix of its subnet. */
+  readonly addresses: readonly string[]
+  readonly portMappings: readonly PortMapping[]
+}
+
+/** A port of the host that is forwarded to a sandbox. */
+export interface PortMapping {
+  readonly hostPort: number
+  readonly containerPort: number
+  /** `tcp`, `udp` or `sctp`. */
+  readonly protocol: string
+  /** Empty for all addresses of the host. */
+  readonly hostIp: string
+}
+
+/**
+ * All cached results, also of other networks and other runtimes, without incomplete ones. Throws the system's errors:
+ * the results are unknown then.
+ */
+export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
+  const results = await mapBounded(await unlessGone(readdir(directory), []), async (name) => {
+    const path = join(directory, name)
+    return readResult(path, await unlessGone(readFile(path, 'utf8'), ''))
+  })
+  return results.flatMap((result) => result ?? [])
+}
+
+function readResult(path: string, text: string): CniResult | undefined {
+  const cached = parseObject(text)
+  const { containerId, networkName, result, capabilityArgs } = cached ?? {}
+  if (typeof containerId !== 'string' || typeof networkName !== 'string') return undefined
+  const interfaces = isJsonObject(result) && Array.isArray(result['interfaces']) ? result['interfaces'] : []
+  const hostInterfaces: string[] = []
+  const namespaces: string[] = []
+  const macs = new Map<string, string>()
+  for (const each of interfaces) {
+    if (!isJsonObject(each)) continue
+    const { name, sandbox, mac } = each
+    if (typeof sandbox === 'string' && sandbox !== '') namespaces.push(sandbox)
+    else if (typeof name === 'string') {
+      hostInterfaces.push(name)
+      if (typeof mac === 'string') macs.set(name, mac)
+    }
+  }
+  const ips = isJsonObject(result) && Array.isArray(result['ips']) ? result['ips'] : []
+  const mappings = isJsonObject(capabilityArgs) ? capabilityArgs['portMappings'] : undefined
+  return {
+    path,
+    sandboxId: containerId,
+    networkName,
+    hostInterfaces,
+    namespaces,
+    macs,
+    gateways: ips.flatMap((each: unknown) => gatewayOf(each)),
+    addresses: ips.flatMap((each: unknown) => addressOf(each)),
+    portMappings: Array.isArray(mappings) ? mappings.flatMap((each: unknown) => portMappingOf(each)) : [],
+  }
+}
+
+function gatewayOf(ip: unknown): readonly string[] {
+  const { address, gateway } = isJsonObject(ip) ? ip : {}
+  const prefix = typeof address === 'string' ? address.split('/')[1] : undefined
+  return typeof gateway === 'string' && prefix !== undefined ? [`${gateway}/${prefix}`] : []
+}
+
+function addressOf(ip: unknown): readonly string[] {
+  const address = isJsonObject(ip) ? ip['address'] : undefined
+  return typeof address === 'string' && address.includes('/') ? [address] : []
+}
+
+/** As containerd gives it to the plugins (go-cni's `PortMapping`, without names of its own in JSON). */
+function portMappingOf(mapping: unknown): readonly PortMapping[] {
+  if (!isJsonObject(mapping)) return []
+  const { HostPort: hostPort, ContainerPort: containerPort, Protocol: protocol, HostIP: hostIp } = mapping
+  if (typeof hostPort !== 'number' || typeof containerPort !== 'number') return []
+  const named = typeof protocol === 'string' ? protocol.toLowerCase() : ''
+  return [
+    {
+      hostPort,
+      containerPort,
+      protocol: named === '' ? 'tcp' : named,
+      hostIp: typeof hostIp === 'string' ? hostIp : '',
+    },
+  ]
+}
+
+/** Deletes the results of a network of podd's own whose sandboxes are gone: all of them, or those with these ids. */
+export async function removeCniResults(
+  networkName: string,
+  {
+    ids,
+    directory = cniResultsDirectory,
+  }: { readonly ids?: ReadonlySet<string>; readonly directory?: string } = {},
+): Promise<void> {
+  const ours = ownResults(networkName)
+  for (const name of await list(directory)) {
+    const sandboxId = ours.exec(name)?.[1]
+    if (sandboxId === undefined || ids?.has(sandboxId) === false) continue
+    await rm(join(directory, name), { force: true })
+    await rm(join(directory, `cni-loopback-${sandboxId}-lo`), { force: true })
+  }
+}
+
+/**
+ * Removes results that a power cut left empty or torn: libcni doesn't fsync them, and with such a file
+ * a sandbox can never be stopped again (`cached result: unexpected end of JSON input`). Without one it can.
+ */
+export async function removeTornCniResults(
+  networkName: string,
+  directory = cniResultsDirectory,
+): Promise<void> {
+  const ours = ownResults(networkName)
+  for (const name of await list(directory)) {
+    if (!ours.test(name) && !name.startsWith('cni-loopback-')) continue
+    const path = join(directory, name)
+    // One that is gone or can't be read isn't torn.
+    if (!isJson(await readFile(path, 'utf8').catch(() => '{}'))) await rm(path, { force: true })
+  }
+}
+
+function ownResults(networkName: string): RegExp {
+  return new RegExp(`^${networkName}-([0-9a-f]{64})-`)
+}
+
+async function unlessGone<T>(reading: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'EISDIR') return otherwise
+    throw error
+  }
+}
+
+async function list(directory: string): Promise<readonly string[]> {
+  // Where it can't be read, the next sandbox fails on it, and its error says so.
+  return readdir(directory).catch(() => [])
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    // A crash has truncated it.
+    return false
+  }
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    // Torn by a power cut: it tells nothing of a sandbox, and `removeTornCniResults` removes it.
+    return undefined
+  }
+}
+
+/** For this long after its directory changed, a result may still be incomplete. */
+const settleMs = 2000
+
+/**
+ * libcni's cached results of one network, read again only when their directory has changed: a result is written once,
+ * when its file is created.
+ */
+export class RememberedCniResults {
+  readonly #networkName: string
+  readonly #clock: Clock
+  readonly #directory: string
+  /** The state of the directory, and when it was first found so (monotonic). */
+  #seen: { readonly fingerprint: string; readonly sinceMs: number } | undefined
+  #results: readonly CniResult[] | undefined
+
+  constructor(networkName: string, clock: Clock, directory = cniResultsDirectory) {
+    this.#networkName = networkName
+    this.#clock = clock
+    this.#directory = directory
+  }
+
+  /** Throws the system's errors. */
+  async read(): Promise<readonly CniResult[]> {
+    const fingerprint = await this.#look()
+    const nowMs = this.#clock.monotonicMs()
+    if (this.#seen?.fingerprint !== fingerprint) {
+      this.#seen = fingerprint === undefined ? undefined : { fingerprint, sinceMs: nowMs }
+      this.#results = undefined
+    }
+    if (this.#results !== undefined) return this.#results
+    const all = await readCniResults(this.#directory)
+    const results = all.filter(({ networkName }) => networkName === this.#networkName)
+    if (this.#seen !== undefined && nowMs - this.#seen.sinceMs >= settleMs) this.#results = results
+    return results
+  }
+
+  /** Changes when a result is created or removed; undefined where there is no directory. */
+  async #look(): Promise<string | undefined> {
+    try {
+      const { dev, ino, mtimeNs } = await stat(this.#directory, { bigint: true })
+      return `${dev}:${ino}:${mtimeNs}`
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return undefined
+      throw error
+    }
+  }
+}
+
+/** The name of a sandbox's own interface, which is CRI's choice. */
+const interfaceName = 'eth0'
+
+/** Where the plugin host-local keeps which addresses it has given: a file each, named after the address. */
+export interface ReservationPlaces {
+  readonly cniDataDir: string
+  readonly networkName: string
+}
+
+/**
+ * The addresses of these sandboxes that host-local knows nothing of, and would give to the next one: they lie in the run
+ * directory, which may be emptied while pods run.
+ * @param results what libcni remembers
+ */
+export function findUnreserved(
+  { cniDataDir, networkName }: ReservationPlaces,
+  results: readonly CniResult[],
+): readonly { readonly address: string; readonly sandboxId: string }[] {
+  return results
+    .filter((result) => result.networkName === networkName)
+    .flatMap(({ addresses, sandboxId }) =>
+      addresses.map((withPrefix) => ({ address: withPrefix.split('/')[0] ?? '', sandboxId })),
+    )
+    .filter(({ address }) => !existsSync(join(cniDataDir, networkName, address)))
+}
+
+/**
+ * Reserves them again, and gives those that it could: one that somebody has meanwhile stays theirs
+ * (`plugins/ipam/host-local/backend/disk/backend.go`). Throws the system's error.
+ */
+export async function reserveAgain(
+  { cniDataDir, networkName }: ReservationPlaces,
+  unreserved: ReturnType<typeof findUnreserved>,
+): Promise<readonly string[]> {
+  const directory = join(cniDataDir, networkName)
+  await mkdir(directory, { recursive: true, mode: 0o755 })
+  const reserved: string[] = []
+  for (const { address, sandboxId } of unreserved) {
+    try {
+      await writeFile(join(directory, address), `${sandboxId}\r\n${interfaceName}`, {
+        flag: 'wx',
+        mode: 0o644,
+      })
+      reserved.push(address)
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error
+    }
+  }
+  return reserved
+}
