@@ -94,7 +94,7 @@ const program = defineConfig({
   input: {
     main: 'src/main.ts',
     'decode-worker': 'src/sources/decode-worker.ts',
-    'netns-dial-worker': 'src/host/netns/netns-dial-worker.ts',
+    'netns-dial-worker': 'src/host/netns-dial-worker.ts',
   },
   platform: 'node',
   plugins: [noTransports, partsOfUndici, builtinsWithoutImport, declaresModules],

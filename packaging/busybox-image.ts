@@ -4,8 +4,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { formatOciArchive } from '../src/images/oci-archive.ts'
-import { isStaticElf } from '../src/images/static-elf.ts'
+import { formatOciArchive, isStaticElf } from '../src/images/sandbox-image.ts'
 
 const imageName = 'localhost/podd-busybox:1'
 

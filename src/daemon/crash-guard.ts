@@ -5,8 +5,8 @@ import { writeFileAtomicSync } from '../base/atomic-file.ts'
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
-import { crashDirectory, listCrashReports } from '../store/crash-reports.ts'
-import type { CrashReport } from '../store/crash-reports.ts'
+import { crashDirectory, listCrashReports } from '../store/reports.ts'
+import type { CrashReport } from '../store/reports.ts'
 import { keepFatalReports } from './fatal-reports.ts'
 
 export interface CrashGuardOptions {

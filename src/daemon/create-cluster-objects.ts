@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import { ClusterObjects } from '../control/serving/cluster-objects.ts'
-import { diskBytes } from '../host/disk-space.ts'
-import { readMachineInfo } from '../host/facts/node-info.ts'
+import { diskBytes } from '../host/host-probe.ts'
+import { readMachineInfo } from '../host/facts/host-info.ts'
 import type { ApiObjects } from '../sources/written/api-objects.ts'
 
 /** How long the runtime may take to list its images for the node's status. */

@@ -17,8 +17,8 @@ import type { ReportingSource } from '../sources/source.ts'
 import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
 import { SourceTrials } from '../sources/trial/source-trials.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
-import type { CrashReport } from '../store/crash-reports.ts'
-import { smallFile } from '../store/small-file.ts'
+import type { CrashReport } from '../store/reports.ts'
+import { smallFile } from '../store/state-report.ts'
 import type { StateReport } from '../store/state-report.ts'
 
 const warmUpManifest = JSON.stringify({

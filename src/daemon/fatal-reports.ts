@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { crashDirectory } from '../store/crash-reports.ts'
+import { crashDirectory } from '../store/reports.ts'
 
 /**
  * Has Node itself write a crash report for failures after which no code of podd's runs: V8 is out of memory, or fails.

@@ -1,9 +1,8 @@
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
-import { findExecutable } from './find-executable.ts'
-import { runCommand } from './run-command.ts'
+import { findExecutable, runCommand } from './run-command.ts'
 import type { CommandResult } from './run-command.ts'
 
 /** Space on the filesystem that holds a path. */
@@ -65,7 +64,7 @@ function readBytes(path: string): Buffer | undefined {
 }
 
 /** The deepest existing parent of a path. */
-export function nearestExisting(path: string): string {
+function nearestExisting(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestExisting(dirname(path))
 }
 
@@ -75,5 +74,24 @@ function isReadOnly(path: string): boolean {
     return false
   } catch (error) {
     return errorCode(error) === 'EROFS'
+  }
+}
+
+/** The capacity of a path's file system, and the bytes still available to processes other than root's. */
+export async function readDiskSpace(
+  path: string,
+): Promise<{ readonly capacityBytes: number; readonly availableBytes: number }> {
+  const { blocks, bavail, bsize } = await statfs(path)
+  return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize }
+}
+
+/** The capacity of the file system of a path, which may not exist yet; undefined where unknown. */
+export function diskBytes(path: string): number | undefined {
+  try {
+    const { blocks, bsize } = statfsSync(nearestExisting(path))
+    return blocks * bsize
+  } catch {
+    // A file system that does not tell its size.
+    return undefined
   }
 }

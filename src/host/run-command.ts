@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess, StdioOptions } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
+import { accessSync, constants, statSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
 import type { Clock, Timer } from '../base/clock.ts'
-import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
 
 /** How a host program ended. A non-zero exit is a result, not an error. */
 export interface CommandResult {
@@ -297,4 +299,39 @@ function feed(from: Readable, to: Writable, onError: (error: unknown) => void): 
   pipeline(from, to, (error) => {
     if (error !== undefined && error !== null && !endCodes.includes(errorCode(error))) onError(error)
   })
+}
+
+/** Directories searched after PATH: a daemon's PATH often lacks the sbin directories. */
+const systemDirectories: readonly string[] = [
+  '/usr/local/sbin',
+  '/usr/local/bin',
+  '/usr/sbin',
+  '/usr/bin',
+  '/sbin',
+  '/bin',
+]
+
+/** The directories to search, in order and once each: PATH, then the system's. */
+export function searchDirectories(path: string | undefined): readonly string[] {
+  const own = (path ?? '').split(':').filter((directory) => directory.startsWith('/'))
+  return [...new Set([...own, ...systemDirectories])]
+}
+
+/** Full path of an executable file, which an absolute path is itself; or undefined. */
+export function findExecutable(
+  name: string,
+  directories = searchDirectories(process.env['PATH']),
+): string | undefined {
+  const paths = isAbsolute(name) ? [name] : directories.map((directory) => join(directory, name))
+  return paths.find((path) => isExecutable(path))
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    // It doesn't exist, or isn't executable.
+    return false
+  }
 }

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mapBounded } from '../base/waits.ts'
+import { removeTree, writeFileAtomic } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
-import type { LogSpaceFacts } from '../decide/node/plan-logs.ts'
+import { mapBounded } from '../base/waits.ts'
+import type { KeptLogs, LogFileFacts, LogSpaceFacts } from '../decide/node/plan-logs.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import {
   containerLogPath,
@@ -13,10 +14,8 @@ import {
   parseLogFileName,
   podLogDirectory,
 } from '../translate/identity.ts'
-import { listDirectory, listLogInstances } from './log-files.ts'
-import { measurePodLogs } from './log-space.ts'
+import { listDirectory, listLogInstances, readLogFileName, statIfThere } from './log-files.ts'
 import { readLog } from './read-log.ts'
-import { listRemovedPods, markRemoved, measureRemovedPods, removeLogs } from './removed-pod-logs.ts'
 
 /**
  * The most of a log that a termination message may take (`pkg/kubelet/container`,
@@ -249,4 +248,104 @@ async function readOwner(path: string): Promise<string> {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return ''
     throw error
   }
+}
+
+/** A file in the log directory of a removed pod: when it was removed, and by which podd. Log shippers ignore it. */
+const removedFile = '.podd-removed'
+
+/** The log directory of a pod that was removed. */
+export interface RemovedPodDirectory {
+  readonly directory: string
+  /** Wall milliseconds. */
+  readonly removedAtMs: number
+}
+
+/** Notes that the pod of these logs is gone. Throws what the file system throws; ENOENT where there are no logs. */
+export async function markRemoved(directory: string, owner: string, nowMs: number): Promise<void> {
+  await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
+}
+
+/** Which logs to list. */
+export interface RemovedPodQuery {
+  /** The podd that kept them; by default any. */
+  readonly owner?: string
+  /** The prefix of their directories' names. */
+  readonly prefix?: string
+}
+
+/** The logs that were kept of removed pods, without their sizes. Throws what the file system throws. */
+export async function listRemovedPods(
+  podLogsDir: string,
+  { owner, prefix = '' }: RemovedPodQuery,
+): Promise<readonly RemovedPodDirectory[]> {
+  const found: RemovedPodDirectory[] = []
+  for (const name of await listDirectory(podLogsDir)) {
+    if (!name.startsWith(prefix)) continue
+    const directory = join(podLogsDir, name)
+    const text = await readIfThere(join(directory, removedFile))
+    const [time = '', madeBy] = text?.split('\n') ?? []
+    const removedAtMs = Date.parse(time)
+    if ((owner === undefined || madeBy === owner) && !Number.isNaN(removedAtMs))
+      found.push({ directory, removedAtMs })
+  }
+  return found
+}
+
+/** The same, with their sizes. */
+async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
+  const removed = await listRemovedPods(podLogsDir, { owner })
+  return mapBounded(removed, async ({ directory, removedAtMs }) => ({
+    directory,
+    removedAtMs,
+    files: await measurePodLogs(directory),
+  }))
+}
+
+/** Removes a log file, or a directory with all logs in it, if it exists. */
+export async function removeLogs(path: string): Promise<void> {
+  try {
+    await removeTree(path)
+  } catch (error) {
+    // An earlier podd had pods of such names: it never made their directories.
+    if (errorCode(error) !== 'ENAMETOOLONG') throw error
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+/** While a file is being compressed, and where that was interrupted. */
+const temporarySuffix = '.tmp'
+
+/**
+ * The files of all logs in a pod's log directory, with their sizes; none where there is no directory. What isn't named as
+ * a log is left out. Throws what the file system throws.
+ */
+async function measurePodLogs(directory: string): Promise<readonly LogFileFacts[]> {
+  const found: LogFileFacts[] = []
+  for (const container of await listDirectory(directory)) {
+    for (const name of await listDirectory(join(directory, container))) {
+      const file = readLogFileName(name.replace(/\.tmp$/u, ''))
+      if (file === undefined) continue
+      const path = join(directory, container, name)
+      const stats = await statIfThere(path)
+      if (stats?.isFile() !== true) continue
+      // A file in creation is not part of the log yet.
+      const isTemporary = name.endsWith(temporarySuffix)
+      found.push({
+        path,
+        log: isTemporary ? path : join(directory, container, String(file.restartCount)),
+        order: file.order,
+        sizeBytes: stats.size,
+        modifiedMs: stats.mtimeMs,
+      })
+    }
+  }
+  return found
 }

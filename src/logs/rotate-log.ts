@@ -6,7 +6,7 @@ import { createGzip } from 'node:zlib'
 import { errorCode } from '../base/errors.ts'
 import { planLogRotation } from '../decide/node/plan-logs.ts'
 import type { LogAction, LogFacts, LogLimits } from '../decide/node/plan-logs.ts'
-import { statIfThere } from './open-log.ts'
+import { statIfThere } from './log-files.ts'
 
 export interface RotateLogOptions {
   /** The container's log directory. */

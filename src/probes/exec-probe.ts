@@ -2,9 +2,8 @@ import { errorMessage } from '../base/errors.ts'
 import type { ContainerId } from '../pod/values/ids.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { expandWords } from '../translate/environment.ts'
-import { boundAttempt } from './bound-attempt.ts'
+import { boundAttempt, failure, maxOutputBytes, timedOut, unknown } from './probe-outcome.ts'
 import { formatDuration } from './go-words.ts'
-import { failure, maxOutputBytes, timedOut, unknown } from './probe-outcome.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface ExecSyncRequest {

@@ -4,9 +4,8 @@ import { GrpcChannel } from '../grpc/grpc-channel.ts'
 import type { GrpcStatus } from '../grpc/grpc-channel.ts'
 import { loadProto } from '../grpc/load-proto.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
-import { boundAttempt } from './bound-attempt.ts'
+import { boundAttempt, failure, timedOut, unknown } from './probe-outcome.ts'
 import { formatDuration, joinHostPort } from './go-words.ts'
-import { failure, timedOut, unknown } from './probe-outcome.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface GrpcProbeOptions {

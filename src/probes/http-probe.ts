@@ -1,8 +1,12 @@
-import { sendHttpGet } from './http-get.ts'
-import { buildHttpRequest } from './http-request.ts'
-import type { HttpGetAction } from './http-request.ts'
-import { failure, timedOut, unknown } from './probe-outcome.ts'
-import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
+import { connect as connectTcp, isIP } from 'node:net'
+import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { buildConnector, Client } from 'undici'
+import { errorCode, errorMessage } from '../base/errors.ts'
+import type { Probe } from '../pod/schema/container-schema.ts'
+import { describeDialError, describeReadError, isOwnFault, joinHostPort } from './go-words.ts'
+import { boundAttempt, failure, maxOutputBytes, resolvePort, timedOut, unknown } from './probe-outcome.ts'
+import type { AttemptBounds, ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
 export interface HttpProbeOptions {
   readonly action: HttpGetAction
@@ -29,4 +33,359 @@ export async function runHttpProbe(options: HttpProbeOptions): Promise<ProbeOutc
   if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`)
   if (status < 300) return { result: 'success', output: body }
   return { result: 'warning', output: `Probe terminated redirects, Response body: ${body}` }
+}
+
+export interface HttpHookOptions {
+  readonly action: HttpGetAction
+  readonly target: Pick<ProbeTarget, 'podIps' | 'ports'>
+  /** Where the manifest's headers name none: `kube-lifecycle/<version>`. */
+  readonly userAgent: string
+  /** The kubelet sets no limit of its own: pass the remaining grace period, or a signal. */
+  readonly bounds: AttemptBounds
+}
+
+export type HttpHookResult =
+  /** It was answered. `warning`: it took HTTP where HTTPS was asked for; the text of a `LifecycleHTTPFallback` event. */
+  | { readonly kind: 'done'; readonly warning: string | undefined }
+  | { readonly kind: 'failed'; readonly message: string }
+
+/**
+ * A lifecycle hook's GET. Any response counts as success, whatever its status; an HTTPS hook whose server speaks plain
+ * HTTP is sent again so, without its Authorization header (kubelet pkg/kubelet/lifecycle/handlers.go runHTTPHandler,
+ * 1.36). Never rejects.
+ */
+export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookResult> {
+  const { action, target, userAgent, bounds } = options
+  const built = buildHttpRequest(action, target, userAgent)
+  if (built.kind === 'invalid') return { kind: 'failed', message: built.message }
+  const got = await sendHttpGet(built.request, bounds)
+  if (got.kind === 'response' || got.during === 'body') return { kind: 'done', warning: undefined }
+  if (got.tlsMismatch) {
+    const headers = built.request.headers.filter(([name]) => name.toLowerCase() !== 'authorization')
+    const plain = await sendHttpGet({ ...built.request, scheme: 'http', headers }, bounds)
+    if (plain.kind === 'response' || plain.during === 'body') {
+      const at = joinHostPort(built.request.host, built.request.port)
+      return {
+        kind: 'done',
+        warning: `request to HTTPS lifecycle hook ${at} got HTTP response, retry with HTTP succeeded`,
+      }
+    }
+  }
+  return { kind: 'failed', message: got.message }
+}
+
+/**
+ * One HTTP GET as the kubelet's probes and lifecycle hooks send it: a fresh connection, no keep-alive,
+ * no proxy, no certificate check, at most 10 redirects and 10 KiB of body
+ * (kubelet pkg/probe/http/http.go, 1.36). undici is loaded by the first request.
+ */
+const maxRedirects = 10
+let clientClass: typeof Client | undefined
+
+/** Node takes 0.2 ms to find a module that is loaded. */
+async function loadClient(): Promise<typeof Client> {
+  clientClass ??= (await import('undici')).Client
+  return clientClass
+}
+
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/**
+ * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
+ * covers the whole chain of redirects.
+ */
+async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+  // The load time doesn't count as the server's.
+  const ClientClass = await loadClient()
+  const { clock, timeoutMs, signal } = bounds
+  const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs
+  let current = request
+  for (let redirects = 0; ; redirects += 1) {
+    const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
+    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal })
+    if (answer.kind === 'error' || answer.location === undefined) return answer
+    if (!redirectStatuses.has(answer.status)) return answer
+    const next = redirectedRequest(request, current, answer.location)
+    if (next === 'elsewhere') return answer
+    if (next === 'invalid')
+      return brokenChain(current, `failed to parse Location header "${answer.location}"`)
+    if (redirects + 1 >= maxRedirects) return brokenChain(next, `stopped after ${maxRedirects} redirects`)
+    current = next
+  }
+}
+
+function brokenChain(at: HttpRequest, message: string): HttpFailure {
+  return httpFailure(`Get "${requestUrl(at)}": ${message}`, 'answer')
+}
+
+/** Where a redirect leads; one to another host name isn't followed, one to another port is. */
+function redirectedRequest(
+  first: HttpRequest,
+  current: HttpRequest,
+  location: string,
+): HttpRequest | 'elsewhere' | 'invalid' {
+  const from = requestUrl(current)
+  if (!URL.canParse(location, from)) return 'invalid'
+  const url = new URL(location, from)
+  if (url.hostname !== new URL(requestUrl(first)).hostname) return 'elsewhere'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'invalid'
+  const scheme = url.protocol === 'https:' ? 'https' : 'http'
+  return {
+    ...current,
+    scheme,
+    port: url.port === '' ? (scheme === 'https' ? 443 : 80) : Number(url.port),
+    path: `${url.pathname}${url.search}`,
+    // A Host header of the manifest's outlives only redirects that name no host themselves.
+    hostHeader: URL.canParse(location) ? undefined : current.hostHeader,
+  }
+}
+
+/** A response's headers and as much of its body as is wanted. */
+interface HttpAnswer {
+  readonly kind: 'response'
+  readonly status: number
+  readonly location: string | undefined
+  readonly body: string
+}
+
+interface HttpFailure {
+  readonly kind: 'error'
+  /** In Go's words, the URL included where there was no answer. */
+  readonly message: string
+  /** `answer`: none came. `body`: it broke off after its headers. `own`: this host had no means to ask. */
+  readonly during: 'answer' | 'body' | 'own'
+  readonly timedOut: boolean
+  /** It was asked over TLS and answered without. */
+  readonly tlsMismatch: boolean
+}
+
+function httpFailure(
+  message: string,
+  during: HttpFailure['during'],
+  more: { readonly timedOut?: boolean; readonly tlsMismatch?: boolean } = {},
+): HttpFailure {
+  const { timedOut = false, tlsMismatch = false } = more
+  return { kind: 'error', message, during, timedOut, tlsMismatch }
+}
+
+const tlsMismatchCodes: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+])
+
+/** Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a probe's CPU. */
+const letGo = new Error('the attempt has its result')
+
+/** One request on one connection, without following redirects. Never rejects. */
+function sendHttpRequest(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  bounds: AttemptBounds,
+): Promise<HttpAnswer | HttpFailure> {
+  const { scheme, host, port } = request
+  const where = `Get "${requestUrl(request)}": `
+  let status = 0
+  let location: string | undefined
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  const answer = (): HttpAnswer => {
+    const body = Buffer.concat(chunks).toString('utf8', 0, Math.min(sizeBytes, maxOutputBytes))
+    return { kind: 'response', status, location, body }
+  }
+  return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
+    begin: (settle) => {
+      const connection = createHttpConnection(request)
+      // The name is never looked up: the connector knows where to go.
+      const client = new ClientClass(`${scheme}://probed.invalid`, {
+        connect: connection.connector,
+        pipelining: 0,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      })
+      try {
+        client.dispatch(
+          { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
+          {
+            onRequestStart: () => undefined,
+            onResponseStart: (_controller, statusCode, headers) => {
+              status = statusCode
+              location = [headers['location']].flat()[0]
+            },
+            onResponseData: (_controller, chunk) => {
+              chunks.push(chunk)
+              sizeBytes += chunk.length
+              if (sizeBytes >= maxOutputBytes) settle(answer())
+            },
+            onResponseEnd: () => settle(answer()),
+            onResponseError: (_controller, error) => {
+              if (status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
+              else settle(unanswered(request, error, connection.isConnected()))
+            },
+          },
+        )
+      } catch (error) {
+        // Headers that undici refuses to send: invalid names or values.
+        settle(httpFailure(where + errorMessage(error), 'answer'))
+      }
+      return () => {
+        // The probe has its result; the connection is destroyed below.
+        client.destroy(letGo).catch(() => undefined)
+        connection.destroy()
+      }
+    },
+    onTimeout: () => outOfTime(where, status > 0),
+    onAbort: () => httpFailure(`${where}context canceled`, 'own'),
+  })
+}
+
+function unanswered(request: HttpRequest, error: unknown, wasConnected: boolean): HttpFailure {
+  const where = `Get "${requestUrl(request)}": `
+  if (tlsMismatchCodes.has(errorCode(error) ?? '')) {
+    const message = `${where}http: server gave HTTP response to HTTPS client`
+    return httpFailure(message, 'answer', { tlsMismatch: true })
+  }
+  const describe = wasConnected ? describeReadError : describeDialError
+  return httpFailure(
+    where + describe(error, request.host, request.port),
+    isOwnFault(error) ? 'own' : 'answer',
+  )
+}
+
+function outOfTime(where: string, inBody: boolean): HttpFailure {
+  const message = inBody
+    ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
+    : `${where}context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
+  return httpFailure(message, inBody ? 'body' : 'answer', { timedOut: true })
+}
+
+/** Host names the port even where it is the scheme's own, as Go does for a URL that names it. */
+function wireHeaders(request: HttpRequest): string[] {
+  const hostHeader = request.hostHeader ?? joinHostPort(request.host, request.port)
+  return ['Host', hostHeader, ...request.headers.flat()]
+}
+
+/** Of probes and of lifecycle hooks alike. */
+export type HttpGetAction = NonNullable<Probe['httpGet']>
+
+interface HttpRequest {
+  readonly scheme: 'http' | 'https'
+  /** A name or an address, an IPv6 one without brackets. */
+  readonly host: string
+  readonly port: number
+  /** With the query; begins with a slash. */
+  readonly path: string
+  /** Names as the manifest spells them; a name may come more than once. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** The Host header, if it isn't to be host and port. */
+  readonly hostHeader: string | undefined
+}
+
+export type BuiltRequest =
+  | { readonly kind: 'request'; readonly request: HttpRequest }
+  | { readonly kind: 'invalid'; readonly message: string }
+
+/** Never sent, whatever the manifest says: Go's client leaves them out too. */
+const unsentHeaders: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'trailer'])
+
+/** The request behind an `httpGet` (kubelet pkg/probe/http/request.go NewRequestForHTTPGetAction, 1.36). */
+export function buildHttpRequest(
+  action: HttpGetAction,
+  target: Pick<ProbeTarget, 'podIps' | 'ports'>,
+  userAgent: string,
+): BuiltRequest {
+  const resolved = resolvePort(action.port, target.ports)
+  if (resolved.kind === 'invalid') return resolved
+  const host = action.host || target.podIps[0]
+  if (host === undefined) return { kind: 'invalid', message: 'the pod has no IP address yet' }
+  return {
+    kind: 'request',
+    request: {
+      scheme: action.scheme === 'HTTPS' ? 'https' : 'http',
+      host,
+      port: resolved.port,
+      path: requestPath(action.path),
+      headers: requestHeaders(action.httpHeaders, userAgent),
+      hostHeader: action.httpHeaders.find(({ name }) => name.toLowerCase() === 'host')?.value || undefined,
+    },
+  }
+}
+
+/** As the kubelet prints it: default ports are shown too. */
+export function requestUrl({ scheme, host, port, path }: HttpRequest): string {
+  return `${scheme}://${joinHostPort(host, port)}${path}`
+}
+
+/** The path of a manifest may be relative, be a whole URL (only its path counts then), or hold what a request line can't. */
+function requestPath(path: string): string {
+  const local = path.replace(/^(?:[a-z][a-z0-9+.-]*:)?\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
+  const rooted = local.startsWith('/') ? local : `/${local}`
+  return rooted.toWellFormed().replaceAll(/[^!-~]+/gu, (text) => encodeURIComponent(text))
+}
+
+function requestHeaders(
+  given: HttpGetAction['httpHeaders'],
+  userAgent: string,
+): readonly (readonly [string, string])[] {
+  const named = (wanted: string) => given.find(({ name }) => name.toLowerCase() === wanted)?.value
+  // Set to nothing means: not sent.
+  const dropped = ['user-agent', 'accept'].filter((name) => named(name) === '')
+  const sent = given
+    .filter(({ name }) => !unsentHeaders.has(name.toLowerCase()) && !dropped.includes(name.toLowerCase()))
+    .map(({ name, value }): readonly [string, string] => [name, value])
+  if (named('user-agent') === undefined) sent.push(['User-Agent', userAgent])
+  if (named('accept') === undefined) sent.push(['Accept', '*/*'])
+  return sent
+}
+
+interface Endpoint {
+  readonly scheme: 'http' | 'https'
+  readonly host: string
+  readonly port: number
+}
+
+/** A connector for one undici client, and the way to end what it opened, also while it is still connecting. */
+export interface HttpConnection {
+  readonly connector: buildConnector.connector
+  readonly destroy: () => void
+  /** Whether a connection stood when things went wrong. */
+  readonly isConnected: () => boolean
+}
+
+/**
+ * Connects as the kubelet's probes do: directly (no proxy), nothing of the server's certificate
+ * verified, no client certificate, and a host name sent by SNI only where there is one.
+ */
+function createHttpConnection(endpoint: Endpoint): HttpConnection {
+  let socket: Socket | undefined
+  let connected = false
+  const connector: buildConnector.connector = (_options, callback) => {
+    const opening = openSocket(endpoint)
+    socket = opening
+    const onError = (error: Error): void => callback(error, null)
+    opening.once('error', onError)
+    opening.once(endpoint.scheme === 'https' ? 'secureConnect' : 'connect', () => {
+      connected = true
+      opening.removeListener('error', onError)
+      callback(null, opening)
+    })
+  }
+  const destroy = (): void => {
+    // A socket may still fail while it closes; its errors no longer matter.
+    socket?.on('error', () => undefined)
+    socket?.destroy()
+  }
+  return { connector, destroy, isConnected: () => connected }
+}
+
+function openSocket({ scheme, host, port }: Endpoint): Socket {
+  if (scheme === 'http') return connectTcp({ host, port })
+  return connectTls({
+    host,
+    port,
+    rejectUnauthorized: false,
+    // Nothing is verified, so old and short keys do no further harm.
+    ciphers: 'DEFAULT@SECLEVEL=0',
+    ALPNProtocols: ['h2', 'http/1.1'],
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  })
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
-import type { ContainerId } from '../pod/values/ids.ts'
 import type { ContainerPort } from '../pod/schema/container-schema.ts'
+import type { ContainerId } from '../pod/values/ids.ts'
 
 /** The result of one probe. */
 export interface ProbeOutcome {
@@ -46,4 +46,65 @@ export function unknown(output: string): ProbeOutcome {
 
 export function timedOut(output: string): ProbeOutcome {
   return { result: 'failure', output, timedOut: true }
+}
+
+export interface AttemptBounds {
+  readonly clock: Clock
+  /** Undefined: no limit but the signal's. */
+  readonly timeoutMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface Attempt<T> {
+  /** Begins; calls `settle` once it knows. Returns a function that releases what it holds, called exactly once at the end. */
+  readonly begin: (settle: (value: T) => void) => () => void
+  /** The outcome of a timeout. */
+  readonly onTimeout: () => T
+  /** The outcome of a cancellation. */
+  readonly onAbort: () => T
+}
+
+/** Runs one attempt until it settles, its time is up or it is cancelled, whichever comes first. */
+export function boundAttempt<T>(bounds: AttemptBounds, attempt: Attempt<T>): Promise<T> {
+  const { clock, timeoutMs, signal } = bounds
+  if (signal?.aborted === true) return Promise.resolve(attempt.onAbort())
+  return new Promise((resolve) => {
+    let settled = false
+    let release: (() => void) | undefined
+    const settle = (value: T): void => {
+      if (settled) return
+      settled = true
+      timer?.cancel()
+      signal?.removeEventListener('abort', abort)
+      release?.()
+      resolve(value)
+    }
+    const abort = (): void => settle(attempt.onAbort())
+    const timer =
+      timeoutMs === undefined ? undefined : clock.startTimer(timeoutMs, () => settle(attempt.onTimeout()))
+    signal?.addEventListener('abort', abort, { once: true })
+    release = attempt.begin(settle)
+    if (settled) release()
+  })
+}
+
+export type ResolvedPort =
+  | { readonly kind: 'port'; readonly port: number }
+  | { readonly kind: 'invalid'; readonly message: string }
+
+/**
+ * The number behind a probe's or hook's port: itself, the declared port of that name, or the number
+ * that the text spells (kubelet pkg/probe/util.go ResolveContainerPort, 1.36).
+ */
+export function resolvePort(reference: number | string, ports: readonly ContainerPort[]): ResolvedPort {
+  const port = typeof reference === 'number' ? reference : portNumber(reference, ports)
+  if (port === undefined) return { kind: 'invalid', message: `port ${reference} not found` }
+  if (port > 0 && port < 65_536) return { kind: 'port', port }
+  return { kind: 'invalid', message: `invalid port number: ${port}` }
+}
+
+function portNumber(name: string, ports: readonly ContainerPort[]): number | undefined {
+  const named = ports.find((port) => port.name === name)
+  if (named !== undefined) return named.containerPort
+  return /^[+-]?\d+$/.test(name) ? Number(name) : undefined
 }

@@ -5,10 +5,9 @@ import { removeTree } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { detectCgroups } from '../host/cgroups/layout.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
-import { findExecutable } from '../host/find-executable.ts'
+import { findExecutable, commandOutput } from '../host/run-command.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
 import { isAlive, listProcesses, selectDescendants, signalProcess } from '../host/processes.ts'
-import { commandOutput } from '../host/run-command.ts'
 import {
   containerdPlaces,
   detectLaunchMode,

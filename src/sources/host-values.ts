@@ -1,7 +1,6 @@
 import { errorMessage, PoddError } from '../base/errors.ts'
-import { readHostname } from '../host/facts/host-info.ts'
+import { readHostname, readMachineInfo } from '../host/facts/host-info.ts'
 import { readAtOnce } from '../base/read-bounded.ts'
-import { readMachineInfo } from '../host/facts/node-info.ts'
 import type { HostValues } from '../pod/decode/substitute-values.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { DecodeUnavailable } from './decode-thread.ts'

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { systemClock, TurnPace } from '../base/clock.ts'
 import {
   appendFileDurably,
   putAside,
@@ -8,17 +7,17 @@ import {
   writeFileAtomic,
   writeInto,
 } from '../base/atomic-file.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { systemClock, TurnPace } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration, StateReading } from '../base/state-file.ts'
-import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
-import { isObjectKind } from '../pod/objects/object-kinds.ts'
+import type { SourceDocument } from '../pod/objects/document.ts'
 import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
-import type { DocumentChange } from './last-good-changes.ts'
-import { applyChange, parseChanges, selectChange } from './last-good-changes.ts'
-import type { StateReport } from './state-report.ts'
+import { isObjectKind } from '../pod/objects/object-kinds.ts'
 import { podFromManifest } from '../pod/schema/default-pod.ts'
+import type { SourceName } from '../pod/values/ids.ts'
+import type { StateReport } from './state-report.ts'
 
 /** The saved copy of a source. */
 export interface LastGoodCopy {
@@ -200,5 +199,56 @@ function parseDocument(item: unknown): readonly SourceDocument[] {
   } catch {
     // Validation may be stricter than that of the podd that wrote it.
     return []
+  }
+}
+
+/** From one list of documents to the next: from `at` on, `remove` of them go and `documents` come. */
+interface DocumentChange<Document> {
+  readonly at: number
+  readonly remove: number
+  readonly documents: readonly Document[]
+}
+
+/** What changed between two lists, from the first document that differs to the last one. Compares by identity. */
+export function selectChange<Document>(
+  before: readonly Document[],
+  after: readonly Document[],
+): DocumentChange<Document> {
+  let at = 0
+  const shorter = Math.min(before.length, after.length)
+  while (at < shorter && before[at] === after[at]) at += 1
+  let same = 0
+  while (same < shorter - at && before[before.length - 1 - same] === after[after.length - 1 - same]) same += 1
+  return { at, remove: before.length - at - same, documents: after.slice(at, after.length - same) }
+}
+
+export function applyChange<Document>(
+  list: readonly Document[],
+  { at, remove, documents }: DocumentChange<Document>,
+): readonly Document[] {
+  return [...list.slice(0, at), ...documents, ...list.slice(at + remove)]
+}
+
+/**
+ * The changes in lines of a text. The last line is what stands behind the last line break: it was cut off while it was
+ * written, and doesn't count. Undefined where another one is no change.
+ */
+export function parseChanges(lines: readonly string[]): readonly DocumentChange<Json>[] | undefined {
+  const changes = lines.slice(0, -1).map((line) => parseChange(line))
+  const good = changes.filter((change) => change !== undefined)
+  return good.length === changes.length ? good : undefined
+}
+
+function parseChange(line: string): DocumentChange<Json> | undefined {
+  try {
+    const value: Json = JSON.parse(line)
+    if (!isJsonObject(value)) return undefined
+    const { at, remove, documents } = value
+    return typeof at === 'number' && typeof remove === 'number' && Array.isArray(documents)
+      ? { at, remove, documents }
+      : undefined
+  } catch {
+    // No JSON: that is what is asked.
+    return undefined
   }
 }

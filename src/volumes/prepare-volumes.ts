@@ -1,14 +1,16 @@
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { realpathSync } from 'node:fs'
+import { removeTree } from '../base/atomic-file.ts'
+import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
 import { settleAll } from '../base/waits.ts'
+import { readMountsBelow, unmount } from '../host/mounts.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { HostVolume } from '../translate/mounts.ts'
-import { prepareClaim } from './plugins/claim.ts'
-import { prepareEmptyDir } from './plugins/empty-dir.ts'
-import { prepareFiles } from './plugins/file-volumes.ts'
-import { prepareHostPath } from './plugins/host-path.ts'
-import { prepareImageVolume } from './plugins/image-volume.ts'
-import { VolumeError } from './files/volume-error.ts'
-import type { PrepareVolume, VolumeContext } from './plugins/volume-plugin.ts'
+import { prepareClaim } from './claims.ts'
+import { VolumeError } from './open-inside.ts'
+import { podDirectory } from './pod-directory.ts'
+import { prepareEmptyDir, prepareFiles, prepareHostPath, prepareImageVolume } from './volume-plugins.ts'
+import type { PrepareVolume, VolumeContext } from './volume-plugins.ts'
 
 const kinds: readonly PrepareVolume[] = [
   prepareEmptyDir,
@@ -46,6 +48,33 @@ async function prepareVolume(volume: VolumeSpec, context: VolumeContext): Promis
       `MountVolume.SetUp failed for volume "${volume.name}" : ${errorMessage(error)}`,
       error,
       error instanceof PoddError ? error.hint : undefined,
+    )
+  }
+}
+
+/**
+ * Removes a pod's directory with all that podd made for it. Mounts below it are read from the kernel's mount table and
+ * unmounted first: the removal never enters a filesystem that is mounted there. No container of the pod may exist. Does
+ * nothing where the directory is gone.
+ * @throws VolumeError VOLUME_TEARDOWN
+ */
+export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<void> {
+  if (!/^[\w-]+$/.test(uid)) {
+    throw new VolumeError('VOLUME_TEARDOWN', `not a pod's UID: ${JSON.stringify(uid)}`)
+  }
+  try {
+    const directory = realpathSync(podDirectory(rootDir, uid))
+    const mounted = readMountsBelow(directory)
+    for (const mountPoint of mounted) await unmount(mountPoint)
+    const [left] = mounted.length === 0 ? [] : readMountsBelow(directory)
+    if (left !== undefined) throw new Error(`${left} is still mounted`)
+    await removeTree(directory)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return
+    throw new VolumeError(
+      'VOLUME_TEARDOWN',
+      `cannot remove the directory of pod ${uid}: ${errorMessage(error)}`,
+      error,
     )
   }
 }

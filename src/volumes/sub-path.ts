@@ -1,16 +1,17 @@
-import type { FileHandle } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
 import { chmod, lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { errorCode } from '../base/errors.ts'
-import { bindMount, isMounted, unmount } from '../host/mounts.ts'
-import type { PodUid } from '../pod/values/ids.ts'
+import type { FileHandle } from 'node:fs/promises'
+import { dirname, join, posix } from 'node:path'
+import { errorCode, errorMessage } from '../base/errors.ts'
 import { cleanPath } from '../base/text.ts'
-import type { MissingSubPath } from '../translate/mounts.ts'
-import { findKernelTree } from './files/kernel-trees.ts'
-import { makeInside, openInside } from './files/open-inside.ts'
-import { dataLink } from './files/atomic-writer.ts'
-import { VolumeError } from './files/volume-error.ts'
-import { podDirectory } from './pod-directory/pod-directory.ts'
+import { bindMount, isMounted, readMounts, unmount } from '../host/mounts.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
+import type { PodUid } from '../pod/values/ids.ts'
+import type { MissingSubPath, NestedMount } from '../translate/mounts.ts'
+import { dataLink } from './atomic-writer.ts'
+import { findKernelTree, makeInside, openInside, VolumeError } from './open-inside.ts'
+import { podDirectory } from './pod-directory.ts'
 
 /** One of a container's mounts that shows a part of a volume. */
 export interface SubPathMount {
@@ -114,6 +115,135 @@ async function kindAt(path: string): Promise<'directory' | 'file' | undefined> {
     return (await lstat(path)).isDirectory() ? 'directory' : 'file'
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/**
+ * Creates a mount point in a directory of podd's files: the runtime can't, as containers get such a directory read-only
+ * (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows directories only). One of the other kind
+ * is replaced, unless the directory is in use: removing a mount point ends what is mounted there in any container.
+ * @throws VolumeError VOLUME_SETUP
+ */
+export async function makeNestedMountPoint(
+  { directory, path, source }: NestedMount,
+  isInUse: boolean,
+): Promise<void> {
+  const target = join(directory, path)
+  try {
+    const isDirectory = source === undefined || (await stat(source)).isDirectory()
+    await removeOtherKind(target, isDirectory, isInUse)
+    if (isDirectory) {
+      await mkdir(target, { recursive: true, mode: 0o755 })
+      return
+    }
+    await mkdir(dirname(target), { recursive: true, mode: 0o755 })
+    await writeFile(target, '', { flag: 'wx', mode: 0o644 })
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return
+    throw new VolumeError(
+      'VOLUME_SETUP',
+      `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`,
+      error,
+    )
+  }
+}
+
+/** Links lead to the volume's files, and stay; so does all that isn't empty. */
+async function removeOtherKind(target: string, isDirectory: boolean, isInUse: boolean): Promise<void> {
+  const found = await statIfThere(target)
+  if (found === undefined || found.isSymbolicLink() || found.isDirectory() === isDirectory) return
+  if (!found.isDirectory() && found.size > 0) return
+  if (isInUse) {
+    const [there, wanted] = isDirectory ? ['file', 'directory'] : ['directory', 'file']
+    const message = `a ${there} is there, which can become a ${wanted} once no other container that has the volume runs`
+    throw new VolumeError('VOLUME_SETUP', message)
+  }
+  await (found.isDirectory() ? rmdir(target) : unlink(target))
+}
+
+async function statIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    // A way that leads through a file fails where the mount point is made.
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+type Kind = 'directory' | 'file'
+
+/**
+ * Checks that what a container mounts fits what its image has there: no directory can be mounted over a file, nor a file
+ * over a directory. A hostPath that is missing becomes a directory, too.
+ *
+ * Of the image is known what a container shows that runs of it. Where that mounts something there itself, or a link leads
+ * elsewhere, nothing is known, and nothing is refused.
+ * @param pid of that container
+ * @param procDirectory for tests
+ * @throws VolumeError VOLUME_SETUP
+ */
+export async function checkMountKinds(
+  { name: container, volumeMounts }: ContainerSpec,
+  volumes: readonly VolumeSpec[],
+  pid: number,
+  procDirectory = '/proc',
+): Promise<void> {
+  const mounted = readMounts(`${procDirectory}/${pid}/mountinfo`).map(({ mountPoint }) => mountPoint)
+  for (const { name, mountPath, subPath = '', subPathExpr = '' } of volumeMounts) {
+    const volume = volumes.find((candidate) => candidate.name === name)
+    if (volume === undefined || subPath !== '' || subPathExpr !== '') continue
+    const path = posix.resolve('/', mountPath)
+    if (mounted.some((point) => point !== '/' && (path === point || path.startsWith(`${point}/`)))) continue
+    const inImage = await kindInside(`${procDirectory}/${pid}/root`, path)
+    const { kind, what } = await kindOfVolume(volume)
+    if (inImage === undefined || inImage === kind) continue
+    throw new VolumeError(
+      'VOLUME_SETUP',
+      `${what}, and container ${container} has a ${inImage} at ${path} in its image: a ${kind} can't be mounted over that`,
+      undefined,
+      'Mount it elsewhere, or let there be a file (a directory) on the host.',
+    )
+  }
+}
+
+/** What the volume will be when it is prepared. */
+async function kindOfVolume({
+  name,
+  hostPath,
+}: VolumeSpec): Promise<{ readonly kind: Kind; readonly what: string }> {
+  if (hostPath === undefined) return { kind: 'directory', what: `volume ${name} is a directory` }
+  const { path, type } = hostPath
+  const found = await ifThere(stat(path))
+  if (found !== undefined) return { kind: kindOf(found), what: `hostPath ${path} is a ${kindOf(found)}` }
+  const kind = type === 'FileOrCreate' ? 'file' : 'directory'
+  return { kind, what: `hostPath ${path} does not exist, and a ${kind} would be made there` }
+}
+
+/** No link on the way is followed: it would lead out of the container. */
+async function kindInside(root: string, path: string): Promise<Kind | undefined> {
+  let at = root
+  let found: Stats | undefined
+  for (const step of path.split('/').filter((part) => part !== '')) {
+    at = `${at}/${step}`
+    found = await ifThere(lstat(at))
+    if (found === undefined || found.isSymbolicLink()) return undefined
+  }
+  return found && kindOf(found)
+}
+
+function kindOf(stats: Stats): Kind {
+  return stats.isDirectory() ? 'directory' : 'file'
+}
+
+async function ifThere(looking: Promise<Stats>): Promise<Stats | undefined> {
+  try {
+    return await looking
+  } catch (error) {
+    const code = errorCode(error)
+    // ESRCH: the container has ended.
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ESRCH') return undefined
     throw error
   }
 }

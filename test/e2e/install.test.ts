@@ -24,7 +24,7 @@ function install(...args: readonly string[]): SpawnSyncReturns<string> {
 const built = [
   'src/main.ts',
   'src/sources/decode-worker.ts',
-  'src/host/netns/netns-dial-worker.ts',
+  'src/host/netns-dial-worker.ts',
   'src/page/main.ts',
 ]
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
-import { formatOciArchive } from '../../src/images/oci-archive.ts'
+import { formatOciArchive } from '../../src/images/sandbox-image.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellImage } from '../support/oci-image.ts'

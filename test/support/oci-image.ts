@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import type { OciImage } from '../../src/images/oci-archive.ts'
+import type { OciImage } from '../../src/images/sandbox-image.ts'
 import type { TarEntry } from '../../src/images/tar.ts'
 
 const busyboxPath = '/usr/bin/busybox'

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatOciArchive } from '../../src/images/oci-archive.ts'
+import { formatOciArchive } from '../../src/images/sandbox-image.ts'
 import { shellImage } from './oci-image.ts'
 
 const root = new URL('../../', import.meta.url).pathname

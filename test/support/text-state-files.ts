@@ -4,13 +4,15 @@ import { drainMark } from '../../src/control/node/drain-mark.ts'
 import { readIfExists } from '../../src/base/atomic-file.ts'
 import { PoddError } from '../../src/base/errors.ts'
 import { silentLogger } from '../../src/base/logger.ts'
-import { ContainerLogDirectories } from '../../src/logs/container-log-directories.ts'
-import { listRemovedPods, markRemoved } from '../../src/logs/removed-pod-logs.ts'
+import {
+  ContainerLogDirectories,
+  listRemovedPods,
+  markRemoved,
+} from '../../src/logs/container-log-directories.ts'
 import { ApiObjects } from '../../src/sources/written/api-objects.ts'
 import { OwnAuthority } from '../../src/server/certificates/own-authority.ts'
-import { claimDirectory } from '../../src/volumes/plugins/claim-directory.ts'
-import { readClaimOwner, takeClaimData } from '../../src/volumes/plugins/claim-owner.ts'
-import { claimUserRange } from '../../src/volumes/pod-directory/user-range.ts'
+import { claimDirectory, readClaimOwner, takeClaimData } from '../../src/volumes/claims.ts'
+import { claimUserRange } from '../../src/volumes/pod-directory.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import type { StateReport } from '../../src/store/state-report.ts'
 import { ManualClock } from './manual-clock.ts'

@@ -1,5 +1,5 @@
 import { MissingReference } from '../../src/translate/references.ts'
-import type { VolumeContext } from '../../src/volumes/plugins/volume-plugin.ts'
+import type { VolumeContext } from '../../src/volumes/volume-plugins.ts'
 
 /** What a volume gets to know of a pod that refers to nothing. */
 export function volumeContext(

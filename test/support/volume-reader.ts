@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
-import { writeVolumeFiles } from '../../src/volumes/files/atomic-writer.ts'
+import { writeVolumeFiles } from '../../src/volumes/atomic-writer.ts'
 
 /** What a reader found while a volume's files were updated. */
 export interface UpdateReport {

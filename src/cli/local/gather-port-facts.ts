@@ -3,7 +3,7 @@ import { formatAddress } from '../../config/api-options.ts'
 import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type { PortFacts } from '../../decide/doctor/host-facts.ts'
-import { listenProblem } from '../../host/network/listen-problem.ts'
+import { listenProblem } from '../../host/addresses.ts'
 
 /** What is known of the daemon's ports. */
 export type DaemonPorts =

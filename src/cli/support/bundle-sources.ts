@@ -6,7 +6,7 @@ import type { Json } from '../../base/json.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { containerdPlaces, readUnitLog } from '../../runtime/containerd/process.ts'
 import { runCommand } from '../../host/run-command.ts'
-import { nodeDockerConfigPaths } from '../../images/credentials/node-docker-config.ts'
+import { nodeDockerConfigPaths } from '../../images/node-docker-config.ts'
 
 /** The most bytes of a log; of a longer one its end. */
 const mostLogBytes = 2 ** 20

@@ -1,6 +1,6 @@
 import { uptime } from 'node:os'
 import { readHostInfo } from '../../host/facts/host-info.ts'
-import { readNodeAddress } from '../../host/network/node-address.ts'
+import { readNodeAddress } from '../../host/addresses.ts'
 
 /** A one-line summary of the host. */
 export interface HostSummary {

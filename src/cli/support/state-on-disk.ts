@@ -6,8 +6,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
 import { listProcesses } from '../../host/processes.ts'
-import { listCrashReports } from '../../store/crash-reports.ts'
-import { readEventFile } from '../../store/event-file.ts'
+import { listCrashReports, readEventFile } from '../../store/reports.ts'
 import type { ShownError } from './shown-error.ts'
 
 /** The state of podd from its files, while it doesn't answer. */

@@ -4,7 +4,7 @@ import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { HeldCommand, HeldExec } from '../../runtime/containerd/exec.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
-import { runHttpHook } from '../../probes/http-hook.ts'
+import { runHttpHook } from '../../probes/http-probe.ts'
 import type { HookRunner } from './pod-host.ts'
 
 /** A hook that didn't succeed. The message may hold the hook's output: it goes to the log, never into an event. */

@@ -5,8 +5,7 @@ import type { Logger } from '../../base/logger.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import type { ImportedArchive } from '../../decide/node/plan-image-archives.ts'
-import type { SmallFile } from '../../store/small-file.ts'
-import type { StateReport } from '../../store/state-report.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
 const migrations: readonly Migration[] = []

@@ -15,8 +15,7 @@ import type {
   ImageRemoval,
   ImageUse,
 } from '../../decide/node/plan-image-garbage.ts'
-import type { SmallFile } from '../../store/small-file.ts'
-import type { StateReport } from '../../store/state-report.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
 import { ImageUses } from './image-uses.ts'
 
 /** The runtime and the host, as far as images are concerned. */

@@ -6,8 +6,7 @@ import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts, ImageUse } from '../../decide/node/plan-image-garbage.ts'
-import type { SmallFile } from '../../store/small-file.ts'
-import type { StateReport } from '../../store/state-report.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
 const migrations: readonly Migration[] = []

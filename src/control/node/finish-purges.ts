@@ -1,4 +1,4 @@
-import { finishPurges } from '../../volumes/plugins/claim-directory.ts'
+import { finishPurges } from '../../volumes/claims.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 const periodMs = 3_600_000

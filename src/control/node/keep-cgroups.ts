@@ -1,6 +1,6 @@
 import type { PoddConfig } from '../../config/options.ts'
 import type { CgroupSystem } from '../../host/cgroups/layout.ts'
-import { hasPodsIn, readCgroupChoice } from '../../host/cgroups/kept-cgroups.ts'
+import { hasPodsIn, readCgroupChoice } from '../../host/cgroups/layout.ts'
 
 /** The effective config, and a warning about it. */
 export interface KeptCgroups {

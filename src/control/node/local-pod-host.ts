@@ -11,25 +11,21 @@ import { computeVolumeFiles } from '../../translate/volume-files.ts'
 import { whenThere } from '../../host/watch-names.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
 import { checkMountSharing } from '../../host/mounts.ts'
-import { listClaimOwners } from '../../volumes/plugins/claim-directory.ts'
-import { writeEtcHosts } from '../../volumes/pod-directory/etc-hosts-file.ts'
-import type { FsGroup } from '../../volumes/files/fs-group.ts'
-import { makeNestedMountPoint } from '../../volumes/nested-mount-point.ts'
-import { checkHostPath } from '../../volumes/plugins/host-path.ts'
-import { prepareVolumes } from '../../volumes/prepare-volumes.ts'
-import { readInside } from '../../volumes/files/read-inside.ts'
-import { ResolvConfFiles } from '../../volumes/pod-directory/resolv-conf-file.ts'
-import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
-import { volumeDirectory } from '../../volumes/pod-directory/pod-directory.ts'
-import { bindSubPath } from '../../volumes/sub-path.ts'
-import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
+import { listClaimOwners } from '../../volumes/claims.ts'
 import {
+  writeEtcHosts,
+  ResolvConfFiles,
+  volumeDirectory,
   prepareTerminationLog,
   readTerminationLog,
   removeTerminationLog,
-} from '../../volumes/pod-directory/termination-log.ts'
-import { checkMountKinds } from '../../volumes/mount-kinds.ts'
-import { claimUserRange } from '../../volumes/pod-directory/user-range.ts'
+  claimUserRange,
+} from '../../volumes/pod-directory.ts'
+import type { FsGroup } from '../../volumes/open-inside.ts'
+import { makeNestedMountPoint, bindSubPath, checkMountKinds } from '../../volumes/sub-path.ts'
+import { checkHostPath } from '../../volumes/volume-plugins.ts'
+import { prepareVolumes, teardownVolumes } from '../../volumes/prepare-volumes.ts'
+import { readInside, measureDiskUsage } from '../../volumes/open-inside.ts'
 import { missingObject } from '../../translate/references.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
 import type { PodVolumes } from '../actions/pod-host.ts'

@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { readNodeAddress } from '../../host/network/node-address.ts'
-import { untilAddressesChange } from '../../host/network/until-addresses-change.ts'
+import { readNodeAddress, untilAddressesChange } from '../../host/addresses.ts'
 
 /** The interval of checks for a changed address. */
 const maxAgeMs = 5_000

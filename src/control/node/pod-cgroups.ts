@@ -1,4 +1,4 @@
-import type { PodCgroups as CgroupTree } from '../../host/cgroups/cgroups.ts'
+import type { PodCgroups as CgroupTree } from '../../host/cgroups/layout.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'

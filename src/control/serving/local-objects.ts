@@ -11,13 +11,9 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import type { ObjectOrigin } from '../../translate/volume-files.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/volume-files.ts'
-import {
-  claimDirectory,
-  listClaimDirectories,
-  purgeClaimDirectory,
-} from '../../volumes/plugins/claim-directory.ts'
-import type { ClaimName } from '../../volumes/plugins/claim-directory.ts'
-import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
+import { claimDirectory, listClaimDirectories, purgeClaimDirectory } from '../../volumes/claims.ts'
+import type { ClaimName } from '../../volumes/claims.ts'
+import { measureDiskUsage } from '../../volumes/open-inside.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import type { ResourceStore } from '../status/resource-store.ts'
 import type { ShownResources } from '../status/shown-resources.ts'

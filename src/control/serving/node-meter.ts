@@ -1,8 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
-import { readHostStats } from '../../host/facts/host-stats.ts'
-import { readFileSystem } from '../../host/facts/node-signals.ts'
+import { readHostStats, readFileSystem } from '../../host/facts/host-stats.ts'
 import type {
   ContainerStats,
   FileSystemStats,

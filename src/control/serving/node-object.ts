@@ -3,7 +3,7 @@ import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
 import type { OwnNode } from '../../decide/writing/own-node.ts'
-import type { MachineInfo } from '../../host/facts/node-info.ts'
+import type { MachineInfo } from '../../host/facts/host-info.ts'
 
 /** The facts about this host. */
 export interface NodeFacts {

@@ -1,6 +1,6 @@
 import { cpus } from 'node:os'
 import type { Clock } from '../../base/clock.ts'
-import { readMemoryAmount } from '../../host/facts/node-signals.ts'
+import { readMemoryAmount } from '../../host/facts/host-stats.ts'
 import type { NodeUsage } from '../../pod/state/usage.ts'
 
 interface Sample {

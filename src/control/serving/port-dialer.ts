@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { NetnsDialers } from '../../host/netns/netns-dialer.ts'
+import type { NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { readPid } from '../../translate/observe.ts'
 

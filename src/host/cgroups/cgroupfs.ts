@@ -1,26 +1,40 @@
 import { existsSync, statSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
-import { delegateControllers } from './controllers.ts'
 import {
   childCgroups,
+  countOomKills,
+  hasOomKills,
+  hasProcesses,
+  killContainerProcesses,
   makeCgroup,
+  podCgroupSettings,
   readCgroup,
   removeCgroup,
   removeCgroupTrees,
+  sharesSetting,
   writeCgroup,
 } from './files.ts'
-import { cgroupPath, cgroupRootParts, parsePodCgroup, podCgroupName, qosCgroupName } from './layout.ts'
-import type { CgroupDriver, CgroupHierarchy, CgroupSystem } from './layout.ts'
-import { podCgroupSettings, sharesSetting } from './settings.ts'
-import type { CgroupSetting } from './settings.ts'
-import { CgroupError } from './cgroups.ts'
-import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
-import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
-import { countOomKills, hasOomKills } from './oom-kills.ts'
+import type { CgroupSetting } from './files.ts'
+import {
+  CgroupError,
+  cgroupPath,
+  cgroupRootParts,
+  parsePodCgroup,
+  podCgroupName,
+  qosCgroupName,
+} from './layout.ts'
+import type {
+  CgroupDriver,
+  CgroupHierarchy,
+  CgroupSystem,
+  PodCgroup,
+  PodCgroups,
+  QosShares,
+} from './layout.ts'
 
 export interface CgroupOptions {
   readonly system: CgroupSystem
@@ -252,4 +266,58 @@ export function removeQosDirectories(driver: CgroupDriver, options: CgroupOption
 
 async function attempt(work: () => void): Promise<void> {
   work()
+}
+
+const enabledFile = 'cgroup.subtree_control'
+
+/**
+ * Version 2: enables the controllers of this cgroup for those below, except ones that the kernel refuses. Settings of
+ * such a controller are skipped, and the runtime fails for a container that needs it.
+ */
+function delegateControllers(directory: string): void {
+  const enabled = readCgroup(directory, enabledFile)
+  const missing = readCgroup(directory, 'cgroup.controllers').filter((name) => !enabled.includes(name))
+  if (missing.length === 0) return
+  try {
+    enableControllers(missing, (value) => writeCgroup(directory, enabledFile, value))
+  } catch (error) {
+    if (isBusy(error)) {
+      throw new CgroupError(
+        `cannot enable controllers for the cgroups below ${directory}: there are processes in it`,
+        error,
+        'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
+      )
+    }
+    // Skip only what it refused before. Where none was ever enabled, the problem is not a single controller.
+    if (enabled.length === 0) throw error
+  }
+}
+
+/**
+ * Enables controllers all at once, or else one by one without those that the kernel refuses, as runc does
+ * (`opencontainers/cgroups/fs2/create.go`, CreateCgroupPath): with CONFIG_RT_GROUP_SCHED it refuses `cpu`
+ * (EINVAL) while a realtime process is in a cgroup below. Throws where it refuses them all, or says EBUSY.
+ */
+export function enableControllers(names: readonly string[], write: (value: string) => void): void {
+  try {
+    write(names.map((name) => `+${name}`).join(' '))
+  } catch (error) {
+    if (isBusy(error)) throw error
+    const accepted = names.filter((name) => isAccepted(name, write))
+    if (accepted.length === 0) throw error
+  }
+}
+
+function isAccepted(name: string, write: (value: string) => void): boolean {
+  try {
+    write(`+${name}`)
+    return true
+  } catch (error) {
+    if (isBusy(error)) throw error
+    return false
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof CgroupError && errorCode(error.cause) === 'EBUSY'
 }

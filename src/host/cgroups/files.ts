@@ -1,7 +1,11 @@
-import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { CgroupError } from './cgroups.ts'
+import type { QosClass } from '../../pod/schema/pod-resources.ts'
+import { sharesToWeight } from '../../translate/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
+import { CgroupError, cgroupPath, cgroupRootParts, podCgroupName } from './layout.ts'
+import type { CgroupDriver, CgroupSystem } from './layout.ts'
 
 /*
  * The few operations on cgroup directories. They are synchronous: the kernel answers from memory, in less time
@@ -52,7 +56,7 @@ export function childCgroups(path: string): readonly string[] {
 }
 
 /** A cgroup and all below it, from the bottom up. */
-export function cgroupTree(path: string): readonly string[] {
+function cgroupTree(path: string): readonly string[] {
   return [...childCgroups(path).flatMap((name) => cgroupTree(`${path}/${name}`)), path]
 }
 
@@ -93,7 +97,7 @@ function removeTree(path: string): boolean {
 }
 
 /** Sends SIGKILL to all processes in a cgroup and below; returns how many there were. Throws CgroupError. */
-export function killProcesses(path: string): number {
+function killProcesses(path: string): number {
   let killed = 0
   for (const directory of cgroupTree(path)) {
     for (const word of readCgroup(directory, 'cgroup.procs')) {
@@ -110,4 +114,240 @@ export function killProcesses(path: string): number {
     }
   }
   return killed
+}
+
+/** One thing to write to a cgroup. */
+export interface CgroupSetting {
+  readonly controller: 'cpu' | 'memory' | 'pids' | 'hugetlb'
+  readonly file: string
+  readonly value: string
+}
+
+/**
+ * The writes that apply a pod's resources to its cgroup, in an order that the kernel accepts. Absent limits are written
+ * only to an existing cgroup, to lift earlier ones.
+ */
+export function podCgroupSettings(
+  resources: PodCgroupResources,
+  version: 1 | 2,
+  cgroup: 'fresh' | 'existing',
+): readonly CgroupSetting[] {
+  const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryLimitBytes, pidsLimit } = resources
+  const all: readonly (CgroupSetting & { readonly unlimited: boolean })[] =
+    version === 2
+      ? [
+          setting('cpu', 'cpu.weight', sharesToWeight(cpuShares)),
+          setting('cpu', 'cpu.max', `${cpuQuotaUs ?? 'max'} ${cpuPeriodUs}`, cpuQuotaUs === undefined),
+          setting('memory', 'memory.max', memoryLimitBytes ?? 'max', memoryLimitBytes === undefined),
+          setting('pids', 'pids.max', pidsLimit ?? 'max', pidsLimit === undefined),
+          ...resources.hugepageLimits.map(({ pageSize, limitBytes }) =>
+            setting('hugetlb', `hugetlb.${pageSize}.max`, limitBytes),
+          ),
+        ]
+      : [
+          setting('cpu', 'cpu.shares', cpuShares),
+          setting('cpu', 'cpu.cfs_period_us', cpuPeriodUs, cpuQuotaUs === undefined),
+          setting('cpu', 'cpu.cfs_quota_us', cpuQuotaUs ?? -1, cpuQuotaUs === undefined),
+          setting('memory', 'memory.limit_in_bytes', memoryLimitBytes ?? -1, memoryLimitBytes === undefined),
+          setting('pids', 'pids.max', pidsLimit ?? 'max', pidsLimit === undefined),
+          ...resources.hugepageLimits.map(({ pageSize, limitBytes }) =>
+            setting('hugetlb', `hugetlb.${pageSize}.limit_in_bytes`, limitBytes),
+          ),
+        ]
+  return all
+    .filter(({ unlimited }) => cgroup === 'existing' || !unlimited)
+    .map(({ controller, file, value }) => ({ controller, file, value }))
+}
+
+function setting(
+  controller: CgroupSetting['controller'],
+  file: string,
+  value: string | number,
+  unlimited = false,
+): CgroupSetting & { readonly unlimited: boolean } {
+  return { controller, file, value: String(value), unlimited }
+}
+
+/** The shares of one level of the tree. */
+export function sharesSetting(cpuShares: number, version: 1 | 2): CgroupSetting {
+  return version === 2
+    ? { controller: 'cpu', file: 'cpu.weight', value: String(sharesToWeight(cpuShares)) }
+    : { controller: 'cpu', file: 'cpu.shares', value: String(cpuShares) }
+}
+
+/**
+ * Whether the pod's cgroup has processes of these containers. Undefined without a cgroup.
+ *
+ * @param path of the pod's cgroup, below the mount points
+ * @param ids of containers; the names of their cgroups have these in them
+ */
+export function hasProcesses(
+  { hierarchies }: CgroupSystem,
+  path: string,
+  ids: readonly string[],
+): boolean | undefined {
+  const directories = hierarchies.map((hierarchy) => `${hierarchy.path}${path}`)
+  const there = directories.filter((directory) => existsSync(directory))
+  if (there.length === 0) return undefined
+  return there.some((directory) =>
+    childCgroups(directory)
+      .filter((name) => ids.some((id) => name.includes(id)))
+      .flatMap((name) => cgroupTree(`${directory}/${name}`))
+      .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
+  )
+}
+
+/**
+ * Kills the processes of these containers in the pod's cgroup, whatever the runtime does; returns how many there were.
+ * Throws CgroupError. See hasProcesses for the parameters.
+ */
+export function killContainerProcesses(
+  { hierarchies }: CgroupSystem,
+  path: string,
+  ids: readonly string[],
+): number {
+  const killed = hierarchies.map((hierarchy) => {
+    const directory = `${hierarchy.path}${path}`
+    const own = childCgroups(directory).filter((name) => ids.some((id) => name.includes(id)))
+    return own.reduce((sum, name) => sum + killProcesses(`${directory}/${name}`), 0)
+  })
+  // In version 1 a process stands in each hierarchy.
+  return Math.max(0, ...killed)
+}
+
+/**
+ * Whether a cgroup or its descendants have any process, in any hierarchy. Throws the system's error where that can't be
+ * read.
+ */
+export function isInhabited({ hierarchies }: CgroupSystem, path: string): boolean {
+  return hierarchies.some((hierarchy) => hasAny(`${hierarchy.path}${path}`))
+}
+
+function hasAny(directory: string): boolean {
+  try {
+    if (readFileSync(`${directory}/cgroup.procs`, 'utf8').trim() !== '') return true
+    return readdirSync(directory, { withFileTypes: true }).some(
+      (entry) => entry.isDirectory() && hasAny(`${directory}/${entry.name}`),
+    )
+  } catch (error) {
+    // It doesn't exist, or was removed meanwhile.
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENODEV') return false
+    // A threaded cgroup: podd creates none.
+    if (errorCode(error) === 'EOPNOTSUPP') return true
+    throw error
+  }
+}
+
+/**
+ * The number of OOM kills in this cgroup and below (`oom_kill` of `memory.events`), without those in cgroups of live
+ * containers. Kills in removed cgroups stay counted in the ones above; a missing cgroup counts as 0. Undefined in
+ * cgroup version 1, which doesn't count.
+ *
+ * @param path of the cgroup, below the mount point
+ * @param liveIds live containers and sandboxes; the names of their cgroups contain these ids
+ */
+export function countOomKills(
+  { version, hierarchies }: CgroupSystem,
+  path: string,
+  liveIds: readonly string[],
+): number | undefined {
+  const [unified] = hierarchies
+  if (version === 1 || unified === undefined) return undefined
+  const directory = `${unified.path}${path}`
+  const live = childCgroups(directory).filter((name) => liveIds.some((id) => name.includes(id)))
+  return live.reduce((rest, name) => rest - readOomKills(`${directory}/${name}`), readOomKills(directory))
+}
+
+/**
+ * Whether the kernel has killed for memory in a container's cgroup, or below. It counts in both versions there; the cgroup
+ * is there for some milliseconds after the container's end.
+ * @param path of the pod's cgroup, below the mount points
+ * @param containerId the name of the container's cgroup contains it
+ */
+export function hasOomKills(
+  { version, hierarchies }: CgroupSystem,
+  path: string,
+  containerId: string,
+): boolean {
+  const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
+  if (memory === undefined) return false
+  const directory = `${memory.path}${path}`
+  const file = version === 2 ? 'memory.events' : 'memory.oom_control'
+  return childCgroups(directory)
+    .filter((name) => name.includes(containerId))
+    .flatMap((name) => cgroupTree(`${directory}/${name}`))
+    .some((inner) => readOomKills(inner, file) > 0)
+}
+
+function readOomKills(directory: string, file = 'memory.events'): number {
+  const words = readCgroup(directory, file)
+  const at = words.indexOf('oom_kill')
+  return at === -1 ? 0 : Number(words[at + 1])
+}
+
+/** The root of the pods' cgroups. */
+export interface PodsCgroup {
+  readonly system: CgroupSystem
+  readonly root: string
+  readonly driver: CgroupDriver
+}
+
+/**
+ * The memory that all pods together may have, in bytes: of `kubepods` and the levels above it, the one with the least
+ * memory left. Reclaimable memory counts as available (`inactive_file`), as for the kubelet's
+ * `allocatableMemory.available`. Undefined where none of them has a limit.
+ */
+export function readPodsMemory({
+  system,
+  root,
+  driver,
+}: PodsCgroup): { readonly available: number; readonly capacity: number } | undefined {
+  const hierarchyPath = memoryHierarchy(system)
+  if (hierarchyPath === undefined) return undefined
+  const parts = [...cgroupRootParts(root), 'kubepods']
+  const levels = parts.map((_, at) => `${hierarchyPath}${cgroupPath(parts.slice(0, at + 1), driver)}`)
+  return levels
+    .flatMap((path) => readLevel(path, system.version) ?? [])
+    .toSorted((one, other) => one.available - other.available)[0]
+}
+
+/** The bytes that a pod uses and the kernel can't reclaim; undefined where it has no cgroup. */
+export function readPodMemory(
+  { system, root, driver }: PodsCgroup,
+  qosClass: QosClass,
+  uid: string,
+): number | undefined {
+  const hierarchyPath = memoryHierarchy(system)
+  if (hierarchyPath === undefined) return undefined
+  const path = `${hierarchyPath}${cgroupPath(podCgroupName(root, qosClass, uid), driver)}`
+  return readUsage(path, system.version)
+}
+
+function memoryHierarchy({ version, hierarchies }: CgroupSystem): string | undefined {
+  const found =
+    version === 2 ? hierarchies[0] : hierarchies.find((each) => each.controllers.includes('memory'))
+  return found?.path
+}
+
+/** Version 1 represents no limit by a number beyond any memory. */
+const unlimitedBytes = 2 ** 60
+
+function readLevel(path: string, version: 1 | 2) {
+  const capacity = Number(readCgroup(path, version === 2 ? 'memory.max' : 'memory.limit_in_bytes')[0])
+  const usage = readUsage(path, version)
+  if (!Number.isFinite(capacity) || usage === undefined || capacity > unlimitedBytes) return undefined
+  return { available: Math.max(0, capacity - usage), capacity }
+}
+
+/** Without reclaimable memory. */
+function readUsage(path: string, version: 1 | 2): number | undefined {
+  const [usageFile, inactive] =
+    version === 2
+      ? (['memory.current', 'inactive_file'] as const)
+      : (['memory.usage_in_bytes', 'total_inactive_file'] as const)
+  const usage = Number(readCgroup(path, usageFile)[0])
+  if (!Number.isFinite(usage)) return undefined
+  const stat = readCgroup(path, 'memory.stat')
+  const at = stat.indexOf(inactive)
+  return Math.max(0, usage - (at === -1 ? 0 : Number(stat[at + 1])))
 }

@@ -1,4 +1,12 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { errorCode, PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration, StateReading } from '../../base/state-file.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
 import type { MountEntry } from '../mounts.ts'
 
 /** Who creates cgroups: podd and the runtime themselves, or systemd on request. */
@@ -102,4 +110,146 @@ export function sliceName(name: CgroupName): string {
 export function parsePodCgroup(directory: string, driver: CgroupDriver): string | undefined {
   if (driver === 'cgroupfs') return /^pod([\w-]+)$/.exec(directory)?.[1]
   return /-pod([\w]+)\.slice$/.exec(directory)?.[1]?.replaceAll('_', '-')
+}
+
+/** A cgroup could not be made, set or removed (`CGROUP`). */
+export class CgroupError extends PoddError {
+  constructor(message: string, cause: unknown, hint?: string) {
+    super('CGROUP', message, { cause, hint })
+  }
+}
+
+/** Identifies a pod's cgroup. */
+export interface PodCgroup {
+  readonly uid: PodUid
+  readonly qosClass: QosClass
+}
+
+/** The CPU shares of the levels above the pods. */
+export interface QosShares {
+  /** Of all pods together, relative to the rest of the host. */
+  readonly kubepods: number
+  /** From burstableShares (translate/resources/resources.ts). */
+  readonly burstable: number
+}
+
+/**
+ * The cgroups that pods live in: `<root>/kubepods[/burstable|/besteffort]/pod<uid>` in every hierarchy, as the
+ * kubelet lays them out (`cm/pod_container_manager_linux.go`, `cm/qos_container_manager_linux.go`, 1.36).
+ * All methods but the readers throw CgroupError.
+ */
+export interface PodCgroups {
+  /** Creates the levels above the pods, or updates their shares. */
+  ensureQosTree(shares: QosShares): Promise<void>
+  /** Creates a pod's cgroup, or updates its resources. */
+  ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void>
+  /**
+   * Kills every process left in the pod's cgroup and removes it from all hierarchies. Returns the paths that could not
+   * be removed.
+   */
+  removePod(uid: PodUid): Promise<readonly string[]>
+  /**
+   * The pods with a cgroup in any hierarchy, including those of a kubelet or another podd with the same cgroup root.
+   */
+  listPods(): readonly PodCgroup[]
+  /** The OOM kills in the pod's cgroup, without those of live containers: see countOomKills (oom-kills.ts). */
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
+  /** Whether the kernel has killed for memory in this container: see hasOomKills (oom-kills.ts). */
+  hasOomKills(uid: PodUid, containerId: string): boolean
+  /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined
+  /**
+   * Whether somebody has removed the cgroup of a pod that was made, from a hierarchy that limits it. False where the
+   * hierarchy itself is away. Throws the system's error where that can't be read.
+   */
+  isRemoved(pod: PodCgroup): boolean
+  /** Kills the processes of these containers, sandboxes too, in the pod's cgroup; returns how many there were. */
+  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number
+  /** Removes the empty levels above the pods; returns the remaining ones. */
+  removeQosTree(): Promise<readonly string[]>
+  /** The value of CRI's `cgroup_parent` for the pod. */
+  parentOf(pod: PodCgroup): string
+}
+
+/** The cgroup root and driver of the pods. */
+export interface CgroupChoice {
+  readonly root: string
+  readonly driver: CgroupDriver
+}
+
+/** Who can write this file decides where podd limits its pods. */
+const choiceMode = 0o600
+
+const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
+
+/** Version 1 has no version field. */
+const migrations: readonly Migration[] = [
+  (content) => {
+    if (!isJsonObject(content)) throw new Error('it is not an object')
+    return content
+  },
+]
+const version = migrations.length + 1
+
+/** The choice recorded in the state directory, by which its pods were created. Throws the system's error. */
+export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
+  const reading = readChoice(rootDir)
+  if (reading?.kind !== 'current') return undefined
+  const { root, driver } = reading.content
+  if (typeof root !== 'string' || (driver !== 'cgroupfs' && driver !== 'systemd')) return undefined
+  return { root, driver }
+}
+
+/** Saves the choice durably. A file that can't be read is put aside and reported. Throws the system's error. */
+export function saveCgroupChoice(
+  rootDir: string,
+  choice: CgroupChoice,
+  report?: (unreadable: { readonly path: string; readonly message: string }) => void,
+): void {
+  const known = readCgroupChoice(rootDir)
+  const path = choicePath(rootDir)
+  if (known?.root === choice.root && known.driver === choice.driver) {
+    if ((statSync(path).mode & 0o777) !== choiceMode) chmodSync(path, choiceMode)
+    return
+  }
+  const reading = readChoice(rootDir)
+  if (reading !== undefined && reading.kind !== 'current') {
+    renameSync(path, `${path}${unreadableSuffix}`)
+    report?.({ path: `${path}${unreadableSuffix}`, message: reading.message })
+  }
+  writeFileAtomicSync(path, `${JSON.stringify({ version, ...choice })}\n`, { mode: choiceMode })
+}
+
+function readChoice(rootDir: string): StateReading | undefined {
+  try {
+    return readState(readFileSync(choicePath(rootDir), 'utf8'), migrations)
+  } catch (error) {
+    // A choice that exists but can't be read must not be replaced: the cgroups of running pods follow it.
+    if (errorCode(error) !== 'ENOENT') throw error
+    return undefined
+  }
+}
+
+function choicePath(rootDir: string): string {
+  return `${rootDir}/cgroups.json`
+}
+
+/** Whether any pod with a directory below podd's root directory has its cgroup by this choice. Throws the system's error. */
+export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, rootDir: string): boolean {
+  return podUids(rootDir).some((uid) =>
+    qosClasses.some((qosClass) => {
+      const path = cgroupPath(podCgroupName(root, qosClass, uid), driver)
+      return system.hierarchies.some((hierarchy) => existsSync(`${hierarchy.path}${path}`))
+    }),
+  )
+}
+
+function podUids(rootDir: string): readonly string[] {
+  try {
+    return readdirSync(`${rootDir}/pods`)
+  } catch (error) {
+    // No pod was ever created here.
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
 }

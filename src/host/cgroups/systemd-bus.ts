@@ -2,9 +2,7 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { decodeBusReply, encodeBusCall } from './systemd-message.ts'
-import type { BusArgument, BusReply } from './systemd-message.ts'
-import { CgroupError } from './cgroups.ts'
+import { CgroupError } from './layout.ts'
 
 /** systemd refused; `busName` is the reason (`org.freedesktop.systemd1.UnitExists`). */
 export class SystemdError extends CgroupError {
@@ -93,4 +91,226 @@ function readReply(socket: Socket, message: Buffer, onReply: (reply: BusReply) =
       if (reply.serial !== undefined) onReply(reply)
     }
   })
+}
+
+/*
+ * As much of the D-Bus wire protocol as it takes to call systemd's manager: method calls out, replies in
+ * (D-Bus specification, "Message Protocol"). Little-endian throughout; systemd answers in the machine's order.
+ */
+
+/** A setting of a unit; `t` is an unsigned 64-bit number. */
+export type UnitProperty =
+  | { readonly name: string; readonly type: 's'; readonly value: string }
+  | { readonly name: string; readonly type: 'b'; readonly value: boolean }
+  | { readonly name: string; readonly type: 't'; readonly value: bigint }
+
+/** One argument of a method of systemd's manager. */
+export type BusArgument =
+  | { readonly type: 's'; readonly value: string }
+  | { readonly type: 'b'; readonly value: boolean }
+  /** Properties of the unit. */
+  | { readonly type: 'a(sv)'; readonly value: readonly UnitProperty[] }
+  /** Auxiliary units; podd never passes any. */
+  | { readonly type: 'a(sa(sv))' }
+
+export interface BusCall {
+  readonly destination: string
+  readonly path: string
+  readonly interface: string
+  readonly member: string
+  readonly arguments: readonly BusArgument[]
+}
+
+class Writer {
+  readonly #bytes: number[] = []
+
+  get length(): number {
+    return this.#bytes.length
+  }
+
+  align(size: number): void {
+    while (this.#bytes.length % size !== 0) this.#bytes.push(0)
+  }
+
+  byte(value: number): void {
+    this.#bytes.push(value)
+  }
+
+  uint32(value: number): void {
+    this.align(4)
+    for (const shift of [0, 8, 16, 24]) this.#bytes.push((value >>> shift) & 0xff)
+  }
+
+  uint64(value: bigint): void {
+    this.align(8)
+    for (let shift = 0n; shift < 64n; shift += 8n) this.#bytes.push(Number((value >> shift) & 0xffn))
+  }
+
+  text(value: string): void {
+    const bytes = Buffer.from(value)
+    this.uint32(bytes.length)
+    this.#bytes.push(...bytes, 0)
+  }
+
+  signature(value: string): void {
+    this.#bytes.push(value.length, ...Buffer.from(value), 0)
+  }
+
+  /** An array: its length counts neither itself nor what aligns the first element. */
+  array(elementAlignment: number, write: () => void): void {
+    this.uint32(0)
+    const lengthAt = this.#bytes.length - 4
+    this.align(elementAlignment)
+    const start = this.#bytes.length
+    write()
+    const length = this.#bytes.length - start
+    for (const [index, shift] of [0, 8, 16, 24].entries())
+      this.#bytes[lengthAt + index] = (length >>> shift) & 0xff
+  }
+
+  toBuffer(): Buffer {
+    return Buffer.from(this.#bytes)
+  }
+}
+
+function writeProperty(writer: Writer, property: UnitProperty): void {
+  writer.align(8)
+  writer.text(property.name)
+  writer.signature(property.type)
+  switch (property.type) {
+    case 's': {
+      writer.text(property.value)
+      break
+    }
+    case 'b': {
+      writer.uint32(property.value ? 1 : 0)
+      break
+    }
+    case 't': {
+      writer.uint64(property.value)
+      break
+    }
+  }
+}
+
+function writeArgument(writer: Writer, argument: BusArgument): void {
+  switch (argument.type) {
+    case 's': {
+      writer.text(argument.value)
+      break
+    }
+    case 'b': {
+      writer.uint32(argument.value ? 1 : 0)
+      break
+    }
+    case 'a(sv)': {
+      writer.array(8, () => {
+        for (const property of argument.value) writeProperty(writer, property)
+      })
+      break
+    }
+    case 'a(sa(sv))': {
+      writer.array(8, () => undefined)
+      break
+    }
+  }
+}
+
+const methodCall = 1
+const headerField = {
+  path: 1,
+  interface: 2,
+  member: 3,
+  errorName: 4,
+  replySerial: 5,
+  destination: 6,
+  signature: 8,
+}
+
+/** The bytes of a method call; `serial` is what its reply will name. */
+export function encodeBusCall(call: BusCall, serial: number): Buffer {
+  const body = new Writer()
+  for (const argument of call.arguments) writeArgument(body, argument)
+  const header = new Writer()
+  for (const value of [0x6c, methodCall, 0, 1]) header.byte(value)
+  header.uint32(body.length)
+  header.uint32(serial)
+  header.array(8, () => {
+    const field = (code: number, type: 's' | 'o', value: string): void => {
+      header.align(8)
+      header.byte(code)
+      header.signature(type)
+      header.text(value)
+    }
+    field(headerField.path, 'o', call.path)
+    field(headerField.interface, 's', call.interface)
+    field(headerField.member, 's', call.member)
+    field(headerField.destination, 's', call.destination)
+    header.align(8)
+    header.byte(headerField.signature)
+    header.signature('g')
+    header.signature(call.arguments.map(({ type }) => type).join(''))
+  })
+  header.align(8)
+  return Buffer.concat([header.toBuffer(), body.toBuffer()])
+}
+
+/** A received message. */
+interface BusReply {
+  /** The call that it answers; undefined for signals and other unsolicited messages. */
+  readonly serial: number | undefined
+  /** `org.freedesktop.systemd1.UnitExists` and the like, where the call failed. */
+  readonly errorName: string | undefined
+  /** The first argument, where it is a text: an error's message. */
+  readonly text: string
+  /** The length of this message in bytes. */
+  readonly bytes: number
+}
+
+const errorReply = 3
+
+/** Decodes the first message of the received bytes; undefined while it is incomplete. */
+export function decodeBusReply(data: Buffer): BusReply | undefined {
+  if (data.length < 16) return undefined
+  const little = data[0] === 0x6c
+  const uint32 = (at: number): number => (little ? data.readUInt32LE(at) : data.readUInt32BE(at))
+  const fieldsEnd = 16 + uint32(12)
+  const bodyAt = alignUp(fieldsEnd, 8)
+  const bytes = bodyAt + uint32(4)
+  if (data.length < bytes) return undefined
+  const textAt = (at: number): string => data.toString('utf8', at + 4, at + 4 + uint32(at))
+  let serial: number | undefined
+  let errorName: string | undefined
+  let bodySignature = ''
+  for (let at = 16; at < fieldsEnd;) {
+    at = alignUp(at, 8)
+    const code = data[at]
+    const typeLength = data[at + 1] ?? 0
+    const type = data.toString('latin1', at + 2, at + 2 + typeLength)
+    at += 3 + typeLength
+    if (type === 'g') {
+      const length = data[at] ?? 0
+      if (code === headerField.signature) bodySignature = data.toString('latin1', at + 1, at + 1 + length)
+      at += length + 2
+      continue
+    }
+    at = alignUp(at, 4)
+    if (type === 'u') {
+      if (code === headerField.replySerial) serial = uint32(at)
+      at += 4
+      continue
+    }
+    if (code === headerField.errorName) errorName = textAt(at)
+    at += 4 + uint32(at) + 1
+  }
+  return {
+    serial,
+    errorName: data[1] === errorReply ? (errorName ?? 'unknown') : undefined,
+    text: bodySignature.startsWith('s') ? textAt(bodyAt) : '',
+    bytes,
+  }
+}
+
+function alignUp(at: number, size: number): number {
+  return Math.ceil(at / size) * size
 }

@@ -13,17 +13,26 @@ import {
   removeQosLevels,
 } from './cgroupfs.ts'
 import type { CgroupOptions } from './cgroupfs.ts'
-import { childCgroups, writeCgroup } from './files.ts'
-import { cgroupPath, cgroupRootParts, podCgroupName, qosCgroupName, sliceName } from './layout.ts'
-import type { CgroupName } from './layout.ts'
-import { podCgroupSettings } from './settings.ts'
+import {
+  childCgroups,
+  writeCgroup,
+  podCgroupSettings,
+  hasProcesses,
+  killContainerProcesses,
+  countOomKills,
+  hasOomKills,
+} from './files.ts'
+import {
+  cgroupPath,
+  cgroupRootParts,
+  podCgroupName,
+  qosCgroupName,
+  sliceName,
+  CgroupError,
+} from './layout.ts'
+import type { CgroupName, PodCgroup, PodCgroups, QosShares } from './layout.ts'
 import { SystemdError } from './systemd-bus.ts'
-import type { CallSystemd } from './systemd-bus.ts'
-import type { UnitProperty } from './systemd-message.ts'
-import { CgroupError } from './cgroups.ts'
-import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
-import { hasProcesses, killContainerProcesses } from './inhabited-cgroups.ts'
-import { countOomKills, hasOomKills } from './oom-kills.ts'
+import type { CallSystemd, UnitProperty } from './systemd-bus.ts'
 
 /** systemd's `infinity`. */
 const infinity = 2n ** 64n - 1n

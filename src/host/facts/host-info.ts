@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cpus, hostname } from 'node:os'
+import { parseEnv } from 'node:util'
 import { canonicalQuantity } from '../../pod/values/quantity.ts'
 import { hugePageSizeName } from '../../translate/resources.ts'
-import { hasCapability } from './capabilities.ts'
 import { detectCgroups } from '../cgroups/layout.ts'
 import type { CgroupSystem } from '../cgroups/layout.ts'
 import { parseMountInfo } from '../mounts.ts'
@@ -162,4 +162,49 @@ function listDirectory(path: string): readonly string[] {
     // A kernel without it.
     return []
   }
+}
+
+/** The machine's part of a Node's `nodeInfo`; empty where unknown. */
+export interface MachineInfo {
+  readonly machineId: string
+  readonly systemUuid: string
+  /** `Debian GNU/Linux 12 (bookworm)` */
+  readonly osImage: string
+}
+
+/** @param root what stands for `/`; for tests */
+export function readMachineInfo(root = ''): MachineInfo {
+  const machineId = readNodeText(`${root}/etc/machine-id`).trim()
+  const release = parseEnv(readNodeText(`${root}/etc/os-release`))
+  return {
+    machineId,
+    systemUuid: readNodeText(`${root}/sys/class/dmi/id/product_uuid`).trim() || machineId,
+    osImage: release['PRETTY_NAME'] ?? '',
+  }
+}
+
+function readNodeText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // Hosts without it, as many machines that are virtual.
+    return ''
+  }
+}
+
+/** Bit numbers from linux/capability.h, of those that podd asks about. */
+const capabilityBits = { CAP_SYS_ADMIN: 21, CAP_SYS_RESOURCE: 24 } as const
+
+export type Capability = keyof typeof capabilityBits
+
+/** Whether a process (podd itself where none is named) has a capability in effect. */
+export function hasCapability(capability: Capability, statusPath = '/proc/self/status'): boolean {
+  return parseEffectiveCapabilities(readFileSync(statusPath, 'utf8'), capability)
+}
+
+/** Reads CapEff of a /proc/PID/status text. */
+export function parseEffectiveCapabilities(status: string, capability: Capability): boolean {
+  const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+  if (mask === undefined) return false
+  return ((BigInt(`0x${mask}`) >> BigInt(capabilityBits[capability])) & 1n) === 1n
 }

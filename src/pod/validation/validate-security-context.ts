@@ -12,7 +12,7 @@ import type { Infer } from '../schema/types.ts'
 import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1
-/** Of the ids that a pod with a user namespace of its own has (src/volumes/pod-directory/user-range.ts). */
+/** Of the ids that a pod with a user namespace of its own has (src/volumes/pod-directory.ts). */
 const maxMappedId = 65_535
 /** As the API server writes it. */
 const sysctlForm = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`

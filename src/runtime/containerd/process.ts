@@ -9,10 +9,9 @@ import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { PoddErrorOptions } from '../../base/errors.ts'
 import { poddUmask } from '../../base/umask.ts'
-import { searchDirectories } from '../../host/find-executable.ts'
+import { searchDirectories, commandOutput, runCommand } from '../../host/run-command.ts'
 import { listProcesses, readProcess, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
-import { commandOutput, runCommand } from '../../host/run-command.ts'
 
 /** How containerd is started so that it outlives podd. */
 export type LaunchMode = 'systemd' | 'detached'

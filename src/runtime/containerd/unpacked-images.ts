@@ -3,7 +3,7 @@ import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
-import type { SmallFile } from '../../store/small-file.ts'
+import type { SmallFile } from '../../store/state-report.ts'
 
 /** An image as CRI lists it. */
 export interface HeldImage {

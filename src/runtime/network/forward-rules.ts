@@ -1,5 +1,4 @@
-import { findExecutable } from '../../host/find-executable.ts'
-import { commandOutput, runCommand } from '../../host/run-command.ts'
+import { findExecutable, commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../containerd/process.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Logger } from '../../base/logger.ts'
-import { findExecutable } from '../../host/find-executable.ts'
-import { commandOutput, runCommand } from '../../host/run-command.ts'
+import { findExecutable, commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../containerd/process.ts'
 import type { CniResult, PortMapping } from './cni-results.ts'
 import {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { listDirectory, listLogInstances } from '../../logs/log-files.ts'
-import { listRemovedPods } from '../../logs/removed-pod-logs.ts'
+import { listRemovedPods } from '../../logs/container-log-directories.ts'
 import { podLogDirectory } from '../../translate/identity.ts'
 import { ApiError } from '../requests/api-error.ts'
 

@@ -8,11 +8,10 @@ import type { Problem, SourceName, SourceSnapshot } from '../../pod/objects/docu
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import { readHolds, writeHolds } from '../../store/hold-record.ts'
-import type { Hold, Holds } from '../../store/hold-record.ts'
+import { readHolds, writeHolds } from '../../store/source-records.ts'
+import type { Hold, Holds } from '../../store/source-records.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
-import type { SmallFile } from '../../store/small-file.ts'
-import type { StateReport } from '../../store/state-report.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
 import type { Source } from '../source.ts'
 
 /** A source that may be held. */

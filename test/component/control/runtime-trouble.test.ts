@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { VolumeError } from '../../../src/volumes/files/volume-error.ts'
+import { VolumeError } from '../../../src/volumes/open-inside.ts'
 import { plainCgroups, plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 import { withoutRevision } from '../../support/pod-objects.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { listCrashReports } from '../../../src/store/crash-reports.ts'
+import { listCrashReports } from '../../../src/store/reports.ts'
 
 let rootDir = ''
 

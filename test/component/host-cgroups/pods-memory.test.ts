@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readPodMemory, readPodsMemory } from '../../../src/host/cgroups/pods-memory.ts'
+import { readPodMemory, readPodsMemory } from '../../../src/host/cgroups/files.ts'
 
 const files = {
   1: { usage: 'memory.usage_in_bytes', limit: 'memory.limit_in_bytes', inactive: 'total_inactive_file' },

@@ -7,8 +7,7 @@ import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { KeptLogs } from '../../../src/decide/node/plan-logs.ts'
 import { logLimitBytes, logLimitsJob } from '../../../src/control/node/limit-logs.ts'
-import { ContainerLogDirectories } from '../../../src/logs/container-log-directories.ts'
-import { removeLogs } from '../../../src/logs/removed-pod-logs.ts'
+import { ContainerLogDirectories, removeLogs } from '../../../src/logs/container-log-directories.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const web = { namespace: 'default', name: 'web', uid: 'uid-1' }

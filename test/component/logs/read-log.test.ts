@@ -4,12 +4,10 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findSince } from '../../../src/logs/find-since.ts'
-import { findTail } from '../../../src/logs/find-tail.ts'
+import { findSince, findTail, readLog } from '../../../src/logs/read-log.ts'
 import { LogDecoder } from '../../../src/logs/log-decoder.ts'
 import { listLogInstances } from '../../../src/logs/log-files.ts'
 import type { ReadLogOptions } from '../../../src/logs/read-log.ts'
-import { readLog } from '../../../src/logs/read-log.ts'
 
 let directory: string
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { NetnsDialers } from '../../../src/host/netns/netns-dialer.ts'
+import { NetnsDialers } from '../../../src/host/netns-dialer.ts'
 
 const isRoot = process.getuid?.() === 0
 /** Going into a network namespace needs root, also into one's own. */

@@ -9,7 +9,7 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
 import { SourceHolds } from '../../../src/sources/hold/source-holds.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
-import { smallFile } from '../../../src/store/small-file.ts'
+import { smallFile } from '../../../src/store/state-report.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { SourceRun, makeScratch, summarize } from './source-rig.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { VolumeFiles } from '../../../src/translate/volume-files.ts'
-import { writeVolumeFiles } from '../../../src/volumes/files/atomic-writer.ts'
+import { writeVolumeFiles } from '../../../src/volumes/atomic-writer.ts'
 
 // Giving files away is root's.
 const rootOnly = process.getuid?.() !== 0

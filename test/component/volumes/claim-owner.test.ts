@@ -4,9 +4,9 @@ import {
   claimDirectory,
   listClaimOwners,
   purgeClaimDirectory,
-} from '../../../src/volumes/plugins/claim-directory.ts'
-import { prepareClaim } from '../../../src/volumes/plugins/claim.ts'
-import type { ClaimAccess } from '../../../src/volumes/plugins/volume-plugin.ts'
+  prepareClaim,
+} from '../../../src/volumes/claims.ts'
+import type { ClaimAccess } from '../../../src/volumes/volume-plugins.ts'
 import { makePod } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
 

@@ -2,7 +2,7 @@ import { link, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { measureDiskUsage } from '../../../src/volumes/files/disk-usage.ts'
+import { measureDiskUsage } from '../../../src/volumes/open-inside.ts'
 import { slowness } from '../../support/slowness.ts'
 import { swapForLink, tries } from './swap-directory.ts'
 

@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { applyFsGroup } from '../../../src/volumes/files/fs-group.ts'
+import { applyFsGroup } from '../../../src/volumes/open-inside.ts'
 import { slowness } from '../../support/slowness.ts'
 import { swapForLink, tries } from './swap-directory.ts'
 

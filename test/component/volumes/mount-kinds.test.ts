@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
-import { checkMountKinds } from '../../../src/volumes/mount-kinds.ts'
+import { checkMountKinds } from '../../../src/volumes/sub-path.ts'
 
 const pid = 4711
 let scratch: string

@@ -2,7 +2,7 @@ import { lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeNestedMountPoint } from '../../../src/volumes/nested-mount-point.ts'
+import { makeNestedMountPoint } from '../../../src/volumes/sub-path.ts'
 
 let scratch = ''
 

@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, readFile, readdir, realpath, rm, stat, symlink, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { handlePath, makeInside, openInside } from '../../../src/volumes/files/open-inside.ts'
-import { readInside } from '../../../src/volumes/files/read-inside.ts'
+import { handlePath, makeInside, openInside, readInside } from '../../../src/volumes/open-inside.ts'
 import { swapForLink, tryUntil } from './swap-directory.ts'
 import { slowness } from '../../support/slowness.ts'
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { followResolver } from '../../../src/host/network/follow-resolver.ts'
+import { followResolver } from '../../../src/host/resolver.ts'
 import {
   ResolvConfFiles,
   refreshResolvConf,
   removeResolvConf,
   writeResolvConf,
-} from '../../../src/volumes/pod-directory/resolv-conf-file.ts'
+} from '../../../src/volumes/pod-directory.ts'
 
 let directory = ''
 beforeEach(() => {

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
-import { claimUserRange } from '../../../src/volumes/pod-directory/user-range.ts'
+import { teardownVolumes } from '../../../src/volumes/prepare-volumes.ts'
+import { claimUserRange } from '../../../src/volumes/pod-directory.ts'
 
 let rootDir = ''
 

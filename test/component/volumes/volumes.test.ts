@@ -12,19 +12,18 @@ import { whenThere } from '../../../src/host/watch-names.ts'
 import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
-import { writeEtcHosts } from '../../../src/volumes/pod-directory/etc-hosts-file.ts'
-import { checkHostPath } from '../../../src/volumes/plugins/host-path.ts'
-import { listPodDirectories } from '../../../src/volumes/pod-directory/pod-directory.ts'
-import { plainResources } from '../../support/pod-builders.ts'
-import { volumeContext } from '../../support/volume-context.ts'
-import { prepareVolumes } from '../../../src/volumes/prepare-volumes.ts'
-import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
 import {
+  writeEtcHosts,
+  listPodDirectories,
   prepareTerminationLog,
   readTerminationLog,
   removeTerminationLog,
-} from '../../../src/volumes/pod-directory/termination-log.ts'
-import { VolumeError } from '../../../src/volumes/files/volume-error.ts'
+} from '../../../src/volumes/pod-directory.ts'
+import { checkHostPath } from '../../../src/volumes/volume-plugins.ts'
+import { plainResources } from '../../support/pod-builders.ts'
+import { volumeContext } from '../../support/volume-context.ts'
+import { prepareVolumes, teardownVolumes } from '../../../src/volumes/prepare-volumes.ts'
+import { VolumeError } from '../../../src/volumes/open-inside.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 const uid = '3f6a1c52-0000-4000-8000-000000000001'

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { UnpackedImages } from '../../../src/runtime/containerd/unpacked-images.ts'
 import type { UnpackedImagesOptions, UnpackTools } from '../../../src/runtime/containerd/unpacked-images.ts'
-import { smallFile } from '../../../src/store/small-file.ts'
+import { smallFile } from '../../../src/store/state-report.ts'
 
 let directory = ''
 let held: string[] = []

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createPodCgroups } from '../../../src/control/node/pod-cgroups.ts'
-import type { PodCgroups as CgroupTree, QosShares } from '../../../src/host/cgroups/cgroups.ts'
+import type { PodCgroups as CgroupTree, QosShares } from '../../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import { plainResources } from '../../support/pod-builders.ts'

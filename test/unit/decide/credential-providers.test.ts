@@ -4,7 +4,7 @@ import {
   formatProviderRequest,
   readProviderResponse,
 } from '../../../src/decide/images/provider-config.ts'
-import { parseProviderFiles } from '../../../src/images/credentials/read-provider-files.ts'
+import { parseProviderFiles } from '../../../src/images/credential-providers.ts'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 
 const apiVersion = 'credentialprovider.kubelet.k8s.io/v1'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { enableControllers } from '../../../src/host/cgroups/controllers.ts'
-import { CgroupError } from '../../../src/host/cgroups/cgroups.ts'
+import { enableControllers } from '../../../src/host/cgroups/cgroupfs.ts'
+import { CgroupError } from '../../../src/host/cgroups/layout.ts'
 
 /** A cgroup.subtree_control: a write takes effect as a whole or not at all. */
 function kernelThatRefuses(refused: Readonly<Record<string, string>>) {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
-import { countOomKills, hasOomKills } from '../../../src/host/cgroups/oom-kills.ts'
+import { countOomKills, hasOomKills } from '../../../src/host/cgroups/files.ts'
 
 let mountPoint: string
 

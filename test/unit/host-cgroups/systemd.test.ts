@@ -5,10 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { createSystemdCaller, SystemdError } from '../../../src/host/cgroups/systemd-bus.ts'
-import type { CallSystemd } from '../../../src/host/cgroups/systemd-bus.ts'
-import { decodeBusReply, encodeBusCall } from '../../../src/host/cgroups/systemd-message.ts'
-import type { BusArgument } from '../../../src/host/cgroups/systemd-message.ts'
+import {
+  createSystemdCaller,
+  SystemdError,
+  decodeBusReply,
+  encodeBusCall,
+} from '../../../src/host/cgroups/systemd-bus.ts'
+import type { CallSystemd, BusArgument } from '../../../src/host/cgroups/systemd-bus.ts'
 import { SystemdPodCgroups } from '../../../src/host/cgroups/systemd.ts'
 import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import fc from 'fast-check'
 import { nodeNameOf, parseMemInfo, readHostInfo } from '../../../src/host/facts/host-info.ts'
 import { dnsSubdomain } from '../../../src/pod/validation/name-rules.ts'
-import { readHostResolver } from '../../../src/host/network/host-resolver.ts'
-import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/network/node-address.ts'
+import { readHostResolver } from '../../../src/host/resolver.ts'
+import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/addresses.ts'
 
 let root: string
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { isInhabited } from '../../../src/host/cgroups/inhabited-cgroups.ts'
+import { isInhabited } from '../../../src/host/cgroups/files.ts'
 import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
 
 let directory = ''

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { hasPodsIn, readCgroupChoice, saveCgroupChoice } from '../../../src/host/cgroups/kept-cgroups.ts'
+import { hasPodsIn, readCgroupChoice, saveCgroupChoice } from '../../../src/host/cgroups/layout.ts'
 
 let root = ''
 let path = ''

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { expect, it } from 'vitest'
-import { untilAddressesChange } from '../../../src/host/network/until-addresses-change.ts'
+import { untilAddressesChange } from '../../../src/host/addresses.ts'
 
 function rig() {
   const host: { files: string | undefined; failure?: Error } = { files: '192.0.2.1' }

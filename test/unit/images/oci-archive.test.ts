@@ -6,9 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { formatOciArchive } from '../../../src/images/oci-archive.ts'
-import { buildSandboxImage, findPauseProgram, sandboxImageName } from '../../../src/images/sandbox-image.ts'
-import { isStaticElf } from '../../../src/images/static-elf.ts'
+import {
+  formatOciArchive,
+  buildSandboxImage,
+  findPauseProgram,
+  sandboxImageName,
+  isStaticElf,
+} from '../../../src/images/sandbox-image.ts'
 import { formatTar } from '../../../src/images/tar.ts'
 
 let directory = ''

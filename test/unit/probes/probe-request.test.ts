@@ -5,9 +5,9 @@ import {
   formatDuration,
   joinHostPort,
 } from '../../../src/probes/go-words.ts'
-import { buildHttpRequest, requestUrl } from '../../../src/probes/http-request.ts'
-import type { HttpGetAction } from '../../../src/probes/http-request.ts'
-import { resolvePort } from '../../../src/probes/resolve-port.ts'
+import { buildHttpRequest, requestUrl } from '../../../src/probes/http-probe.ts'
+import type { HttpGetAction } from '../../../src/probes/http-probe.ts'
+import { resolvePort } from '../../../src/probes/probe-outcome.ts'
 
 const ports = [
   { name: 'web', containerPort: 8080, protocol: 'TCP' },

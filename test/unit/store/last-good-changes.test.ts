@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import { applyChange, parseChanges, selectChange } from '../../../src/store/last-good-changes.ts'
+import { applyChange, parseChanges, selectChange, createLastGoodStore } from '../../../src/store/last-good.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
-import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { seededRandom } from '../../support/walk-pods.ts'
 
 it('the change from one list to another makes the one the other', () => {

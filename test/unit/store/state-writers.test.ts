@@ -13,7 +13,7 @@ const writes =
 /** The state files that a file of the source writes, as the lists of state files name them; or why it writes none. */
 const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/base/atomic-file.ts': 'what the others write with',
-  'src/store/small-file.ts': 'what the others write with',
+  'src/store/state-report.ts': 'what the others write with',
   'src/cli/verbs/apply.ts': 'a manifest of the user’s, which a source reads',
   'src/cli/verbs/host/support-bundle.ts': 'for people',
   'src/cli/verbs/images/export-images.ts': 'for people',
@@ -33,10 +33,9 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/daemon/crash-guard.ts': 'crash reports are for people: podd lists them by their names',
   'src/daemon/create-sources.ts': ['holds.json', 'trial.json'],
   'src/host/cgroups/files.ts': 'settings of the kernel',
-  'src/host/cgroups/kept-cgroups.ts': ['cgroups.json'],
-  'src/host/network/until-addresses-change.ts': 'nothing: it opens files of the kernel to read them',
-  'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner'],
-  'src/logs/removed-pod-logs.ts': ['logs/default_p_u/.podd-removed'],
+  'src/host/cgroups/layout.ts': ['cgroups.json'],
+  'src/host/addresses.ts': 'nothing: it opens files of the kernel to read them',
+  'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner', 'logs/default_p_u/.podd-removed'],
   'src/logs/rotate-log.ts': 'a container’s log, under another name until it is whole',
   // The server's certificate is read and written by the same code, and made again by a start that has none.
   'src/server/certificates/own-authority.ts': ['tls/ca.pem'],
@@ -45,17 +44,11 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
   'src/store/pod-records.ts': ['records/u.json', 'ended-by-down.json'],
   'src/store/pull-records.ts': ['image-pulls/pulled/', 'image-pulls/pulling/'],
-  'src/volumes/files/atomic-writer.ts': 'a volume, which is written again where it differs',
-  'src/volumes/nested-mount-point.ts': 'an empty file',
-  'src/volumes/plugins/claim-owner.ts': ['claims/default/.source-data'],
-  'src/volumes/plugins/host-path.ts': 'an empty file',
-  'src/volumes/pod-directory/etc-hosts-file.ts': 'written again for each container',
-  'src/volumes/pod-directory/overwrite-file.ts': 'what the others write with',
-  'src/volumes/pod-directory/ready-mark.ts': 'an empty file',
-  'src/volumes/pod-directory/resolv-conf-file.ts': 'written again where it differs from what podd wrote',
-  'src/volumes/pod-directory/termination-log.ts': 'an empty file',
-  'src/volumes/pod-directory/user-range.ts': ['pods/u/user-range'],
+  'src/volumes/atomic-writer.ts': 'a volume, which is written again where it differs',
   'src/volumes/sub-path.ts': 'an empty file',
+  'src/volumes/claims.ts': ['claims/default/.source-data'],
+  'src/volumes/volume-plugins.ts': 'an empty file',
+  'src/volumes/pod-directory.ts': ['pods/u/user-range'],
 }
 
 it('each file of the source that writes files says which state files these are, or that they are none', () => {

@@ -1,0 +1,108 @@
+import { watch } from 'node:fs'
+import { readFile, readlink } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import { sleepUnlessAborted } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { errorCode } from '../base/errors.ts'
+import { parseResolvConf, selectHostResolver } from '../translate/network.ts'
+import type { ResolvConf } from '../translate/network.ts'
+
+export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
+
+/** How the host resolves names now, in a form that pods can use. A host without a resolv.conf has no servers. */
+export async function readHostResolver(
+  etcPath = '/etc/resolv.conf',
+  systemdPath = systemdResolvPath,
+): Promise<ResolvConf> {
+  const [etc, systemd] = await Promise.all([readIfThere(etcPath), readIfThere(systemdPath)])
+  return selectHostResolver(
+    parseResolvConf(etc ?? ''),
+    systemd === undefined ? undefined : parseResolvConf(systemd),
+  )
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** A replaced file causes several events; it is read when they have settled. */
+const settleMs = 50
+
+/** The most symbolic links that the kernel follows. */
+const maxLinks = 40
+
+export interface FollowResolverOptions {
+  /** The file that is followed; it may be a symbolic link, and need not exist. */
+  readonly path: string
+  readonly clock: Clock
+  /** The resolver may have changed. */
+  readonly onHint: () => void
+}
+
+/**
+ * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the directories
+ * of the file, of whatever it links to, and of systemd-resolved's own. Calls it once at the start.
+ */
+export async function followResolver(options: FollowResolverOptions, signal: AbortSignal): Promise<void> {
+  const { clock, onHint } = options
+  while (!signal.aborted) {
+    const round = new AbortController()
+    const until = AbortSignal.any([signal, round.signal])
+    const names = await watchedNames([options.path, systemdResolvPath])
+    for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
+    // Called once the watch is set up, so that no change is missed.
+    onHint()
+    if (!until.aborted)
+      await new Promise<void>((resolve) => until.addEventListener('abort', () => resolve(), { once: true }))
+    await sleepUnlessAborted(clock, settleMs, signal)
+  }
+}
+
+/** By directory, the names that matter in it. For a directory that doesn't exist, its parent is watched. */
+async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const names = new Map<string, Set<string>>()
+  const add = (path: string): void => {
+    const known = names.get(dirname(path)) ?? new Set()
+    names.set(dirname(path), known.add(basename(path)))
+  }
+  for (const path of paths) {
+    let step: string | undefined = path
+    for (let links = 0; step !== undefined && links < maxLinks; links += 1) {
+      add(step)
+      for (let above = dirname(step); above !== dirname(above); above = dirname(above)) add(above)
+      step = await linkTarget(step)
+    }
+  }
+  return names
+}
+
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return resolve(dirname(path), await readlink(path))
+  } catch {
+    // No symlink, or it doesn't exist: the chain ends here.
+    return undefined
+  }
+}
+
+/** A directory that can't be watched is covered by the periodic job. */
+function watchDirectory(
+  directory: string,
+  names: ReadonlySet<string>,
+  onChange: () => void,
+  signal: AbortSignal,
+): void {
+  try {
+    const watcher = watch(directory, { persistent: false, signal }, (_, name) => {
+      if (name !== null && names.has(name)) onChange()
+    })
+    watcher.on('error', () => watcher.close())
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+  }
+}

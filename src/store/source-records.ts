@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { putAside } from '../base/atomic-file.ts'
+import { errorMessage } from '../base/errors.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Json, JsonObject } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
+import type { HeldSet, TrialRecord, WorkedSet } from '../decide/sources/judge-trial.ts'
+import { parseSourceName } from '../pod/values/ids.ts'
+import type { SourceName } from '../pod/values/ids.ts'
+import type { SmallFile, StateReport } from './state-report.ts'
+
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
+
+/** Never throws: without a record no source is held. One that can't be read is put aside and reported. */
+export async function readTrialRecord(
+  file: SmallFile,
+  report: StateReport,
+): Promise<TrialRecord | undefined> {
+  try {
+    const text = await file.read()
+    if (text === undefined) return undefined
+    const reading = readState(text, migrations)
+    const record = reading.kind === 'current' ? toRecord(reading.content) : undefined
+    if (record !== undefined) return record
+    const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
+    report({ path: await putAside(file.path), message })
+  } catch (error) {
+    report({ path: file.path, message: errorMessage(error) })
+  }
+  return undefined
+}
+
+/** Throws the system's error (ENOSPC, EROFS, …). */
+export async function writeTrialRecord(file: SmallFile, record: TrialRecord): Promise<void> {
+  await file.write(`${JSON.stringify({ version: migrations.length + 1, ...record })}\n`)
+}
+
+function toRecord(content: JsonObject): TrialRecord | undefined {
+  const { bootId, running, crashes, reports, worked, held } = content
+  if (typeof bootId !== 'string' || typeof running !== 'boolean' || typeof crashes !== 'number')
+    return undefined
+  if (!Array.isArray(reports) || !reports.every((report) => typeof report === 'number')) return undefined
+  return { bootId, running, crashes, reports, worked: mapOf(worked, toWorked), held: mapOf(held, toHeld) }
+}
+
+function mapOf<T>(value: Json | undefined, read: (item: JsonObject) => T | undefined): Record<string, T> {
+  if (!isJsonObject(value)) return {}
+  const entries = Object.entries(value).flatMap(([name, item]) => {
+    const known = isJsonObject(item) ? read(item) : undefined
+    return known === undefined ? [] : [[name, known] as const]
+  })
+  return Object.fromEntries(entries)
+}
+
+function toWorked({ location, fingerprint, digest }: JsonObject): WorkedSet | undefined {
+  return typeof location === 'string' && typeof fingerprint === 'string' && typeof digest === 'string'
+    ? { location, fingerprint, digest }
+    : undefined
+}
+
+function toHeld({ location, fingerprint, podd }: JsonObject): HeldSet | undefined {
+  return typeof location === 'string' && typeof fingerprint === 'string' && typeof podd === 'string'
+    ? { location, fingerprint, podd }
+    : undefined
+}
+
+/** A source that is held. */
+export interface Hold {
+  /** Wall milliseconds. */
+  readonly sinceMs: number
+  /** Whether a copy of the source is kept; false where it had given nothing. */
+  readonly hasCopy: boolean
+}
+
+export type Holds = ReadonlyMap<SourceName, Hold>
+
+/** Never throws: without a record no source is held. One that can't be read is put aside and reported. */
+export async function readHolds(file: SmallFile, report: StateReport): Promise<Holds> {
+  try {
+    const text = await file.read()
+    if (text === undefined) return new Map()
+    const reading = readState(text, migrations)
+    const held = reading.kind === 'current' ? reading.content['held'] : undefined
+    if (isJsonObject(held)) return toHolds(held)
+    const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
+    report({ path: await putAside(file.path), message })
+  } catch (error) {
+    report({ path: file.path, message: errorMessage(error) })
+  }
+  return new Map()
+}
+
+/** The sources that a podd holds, read without changing anything; none where they can't be read. */
+export function readHoldsAt(rootDir: string): Holds {
+  try {
+    const reading = readState(readFileSync(join(rootDir, 'holds.json'), 'utf8'), migrations)
+    const held = reading.kind === 'current' ? reading.content['held'] : undefined
+    return isJsonObject(held) ? toHolds(held) : new Map()
+  } catch {
+    // podd was never here, or only root may look.
+    return new Map()
+  }
+}
+
+/** Throws the system's error (ENOSPC, EROFS, …). */
+export async function writeHolds(file: SmallFile, holds: Holds): Promise<void> {
+  await file.write(`${JSON.stringify({ version: migrations.length + 1, held: Object.fromEntries(holds) })}\n`)
+}
+
+function toHolds(held: JsonObject): Holds {
+  return new Map(
+    Object.entries(held).flatMap(([key, value]): [SourceName, Hold][] => {
+      const name = parseSourceName(key)
+      if (name === undefined || !isJsonObject(value) || typeof value['sinceMs'] !== 'number') return []
+      return [[name, { sinceMs: value['sinceMs'], hasCopy: value['hasCopy'] === true }]]
+    }),
+  )
+}

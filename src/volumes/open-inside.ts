@@ -1,0 +1,380 @@
+import { constants } from 'node:fs'
+import type { Stats } from 'node:fs'
+import { chmod, chown, lchown, lstat, mkdir, open, readdir, realpath } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { basename, dirname, join, normalize } from 'node:path'
+import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
+
+/** O_PATH (open(2)): refers to a file without opening it; Node has no constant for it. */
+const openPath = 0o10000000
+/** Never through a symbolic link. */
+const step = openPath | constants.O_NOFOLLOW
+
+/**
+ * Opens a path inside a directory as an O_PATH handle, and never anything outside, whatever a container does to the
+ * directory meanwhile. Symbolic links are resolved once; the result must be inside the directory, and is then opened
+ * one name after another without following links (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The
+ * caller closes the handle.
+ * @throws VolumeError where it leaves the directory; the system's error (ENOENT) where nothing exists
+ */
+export async function openInside(directory: string, path: string): Promise<FileHandle> {
+  const root = await realpath(directory)
+  const target = await realpath(`${root}/${path}`)
+  return walk(root, stepsBetween(root, target, path))
+}
+
+/**
+ * The same for a directory, which is created with its parents where it doesn't exist (`doSafeMakeDir`, 1.36).
+ * @param mode permission bits of created directories, independent of the umask
+ */
+export async function makeInside(directory: string, path: string, mode: number): Promise<FileHandle> {
+  const root = await realpath(directory)
+  const names = path.split('/').filter((name) => name !== '' && name !== '.')
+  if (names.includes('..')) throw leadsOut(path)
+  const existing = await deepestExisting(root, names)
+  const known = stepsBetween(root, existing.target, path)
+  return walk(root, [...known, ...existing.missing], { fromStep: known.length, mode })
+}
+
+/** The deepest existing directory on the path, with links resolved, and the missing names below it. */
+async function deepestExisting(
+  root: string,
+  names: readonly string[],
+): Promise<{ readonly target: string; readonly missing: readonly string[] }> {
+  for (let count = names.length; count > 0; count -= 1) {
+    try {
+      const target = await realpath([root, ...names.slice(0, count)].join('/'))
+      return { target, missing: names.slice(count) }
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+  return { target: root, missing: names }
+}
+
+function stepsBetween(root: string, target: string, path: string): readonly string[] {
+  if (target === root) return []
+  const prefix = root === '/' ? '/' : `${root}/`
+  if (!target.startsWith(prefix)) throw leadsOut(path)
+  return target.slice(prefix.length).split('/')
+}
+
+async function walk(
+  root: string,
+  names: readonly string[],
+  make?: { readonly fromStep: number; readonly mode: number },
+): Promise<FileHandle> {
+  let at = await openStep(root)
+  for (const [index, name] of names.entries()) {
+    const below = at
+    try {
+      const path = `${handlePath(below)}/${name}`
+      if (make !== undefined && index >= make.fromStep) await makeDirectory(path)
+      at = await openStep(path)
+    } finally {
+      await below.close()
+    }
+    try {
+      if ((await at.stat()).isSymbolicLink()) throw leadsOut(names.join('/'))
+      if (make !== undefined && index >= make.fromStep) await setMode(at, make.mode)
+    } catch (error) {
+      await at.close()
+      throw error
+    }
+  }
+  return at
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+/** An O_PATH handle can't be changed; reopens the directory through it. */
+async function setMode(at: FileHandle, mode: number): Promise<void> {
+  const directory = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    await directory.chmod(mode)
+  } finally {
+    await directory.close()
+  }
+}
+
+/** Opens exactly this name as an O_PATH handle; a symbolic link itself, not its target. */
+function openStep(path: string): Promise<FileHandle> {
+  return open(path, step)
+}
+
+/** A path by which this process reaches exactly the file of the handle. */
+export function handlePath(handle: FileHandle): string {
+  return `/proc/self/fd/${handle.fd}`
+}
+
+function leadsOut(path: string): VolumeError {
+  return new VolumeError('VOLUME_SETUP', `path ${JSON.stringify(path)} leads out of its volume`)
+}
+
+const maxBytes = 1024 * 1024
+
+/**
+ * The text of a file inside a volume that containers may write to; undefined where there is none.
+ * @throws VolumeError where it is no file, or larger than a mebibyte
+ */
+export async function readInside(directory: string, path: string): Promise<string | undefined> {
+  try {
+    const handle = await openInside(directory, path)
+    try {
+      // A pipe or a device could block.
+      const stats = await handle.stat()
+      if (!stats.isFile()) throw new VolumeError('VOLUME_SETUP', `${path} is no file`)
+      const file = await open(handlePath(handle), constants.O_RDONLY | constants.O_NONBLOCK)
+      try {
+        const text = await readBounded(file)
+        if (text === undefined)
+          throw new VolumeError('VOLUME_SETUP', `${path} is larger than ${maxBytes} bytes`)
+        return text
+      } finally {
+        await file.close()
+      }
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** The content of a file that may grow meanwhile; undefined where it exceeds `maxBytes`. */
+async function readBounded(file: FileHandle): Promise<string | undefined> {
+  const { size } = await file.stat()
+  if (size > maxBytes) return undefined
+  const bytes = Buffer.alloc(maxBytes + 1)
+  let length = 0
+  for (;;) {
+    const { bytesRead } = await file.read(bytes, length, bytes.length - length)
+    if (bytesRead === 0) return bytes.toString('utf8', 0, length)
+    length += bytesRead
+    if (length > maxBytes) return undefined
+  }
+}
+
+/** The deepest level that is counted; each level holds a file open. */
+const maxDepth = 512
+
+/** The bytes of `measureDirectory`. */
+export async function measureDiskUsage(directory: string): Promise<number> {
+  return (await measureDirectory(directory)).bytes
+}
+
+/**
+ * The bytes and inodes of a directory and its content, counting hard links once, as `du` does. Files removed meanwhile
+ * are left out; links are never followed, whatever a container replaces meanwhile.
+ */
+export async function measureDirectory(
+  directory: string,
+): Promise<{ readonly bytes: number; readonly inodes: number }> {
+  const seen = new Set<number>()
+  let bytes = 0
+  let inodes = 0
+  const count = (stats: Stats): void => {
+    if (stats.nlink > 1 && !stats.isDirectory()) {
+      if (seen.has(stats.ino)) return
+      seen.add(stats.ino)
+    }
+    bytes += stats.blocks * 512
+    inodes += 1
+  }
+  const visit = async (path: string, depth: number): Promise<void> => {
+    const stats = await ifThere(lstat(path))
+    if (stats === undefined) return
+    count(stats)
+    if (!stats.isDirectory() || depth > maxDepth) return
+    const opened = await ifThere(openStep(path))
+    if (opened === undefined) return
+    try {
+      // It has become a link meanwhile.
+      const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
+      for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
+    } finally {
+      await opened.close()
+    }
+  }
+  await visit(directory, 0)
+  return { bytes, inodes }
+}
+
+async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+/** A pod's fsGroup, as it is applied to the volumes that the pod owns. */
+export interface FsGroup {
+  readonly gid: number
+  /** `OnRootMismatch` skips a volume whose root is already right. */
+  readonly changePolicy: 'OnRootMismatch' | 'Always'
+}
+
+const readWrite = 0o660
+const forDirectories = 0o2110
+
+/** The files whose owner could not be changed. */
+interface Refusals {
+  count: number
+  first: string | undefined
+}
+
+/**
+ * Changes the group of a volume and its content: the group may read and write, and new files inherit it
+ * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are changed and never followed,
+ * whatever a container on the same volume replaces meanwhile: each file is opened once, relative to its open directory,
+ * and changed through that handle. A file that can't be changed (immutable, or on a filesystem without owners) stays as
+ * it is, as in the kubelet; returns a message about these.
+ */
+export async function applyFsGroup(
+  directory: string,
+  { gid, changePolicy }: FsGroup,
+): Promise<string | undefined> {
+  if (changePolicy === 'OnRootMismatch' && (await isGiven(directory, gid))) return undefined
+  const refusals: Refusals = { count: 0, first: undefined }
+  const top = await openStep(directory)
+  try {
+    await giveDirectory(top, { gid, depth: 0, refusals })
+  } finally {
+    await top.close()
+  }
+  const { count, first } = refusals
+  if (first === undefined) return undefined
+  return `cannot give all of it to group ${gid}: ${first}${count === 1 ? '' : `, and ${count - 1} more`}`
+}
+
+async function isGiven(directory: string, gid: number): Promise<boolean> {
+  const stats = await lstat(directory)
+  const wanted = readWrite | forDirectories
+  return stats.gid === gid && (stats.mode & wanted) === wanted
+}
+
+/** The directory itself comes last, so that a podd that was killed on the way repeats the work. */
+async function giveDirectory(directory: FileHandle, giving: Giving): Promise<void> {
+  const { depth, refusals } = giving
+  if (depth > maxDepth)
+    return refuse(refusals, `its directories are nested more than ${maxDepth} levels deep`)
+  const at = handlePath(directory)
+  for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, giving)
+  return give(at, await directory.stat(), giving)
+}
+
+interface Giving {
+  readonly gid: number
+  readonly depth: number
+  readonly refusals: Refusals
+}
+
+async function giveEntry(path: string, giving: Giving): Promise<void> {
+  const { gid, depth, refusals } = giving
+  const entry = await ifNotRemoved(openStep(path))
+  if (entry === undefined) return
+  try {
+    const stats = await entry.stat()
+    if (stats.isDirectory()) return await giveDirectory(entry, { ...giving, depth: depth + 1 })
+    if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
+    else await orRefused(refusals, () => ifNotRemoved(lchown(path, stats.uid, gid)))
+  } finally {
+    await entry.close()
+  }
+}
+
+async function orRefused(refusals: Refusals, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    refuse(refusals, errorMessage(error))
+  }
+}
+
+function refuse(refusals: Refusals, message: string): void {
+  refusals.count += 1
+  refusals.first ??= message
+}
+
+/** Undefined for a file that a container removed meanwhile. */
+async function ifNotRemoved<T>(act: Promise<T>): Promise<T | undefined> {
+  try {
+    return await act
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Skips what is already right. Changing the owner clears set-id bits, so the mode is set afterwards. */
+async function give(path: string, stats: Stats, { gid, refusals }: Giving): Promise<void> {
+  const mode = stats.mode & 0o7777
+  const wanted = mode | readWrite | (stats.isDirectory() ? forDirectories : 0)
+  if (stats.gid !== gid) await orRefused(refusals, () => chown(path, stats.uid, gid))
+  if (stats.gid !== gid || mode !== wanted) await orRefused(refusals, () => chmod(path, wanted))
+}
+
+/**
+ * Where nothing may be made: what is there is the kernel's or the device manager's. A directory made in the place of a
+ * device that is unplugged would keep it from coming back.
+ */
+const trees = ['/dev', '/sys', '/proc']
+/** Shared memory, where programs make what they like. */
+const sharedMemory = '/dev/shm'
+
+/** The tree that a path which doesn't exist lies in, with links resolved as far as it exists; undefined outside of them. */
+export async function findKernelTree(path: string): Promise<string | undefined> {
+  const resolved = await resolveAsFar(normalize(path))
+  if (isWithin(resolved, sharedMemory)) return undefined
+  return trees.find((tree) => isWithin(resolved, tree))
+}
+
+async function resolveAsFar(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const code = errorCode(error)
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === '/') return path
+    return join(await resolveAsFar(dirname(path)), basename(path))
+  }
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`)
+}
+
+/**
+ * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
+ * tries again; `VOLUME_TEARDOWN`: something on the host still holds it.
+ */
+export class VolumeError extends PoddError {
+  /** The path of the host that is missing, where it could be set up with it. */
+  readonly awaitedPath: string | undefined
+
+  constructor(
+    code: 'VOLUME_SETUP' | 'VOLUME_TEARDOWN',
+    message: string,
+    cause?: unknown,
+    hint?: string,
+    awaitedPath?: string,
+  ) {
+    super(code, message, { cause, hint })
+    this.awaitedPath = awaitedPath ?? awaitedPathOf(cause)
+  }
+}
+
+/** Of a volume's error, or of what was caused by one. */
+export function awaitedPathOf(error: unknown): string | undefined {
+  if (error instanceof VolumeError) return error.awaitedPath
+  return error instanceof Error ? awaitedPathOf(error.cause) : undefined
+}
