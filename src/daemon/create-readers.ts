@@ -20,7 +20,7 @@ import type { TerminationCounter } from '../control/status/termination-counter.t
 import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { ServedPort } from '../server/listeners/port-opener.ts'
 import type { ApiReaders, Drainer, PageReader, ProcessFacts } from '../server/requests/readers.ts'
-import type { SourceHolds } from '../sources/hold/source-holds.ts'
+import type { SourceHolds } from '../sources/source-holds.ts'
 import type { CrashReport } from '../store/reports.ts'
 import type { NamedSource } from './create-sources.ts'
 import { createSourceControl } from './show-source.ts'

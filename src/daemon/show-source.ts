@@ -3,7 +3,7 @@ import { formatTime } from '../base/clock.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource } from '../pod/values/ids.ts'
 import type { SourceControl } from '../server/requests/readers.ts'
-import type { SourceHolds, SourceState } from '../sources/hold/source-holds.ts'
+import type { SourceHolds, SourceState } from '../sources/source-holds.ts'
 import type { SourceReport } from '../sources/source.ts'
 import type { NamedSource } from './create-sources.ts'
 

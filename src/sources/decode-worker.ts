@@ -1,10 +1,8 @@
 /** Entry of the worker threads that decode each text that they are sent: see decode-thread.ts. */
 import { parentPort } from 'node:worker_threads'
-import type { DecodePart } from './decode-parts.ts'
-import { splitResult } from './decode-parts.ts'
+import type { DecodePart, DecodeRequest } from './decode-thread.ts'
+import { splitResult, DecodeUnavailable, nextPart } from './decode-thread.ts'
 import { decodeOrTellWhy } from './decode-source.ts'
-import { DecodeUnavailable, nextPart } from './decode-thread.ts'
-import type { DecodeRequest } from './decode-thread.ts'
 
 function isRequest(data: unknown): data is DecodeRequest {
   return typeof data === 'object' && data !== null && 'bytes' in data && 'options' in data

@@ -1,9 +1,8 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { findNetworkFileSystem } from './network-file-system.ts'
+import { findNetworkFileSystem, watchDirectory } from './watch-directory.ts'
 import type { HostValueReader } from './host-values.ts'
 import type { DirectoryWatch, WatchDirectory } from './watch-directory.ts'
-import { watchDirectory } from './watch-directory.ts'
 
 /** Values that texts are decoded with, and that may change. */
 export interface FollowedValues {

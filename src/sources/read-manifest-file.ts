@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { BigIntStats } from 'node:fs'
 import { close, constants, fstat, open, read } from 'node:fs'
-import { lstat, stat } from 'node:fs/promises'
+import type { BigIntStats, Dirent } from 'node:fs'
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { callFile } from '../base/atomic-file.ts'
 import { errorCode, mayPass } from '../base/errors.ts'
 import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
-import { describeOtherWriters } from './other-writers.ts'
 
 /** The result of examining a file in the manifest directory without reading it. */
 export type FileLook =
@@ -128,4 +128,123 @@ async function readWhole(file: number, sizeBytes: number): Promise<Uint8Array> {
     at += count
   }
   return bytes.subarray(0, at)
+}
+
+/** Deeper subdirectories are not read. */
+const maxDepth = 32
+
+/** What is found in a directory beside its manifests. */
+export interface ListingNotes {
+  /** A subdirectory that is read. */
+  readonly onDirectory?: (name: string) => void
+  /** A file that isn't read because of its name. */
+  readonly onPassedOver?: (name: string) => void
+  /** A file whose name isn't UTF-8, so that it can't be read; with `\\xff` for what is none. */
+  readonly onUnreadableName?: (name: string) => void
+}
+
+/**
+ * The manifests of a directory by their names, those in subdirectories (`sub/a.yaml`) only where `recursive`. A link to a
+ * directory is not followed. Throws what the system throws of the directory itself.
+ */
+export async function listManifests(
+  directory: string,
+  recursive: boolean,
+  notes: ListingNotes = {},
+): Promise<readonly string[]> {
+  return await listTree(directory, { prefix: '', depth: recursive ? maxDepth : 0, notes })
+}
+
+interface Subtree {
+  /** The name of the subdirectory with a slash at its end. */
+  readonly prefix: string
+  readonly depth: number
+  readonly notes: ListingNotes
+}
+
+async function listTree(directory: string, subtree: Subtree): Promise<readonly string[]> {
+  const { prefix, depth, notes } = subtree
+  const found: string[] = []
+  const entries: Dirent<Buffer>[] = await readdir(join(directory, prefix), {
+    withFileTypes: true,
+    encoding: 'buffer',
+  })
+  for (const entry of entries) {
+    const own = entry.name.toString('utf8')
+    const name = `${prefix}${own}`
+    if (!Buffer.from(own).equals(entry.name)) {
+      if (!isHiddenName(own)) notes.onUnreadableName?.(`${prefix}${showBytes(entry.name)}`)
+      continue
+    }
+    if (!entry.isDirectory()) {
+      if (isManifestName(own)) found.push(name)
+      else if (entry.isFile() && isPassedOver(own)) notes.onPassedOver?.(name)
+      continue
+    }
+    // Of a directory with such a name it is told that it is none.
+    if (depth === 0 && isManifestName(own)) found.push(name)
+    if (isHiddenName(own) || depth === 0) continue
+    notes.onDirectory?.(name)
+    try {
+      for (const below of await listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 }))
+        found.push(below)
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+  return found
+}
+
+/** Each byte that isn't ASCII as `\\xff`: a name with such bytes can't be told apart otherwise. */
+function showBytes(name: Buffer): string {
+  return [...name]
+    .map((byte) =>
+      byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`,
+    )
+    .join('')
+}
+
+/**
+ * Whether a file of this name in the manifest directory is read: `.yaml`, `.yml` and `.json`, in capitals too, but never
+ * dotfiles nor editors' temporary files (`x.yaml~`, `#x.yaml#`, `.x.yaml.swp`, `4913`).
+ */
+export function isManifestName(name: string): boolean {
+  return /\.(?:ya?ml|json)$/i.test(name) && !isHiddenName(name)
+}
+
+/** The same for a path below the manifest directory, `sub/x.yaml`: hidden directories are not read. */
+export function isManifestPath(path: string): boolean {
+  const names = path.split('/')
+  return isManifestName(names.at(-1) ?? '') && !names.some((name) => isHiddenName(name))
+}
+
+export function isHiddenName(name: string): boolean {
+  return /^[.#~]/.test(name)
+}
+
+/** Whether whoever put a file of this name there may take it for a manifest: it isn't read, and no program made it for a moment. */
+function isPassedOver(name: string): boolean {
+  const isTemporary = /(?:~|\.(?:sw[a-p]|tmp|temp|part|new|bak|old|orig|dpkg-\w+|rpm\w+))$|^\d+$/i.test(name)
+  return !isManifestName(name) && !isHiddenName(name) && !isTemporary
+}
+
+/**
+ * Who beside root (and the user that podd runs as) can write a file or a directory, as text; undefined where there is
+ * no such user. Access control lists are not considered.
+ */
+export function describeOtherWriters({
+  uid,
+  gid,
+  mode,
+}: Pick<BigIntStats, 'uid' | 'gid' | 'mode'>): string | undefined {
+  const owner = isTrusted(uid, process.geteuid?.()) ? undefined : `its owner (uid ${uid})`
+  const group =
+    (mode & 0o020n) === 0n || isTrusted(gid, process.getegid?.()) ? undefined : `its group (gid ${gid})`
+  const all = (mode & 0o002n) === 0n ? undefined : 'everyone'
+  const writers = all === undefined ? [owner, group].filter((who) => who !== undefined) : [all]
+  return writers.length === 0 ? undefined : writers.join(' and ')
+}
+
+function isTrusted(id: bigint, own: number | undefined): boolean {
+  return id === 0n || (own !== undefined && id === BigInt(own))
 }

@@ -1,9 +1,9 @@
-import { watch } from 'node:fs'
+import { readlinkSync, watch } from 'node:fs'
+import { stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { FSWatcher } from 'chokidar'
 import { errorCode } from '../base/errors.ts'
-import { findLinks } from './find-links.ts'
-import { isHiddenName } from './manifest-name.ts'
+import { describeOtherWriters, isHiddenName } from './read-manifest-file.ts'
 
 /** An event of a watch. It is only a hint: the content is read from the directory. */
 export type DirectoryHint =
@@ -156,4 +156,86 @@ function isHidden(directory: string, path: string): boolean {
   return relative(directory, path)
     .split('/')
     .some((name) => isHiddenName(name) && name !== '..')
+}
+
+/** Linux gives up on a path after so many symlinks (path_resolution(7)). */
+const maxLinks = 40
+
+/** The paths of all symlinks on the way of an absolute path, as far as it exists. */
+export function findLinks(path: string): readonly string[] {
+  const links: string[] = []
+  const rest = splitPath(path)
+  let at = '/'
+  for (let name = rest.shift(); name !== undefined && links.length < maxLinks; name = rest.shift()) {
+    const next = join(at, name)
+    const target = readLink(next)
+    if (target === undefined) {
+      at = next
+      continue
+    }
+    links.push(next)
+    rest.unshift(...splitPath(resolve(at, target)))
+    at = '/'
+  }
+  return links
+}
+
+function splitPath(path: string): string[] {
+  return path.split('/').filter((name) => name !== '')
+}
+
+/** Undefined where it is not a symlink, or doesn't exist. */
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    // No symlink, or nothing there.
+    return undefined
+  }
+}
+
+/** File systems that report no changes made by other hosts, by the magic numbers of statfs(2). */
+const types: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB'],
+  [0x517b, 'SMB'],
+  [0x01021997, '9p'],
+  [0x65735546, 'FUSE'],
+  [0x00c36400, 'Ceph'],
+  [0x5346414f, 'AFS'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x01161970, 'GFS2'],
+  [0x7461636f, 'OCFS2'],
+])
+
+/** The network file system that a path is on; undefined where it is on none, or that can't be determined. */
+export async function findNetworkFileSystem(path: string): Promise<string | undefined> {
+  try {
+    const { type } = await statfs(path)
+    // A 32-bit number, which may be negative.
+    return types.get(type >>> 0)
+  } catch {
+    // Reading the path reports what is wrong with it.
+    return undefined
+  }
+}
+
+export interface DirectoryIdentity {
+  readonly isFile: boolean
+  readonly device: bigint
+  /** Changes when the directory is replaced. */
+  readonly id: string
+  /** Who beside root can write it, as text; for a single file, of that file. */
+  readonly otherWriters: string | undefined
+}
+
+/** Throws what the system throws. */
+export async function identify(directory: string): Promise<DirectoryIdentity> {
+  const stats = await stat(directory, { bigint: true })
+  const { dev, ino, birthtimeNs } = stats
+  const isFile = stats.isFile()
+  // A single file is often replaced; its directory stays the same.
+  const id = isFile ? 'file' : `${dev}:${ino}:${birthtimeNs}`
+  return { isFile, device: dev, id, otherWriters: isFile ? undefined : describeOtherWriters(stats) }
 }

@@ -9,7 +9,7 @@ import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import { showUrl } from '../../base/http.ts'
-import { isManifestName } from '../../sources/manifest-name.ts'
+import { isManifestName } from '../../sources/read-manifest-file.ts'
 import { appliedKey, formatPlace } from './plan-manifests.ts'
 import type { ReadManifest } from './read-manifests.ts'
 

@@ -10,7 +10,7 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ApiObjects } from '../../sources/written/api-objects.ts'
 import { finalizersOf } from '../../decide/writing/judge-update.ts'
 import { isBeingDeleted } from '../../sources/written/api-objects.ts'
-import type { KeptManifest, ObjectName } from '../../sources/written/kept-document.ts'
+import type { KeptManifest, ObjectName } from '../../sources/written/object-file.ts'
 import type { ResourceStore } from '../status/resource-store.ts'
 
 /** What writing needs of the pods. */

@@ -1,21 +1,19 @@
-import { join } from 'node:path'
-import { mapBounded, Semaphore } from '../../base/waits.ts'
+import { lstatSync } from 'node:fs'
+import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
 import { trace } from '../../base/trace.ts'
+import { mapBounded, Semaphore } from '../../base/waits.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import type { DocumentLists } from './document-lists.ts'
-import { MissingFiles } from '../missing-files.ts'
-import { failureProblem, readFailure } from './read-failure.ts'
-import type { PendingFile, ReadContent } from './pending-file.ts'
-import { PendingFiles } from './pending-files.ts'
-import { sizeOf } from './pending-file.ts'
-import { readContent } from './read-content.ts'
-import { lookAtFile } from '../read-manifest-file.ts'
-import type { DirectoryFilesOptions } from './directory-options.ts'
-import { SeenFiles } from './seen-files.ts'
-import { isBeingReplaced } from './replaced-file.ts'
-import { ageMs } from './settle-file.ts'
+import { danglingMark, fingerprintOf, isManifestName, lookAtFile } from '../read-manifest-file.ts'
+import type { FileLook } from '../read-manifest-file.ts'
+import { MissingFiles } from '../source.ts'
+import { fileWritersProblem } from './directory-problems.ts'
+import type { DirectoryFilesOptions } from './directory-problems.ts'
+import { ageMs, failureProblem, PendingFiles, readContent, readFailure, sizeOf } from './pending-files.ts'
+import type { PendingFile, ReadContent } from './pending-files.ts'
 import { TakenFiles } from './taken-files.ts'
-import { leaveOutUnchanged } from './unchanged-files.ts'
+import type { DocumentLists } from './taken-files.ts'
 
 const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
@@ -298,5 +296,174 @@ export class DirectoryFiles {
     this.#pending.delete(name)
     const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
     this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
+  }
+}
+
+/** The longest that this may take, in milliseconds: a slow disk must not delay anything else. */
+const mostMs = 5
+
+/**
+ * Leaves out files whose metadata is unchanged. A synchronous stat costs a tenth of one in a thread, and is used for
+ * local disks only. Names that are not checked in time are returned.
+ * @param fingerprint of the last look at a file; undefined where it has to be examined in full
+ */
+export function leaveOutUnchanged(
+  names: readonly string[],
+  fingerprint: (name: string) => string | undefined,
+  { directory, clock }: { readonly directory: string; readonly clock: Clock },
+): readonly string[] {
+  const untilMs = clock.monotonicMs() + mostMs
+  return names.filter((name) => {
+    const known = fingerprint(name)
+    return known === undefined || clock.monotonicMs() >= untilMs || !looksLike(join(directory, name), known)
+  })
+}
+
+/** Whether it is a regular file of this fingerprint. */
+function looksLike(path: string, fingerprint: string): boolean {
+  try {
+    const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats?.isFile() === true && fingerprintOf(stats) === fingerprint
+  } catch {
+    // The full examination reports it.
+    return false
+  }
+}
+
+/**
+ * What examining manifests shows beside their content: which are symlinks, and which others than root can write. The
+ * latter get a warning, or aren't read in strict mode.
+ */
+class SeenFiles {
+  readonly #directory: string
+  readonly #isStrict: boolean
+  readonly #writers = new Map<string, string>()
+  readonly #links = new Set<string>()
+  /** Links whose targets are missing. */
+  readonly #dangling = new Set<string>()
+  #hasArrived = false
+
+  constructor(directory: string, isStrict: boolean) {
+    this.#directory = directory
+    this.#isStrict = isStrict
+  }
+
+  get hasLinks(): boolean {
+    return this.#links.size > 0
+  }
+
+  get hasDangling(): boolean {
+    return this.#dangling.size > 0
+  }
+
+  /** Whether the missing target of a link has come since this was last asked. */
+  takeArrived(): boolean {
+    const hasArrived = this.#hasArrived
+    this.#hasArrived = false
+    return hasArrived
+  }
+
+  problems(): readonly Problem[] {
+    return [...this.#writers]
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, writers]) => fileWritersProblem(join(this.#directory, name), writers))
+  }
+
+  /** The result of examining a file, with strict mode applied. */
+  judge(name: string, look: FileLook): FileLook {
+    if (look.kind !== 'missing' && look.isLink === true) this.#links.add(name)
+    else this.#links.delete(name)
+    if (look.kind === 'unreadable' && look.fingerprint === danglingMark) this.#dangling.add(name)
+    else if (this.#dangling.delete(name) && look.kind !== 'missing') this.#hasArrived = true
+    const writers = look.kind === 'file' ? look.otherWriters : undefined
+    if (look.kind !== 'file' || writers === undefined) {
+      this.#writers.delete(name)
+      return look
+    }
+    const { fingerprint } = look
+    if (this.#isStrict) return { kind: 'unreadable', fingerprint, reason: `can be written by ${writers}` }
+    this.#writers.set(name, writers)
+    return look
+  }
+}
+
+/**
+ * Whether there are signs that a removed name will return: the old file lies beside it under a name that is no
+ * manifest's (vim and emacs keep it as `NAME~` while they write), an editor has it open (`.NAME.swp`, `.#NAME`); or
+ * git, which replaces files by removing them, is updating its work tree. Without signs the file was removed, or a
+ * program that leaves none (tar, install) is about to write it. Never throws.
+ * @param path the file's
+ * @param fingerprint of the file when it was last examined (see lookAtFile)
+ */
+export async function isBeingReplaced(path: string, fingerprint: string | undefined): Promise<boolean> {
+  const marks = await Promise.all([
+    isOpenInEditor(path),
+    isMovedAside(path, fingerprint),
+    isInUpdatingWorkTree(path),
+  ])
+  return marks.includes(true)
+}
+
+async function isOpenInEditor(path: string): Promise<boolean> {
+  const name = basename(path)
+  const marks = await Promise.all(
+    [`.${name}.swp`, `.#${name}`].map((mark) => exists(join(dirname(path), mark))),
+  )
+  return marks.includes(true)
+}
+
+async function isMovedAside(path: string, fingerprint: string | undefined): Promise<boolean> {
+  if (fingerprint === undefined) return false
+  try {
+    // A manifest's new name appears as a new file.
+    const others = (await readdir(dirname(path))).filter((name) => !isManifestName(name))
+    const found = await mapBounded(others, (other) => identityOf(join(dirname(path), other)))
+    return found.some((identity) => identity !== undefined && fingerprint.startsWith(`${identity}:`))
+  } catch {
+    // Listing the directory reports why it can't be read.
+    return false
+  }
+}
+
+async function identityOf(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino } = await lstat(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    // It was removed meanwhile.
+    return undefined
+  }
+}
+
+/** git holds `index.lock` from before the first file that it removes until after the last that it writes. */
+async function isInUpdatingWorkTree(path: string): Promise<boolean> {
+  try {
+    let directory = await realpath(dirname(path))
+    for (;;) {
+      const marker = join(directory, '.git')
+      if (await exists(marker)) return await exists(join(await gitDirectory(marker), 'index.lock'))
+      if (directory === '/') return false
+      directory = dirname(directory)
+    }
+  } catch {
+    // Without anything readable it is no work tree.
+    return false
+  }
+}
+
+/** `.git` is a directory, or a file that names it: in a linked work tree, say (gitrepository-layout(5)). */
+async function gitDirectory(marker: string): Promise<string> {
+  if ((await lstat(marker)).isDirectory()) return marker
+  const [, named = marker] = /^gitdir: (.+)$/mu.exec(await readFile(marker, 'utf8')) ?? []
+  return resolve(dirname(marker), named)
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path)
+    return true
+  } catch {
+    // The same as if it didn't exist.
+    return false
   }
 }

@@ -1,18 +1,26 @@
-import { resolve } from 'node:path'
+import { realpath, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { WakeSlot } from '../../base/waits.ts'
+import { mountPointOf, readMounts } from '../../host/mounts.ts'
+import type { MountEntry } from '../../host/mounts.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
-import { DirectoryFiles } from './directory-files.ts'
-import { identify } from '../identify-directory.ts'
-import type { DirectoryIdentity } from '../identify-directory.ts'
-import { LastGoodSaver } from '../last-good-saver.ts'
-import { isManifestPath } from '../manifest-name.ts'
-import { directoryProblem, refusedProblem, unmountedProblem } from './directory-problems.ts'
-import type { DirectorySourceOptions } from './directory-options.ts'
-import { DirectoryFacts, findMountPoint, listDirectory } from './directory-facts.ts'
+import { describeOtherWriters, isManifestName, isManifestPath, listManifests } from '../read-manifest-file.ts'
+import { LastGoodSaver, refillMs } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import type { DirectoryHint } from '../watch-directory.ts'
-import { refillMs } from '../missing-files.ts'
-import { ManifestWatch } from './manifest-watch.ts'
+import { findNetworkFileSystem, identify, watchDirectory } from '../watch-directory.ts'
+import type { DirectoryHint, DirectoryIdentity, DirectoryWatch } from '../watch-directory.ts'
+import { DirectoryFiles } from './directory-files.ts'
+import {
+  directoryProblem,
+  directoryWritersProblem,
+  networkProblem,
+  passedOverProblem,
+  refusedProblem,
+  unmountedProblem,
+  unreadableNameProblem,
+  watchProblem,
+} from './directory-problems.ts'
+import type { DirectorySourceOptions } from './directory-problems.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -300,5 +308,169 @@ class DirectoryLoop {
     })
     await this.#wake.wait()
     timer.cancel()
+  }
+}
+
+/** A directory that others than root can write. */
+export interface WritableDirectory {
+  readonly path: string
+  readonly writers: string
+}
+
+export interface DirectoryListing {
+  /** See listManifests; an empty name where the path is a single file. */
+  readonly names: readonly string[]
+  /** Files that aren't read because of their names. */
+  readonly passedOver: readonly string[]
+  /** The same, with names that aren't UTF-8. */
+  readonly unreadableNames: readonly string[]
+  /** The first one, of the directory and the subdirectories that are read. */
+  readonly writable: WritableDirectory | undefined
+}
+
+/** Lists a directory. Throws what the system throws. */
+async function listDirectory(
+  directory: string,
+  { isFile, otherWriters }: DirectoryIdentity,
+  recursive: boolean,
+): Promise<DirectoryListing> {
+  if (isFile) return { names: [''], passedOver: [], unreadableNames: [], writable: undefined }
+  const subdirectories: string[] = []
+  const passedOver: string[] = []
+  const unreadableNames: string[] = []
+  const names = await listManifests(directory, recursive, {
+    onDirectory: (name) => void subdirectories.push(name),
+    onPassedOver: (name) => void passedOver.push(name),
+    onUnreadableName: (name) => void unreadableNames.push(name),
+  })
+  const listed = { names, passedOver, unreadableNames }
+  if (otherWriters !== undefined) return { ...listed, writable: { path: directory, writers: otherWriters } }
+  return {
+    ...listed,
+    writable: await findWritable(subdirectories.toSorted().map((name) => join(directory, name))),
+  }
+}
+
+async function findWritable(paths: readonly string[]): Promise<WritableDirectory | undefined> {
+  for (const path of paths) {
+    // One that is gone holds nothing.
+    const stats = await stat(path, { bigint: true }).catch(() => undefined)
+    const writers = stats === undefined ? undefined : describeOtherWriters(stats)
+    if (writers !== undefined) return { path, writers }
+  }
+  return undefined
+}
+
+export interface DirectoryFactsOptions {
+  readonly directory: string
+  /** Which network file system a path is on. */
+  readonly findNetwork?: ((path: string) => Promise<string | undefined>) | undefined
+  /** The interval of reads where changes aren't reported. */
+  readonly pollMs: number
+}
+
+/** The facts about the manifest directory that are worth a warning. */
+class DirectoryFacts {
+  readonly #options: DirectoryFactsOptions
+  #seen: string | undefined
+  #network: Problem | undefined
+  #writers: Problem | undefined
+  #names: readonly Problem[] = []
+
+  constructor(options: DirectoryFactsOptions) {
+    this.#options = options
+  }
+
+  /** Its file system reports no changes by other hosts. */
+  get isOnNetwork(): boolean {
+    return this.#network !== undefined
+  }
+
+  problems(): readonly Problem[] {
+    return [this.#network, this.#writers, ...this.#names].filter((problem) => problem !== undefined)
+  }
+
+  async note(
+    { id }: DirectoryIdentity,
+    { writable, passedOver, unreadableNames }: Omit<DirectoryListing, 'names'>,
+  ): Promise<void> {
+    const { directory, findNetwork = findNetworkFileSystem, pollMs } = this.#options
+    this.#writers =
+      writable === undefined ? undefined : directoryWritersProblem(writable.path, writable.writers)
+    this.#names = [
+      ...unreadableNames.toSorted().map((name) => unreadableNameProblem(join(directory, name))),
+      ...(passedOver.length === 0 ? [] : [passedOverProblem(directory, passedOver)]),
+    ]
+    if (this.#seen === id) return
+    this.#seen = id
+    const fileSystem = await findNetwork(directory)
+    this.#network = fileSystem === undefined ? undefined : networkProblem(directory, fileSystem, pollMs)
+  }
+}
+
+/** Where the file system of a directory is mounted; undefined for the root's. Its device number may change with each boot. */
+async function findMountPoint(
+  directory: string,
+  listMounts: () => readonly MountEntry[] = readMounts,
+): Promise<string | undefined> {
+  const mountPoint = mountPointOf(await realpath(directory), listMounts())
+  return mountPoint === '/' ? undefined : mountPoint
+}
+
+export interface ManifestWatchParts {
+  readonly directory: string
+  /** The interval of reads while the directory can't be watched. */
+  readonly pollMs: number
+  readonly onHint: (hint: DirectoryHint) => void
+  /** The directory can't be watched: see `problem`. */
+  readonly onFailure: () => void
+}
+
+/** Watches the manifest directory; a failure is a problem, and the directory is polled then. */
+class ManifestWatch {
+  readonly #options: Pick<DirectorySourceOptions, 'watch' | 'recursive' | 'logger'>
+  readonly #parts: ManifestWatchParts
+  #watch: DirectoryWatch | undefined
+  #problem: Problem | undefined
+
+  constructor(
+    options: Pick<DirectorySourceOptions, 'watch' | 'recursive' | 'logger'>,
+    parts: ManifestWatchParts,
+  ) {
+    this.#options = options
+    this.#parts = parts
+  }
+
+  get problem(): Problem | undefined {
+    return this.#problem
+  }
+
+  start(): void {
+    const { watch = watchDirectory, recursive = false } = this.#options
+    const onFailure = (error: unknown): void => this.#fail(error)
+    try {
+      const { directory, onHint } = this.#parts
+      this.#watch = watch(directory, { onHint, onFailure }, { recursive, looksAt: isManifestName })
+    } catch (error) {
+      this.#watch = undefined
+      this.#fail(error)
+    }
+  }
+
+  /** Watches the directory that the path currently refers to. */
+  async restart(): Promise<void> {
+    await this.close()
+    this.start()
+  }
+
+  async close(): Promise<void> {
+    await this.#watch?.close()
+  }
+
+  #fail(error: unknown): void {
+    const { directory, pollMs, onFailure } = this.#parts
+    this.#problem = watchProblem(directory, error, pollMs)
+    this.#options.logger.error({ path: directory, err: error }, 'cannot watch the manifest directory')
+    onFailure()
   }
 }

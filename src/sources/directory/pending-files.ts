@@ -1,12 +1,18 @@
 import type { Clock } from '../../base/clock.ts'
-import { longestRemovalMs } from '../missing-files.ts'
-import type { OtherFiles } from '../missing-files.ts'
-import type { PendingFile } from './pending-file.ts'
-import { sizeOf } from './pending-file.ts'
-import { holdsRemovals } from './read-failure.ts'
-import { computeSettleWait } from './settle-file.ts'
+import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
+import { unreadable } from '../../pod/decode/decode-documents.ts'
+import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import type { DecodeSource } from '../decode-source.ts'
+import { DecodeUnavailable } from '../decode-thread.ts'
+import type { FollowedValues } from '../followed-values.ts'
+import { readUnchanged } from '../read-manifest-file.ts'
+import type { FileLook } from '../read-manifest-file.ts'
+import { longestRemovalMs } from '../source.ts'
+import type { OtherFiles } from '../source.ts'
 import { hasErrors } from './taken-files.ts'
-import type { TakenFiles } from './taken-files.ts'
+import type { FileContent, TakenFiles } from './taken-files.ts'
 
 /** A new file of up to so many bytes is read at each of its changes. */
 const smallBytes = 16_384
@@ -146,4 +152,183 @@ export class PendingFiles {
       }),
     })
   }
+}
+
+export interface ReadContent extends FileContent {
+  readonly endsCleanly: boolean
+  /** See isBraced. */
+  readonly isBraced: boolean
+}
+
+/** A file that changed and isn't taken yet. */
+export interface PendingFile {
+  readonly look: Exclude<FileLook, { readonly kind: 'missing' }>
+  readonly isWrittenInPlace: boolean
+  /** Monotonic time of its last change. */
+  readonly changedAtMs: number
+  /** Why the system could not read or decode it, whatever its content. */
+  readonly failure?: ReadFailure
+  /** Its content, once it was read. */
+  readonly read?: ReadContent & {
+    readonly dropsObjects: boolean
+    /** It was read before the file was quiet: whether it is still the same has to be seen before it is taken. */
+    readonly isEarly: boolean
+  }
+}
+
+export function sizeOf(look: PendingFile['look']): number {
+  return look.kind === 'file' ? look.sizeBytes : 0
+}
+
+/** Quiet time after which a file that is written in place counts as written. */
+export const settleMs = 5
+/** The same for one that looks half-written. */
+export const suspiciousMs = 400
+
+/**
+ * How long the directory has to be quiet before a file is taken that drops objects: they may be moving to another file,
+ * as when two files are swapped by renames.
+ */
+export const movingMs = 250
+
+/** The facts by which a file in the directory counts as whole. */
+export interface FileFacts {
+  readonly sizeBytes: number
+  /** False where it came by a rename, which makes it whole at once. */
+  readonly isWrittenInPlace: boolean
+  /** No version of it was taken before. */
+  readonly isNew: boolean
+  /** Since its last change. */
+  readonly quietMs: number
+  /** Since the last change of any name in the directory. */
+  readonly directoryQuietMs: number
+  readonly content?: {
+    readonly hasErrors: boolean
+    readonly endsCleanly: boolean
+    /** See isBraced. */
+    readonly isBraced: boolean
+    /** Fewer bytes, or fewer objects, than the version before. */
+    readonly givesLess: boolean
+    /** An object of the version before is no longer in any file. */
+    readonly dropsObjects: boolean
+  }
+}
+
+/**
+ * For how many milliseconds to wait before the file is taken; 0 for now. Node learns of writes from Linux but not of
+ * closes, so a file that is written in place counts as whole after a short quiet time, and after a longer one when it
+ * is empty, doesn't parse, ends in the middle of a line or at the end of a page, or gives less than before: as a file
+ * does whose writer stopped halfway. A new file with JSON is taken as soon as it parses: no part of an object does, and
+ * nothing of an earlier version can be in it. One that drops objects waits until nothing moves in the directory.
+ */
+export function computeSettleWait(facts: FileFacts): number {
+  const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.directoryQuietMs : 0
+  return Math.max(0, movingWaitMs, wholeWait(facts))
+}
+
+/** How long to wait until the file counts as whole. */
+function wholeWait({ sizeBytes, isWrittenInPlace, isNew, quietMs, content }: FileFacts): number {
+  if (!isWrittenInPlace && sizeBytes > 0) return 0
+  if (isNew && content?.isBraced === true && !content.hasErrors) return 0
+  const isSuspicious =
+    sizeBytes === 0 ||
+    (content !== undefined &&
+      (content.hasErrors || content.givesLess || !content.endsCleanly || sizeBytes % 4096 === 0))
+  return (isSuspicious ? suspiciousMs : settleMs) - quietMs
+}
+
+/** Milliseconds since a file changed, by its own timestamps, up to a bound. */
+export function ageMs(look: FileLook, wallMs: number): number {
+  if (look.kind !== 'file') return 0
+  return Math.min(Math.max(wallMs - look.modifiedAtMs, 0), suspiciousMs)
+}
+
+/** Whether the last byte is one with which a complete manifest ends: a newline, or the brace of a JSON object. */
+function endsCleanly(bytes: Uint8Array): boolean {
+  const last = bytes.at(-1)
+  return last === 0x0a || last === 0x7d
+}
+
+/** Whether a text begins and ends as a JSON object, but for spaces. */
+export function isBraced(bytes: Uint8Array): boolean {
+  const isSpace = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
+  const first = bytes.find((byte) => !isSpace(byte))
+  return first === 0x7b && bytes.findLast((byte) => !isSpace(byte)) === 0x7d
+}
+
+export interface FileToRead {
+  readonly path: string
+  readonly look: PendingFile['look']
+  readonly decode: DecodeSource
+  readonly values?: FollowedValues | undefined
+  readonly fieldValidation: FieldValidation
+}
+
+/**
+ * The content of a file; undefined where it changed meanwhile. Throws what the system throws, and DecodeUnavailable.
+ * @param known the earlier result of decoding content with this hash
+ */
+export async function readContent(
+  { path, look, decode, values, fieldValidation }: FileToRead,
+  known: (hash: string) => DecodeResult | undefined,
+): Promise<ReadContent | undefined> {
+  if (look.kind === 'unreadable') {
+    if (look.error !== undefined) throw look.error
+    return {
+      hash: look.reason,
+      result: unreadable({ path }, look.reason),
+      endsCleanly: true,
+      isBraced: false,
+    }
+  }
+  const content = await readUnchanged(path, look.fingerprint)
+  if (content === undefined) return undefined
+  const { bytes } = content
+  // With other values the same text decodes differently.
+  const { revision = 0 } = values ?? {}
+  const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`
+  const result = known(hash) ?? (await decode(bytes, { path, fieldValidation }))
+  return { hash, result, endsCleanly: endsCleanly(bytes), isBraced: isBraced(bytes) }
+}
+
+/** The first delay before a file is read again; it doubles each time. */
+const firstRetryMs = 1000
+const longestRetryMs = 30_000
+
+/** Why the system could not read or decode a file, whatever its content. */
+interface ReadFailure {
+  readonly reason: string
+  /** Whether it may succeed without a change; a permission error doesn't. */
+  readonly mayPass: boolean
+  /** Monotonic time of the first attempt that failed. */
+  readonly sinceMs: number
+  /** Monotonic time of the next attempt. */
+  readonly retryAtMs: number
+  readonly delayMs: number
+}
+
+/** How long failing reads delay removals: a shortage of resources is over by then. */
+const longestHoldMs = 300_000
+
+/** Whether documents that the file no longer gives must not be removed yet. */
+export function holdsRemovals(failure: ReadFailure | undefined, nowMs: number): boolean {
+  return failure?.mayPass === true && nowMs - failure.sinceMs < longestHoldMs
+}
+
+/** @param before the failure of the attempt before this one */
+export function readFailure(error: unknown, before: ReadFailure | undefined, nowMs: number): ReadFailure {
+  const delayMs = before === undefined ? firstRetryMs : Math.min(before.delayMs * 2, longestRetryMs)
+  const code = errorCode(error)
+  return {
+    reason:
+      error instanceof DecodeUnavailable ? error.message : `cannot be read: ${code ?? errorMessage(error)}`,
+    mayPass: error instanceof DecodeUnavailable || mayPass(error),
+    sinceMs: before?.sinceMs ?? nowMs,
+    retryAtMs: nowMs + delayMs,
+    delayMs,
+  }
+}
+
+export function failureProblem(path: string, { reason }: ReadFailure): Problem {
+  return { severity: 'error', place: { path }, message: reason, hint: 'podd retries.' }
 }

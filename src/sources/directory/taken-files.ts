@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
-import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
-import { documentKey } from '../../pod/objects/document.ts'
-import { mergeLastGood } from '../merge-last-good.ts'
-import type { DocumentLists } from './document-lists.ts'
-import { listDocuments, replaceDocuments } from './document-lists.ts'
+import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { ObjectDocument, PodDocument, Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { mergeLastGood } from '../source.ts'
 
 /** The content of a file when it was last taken. */
 interface TakenFile {
@@ -157,4 +155,47 @@ function inOrderOfNames<T>(byName: ReadonlyMap<string, T>): readonly T[] {
 
 export function hasErrors(problems: readonly Problem[]): boolean {
   return problems.some((problem) => problem.severity === 'error')
+}
+
+/** Documents in their order, and the same by what they are. */
+export interface DocumentLists {
+  readonly all: readonly SourceDocument[]
+  readonly pods: readonly PodDocument[]
+  readonly objects: readonly ObjectDocument[]
+}
+
+export function listDocuments(all: readonly SourceDocument[]): DocumentLists {
+  return {
+    all,
+    pods: all.filter((document) => isPodDocument(document)),
+    objects: all.filter((document) => isObjectDocument(document)),
+  }
+}
+
+/**
+ * The lists with `after` in the place of `before`, which stand in them one after the other, without a look at the others;
+ * undefined where these are not as many, or of other kinds.
+ */
+export function replaceDocuments(
+  lists: DocumentLists,
+  before: readonly SourceDocument[],
+  after: readonly SourceDocument[],
+): DocumentLists | undefined {
+  const [was, is] = [listDocuments(before), listDocuments(after)]
+  const all = replaceRun(lists.all, was.all, is.all)
+  const pods = replaceRun(lists.pods, was.pods, is.pods)
+  const objects = replaceRun(lists.objects, was.objects, is.objects)
+  return all === undefined || pods === undefined || objects === undefined ? undefined : { all, pods, objects }
+}
+
+function replaceRun<T>(
+  list: readonly T[],
+  before: readonly T[],
+  after: readonly T[],
+): readonly T[] | undefined {
+  if (before.length !== after.length) return undefined
+  const [first] = before
+  if (first === undefined) return list
+  const at = list.indexOf(first)
+  return at === -1 ? undefined : list.toSpliced(at, after.length, ...after)
 }

@@ -1,9 +1,10 @@
+import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { isLoopbackHost } from '../../base/http.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { isHeaderValue, isLoopbackHost } from '../../base/http.ts'
 import { untilAborted } from '../../base/waits.ts'
-import type { HttpAnswer, Validators } from './http-answer.ts'
-import { discard, firstHeader, readAnswer } from './http-answer.ts'
-import { describeFailure } from './http-failure.ts'
+import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
+import { readText, unusable } from './http-routes.ts'
 import type { HttpRoute } from './http-routes.ts'
 
 const maxRedirects = 5
@@ -113,4 +114,193 @@ function headersFor(get: HttpGet, target: URL): Record<string, string | string[]
 function basicAuthorization({ username, password }: URL): string {
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return `Basic ${Buffer.from(pair).toString('base64')}`
+}
+
+/** The server's validators of the copy it last sent. */
+export interface Validators {
+  readonly etag?: string | undefined
+  readonly lastModified?: string | undefined
+}
+
+/** How a request ended. */
+export type HttpAnswer = (
+  | { readonly kind: 'content'; readonly bytes: Uint8Array; readonly validators: Validators | undefined }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'failed'; readonly message: string; readonly hint?: string | undefined }
+) & {
+  /** The server delays a response until there is something new: `Preference-Applied: wait` (RFC 7240). */
+  readonly waits?: boolean
+  /** When the server wants the next request at the earliest: `Retry-After`. */
+  readonly retryAfterMs?: number | undefined
+}
+
+type ResponseHeaders = Dispatcher.ResponseData['headers']
+type Body = Dispatcher.ResponseData['body']
+
+/**
+ * Reads a response with a bounded body, compressed or not.
+ * @param nowMs wall time, for a Retry-After that is a date
+ * @throws what the connection or decompression throws
+ */
+async function readAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  { sent, nowMs }: { readonly sent: Validators | undefined; readonly nowMs: number },
+): Promise<HttpAnswer> {
+  const waits = /(?:^|[\s,;])wait(?:$|[\s,;=])/u.test(firstHeader(headers, 'preference-applied') ?? '')
+  if (statusCode === 304 && sent !== undefined) {
+    await body.dump()
+    return { kind: 'unchanged', waits }
+  }
+  if (statusCode !== 200) {
+    discard(body)
+    const isRefused = statusCode === 401 || statusCode === 403
+    const hint = isRefused ? 'check the credentials in the URL or the headers' : undefined
+    const retryAfterMs = parseRetryAfter(firstHeader(headers, 'retry-after'), nowMs)
+    return { kind: 'failed', message: `the server answered ${statusCode}`, hint, retryAfterMs }
+  }
+  if (firstHeader(headers, 'content-type')?.startsWith('text/event-stream') === true) {
+    discard(body)
+    return { kind: 'failed', message: 'the server sends a stream of events', hint: streamHint }
+  }
+  const encoding = firstHeader(headers, 'content-encoding') ?? 'identity'
+  if (encoding !== 'identity' && encoding !== 'gzip') {
+    discard(body)
+    return { kind: 'failed', message: `the server sent ${encoding}, which was not asked for` }
+  }
+  const bytes = encoding === 'gzip' ? await readPacked(body) : await readBytes(body)
+  if (bytes === undefined)
+    return { kind: 'failed', message: `the answer is larger than ${maxSourceBytes / 2 ** 20} MiB` }
+  const etag = firstHeader(headers, 'etag')
+  const lastModified = firstHeader(headers, 'last-modified')
+  const validators = etag === undefined && lastModified === undefined ? undefined : { etag, lastModified }
+  return { kind: 'content', bytes, validators, waits }
+}
+
+const streamHint = 'answer with the manifests; to push changes, hold the answer back (docs/SOURCES.md)'
+
+/** The first value of a header. */
+function firstHeader(headers: ResponseHeaders, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value : value?.[0]
+}
+
+/** Ends a response whose body is not read. */
+function discard(body: Body): void {
+  body.on('error', () => undefined).destroy()
+}
+
+/** The compressed body has the same limit. */
+async function readPacked(body: Body): Promise<Uint8Array | undefined> {
+  const { createGunzip } = await import('node:zlib')
+  const unpacked = createGunzip()
+  let packedBytes = 0
+  body.on('data', (chunk: Uint8Array) => {
+    packedBytes += chunk.byteLength
+    if (packedBytes > maxSourceBytes) body.destroy()
+  })
+  body.on('error', (error) => unpacked.destroy(error))
+  body.pipe(unpacked)
+  try {
+    return await readBytes(unpacked)
+  } finally {
+    discard(body)
+  }
+}
+
+/** Undefined where the body is too large; the rest isn't read. */
+async function readBytes(stream: Readable): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = []
+  let sizeBytes = 0
+  for await (const chunk of stream) {
+    if (!(chunk instanceof Uint8Array)) continue
+    sizeBytes += chunk.byteLength
+    if (sizeBytes > maxSourceBytes) {
+      stream.on('error', () => undefined).destroy()
+      return undefined
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const longestRetryAfterMs = 3_600_000
+
+/** Seconds, or a date (RFC 9110, 10.2.3); an hour at most. */
+export function parseRetryAfter(text: string | undefined, nowMs: number): number | undefined {
+  if (text === undefined) return undefined
+  const delayMs = /^\d+$/u.test(text) ? Number(text) * 1000 : Date.parse(text) - nowMs
+  return Number.isNaN(delayMs) ? undefined : Math.min(Math.max(delayMs, 0), longestRetryAfterMs)
+}
+
+/** Why a request failed. */
+export interface Failure {
+  readonly message: string
+  readonly hint?: string
+}
+
+const authorityHint = `make this host trust its authority (update-ca-certificates, or SSL_CERT_FILE in podd's environment), and restart podd`
+const untrusted = `no authority that this host trusts has signed the server's certificate`
+
+/** The causes of TLS failures, by the codes of OpenSSL (X509_STORE_CTX_get_error(3)) and Node. */
+const tlsFailures: Readonly<Record<string, Failure>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: { message: untrusted, hint: authorityHint },
+  SELF_SIGNED_CERT_IN_CHAIN: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_GET_ISSUER_CERT: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: { message: untrusted, hint: authorityHint },
+  CERT_HAS_EXPIRED: {
+    message: "the server's certificate has expired",
+    hint: 'renew it; or is the clock of this host wrong?',
+  },
+  CERT_NOT_YET_VALID: {
+    message: "the server's certificate is not valid yet",
+    hint: 'is the clock of this host wrong?',
+  },
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    message: "the server's certificate is for another name",
+    hint: 'write the URL with a name that the certificate bears',
+  },
+  ERR_SSL_WRONG_VERSION_NUMBER: { message: 'the server does not speak TLS', hint: 'is it http:// there?' },
+}
+
+const failures: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the server refuses connections',
+  ECONNRESET: 'the server broke the connection off',
+  UND_ERR_SOCKET: 'the server broke the connection off',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is shorter or longer than the server said',
+  ENOENT: 'there is no such socket',
+  Z_DATA_ERROR: 'the answer cannot be unpacked',
+  Z_BUF_ERROR: 'the answer cannot be unpacked',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name cannot be looked up',
+  ENETUNREACH: 'the network is unreachable',
+  EHOSTUNREACH: 'the host is unreachable',
+  UND_ERR_CONNECT_TIMEOUT: 'the server does not answer',
+}
+
+/** The message for a failed request. */
+function describeFailure(error: unknown, signal: AbortSignal): Failure {
+  if (signal.aborted) return { message: errorMessage(signal.reason) }
+  const code = errorCode(error) ?? ''
+  if (error instanceof PoddError) return { message: error.message, ...(error.hint && { hint: error.hint }) }
+  const message = failures[code] ?? `the request failed: ${errorMessage(error)}`
+  return tlsFailures[code] ?? { message }
+}
+
+/** Headers whose values are in files, which may change: paths by header name. */
+export type HeaderFiles = Readonly<Record<string, string>>
+
+/** The headers of a request. Throws PoddError SOURCE_FILE. */
+export async function readHeaders(
+  headers: HttpGet['headers'],
+  files: HeaderFiles,
+): Promise<HttpGet['headers']> {
+  const read = await Promise.all(
+    Object.entries(files).map(async ([name, path]): Promise<[string, readonly string[]]> => {
+      const value = (await readText(path)).trim()
+      if (!isHeaderValue(value)) throw unusable(path, new Error('it is not a single line of text'))
+      return [name, [value]]
+    }),
+  )
+  return { ...headers, ...Object.fromEntries(read) }
 }

@@ -1,8 +1,9 @@
+import { stat } from 'node:fs/promises'
+import { BlockList, isIP } from 'node:net'
+import type { SecureContext } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import type { Environment } from './choose-proxy.ts'
-import { chooseProxy } from './choose-proxy.ts'
-import type { TlsFiles } from './tls-files.ts'
-import { fingerprintTlsFiles, loadTls } from './tls-files.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { readAtOnce } from '../../base/read-bounded.ts'
 
 /** A connection to a server. */
 export interface HttpRoute {
@@ -87,5 +88,135 @@ async function openDispatcher({ proxy, socketPath, secureContext }: DispatcherOp
     uri: proxy.href,
     factory: (origin, options) => new Pool(origin, Object.assign({}, options, own)),
     ...(tls && { requestTls: tls, proxyTls: tls }),
+  })
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The proxy through which a URL is asked for; undefined for none. As the kubelet chooses
+ * (golang.org/x/net/http/httpproxy): HTTP_PROXY for http, HTTPS_PROXY for https, in capitals or small letters, with or
+ * without a scheme; none for the loopback and for what NO_PROXY names. Throws PoddError BAD_PROXY.
+ */
+export function chooseProxy(url: URL, env: Environment): URL | undefined {
+  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
+  const text = readVariable(env, name)
+  if (text === '' || isExempt(url, readVariable(env, 'NO_PROXY'))) return undefined
+  const address = text.includes('://') ? text : `http://${text}`
+  const proxy = URL.canParse(address) ? new URL(address) : undefined
+  if (proxy !== undefined && ['http:', 'https:'].includes(proxy.protocol)) return proxy
+  // What it holds may have a password in it.
+  throw new PoddError('BAD_PROXY', `${name} in podd's environment names no http or https proxy`, {
+    hint: 'write it as http://HOST:PORT',
+  })
+}
+
+function readVariable(env: Environment, name: string): string {
+  return [env[name], env[name.toLowerCase()]].find((text) => text !== undefined && text !== '') ?? ''
+}
+
+function isExempt(url: URL, list: string): boolean {
+  const host = unbracket(url.hostname)
+  if (host === 'localhost' || isInside(host, '127.0.0.0', 8) || isInside(host, '::1', 128)) return true
+  const port = url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port
+  return list
+    .split(',')
+    .map((entry) => entry.trim().toLowerCase())
+    .some((entry) => entry !== '' && matches(entry, host, port))
+}
+
+/** One entry of NO_PROXY: `*`, a network, or an address, a name or the end of one (`.example.com`), with or without a port. */
+function matches(entry: string, host: string, port: string): boolean {
+  if (entry === '*') return true
+  const [, network = '', prefix] = /^(.+)\/(\d+)$/u.exec(entry) ?? []
+  if (prefix !== undefined) return isInside(host, network, Number(prefix))
+  const [, named = entry, ownPort] = /^(\[.+\]|[^:]*):(\d+)$/u.exec(entry) ?? []
+  if (ownPort !== undefined && ownPort !== port) return false
+  const name = unbracket(named).replace(/^\*\./u, '.')
+  if (isIP(name) !== 0) return isInside(host, name, isIP(name) === 4 ? 32 : 128)
+  if (name === '') return false
+  return name.startsWith('.') ? host.endsWith(name) : host === name || host.endsWith(`.${name}`)
+}
+
+function isInside(host: string, network: string, prefixBits: number): boolean {
+  const family = isIP(network)
+  if (family === 0 || isIP(host) !== family || prefixBits > (family === 4 ? 32 : 128)) return false
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const list = new BlockList()
+  list.addSubnet(network, prefixBits, type)
+  return list.check(host, type)
+}
+
+function unbracket(host: string): string {
+  return host.replace(/^\[(.+)\]$/u, '$1')
+}
+
+/** PEM files, which may be replaced at any time. */
+export interface TlsFiles {
+  /** The authorities that may have signed the server's certificate, in place of those that this host trusts. */
+  readonly caFile?: string | undefined
+  /** The client certificate and its key. */
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
+}
+
+/** A hash of the files' content. Throws PoddError SOURCE_FILE. */
+async function fingerprintTlsFiles({ caFile, certFile, keyFile }: TlsFiles): Promise<string> {
+  const paths = [caFile, certFile, keyFile].filter((path) => path !== undefined)
+  const found = await Promise.all(
+    paths.map(async (path) => {
+      const { ino, size, mtimeNs } = await readOr(path, () => stat(path, { bigint: true }))
+      return `${ino}:${size}:${mtimeNs}`
+    }),
+  )
+  return found.join(' ')
+}
+
+/**
+ * The TLS context of connections: the authorities of `caFile`, else those that this host trusts, as
+ * update-ca-certificates keeps them or `SSL_CERT_FILE` names them, with those of `NODE_EXTRA_CA_CERTS`; where the host
+ * has none at all, those that come with Node. Throws PoddError SOURCE_FILE.
+ * @param isOwn whether the server is the configured one: no other gets the client certificate
+ */
+async function loadTls(files: TlsFiles, isOwn: boolean): Promise<SecureContext> {
+  const { createSecureContext, getCACertificates } = await import('node:tls')
+  const { caFile, certFile, keyFile } = files
+  const system = getCACertificates('system')
+  const trusted =
+    system.length === 0 ? getCACertificates('default') : [...system, ...getCACertificates('extra')]
+  const ca = caFile === undefined ? trusted : await readText(caFile)
+  if (!isOwn || certFile === undefined || keyFile === undefined) return createSecureContext({ ca })
+  const [cert, key] = await Promise.all([readText(certFile), readText(keyFile)])
+  try {
+    return createSecureContext({ ca, cert, key })
+  } catch (error) {
+    // While both are being replaced, one may be the new one and the other not.
+    throw unusable(`${certFile} and ${keyFile}`, error)
+  }
+}
+
+/** The largest file that a source needs for its requests: all authorities of a host take a quarter of it. */
+const mostFileBytes = 1024 * 1024
+
+/** The text of a file that a source needs for its requests. Throws PoddError SOURCE_FILE. */
+export async function readText(path: string): Promise<string> {
+  const bytes = await readOr(path, () => readAtOnce(path, mostFileBytes))
+  if (bytes.byteLength <= mostFileBytes) return bytes.toString('utf8')
+  throw unusable(path, new Error(`it is larger than ${mostFileBytes / 2 ** 20} MiB`))
+}
+
+async function readOr<T>(path: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    throw unusable(path, error)
+  }
+}
+
+/** For a file of a source's that can't be used as it is. */
+export function unusable(what: string, error: unknown): PoddError {
+  return new PoddError('SOURCE_FILE', `cannot use ${what}: ${errorMessage(error)}`, {
+    cause: error,
+    hint: 'podd reads it again with the next request.',
   })
 }

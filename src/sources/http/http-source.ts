@@ -1,21 +1,26 @@
 import { createHash } from 'node:crypto'
 import { sleepUnlessAborted } from '../../base/clock.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { showUrl } from '../../base/http.ts'
+import type { Logger } from '../../base/logger.ts'
 import { systemRandom } from '../../base/random.ts'
+import type { RandomSource } from '../../base/random.ts'
 import { firstPace, holdSecondsOf, paceRequest } from '../../decide/sources/pace-requests.ts'
 import type { Pace } from '../../decide/sources/pace-requests.ts'
-import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import { LastGoodSaver } from '../last-good-saver.ts'
-import { mergeLastGood } from '../merge-last-good.ts'
+import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import type { SourceName } from '../../pod/values/ids.ts'
+import type { LastGoodStore } from '../../store/last-good.ts'
+import type { DecodeSource } from '../decode-source.ts'
+import type { FollowedValues } from '../followed-values.ts'
+import { LastGoodSaver, mergeLastGood } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import type { HttpAnswer, Validators } from './http-answer.ts'
-import { isBlank } from './http-blank.ts'
-import { getOnce } from './http-get.ts'
-import type { HttpSourceOptions } from './http-options.ts'
+import { getOnce, readHeaders } from './http-get.ts'
+import type { HeaderFiles, HttpAnswer, Validators } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
-import { readHeaders } from './read-headers.ts'
-import { showUrl } from '../../base/http.ts'
+import type { Environment, TlsFiles } from './http-routes.ts'
 import { copyKey, parseSourceUrl } from './show-url.ts'
 
 const timeoutMs = 10_000
@@ -286,3 +291,47 @@ class HttpLoop {
 }
 
 const emptyHint = 'to run no pods, answer with a List that has no items'
+
+/** Nothing but blanks, comments, document markers and nulls: what a server sends that has lost its files. */
+export function isBlank(bytes: Uint8Array): boolean {
+  if (bytes.byteLength > 64 * 1024) return false
+  const text = new TextDecoder().decode(bytes)
+  return text.split('\n').every((line) => isBlankLine(line))
+}
+
+function isBlankLine(line: string): boolean {
+  const isMarked = line.startsWith('---') || line.startsWith('...')
+  const rest = (isMarked ? line.slice(3) : line).trimStart()
+  const word = nullWords.find((candidate) => rest.startsWith(candidate)) ?? ''
+  const behind = rest.slice(word.length).trimStart()
+  return behind === '' || behind.startsWith('#')
+}
+
+const nullWords: readonly string[] = ['null', 'Null', 'NULL', '~']
+
+export interface HttpSourceOptions {
+  readonly name: SourceName
+  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
+  readonly url: string
+  /** Whether redirects may lead from this host to another unencrypted; by default they may not. */
+  readonly allowHttp?: boolean
+  /** Sent with every request; several values of one name stay separate. */
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  /** Headers whose values are read from files with every request: paths by names. */
+  readonly headerFiles?: HeaderFiles
+  readonly tls?: TlsFiles
+  /** The period of requests, where the server doesn't delay responses. */
+  readonly periodMs: number
+  /** Whether the server may delay a response until there is something new; by default it may. */
+  readonly mayHold?: boolean
+  readonly clock: Clock
+  readonly random?: RandomSource
+  readonly logger: Logger
+  readonly lastGood: LastGoodStore
+  readonly decode: DecodeSource
+  /** The values that `decode` substitutes: after a change the full response is requested at once. */
+  readonly values?: FollowedValues | undefined
+  readonly fieldValidation?: FieldValidation
+  /** The environment with the proxy settings; by default this process's. */
+  readonly env?: Environment
+}

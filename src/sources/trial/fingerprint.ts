@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { HttpGet } from '../http/http-get.ts'
-import { getOnce } from '../http/http-get.ts'
-import type { Environment } from '../http/choose-proxy.ts'
-import type { HeaderFiles } from '../http/read-headers.ts'
-import { readHeaders } from '../http/read-headers.ts'
+import type { HttpGet, HeaderFiles } from '../http/http-get.ts'
+import { getOnce, readHeaders } from '../http/http-get.ts'
+import type { Environment, TlsFiles } from '../http/http-routes.ts'
 import { HttpRoutes } from '../http/http-routes.ts'
 import { parseSourceUrl } from '../http/show-url.ts'
-import type { TlsFiles } from '../http/tls-files.ts'
-import { listManifests } from '../directory/list-manifests.ts'
+import { listManifests } from '../read-manifest-file.ts'
 
 /**
  * A fingerprint of the content of a manifest directory, or of a single manifest, without reading manifests. Undefined

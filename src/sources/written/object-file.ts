@@ -1,12 +1,19 @@
-import type { Json, JsonObject } from '../../base/json.ts'
+import { basename } from 'node:path'
 import { isJsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { rivalProblem } from '../../decide/sources/merge-snapshots.ts'
+import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
+import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
+import type { KeptObject, Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { objectFromManifest } from '../../pod/objects/local-object.ts'
+import { isObjectKind } from '../../pod/objects/object-kinds.ts'
+import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
-import { decodeKept, nameOfManifest, recoverKept } from './kept-document.ts'
-import type { KeptManifest, ObjectName } from './kept-document.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
 
 /** `Kind/namespace/name`; the namespace is empty for kinds without one. */
-export function keyOf({ kind, namespace, name }: ObjectName): string {
+function keyOf({ kind, namespace, name }: ObjectName): string {
   return `${kind}/${namespace}/${name}`
 }
 
@@ -77,4 +84,192 @@ function parse(text: string): JsonObject | undefined {
     // It is not JSON.
     return undefined
   }
+}
+
+/** The identity of an object of the API. */
+export interface ObjectName {
+  readonly kind: string
+  /** Empty where the kind belongs to none. */
+  readonly namespace: string
+  readonly name: string
+}
+
+/** An object that was written over the API, as it is kept. */
+export interface KeptManifest extends ObjectName {
+  readonly uid: string
+  readonly manifest: JsonObject
+  /** Its file. */
+  readonly path: string
+  /** Undefined for kinds that no pod refers to. */
+  readonly document: SourceDocument | undefined
+}
+
+/** Undefined where a manifest lacks metadata that every object of the API has. */
+export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { uid: string }) | undefined {
+  if (typeof kind !== 'string' || !isJsonObject(metadata)) return undefined
+  const { name, namespace = '', uid } = metadata
+  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof uid !== 'string') return undefined
+  return { kind, namespace, name, uid }
+}
+
+/**
+ * The document of a manifest that was valid when it was written and isn't by the rules of this version: its pod keeps
+ * running. Undefined where it can't be decoded.
+ */
+function recoverKept(manifest: JsonObject, path: string): SourceDocument | undefined {
+  const own = withoutReadinessGates(manifest)
+  const kept = keptOf(manifest)
+  try {
+    if (own['kind'] === 'Pod') return { pod: podFromManifest(own), manifest: own, place: { path }, kept }
+    return { object: objectFromManifest(own), manifest: own, place: { path }, kept }
+  } catch {
+    // Its fields have other types than in this version.
+    return undefined
+  }
+}
+
+/** Decodes a manifest: the document for the sync loop, and the manifest's problems. */
+export function decodeKept(
+  manifest: JsonObject,
+  path: string,
+): { readonly document: SourceDocument | undefined; readonly problems: readonly FieldProblem[] } {
+  const kept = keptOf(manifest)
+  const place = { path }
+  const { kind } = manifest
+  if (kind === 'Pod') {
+    const { accepted, problems } = decodePod(withoutReadinessGates(manifest), 'Warn')
+    return { document: accepted && { ...accepted, place, kept }, problems }
+  }
+  if (!isObjectKind(kind)) return { document: undefined, problems: [] }
+  const { accepted, problems } = decodeObject(kind, manifest, 'Warn')
+  return { document: accepted && { ...accepted, place, kept }, problems }
+}
+
+function keptOf(manifest: JsonObject): KeptObject {
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  const { uid, creationTimestamp } = metadata
+  const createdAtMs = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
+  return {
+    uid: typeof uid === 'string' ? uid : '',
+    createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
+    metadata,
+  }
+}
+
+/** The objects that are followed: one for each name, and one for each UID of a kind. */
+export class FollowedObjects {
+  readonly #byKey = new Map<string, KeptManifest>()
+  readonly #byUid = new Map<string, KeptManifest>()
+  readonly #byPath = new Map<string, KeptManifest>()
+
+  all(): readonly KeptManifest[] {
+    return [...this.#byKey.values()]
+  }
+
+  get(object: ObjectName): KeptManifest | undefined {
+    return this.#byKey.get(keyOf(object))
+  }
+
+  findByUid(kind: string, uid: string): KeptManifest | undefined {
+    return this.#byUid.get(uidKeyOf({ kind, uid }))
+  }
+
+  findByPath(path: string): KeptManifest | undefined {
+    return this.#byPath.get(path)
+  }
+
+  /** The one that has the name or the UID of this object, in another file. */
+  findRival(kept: KeptManifest): KeptManifest | undefined {
+    const rivals = [this.get(kept), this.findByUid(kept.kind, kept.uid)]
+    return rivals.find((rival) => rival !== undefined && rival.path !== kept.path)
+  }
+
+  set(kept: KeptManifest): void {
+    const before = this.get(kept)
+    if (before !== undefined) this.#deletePlaces(before)
+    this.#byKey.set(keyOf(kept), kept)
+    this.#byUid.set(uidKeyOf(kept), kept)
+    this.#byPath.set(kept.path, kept)
+  }
+
+  delete(kept: KeptManifest): void {
+    if (this.get(kept) === kept) this.#byKey.delete(keyOf(kept))
+    this.#deletePlaces(kept)
+  }
+
+  /** Another object may have them by now. */
+  #deletePlaces(kept: KeptManifest): void {
+    if (this.findByUid(kept.kind, kept.uid) === kept) this.#byUid.delete(uidKeyOf(kept))
+    if (this.findByPath(kept.path) === kept) this.#byPath.delete(kept.path)
+  }
+}
+
+function uidKeyOf({ kind, uid }: Pick<KeptManifest, 'kind' | 'uid'>): string {
+  return `${kind}/${uid}`
+}
+
+/** An object that podd has followed, and its file. */
+export type Incumbent = Pick<KeptManifest, 'namespace' | 'name' | 'path'>
+
+/**
+ * Objects in the order in which they are taken, where several have one name or one UID: first those that podd has
+ * followed from their files, then those that it has followed from others, so that what runs keeps running; then those
+ * whose files bear the names that podd gives them, then by the names of the files.
+ * @param found in the order of the names of their files
+ * @param findIncumbent the object with the UID of this one that podd has followed, as far as is known
+ */
+export async function inOrderOfClaim<Found extends { readonly kept: KeptManifest }>(
+  found: readonly Found[],
+  findIncumbent: (kept: KeptManifest) => Promise<Incumbent | undefined>,
+): Promise<readonly Found[]> {
+  const counts = new Map<string, number>()
+  const keys = ({ kept }: Found): readonly string[] => [`name ${keyOf(kept)}`, `uid ${uidKeyOf(kept)}`]
+  for (const key of found.flatMap((each) => keys(each))) counts.set(key, (counts.get(key) ?? 0) + 1)
+  const rank = async (each: Found): Promise<number> => {
+    const { kept } = each
+    if (!keys(each).some((key) => (counts.get(key) ?? 0) > 1)) return 0
+    const incumbent = await findIncumbent(kept)
+    if (incumbent?.namespace === kept.namespace && incumbent.name === kept.name)
+      return incumbent.path === kept.path ? 0 : 1
+    return fileNameOf(kept) === basename(kept.path) ? 2 : 3
+  }
+  const ranked: { readonly each: Found; readonly rank: number }[] = []
+  for (const each of found) ranked.push({ each, rank: await rank(each) })
+  return ranked.toSorted((a, b) => a.rank - b.rank).map(({ each }) => each)
+}
+
+/**
+ * Why the object in a file isn't followed.
+ * @param rival the one that is; undefined once it was deleted over the API
+ */
+export function duplicateProblem(kept: KeptManifest, rival: KeptManifest | undefined): Problem {
+  const place = { path: kept.path }
+  const object = nameOf(kept)
+  const what = wordsFor(kept)
+  if (rival === undefined)
+    return {
+      severity: 'error',
+      place,
+      object,
+      message: `${what} stood in another file too, and was deleted over the API; this one is not followed`,
+      hint: 'Remove this file. podd follows it when it is changed, and when podd is started again.',
+    }
+  const hint =
+    'Remove one of the two files. To have both objects, give this one another metadata.name and metadata.uid.'
+  if (keyOf(kept) === keyOf(rival)) return rivalProblem({ place, object, what, stays: rival.path, hint })
+  return {
+    severity: 'error',
+    place,
+    object,
+    message: `${what} has the metadata.uid of ${wordsFor(rival)} in ${rival.path}, which is followed; this one is not`,
+    hint,
+  }
+}
+
+function nameOf({ namespace, name }: KeptManifest): string {
+  return namespace === '' ? name : `${namespace}/${name}`
+}
+
+function wordsFor(kept: KeptManifest): string {
+  return `${kept.kind === 'Pod' ? 'pod' : kept.kind} ${nameOf(kept)}`
 }

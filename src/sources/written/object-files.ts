@@ -1,18 +1,24 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { isAtomicFileTemp, removeAtomicFileTemps } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
-import { errorCode } from '../../base/errors.ts'
+import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { lookAtFile } from '../read-manifest-file.ts'
-import { MissingFiles, refillMs } from '../missing-files.ts'
-import { duplicateProblem, inOrderOfClaim } from './duplicate-files.ts'
-import type { Incumbent } from './duplicate-files.ts'
-import { FollowedObjects } from './followed-objects.ts'
-import type { KeptManifest, ObjectName } from './kept-document.ts'
-import { ObjectDirectory } from './object-directory.ts'
-import { fileNameOf, isOfAnother, otherFileNameOf, readObjectFile } from './object-file.ts'
-import { readObjectText } from './read-object-text.ts'
+import { MissingFiles, refillMs } from '../source.ts'
+import { identify } from '../watch-directory.ts'
+import {
+  duplicateProblem,
+  fileNameOf,
+  FollowedObjects,
+  inOrderOfClaim,
+  isObjectFile,
+  isOfAnother,
+  otherFileNameOf,
+  readObjectFile,
+} from './object-file.ts'
+import type { Incumbent, KeptManifest, ObjectName } from './object-file.ts'
 
 /** How long after a failure of the system it is tried again. */
 const retryMs = 2_000
@@ -303,5 +309,117 @@ export class ObjectFiles {
 
   #path(name: string): string {
     return join(this.#options.directory, name)
+  }
+}
+
+export interface ObjectListing {
+  /** Of the files of objects, in their order. */
+  readonly names: readonly string[]
+  /** The directory was missing or unreadable, or it is another one than the last time. */
+  readonly wasAway: boolean
+}
+
+/** The directory of the files of objects: which one it is, what is in it, and why it can't be read. */
+class ObjectDirectory {
+  readonly #path: string
+  readonly #logger: Logger
+  #id: string | undefined
+  #problem: Problem | undefined
+
+  constructor(path: string, logger: Logger) {
+    this.#path = path
+    this.#logger = logger
+  }
+
+  /** Changes when the directory is replaced; undefined until it was read. */
+  get id(): string | undefined {
+    return this.#id
+  }
+
+  get problem(): Problem | undefined {
+    return this.#problem
+  }
+
+  /** Whether it can be read and is the one that was listed last. */
+  async isSame(): Promise<boolean> {
+    // Listing tells why it can't be looked at.
+    const found = await identify(this.#path).catch(() => undefined)
+    return this.#problem === undefined && found?.id === this.#id
+  }
+
+  /**
+   * Undefined where it can't be read: see `problem`. Never throws.
+   * @param isExpected files are known that are in it; otherwise it is made with the first one
+   */
+  async list(isExpected: boolean): Promise<ObjectListing | undefined> {
+    try {
+      const { id } = await identify(this.#path)
+      const all = await readdir(this.#path)
+      const wasAway = this.#id !== undefined && (this.#id !== id || this.#problem !== undefined)
+      this.#id = id
+      this.#note(undefined)
+      const names = all.filter((name) => isObjectFile(name)).sort()
+      if (all.some((name) => isAtomicFileTemp(name)))
+        for (const name of names) await this.#removeTemps(join(this.#path, name))
+      return { names, wasAway }
+    } catch (error) {
+      this.#note(errorCode(error) === 'ENOENT' && !isExpected ? undefined : this.#problemOf(error), error)
+      return undefined
+    }
+  }
+
+  async #removeTemps(path: string): Promise<void> {
+    await removeAtomicFileTemps(path).catch((error: unknown) =>
+      this.#logger.warn({ path, err: error }, 'cannot remove a temporary file of an API object'),
+    )
+  }
+
+  #problemOf(error: unknown): Problem {
+    const isMissing = errorCode(error) === 'ENOENT'
+    const why = isMissing ? 'does not exist' : `cannot be read: ${errorMessage(error)}`
+    return {
+      severity: 'error',
+      place: { path: this.#path },
+      message: `${why}; pods that were written over the API are left as they are`,
+      hint: isMissing
+        ? `restore it; where no object is meant to be left, create it: mkdir -m 700 ${this.#path}`
+        : 'make it readable for podd',
+    }
+  }
+
+  #note(problem: Problem | undefined, error?: unknown): void {
+    const before = this.#problem
+    this.#problem = problem
+    if (before?.message === problem?.message) return
+    const path = this.#path
+    if (problem === undefined) this.#logger.info({ path }, 'the directory of API objects is readable again')
+    else this.#logger.error({ path, err: error }, 'cannot read the directory of API objects')
+  }
+}
+
+export type ObjectText =
+  | { readonly kind: 'text'; readonly text: string; readonly fingerprint: string }
+  /** @see FileLook */
+  | { readonly kind: 'unreadable'; readonly reason: string; readonly mayPass: boolean }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'unchanged' }
+
+/**
+ * What stands in the file of an object. Never throws.
+ * @param known the fingerprint of a file that need not be read again
+ */
+async function readObjectText(path: string, known: string | undefined): Promise<ObjectText> {
+  const look = await lookAtFile(path)
+  if (look.kind === 'missing') return look
+  const { fingerprint } = look
+  if (look.kind === 'unreadable')
+    return { kind: 'unreadable', reason: look.reason, mayPass: look.error !== undefined }
+  if (fingerprint === known) return { kind: 'unchanged' }
+  try {
+    return { kind: 'text', text: await readFile(path, 'utf8'), fingerprint }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return { kind: 'missing' }
+    const reason = `cannot be read: ${errorCode(error) ?? errorMessage(error)}`
+    return { kind: 'unreadable', reason, mayPass: mayPass(error) }
   }
 }

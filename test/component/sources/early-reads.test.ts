@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodeOrTellWhy } from '../../../src/sources/decode-source.ts'
 import { DirectoryFiles } from '../../../src/sources/directory/directory-files.ts'
-import { settleMs } from '../../../src/sources/directory/settle-file.ts'
+import { settleMs } from '../../../src/sources/directory/pending-files.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { makeScratch, podYaml } from './source-rig.ts'
 

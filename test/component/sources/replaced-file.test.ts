@@ -2,7 +2,7 @@ import { mkdir, rename, rm, stat, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { lookAtFile } from '../../../src/sources/read-manifest-file.ts'
-import { isBeingReplaced } from '../../../src/sources/directory/replaced-file.ts'
+import { isBeingReplaced } from '../../../src/sources/directory/directory-files.ts'
 import { makeScratch } from './source-rig.ts'
 
 let pods = ''

@@ -7,7 +7,7 @@ import type { SourceDocument, SourceSnapshot } from '../../../src/pod/objects/do
 import { isObjectDocument, isPodDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
-import { SourceHolds } from '../../../src/sources/hold/source-holds.ts'
+import { SourceHolds } from '../../../src/sources/source-holds.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { smallFile } from '../../../src/store/state-report.ts'
 import { ManualClock } from '../../support/manual-clock.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseProxy } from '../../../src/sources/http/choose-proxy.ts'
+import { chooseProxy } from '../../../src/sources/http/http-routes.ts'
 
 const proxy = 'http://proxy.example:3128'
 

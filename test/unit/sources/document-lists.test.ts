@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import { listDocuments, replaceDocuments } from '../../../src/sources/directory/document-lists.ts'
+import { listDocuments, replaceDocuments } from '../../../src/sources/directory/taken-files.ts'
 import { seededRandom } from '../../support/walk-pods.ts'
 
 function document(kind: 'Pod' | 'ConfigMap'): SourceDocument {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { findLinks } from '../../../src/sources/find-links.ts'
+import { findLinks } from '../../../src/sources/watch-directory.ts'
 
 let top = ''
 

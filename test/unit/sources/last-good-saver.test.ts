@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import { LastGoodSaver } from '../../../src/sources/last-good-saver.ts'
+import { LastGoodSaver } from '../../../src/sources/source.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
 
 function document(value: string): SourceDocument {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { documentKey, isPodDocument } from '../../../src/pod/objects/document.ts'
-import { mergeLastGood } from '../../../src/sources/merge-last-good.ts'
+import { mergeLastGood } from '../../../src/sources/source.ts'
 import { podYaml } from '../../component/sources/source-rig.ts'
 
 const decode = (...texts: string[]) => decodeDocuments(texts.join('---\n'), { path: 'a.yaml' })

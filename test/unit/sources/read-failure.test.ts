@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
-import { holdsRemovals, readFailure } from '../../../src/sources/directory/read-failure.ts'
+import { holdsRemovals, readFailure } from '../../../src/sources/directory/pending-files.ts'
 
 const systemError = (code: string): Error =>
   Object.assign(new Error(`${code}: said so`), { code, syscall: 'open' })

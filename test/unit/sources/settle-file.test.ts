@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { isManifestName } from '../../../src/sources/manifest-name.ts'
-import type { FileFacts } from '../../../src/sources/directory/settle-file.ts'
-import { computeSettleWait, isBraced } from '../../../src/sources/directory/settle-file.ts'
+import { isManifestName } from '../../../src/sources/read-manifest-file.ts'
+import type { FileFacts } from '../../../src/sources/directory/pending-files.ts'
+import { computeSettleWait, isBraced } from '../../../src/sources/directory/pending-files.ts'
 
 const fine = { hasErrors: false, endsCleanly: true, isBraced: false, givesLess: false, dropsObjects: false }
 const json = { ...fine, isBraced: true }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { fingerprintOf } from '../../../src/sources/read-manifest-file.ts'
-import { leaveOutUnchanged } from '../../../src/sources/directory/unchanged-files.ts'
+import { leaveOutUnchanged } from '../../../src/sources/directory/directory-files.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const names = ['same', 'touched', 'gone', 'link', 'unknown']

@@ -1,16 +1,19 @@
-import { sleepUnlessAborted } from '../../base/clock.ts'
-import type { Clock, Timer } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
-import { countCrashes, mayHold, selectHeld } from '../../decide/sources/judge-trial.ts'
-import type { HeldSet, TrialRecord } from '../../decide/sources/judge-trial.ts'
-import type { SourceDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
-import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { LastGoodStore } from '../../store/last-good.ts'
-import type { SmallFile, StateReport } from '../../store/state-report.ts'
-import { readTrialRecord, writeTrialRecord } from '../../store/source-records.ts'
-import type { Source } from '../source.ts'
-import { isSameSet, loadWorkedSet, setSignature } from './worked-set.ts'
+import { createHash } from 'node:crypto'
+import { sleepUnlessAborted } from '../base/clock.ts'
+import type { Clock, Timer } from '../base/clock.ts'
+import { PoddError } from '../base/errors.ts'
+import { sameData } from '../base/json.ts'
+import type { Logger } from '../base/logger.ts'
+import { countCrashes, mayHold, selectHeld } from '../decide/sources/judge-trial.ts'
+import type { HeldSet, TrialRecord } from '../decide/sources/judge-trial.ts'
+import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
+import type { SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+import type { SourceName } from '../pod/values/ids.ts'
+import type { LastGoodStore } from '../store/last-good.ts'
+import { readTrialRecord, writeTrialRecord } from '../store/source-records.ts'
+import type { SmallFile, StateReport } from '../store/state-report.ts'
+import type { Source } from './source.ts'
 
 /** How long reading a fingerprint may take. */
 const fingerprintMs = 10_000
@@ -240,4 +243,45 @@ export class SourceTrials {
     )
     return this.#writing
   }
+}
+
+/** The set that worked, as the source's snapshot; undefined where none can be read. Throws what the store throws. */
+async function loadWorkedSet(
+  copies: LastGoodStore,
+  { name, location }: { readonly name: SourceName; readonly location: string },
+): Promise<SourceSnapshot | undefined> {
+  const copy = await copies.load(name, location)
+  if (copy === undefined) return undefined
+  const pods = copy.documents.filter((document) => isPodDocument(document))
+  return {
+    source: name,
+    location,
+    ready: copy.isComplete,
+    pods,
+    objects: copy.documents.filter((document) => isObjectDocument(document)),
+    problems: [
+      {
+        severity: 'error',
+        place: { path: location },
+        message: `podd crashed again and again after this source changed: the last set that worked runs instead (${pods.length} pods)`,
+        hint: 'change the manifest that podd crashes on, or upgrade podd; `podd status` names the crash reports',
+      },
+    ],
+  }
+}
+
+/** Equal for equal sets, wherever their documents stand. */
+function setSignature(documents: readonly SourceDocument[]): string {
+  const text = JSON.stringify(documents.map(({ manifest, place }) => [manifest, place.path]))
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** Whether two sets have equal signatures. What didn't change is the same object in both. */
+function isSameSet(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
+  return before.length === after.length && after.every((document, at) => isSameDocument(before[at], document))
+}
+
+function isSameDocument(before: SourceDocument | undefined, after: SourceDocument): boolean {
+  if (before === after) return true
+  return before?.place.path === after.place.path && sameData(before.manifest, after.manifest)
 }
