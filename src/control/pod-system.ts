@@ -1,28 +1,57 @@
-import { pollUntil, sleepUnlessAborted } from '../base/clock.ts'
-import type { AppliedReply } from '../api/sources.ts'
+import type { PodObject } from '../api/resource.ts'
+import type { AppliedObjectEntry, AppliedPodEntry, AppliedReply } from '../api/sources.ts'
+import { pollUntil, SharedTurns, sleepUnlessAborted } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
+import { canonicalJson } from '../base/json.ts'
 import { newUuid } from '../base/random.ts'
+import type { RandomSource } from '../base/random.ts'
+import type { PoddConfig } from '../config/options.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
 import { newPodRecord } from '../decide/sources/new-pod-record.ts'
-import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
-import type { PodStatus } from '../pod/state/status.ts'
-import type { PodKey, PodUid } from '../pod/values/ids.ts'
-import { podKey } from '../pod/values/ids.ts'
-import type { EndedByDown } from '../store/pod-records.ts'
-import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { PodDocument, Problem, SourceSnapshot } from '../pod/objects/document.ts'
+import { keyOfObject } from '../pod/objects/local-object.ts'
+import { podFromManifest } from '../pod/schema/default-pod.ts'
 import { computeQosClass } from '../pod/schema/pod-resources.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { PodStatus } from '../pod/state/status.ts'
+import { digestText } from '../pod/values/hash.ts'
+import { podKey } from '../pod/values/ids.ts'
+import type { PodKey, PodUid, SourceName } from '../pod/values/ids.ts'
+import type { RunProbe } from '../probes/run-probe.ts'
+import { isCriError } from '../runtime/cri-runtime.ts'
+import type { ImageService } from '../runtime/cri-runtime.ts'
+import type { EndedByDown, PodRecordStore } from '../store/pod-records.ts'
+import { findMissingReference } from '../translate/config-hash.ts'
+import { AwaitedPods } from './desired/awaited-pods.ts'
+import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
+import { openRules, PodAdmission } from './desired/pod-admission.ts'
+import type { AdmissionRules } from './desired/pod-admission.ts'
+import { makePodWorker, noteSandboxes } from './desired/pod-workers.ts'
+import type { WorkerSurroundings } from './desired/pod-workers.ts'
+import { checkStart } from './desired/replacements.ts'
+import { SourceSnapshots } from './desired/source-snapshots.ts'
+import type { ImageArchives } from './images/archives.ts'
+import type { ImageCredentials } from './images/image-access.ts'
+import { createImagePuller } from './images/image-puller.ts'
+import type { ImagePuller } from './images/image-puller.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
-import type { ObjectStore } from './objects/object-store.ts'
-import type { Eviction, PodWorker } from './worker/pod-worker.ts'
-import type { ProbeReport } from './probing/prober-worker.ts'
-import { toPodObject } from './worker/pod-display.ts'
-import type { StatusStore } from './status/status-store.ts'
-import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
-import type { NodeWork } from './node/node-work.ts'
-import type { PodSystemOptions } from './pod-system-options.ts'
-import { createLoops } from './create-loops.ts'
-import type { Loops } from './create-loops.ts'
+import { listNamedImages } from './images/image-uses.ts'
+import type { PullContent } from './images/pull-watch.ts'
+import { NodeWork } from './node/node-work.ts'
+import type { NodeWorkOptions } from './node/node-work.ts'
+import { toPodObject } from './pod/display.ts'
+import type { ProbeReport } from './pod/prober-worker.ts'
+import { Prober } from './pod/prober.ts'
+import type { Eviction, PodWorker } from './pod/worker.ts'
+import { RuntimeObserver } from './runtime/runtime-observer.ts'
+import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
+import { RuntimeKnowledge, RuntimeWatch } from './runtime/runtime-watch.ts'
+import type { RuntimePulse } from './runtime/runtime-watch.ts'
+import type { ObjectStore } from './serving/object-store.ts'
+import { ShownResources } from './serving/resource-store.ts'
+import { StatusStore } from './serving/status-store.ts'
+import { Reconciler, SyncLoop } from './sync-loop.ts'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
@@ -302,4 +331,256 @@ export class PodSystem {
       signal,
     })
   }
+}
+
+/** The control loops, each with what it needs of the others. None runs yet. */
+interface Loops {
+  readonly statuses: StatusStore
+  readonly snapshots: SourceSnapshots
+  readonly loop: SyncLoop
+  readonly observer: RuntimeObserver
+  readonly watch: RuntimeWatch
+  readonly prober: Prober
+  readonly knowledge: RuntimeKnowledge
+  readonly images: ImagePuller
+  readonly awaited: AwaitedPods
+  readonly desired: DesiredPods
+  /** The work about the host as a whole. */
+  readonly node: NodeWork
+  readonly reconciler: Reconciler
+}
+
+function createLoops(options: PodSystemOptions): Loops {
+  const { clock, random, logger, events, host, settings, objects } = options
+  const statuses: StatusStore = new StatusStore(
+    (options.shown ?? new ShownResources(clock.wallMs())).pods,
+    options.presentPod,
+  )
+  const snapshots: SourceSnapshots = new SourceSnapshots({
+    sources: options.sources,
+    podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
+    objects,
+    listClaimOwners: () => host.volumes.listClaimOwners(),
+    maxPods: settings.maxPods,
+    workers: () => desired.workers,
+    endedByDown: (key) => desired.endedByDown(key),
+    logger,
+  })
+  const loop: SyncLoop = new SyncLoop(
+    {
+      snapshot: ({ snapshot }) => reconciler.takeSnapshot(snapshot),
+      runtime: ({ uid }) => {
+        const worker = desired.workers.get(uid)
+        if (worker === undefined) reconciler.takeUnrecorded(uid)
+        else worker.notice()
+      },
+      health: ({ health }) => reconciler.takeHealth(health.healthy ? undefined : health.message),
+      stage: ({ worker }) => {
+        if (worker.state.stage === 'stopped') prober.removePod(worker.ref.uid)
+        if (worker.state.stage === 'gone') {
+          prober.removePod(worker.ref.uid)
+          observer.forgetPod(worker.ref.uid)
+        }
+        desired.onStage(worker)
+        // It has ended after the drain was undone, or was ended by one that the host's power cut.
+        if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
+      },
+      probe: ({ uid }) => desired.workers.get(uid)?.notice(),
+    },
+    { clock, logger },
+  )
+  const observer: RuntimeObserver = new RuntimeObserver({
+    calls: options.runtime,
+    events: options.runtimeEvents,
+    clock,
+    random,
+    logger,
+    instance: host.instance,
+    relistMs: settings.syncFrequencyMs,
+    hasOomKills: (uid, containerId) => host.cgroups.hasOomKills(uid, containerId),
+    onChange: (uid) => loop.post({ kind: 'runtime', uid }),
+    onHealth: (health) => loop.post({ kind: 'health', health }),
+    isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
+    isTimeout: (error) => isCriError(error, 'RUNTIME_TIMEOUT'),
+  })
+  const watch: RuntimeWatch = new RuntimeWatch({
+    clock,
+    pulse: options.pulse,
+    // The first report of the loss has the better reason.
+    onGap: (message) => observer.reportGone(reconciler.runtimeProblem ?? message),
+    onFrozen: options.onRuntimeFrozen,
+  })
+  const prober: Prober = new Prober({
+    clock,
+    random,
+    runProbe: options.runProbe,
+    events,
+    onResult: ({ uid }) => loop.post({ kind: 'probe', uid }),
+  })
+  const knowledge: RuntimeKnowledge = new RuntimeKnowledge({
+    runtime: options.runtime,
+    clock,
+    logger,
+    isUp: () => reconciler.isRuntimeUp,
+    onLearnt: () => desired.reviewFeatures(),
+    onReadiness: () => reconciler.takeReadiness(),
+  })
+  const images: ImagePuller = createImagePuller(options, {
+    makeRoom: async (signal) => node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
+    onPulling: (uid) => desired.workers.get(uid)?.showPull(),
+  })
+  const awaited: AwaitedPods = new AwaitedPods({
+    statuses,
+    adopted: () => desired.workers.all(),
+    host,
+    clock,
+    logger,
+    runtimeName: options.runtimeName,
+  })
+  const surroundings: WorkerSurroundings = {
+    options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
+    turns: new SharedTurns(clock),
+    images,
+    observer,
+    prober,
+    statuses,
+    knowledge,
+    onStage: (worker) => loop.post({ kind: 'stage', worker }),
+    reviewAdmission: () => desired.reviewAdmission(),
+    runtimeProblem: () => reconciler.runtimeProblem,
+    runtimeLosses: () => {
+      watch.look()
+      return observer.losses
+    },
+    objectsKnown: () => reconciler.objectsKnown,
+  }
+  const desired: DesiredPods = new DesiredPods({
+    images,
+    takeShown: (key) => awaited.take(key),
+    podFromManifest,
+    missingReference: (sourced) => findMissingReference(host, sourced),
+    checkStart: (pod, before) => checkStart(options, pod, before),
+    clock,
+    logger,
+    admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {
+      objects,
+      features: () => knowledge.features,
+      nodeRefusal: (pod) => node.refusal(pod),
+    }),
+    observedPods: () => observer.pods(),
+    observedNamed: (key) => observer.podsNamed(key),
+    makeWorker: (input) => makePodWorker(surroundings, input),
+  })
+  const node: NodeWork = new NodeWork(options, {
+    workers: () => desired.workers.all(),
+    observed: () => observer.pods(),
+    isListed: () => reconciler.listed,
+    isRuntimeUp: () => reconciler.runtimeProblem === undefined,
+    knowsAllPods: () => reconciler.knowsAllPods,
+    namedImages: () => listNamedImages(desired.workers.all(), snapshots.all()),
+    isRemoved: (pod) => desired.workers.fateOf(pod, false) === 'end',
+    endOrphans: () => reconciler.endOrphans(),
+    readmit: (now) => desired.readmitEvicted(now),
+    reviewAdmission: () => desired.reviewAdmission(),
+  })
+  const reconciler: Reconciler = new Reconciler({
+    snapshots,
+    desired,
+    awaited,
+    knowledge,
+    archives: options.archives,
+    node,
+    hasSources: options.sources.length > 0,
+    events,
+  })
+  return {
+    statuses,
+    snapshots,
+    loop,
+    observer,
+    watch,
+    prober,
+    knowledge,
+    images,
+    awaited,
+    desired,
+    node,
+    reconciler,
+  }
+}
+
+/** The settings that the loops go by. */
+export type PodSettings = Pick<
+  PoddConfig,
+  | 'maxPods'
+  | 'syncFrequencyMs'
+  | 'podNameSuffix'
+  | 'maxContainerRestartPeriodMs'
+  | 'serializeImagePulls'
+  | 'maxParallelImagePulls'
+  | 'registryPullQps'
+  | 'registryBurst'
+  | 'imagePullProgressTimeoutMs'
+> &
+  NodeWorkOptions['settings']
+
+export interface PodSystemOptions extends NodeWorkOptions {
+  /** Empty; the sources fill it. */
+  readonly objects: ObjectStore
+  readonly pulse: RuntimePulse
+  /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
+  readonly onRuntimeFrozen: (() => void) | undefined
+  readonly images: ImageService
+  /** Left out, images are pulled without credentials, and every pod may use every image. */
+  readonly credentials?: ImageCredentials
+  /** Undefined where the runtime serves no events. */
+  readonly runtimeEvents: RuntimeEventSource | undefined
+  readonly records: Pick<
+    PodRecordStore,
+    'load' | 'save' | 'remove' | 'checkRoom' | 'loadEndedByDown' | 'saveEndedByDown'
+  >
+  /** Where the pods are shown; left out, in a store of their own. */
+  readonly shown?: ShownResources
+  /** What is shown of a pod, where that is more than its manifest and its status say. */
+  readonly presentPod?: (object: PodObject) => PodObject
+  readonly runProbe: RunProbe
+  readonly random: RandomSource
+  /** The sources that are configured: none of their pods goes before all have spoken. */
+  readonly sources: readonly SourceName[]
+  /** `containerd`; asked when a status is made. */
+  readonly runtimeName: () => string
+  readonly settings: PodSettings
+  /** Beside `maxPods`; left out, whatever fits is admitted. */
+  readonly admission?: AdmissionRules
+  /** Left out, no archives of images are followed. */
+  readonly archives?: ImageArchives
+  /** Left out, the runtime alone gives up pulls that hang. */
+  readonly pullContent?: PullContent | undefined
+}
+
+/** The manifests that the pods currently run by; of a pod that is being replaced, the old one until it is gone. */
+function listAppliedPods(workers: Iterable<PodWorker>): readonly AppliedPodEntry[] {
+  return [...workers]
+    .filter(({ state }) => state.stage !== 'stopped' && state.stage !== 'gone')
+    .map(({ ref, state }) => ({
+      key: podKey(ref),
+      path: state.record.path,
+      source: state.record.source,
+      manifest: state.record.manifest,
+      isPastChange: state.isPastChange,
+      isUpToDate: state.pod.spec.containers.every(({ name, image }) => {
+        const newest = state.observed.containers.find((container) => container.name === name)
+        return newest === undefined || newest.image === image
+      }),
+    }))
+}
+
+/** The objects that pods refer to, by a hash of their manifests: they may be secret. */
+function listAppliedObjects(objects: Pick<ObjectStore, 'documents'>): readonly AppliedObjectEntry[] {
+  return objects.documents().map(({ document: { object, manifest, place }, source }) => ({
+    key: keyOfObject(object),
+    path: place.path,
+    source,
+    hash: digestText(canonicalJson(manifest)),
+  }))
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import type { PoddConfig } from '../config/options.ts'
-import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { PodAssembly } from '../control/assemble.ts'
 import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import { readMachineInfo } from '../host/facts/host-info.ts'

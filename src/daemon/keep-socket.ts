@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { makeDirectory } from '../base/atomic-file.ts'
 import type { Logger } from '../base/logger.ts'
-import type { NodeJob } from '../control/jobs/node-jobs.ts'
+import type { NodeJob } from '../control/node/node-jobs.ts'
 import { watchNames } from '../host/watch-names.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { errorCode } from '../base/errors.ts'
-import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { PodAssembly } from '../control/assemble.ts'
 import type { UsageSource } from '../control/serving/usage-history.ts'
 import type { PageReader } from '../server/requests/readers.ts'
 

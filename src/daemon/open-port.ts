@@ -1,7 +1,7 @@
 import { listenJobs } from '../api/routes.ts'
 import { errorMessage } from '../base/errors.ts'
 import { formatAddress } from '../config/api-options.ts'
-import type { NodeJob } from '../control/jobs/node-jobs.ts'
+import type { NodeJob } from '../control/node/node-jobs.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { ServedPort } from '../server/listeners/port-opener.ts'
 

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
-import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { PodAssembly } from '../control/assemble.ts'
 import { collectMemoryJob } from '../control/node/collect-memory.ts'
 import { selfCheckJob } from '../control/node/self-check.ts'
-import type { NodeJob } from '../control/jobs/node-jobs.ts'
+import type { NodeJob } from '../control/node/node-jobs.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 

@@ -20,8 +20,8 @@ import type { NetworkOptions } from '../../src/server/network-api.ts'
 import type { NodeStats } from '../../src/pod/state/usage.ts'
 import type { PodReach } from '../../src/server/requests/pod-reach.ts'
 import type { ApiReaders, PageReader, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
-import type { ResourceStore } from '../../src/control/status/resource-store.ts'
-import { ShownResources } from '../../src/control/status/shown-resources.ts'
+import type { ResourceStore } from '../../src/control/serving/resource-store.ts'
+import { ShownResources } from '../../src/control/serving/resource-store.ts'
 
 /** The objects of one kind, in a store like the daemon's, and how many watch them. */
 class KindRig<T extends ResourceObject> implements ShownKind<T> {

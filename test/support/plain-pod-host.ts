@@ -1,10 +1,10 @@
-import type { PodCgroups, PodHost } from '../../src/control/actions/pod-host.ts'
-import type { ObjectViews } from '../../src/control/objects/object-store.ts'
+import type { PodHostCgroups, PodHost } from '../../src/control/pod/host.ts'
+import type { ObjectViews } from '../../src/control/serving/object-store.ts'
 import { execLimits } from '../../src/translate/environment.ts'
 import { plainResources } from './pod-builders.ts'
 
 /** Cgroups that accept every pod, and in which nothing runs. */
-export const plainCgroups: PodCgroups = {
+export const plainCgroups: PodHostCgroups = {
   ensure: async (uid) => `/kubepods/pod${uid}`,
   remove: async () => {},
   countOomKills: async () => undefined,

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { drainMark } from '../../src/control/node/drain-mark.ts'
+import { drainMark } from '../../src/control/node/drain.ts'
 import { readIfExists } from '../../src/base/atomic-file.ts'
 import { PoddError } from '../../src/base/errors.ts'
 import { silentLogger } from '../../src/base/logger.ts'

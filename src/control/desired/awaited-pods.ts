@@ -8,11 +8,11 @@ import type { PodKey, PodUid } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { WantedPod } from './pod-entry.ts'
-import type { PodHost } from '../actions/pod-host.ts'
-import { toPodObject } from '../worker/pod-display.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
-import type { StatusStore } from '../status/status-store.ts'
+import type { WantedPod } from './source-snapshots.ts'
+import type { PodHost } from '../pod/host.ts'
+import { toPodObject } from '../pod/display.ts'
+import type { PodWorker } from '../pod/worker.ts'
+import type { StatusStore } from '../serving/status-store.ts'
 
 export interface AwaitedPodsDeps {
   readonly statuses: StatusStore

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
-import type { PodState } from '../worker/pod-state.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
+import type { PodState } from '../pod/state.ts'
+import type { PodWorker } from '../pod/worker.ts'
 
 /**
  * How long pods that cannot be terminated now, because the runtime is unavailable or fails, may exceed their grace

@@ -1,20 +1,27 @@
-import { admitPod, claimsOf, exclusiveClaimProblem } from '../../decide/admission/admit-pod.ts'
-import type { HostTally, Admission, Neighbour, HostLimits } from '../../decide/admission/admit-pod.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import {
+  admitPod,
+  claimsOf,
+  computeAllocatable,
+  exclusiveClaimProblem,
+} from '../../decide/admission/admit-pod.ts'
+import type { Admission, HostLimits, HostTally, Neighbour } from '../../decide/admission/admit-pod.ts'
 import { podSecurityProblem } from '../../decide/admission/pod-security.ts'
 import { preflightPod } from '../../decide/admission/preflight-pod.ts'
-import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
-import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { resolveClasses } from '../../decide/admission/resolve-classes.ts'
 import type { ClassFacts, RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
-import type { SourceName } from '../../pod/objects/document.ts'
-import { kindOfSource, policySettings } from '../../pod/values/ids.ts'
-import type { SourceKind } from '../../pod/values/ids.ts'
+import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
+import type { ResizeRefusal } from '../../decide/plan/resize.ts'
+import type { ObjectRules } from '../../decide/sources/merge-snapshots.ts'
+import type { HostInfo } from '../../host/facts/host-info.ts'
 import { withClasses } from '../../pod/schema/pod-resources.ts'
 import type { PodClasses, ResourceList } from '../../pod/schema/pod-resources.ts'
-import type { RuntimeFeatures } from '../../pod/state/observed.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { RuntimeFeatures } from '../../pod/state/observed.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
-import type { ObjectViews, SourcedPod } from '../objects/object-store.ts'
+import { configNames, kindOfSource, policySettings, sourceKinds } from '../../pod/values/ids.ts'
+import type { SourceKind, SourceName } from '../../pod/values/ids.ts'
+import type { ObjectViews, SourcedPod } from '../serving/object-store.ts'
 
 /** What the config and the machine say about which pods may run. */
 export interface AdmissionRules {
@@ -212,4 +219,71 @@ export class PodAdmission {
       handlers: features === 'any' ? undefined : features?.handlers,
     }
   }
+}
+
+/** Which pods may run here, by the config and the machine. */
+export function admissionRules(
+  config: PoddConfig,
+  hostInfo: Pick<HostInfo, 'cpus' | 'memoryBytes' | 'hugePagesBytes' | 'appArmor'>,
+  /** Of the disk that pods write to; undefined where that is unknown. */
+  diskBytes: number | undefined,
+): AdmissionRules {
+  const { cpus, memoryBytes, hugePagesBytes, appArmor } = hostInfo
+  return {
+    limits: {
+      maxPods: config.maxPods,
+      allocatable: {
+        ...computeAllocatable({ cpus, memoryBytes, hugePagesBytes }, [
+          config.systemReserved,
+          config.kubeReserved,
+        ]),
+        ...(diskBytes !== undefined && { 'ephemeral-storage': String(diskBytes) }),
+      },
+    },
+    allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+    appArmor,
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    policies: {
+      file: {
+        level: config.directorySecurityLevel,
+        allowedHostPaths: config.directoryAllowedHostPaths,
+        allowedCapabilities: config.directoryAllowedCapabilities,
+        allowedHostPorts: config.directoryAllowedHostPorts,
+        allowedRegistries: config.directoryAllowedRegistries,
+      },
+      http: {
+        level: config.urlSecurityLevel,
+        allowedHostPaths: config.urlAllowedHostPaths,
+        allowedCapabilities: config.urlAllowedCapabilities,
+        allowedHostPorts: config.urlAllowedHostPorts,
+        allowedRegistries: config.urlAllowedRegistries,
+      },
+      api: {
+        level: config.apiSecurityLevel,
+        allowedHostPaths: config.apiAllowedHostPaths,
+        allowedCapabilities: config.apiAllowedCapabilities,
+        allowedHostPorts: config.apiAllowedHostPorts,
+        allowedRegistries: config.apiAllowedRegistries,
+      },
+    },
+  }
+}
+
+/** Which objects count, and for whose pods, by the config. */
+export function objectRules(config: PoddConfig): ObjectRules {
+  return {
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    policies: {
+      file: { readsObjectsOf: toSources(config.directoryReadsObjectsOf), givesClusterObjects: true },
+      http: {
+        readsObjectsOf: toSources(config.urlReadsObjectsOf),
+        givesClusterObjects: config.urlGivesClusterObjects,
+      },
+      api: { readsObjectsOf: toSources(config.apiReadsObjectsOf), givesClusterObjects: true },
+    },
+  }
+}
+
+function toSources(named: readonly string[]): readonly SourceKind[] {
+  return sourceKinds.filter((kind) => named.includes(configNames[kind]))
 }

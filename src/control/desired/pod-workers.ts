@@ -1,18 +1,31 @@
-import type { Clock } from '../../base/clock.ts'
+import type { Clock, SharedTurns } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { HostTally } from '../../decide/admission/admit-pod.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
+import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
+import { backoffLimits } from '../../decide/plan/backoff.ts'
 import { decideUnrecorded } from '../../decide/sources/new-pod-record.ts'
-import { podKey } from '../../pod/values/ids.ts'
-import type { PodKey, PodUid } from '../../pod/values/ids.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { podRecordVersion } from '../../pod/state/pod-record.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodKey, PodUid } from '../../pod/values/ids.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
 import { orphanManifest } from '../../translate/identity.ts'
-import type { NewWorker } from '../worker/pod-state.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
+import type { PodHost } from '../pod/host.ts'
+import type { Prober } from '../pod/prober.ts'
+import type { NewWorker } from '../pod/state.ts'
+import { PodWorker } from '../pod/worker.ts'
+import type { PodWorkerDeps } from '../pod/worker.ts'
+import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
+import type { RuntimeKnowledge } from '../runtime/runtime-watch.ts'
+import type { StatusStore } from '../serving/status-store.ts'
+import type { PodAdmission } from './pod-admission.ts'
 
 export interface PodWorkersDeps {
   readonly makeWorker: (input: NewWorker) => PodWorker
@@ -207,4 +220,223 @@ export class PodWorkers {
   async stop(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
   }
+}
+
+/** Admits pods one at a time, in the order they came, so that two never get the same last port. */
+export class AdmissionQueue {
+  readonly #workers: PodWorkers
+  readonly #admission: PodAdmission
+  readonly #promises: () => readonly Neighbour[]
+  readonly #nextOf: (key: string) => Pod | undefined
+  #isTogether = false
+  /** Of the pods that hold something, and those for which something is kept, within `together`. */
+  #shared: HostTally | undefined
+
+  /**
+   * @param promises what is kept for pods that don't run yet
+   * @param nextOf the new version that waits to take a pod's place
+   */
+  constructor(
+    workers: PodWorkers,
+    admission: PodAdmission,
+    {
+      promises,
+      nextOf,
+    }: { readonly promises: () => readonly Neighbour[]; readonly nextOf: (key: string) => Pod | undefined },
+  ) {
+    this.#workers = workers
+    this.#admission = admission
+    this.#promises = promises
+    this.#nextOf = nextOf
+  }
+
+  /** Decides on all pods that aren't admitted; called whenever resources may have become free. */
+  review(): void {
+    this.#admitAll(({ state }) => state.admission?.kind !== 'admitted')
+    for (const worker of this.#workers.all()) this.judgeResize(worker)
+  }
+
+  /** Decides only about pods that ran before, as these keep their resources; also about those that are admitted. */
+  reviewStarted(): void {
+    this.#admitAll((worker) => worker.state.record.startedAtMs !== undefined)
+  }
+
+  /**
+   * What pods have of the host is gathered once for all that `work` admits. What else changes it meanwhile is to be told by
+   * `noteChange`.
+   */
+  together(work: () => void): void {
+    this.#isTogether = true
+    try {
+      work()
+    } finally {
+      this.#isTogether = false
+      this.#shared = undefined
+    }
+  }
+
+  noteChange(): void {
+    this.#shared = undefined
+  }
+
+  admit(worker: PodWorker): void {
+    const { pod, record } = worker.state
+    // What has ended asks for nothing any more.
+    if (record.startedAtMs !== undefined && worker.state.hasEnded) return worker.admit({ kind: 'admitted' })
+    const own = podKey(worker.ref)
+    const shared = this.#findShared(worker, own)
+    const neighbours = {
+      [Symbol.iterator]: () => this.#neighbours(worker)[Symbol.iterator](),
+    }
+    const admission = this.#admission.admit({
+      pod,
+      source: record.source,
+      neighbours,
+      tally: shared ?? new HostTally(neighbours),
+      isAccepted: record.startedAtMs !== undefined,
+      classes: record.classes,
+    })
+    worker.admit(admission)
+    if (shared === undefined) this.noteChange()
+    else if (worker.state.holdsResources) shared.add(this.#withNext(worker.state.asNeighbour()))
+  }
+
+  /** Undefined where the pod has a part in it itself. */
+  #findShared(worker: PodWorker, own: string): HostTally | undefined {
+    if (!this.#isTogether || worker.state.holdsResources) return undefined
+    const promises = this.#promises()
+    if (promises.some(({ key }) => key === own)) return undefined
+    this.#shared ??= new HostTally(this.#neighbours(worker))
+    return this.#shared
+  }
+
+  /** Runs before any other pod is admitted: what it reserves is not available to others. */
+  judgeResize(worker: PodWorker): void {
+    if (!worker.state.wantsToGrow) return
+    const neighbours = this.#neighbours(worker)
+    worker.judgeResize(this.#admission.refuseResize(worker.state.classedPod, neighbours))
+  }
+
+  #neighbours(worker: PodWorker): readonly Neighbour[] {
+    const own = podKey(worker.ref)
+    const others = this.#workers.neighbours(worker)
+    const promised = this.#promises().filter(({ key }) => key !== own)
+    return [...others, ...promised].map((each) => this.#withNext(each))
+  }
+
+  #withNext(neighbour: Neighbour): Neighbour {
+    return Object.assign(neighbour, { next: this.#nextOf(neighbour.key) })
+  }
+
+  #admitAll(isMeant: (worker: PodWorker) => boolean): void {
+    this.together(() => {
+      for (const worker of this.#workers.all()) {
+        const { stage, admission, record } = worker.state
+        if (admission?.kind === 'rejected' || record.failed !== undefined) continue
+        if (stage === 'ending' || stage === 'stopped' || stage === 'gone') continue
+        if (isMeant(worker)) this.admit(worker)
+      }
+    })
+  }
+}
+
+/** What all pods' workers share. */
+export interface WorkerSurroundings {
+  readonly options: Pick<
+    PodWorkerDeps,
+    'host' | 'events' | 'records' | 'clock' | 'random' | 'logger' | 'runtimeName'
+  > & {
+    readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'>
+    readonly containerPolicy?: ContainerGarbagePolicy
+  }
+  readonly turns: SharedTurns
+  readonly images: ImagePuller
+  readonly observer: RuntimeObserver
+  readonly prober: Prober
+  readonly statuses: StatusStore
+  readonly knowledge: RuntimeKnowledge
+  readonly onStage: (worker: PodWorker) => void
+  readonly reviewAdmission: () => void
+  /** Why the runtime can't be used for now. */
+  readonly runtimeProblem: () => string | undefined
+  /** See PassDeps. */
+  readonly runtimeLosses: () => number
+  /** Every source has given its objects. */
+  readonly objectsKnown: () => boolean
+}
+
+/**
+ * The host whose calls let the observer know of what a start asks of its new sandbox: that isn't asked again to show the pod.
+ * And one that can't be made is a reason to ask the runtime whether it is ready.
+ */
+export function noteSandboxes(
+  host: PodHost,
+  {
+    observer,
+    knowledge,
+  }: {
+    readonly observer: Pick<RuntimeObserver, 'noteSandbox'>
+    readonly knowledge: Pick<RuntimeKnowledge, 'look'>
+  },
+): PodHost {
+  const { calls } = host
+  return {
+    ...host,
+    calls: {
+      ...calls,
+      runPodSandbox: async (...args) => {
+        try {
+          return await calls.runPodSandbox(...args)
+        } catch (error) {
+          void knowledge.look()
+          throw error
+        }
+      },
+      podSandboxStatus: async (...args) => {
+        const reply = await calls.podSandboxStatus(...args)
+        if (reply.status !== null) observer.noteSandbox(reply.status)
+        return reply
+      },
+    },
+  }
+}
+
+/** One pod's worker, wired to what it shares with the others. Its first pass comes after the current task. */
+export function makePodWorker(around: WorkerSurroundings, input: NewWorker): PodWorker {
+  const { options, images, observer, prober, statuses, knowledge } = around
+  const { host, events, records, clock, random, logger, runtimeName } = options
+  return new PodWorker(
+    {
+      host,
+      turns: around.turns,
+      images,
+      events,
+      records,
+      observe: (uid) => observer.read(uid),
+      probes: () => prober.verdicts(input.record.uid),
+      publish: (uid, object) => {
+        if (object === undefined) statuses.remove(uid)
+        else statuses.publish(uid, object)
+      },
+      prober,
+      onStage: around.onStage,
+      reviewAdmission: around.reviewAdmission,
+      clock,
+      random,
+      logger,
+      limits: backoffLimits(options.settings.maxContainerRestartPeriodMs),
+      containerPolicy: options.containerPolicy ?? defaultContainerPolicy,
+      runtimeName,
+      runtimeProblem: around.runtimeProblem,
+      runtimeLosses: around.runtimeLosses,
+      objectsKnown: around.objectsKnown,
+      networkProblem: async () => {
+        await knowledge.asked
+        return knowledge.networkProblem
+      },
+      recursiveReadOnly: (handler) =>
+        knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
+    },
+    input,
+  )
 }

@@ -1,9 +1,27 @@
+import { homedir } from 'node:os'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { lookUpCredentials, readDockerConfig, withoutRepeats } from '../../decide/images/keyring.ts'
+import type {
+  DockerConfig,
+  DockerConfigReading,
+  KeyringPart,
+  PullCredential,
+} from '../../decide/images/keyring.ts'
+import { accessName } from '../../decide/images/pulled-record.ts'
+import { CredentialProviders } from '../../images/credential-providers.ts'
+import { NodeDockerConfig } from '../../images/node-docker-config.ts'
+import { objectData, objectKey } from '../../pod/objects/local-object.ts'
+import type { PullSecrets } from '../../pod/objects/local-object.ts'
+import type { Secret } from '../../pod/objects/object-kinds.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
-import type { PullCredential } from '../../decide/images/keyring.ts'
-import type { ImageCredentials } from './image-credentials.ts'
+import { PullRecordStore } from '../../store/pull-records.ts'
+import type { StateReport } from '../../store/state-report.ts'
+import type { ObjectViews } from '../serving/object-store.ts'
 import type { ImageRequest, PresentImage, PullRequest } from './image-request.ts'
-import type { PodCredentials } from './pod-credentials.ts'
-import type { PulledImages, PullOutcome } from './pulled-images.ts'
+import { PulledImages } from './pulled-images.ts'
+import type { PulledImageCalls, PullOutcome } from './pulled-images.ts'
 
 export interface ImageAccessOptions {
   readonly credentials: Pick<PodCredentials, 'find' | 'findOwn'>
@@ -12,7 +30,7 @@ export interface ImageAccessOptions {
 }
 
 /** The credentials of pods, the records of what was pulled with them, and the events about both. */
-export class ImageAccess implements ImageCredentials {
+class ImageAccess implements ImageCredentials {
   readonly #options: ImageAccessOptions
 
   constructor(options: ImageAccessOptions) {
@@ -39,4 +57,196 @@ export class ImageAccess implements ImageCredentials {
   end(image: string, outcome: PullOutcome): Promise<void> {
     return this.#options.pulled.end(image, outcome)
   }
+}
+
+/** Something that a pod's events tell; pulls go on without it. */
+export interface CredentialWarning {
+  readonly reason: 'FailedToRetrieveImagePullSecret' | 'FailedCredentialProvider'
+  readonly message: string
+}
+
+export interface FoundCredentials {
+  readonly credentials: readonly PullCredential[]
+  readonly warnings: readonly CredentialWarning[]
+}
+
+export interface PodCredentialsOptions {
+  readonly objects: ObjectViews
+  /** The node's own, as they are now. */
+  readonly node: { read(): Promise<DockerConfig> }
+  /** The node's plugins; undefined where there are none. */
+  readonly providers:
+    | {
+        provide(image: string): Promise<{
+          readonly configs: readonly DockerConfig[]
+          readonly failures: readonly string[]
+        }>
+      }
+    | undefined
+}
+
+/** Finds the credentials for a pod's images: those of its Secrets, then the node's, then those of plugins. */
+export class PodCredentials {
+  readonly #options: PodCredentialsOptions
+
+  constructor(options: PodCredentialsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * All that fit, in the order in which they are tried (`pkg/kubelet/images/image_manager.go`,
+   * makeLookupPullCredentialsFunc, 1.36).
+   */
+  async find(image: string, secrets: PullSecrets | undefined): Promise<FoundCredentials> {
+    const name = accessName(image)
+    if (name === undefined) return { credentials: [], warnings: [] }
+    const own = this.#findOwn(name, secrets)
+    const [node, provided] = await Promise.all([
+      this.#options.node.read(),
+      this.#options.providers?.provide(name),
+    ])
+    const ofPlugins = (provided?.configs ?? []).map((config) => ({ config }))
+    const failures = (provided?.failures ?? []).map((message) => {
+      return { reason: 'FailedCredentialProvider', message } as const
+    })
+    return {
+      credentials: withoutRepeats([
+        ...own.credentials,
+        ...lookUpCredentials([{ config: node }], name),
+        ...lookUpCredentials(ofPlugins, name),
+      ]),
+      warnings: [...own.warnings, ...failures],
+    }
+  }
+
+  /** Those of the pod's own Secrets. */
+  findOwn(image: string, secrets: PullSecrets | undefined): readonly PullCredential[] {
+    const name = accessName(image)
+    return name === undefined ? [] : this.#findOwn(name, secrets).credentials
+  }
+
+  #findOwn(name: string, secrets: PullSecrets | undefined): FoundCredentials {
+    if (secrets === undefined) return { credentials: [], warnings: [] }
+    const parts: KeyringPart[] = []
+    const missing: string[] = []
+    const unusable: string[] = []
+    const seen = this.#options.objects.seenBy(secrets.source)
+    for (const secretName of secrets.names.filter((each) => each !== '')) {
+      const key = objectKey('Secret', secrets.namespace, secretName)
+      const found = seen.get('Secret', secrets.namespace, secretName)
+      if (found === undefined) {
+        const why = seen.explainMissing(key)
+        missing.push(why === undefined ? secretName : `${secretName}: ${why}`)
+        continue
+      }
+      const { config, problems } = readSecret(found)
+      for (const problem of problems) unusable.push(`${secretName}: ${problem}`)
+      const source = seen.sourceOf(key) ?? secrets.source
+      parts.push({ config, secret: { source, namespace: secrets.namespace, name: secretName } })
+    }
+    return { credentials: lookUpCredentials(parts, name), warnings: warningsOf(missing, unusable) }
+  }
+}
+
+/** The kubelet's words for what is missing (`pkg/kubelet/kubelet_pods.go`, getPullSecretsForPod, 1.36). */
+function warningsOf(missing: readonly string[], unusable: readonly string[]): readonly CredentialWarning[] {
+  const texts = [
+    ['retrieve', missing],
+    ['use', unusable],
+  ] as const
+  return texts.flatMap(([verb, names]) =>
+    names.length === 0
+      ? []
+      : [
+          {
+            reason: 'FailedToRetrieveImagePullSecret',
+            message: `Unable to ${verb} some image pull secrets (${names.join(', ')}); attempting to pull the image may not succeed.`,
+          } as const,
+        ],
+  )
+}
+
+/** `pkg/credentialprovider/secrets/secrets.go`, 1.36. */
+function readSecret(secret: Secret): DockerConfigReading {
+  const data = objectData(secret)
+  const text = (key: string): string => data.get(key)?.toString('utf8') ?? ''
+  switch (secret.type) {
+    case 'kubernetes.io/dockerconfigjson':
+      return readDockerConfig(text('.dockerconfigjson'), 'config.json')
+    case 'kubernetes.io/dockercfg':
+      return readDockerConfig(text('.dockercfg'), 'dockercfg')
+    default:
+      return {
+        config: new Map(),
+        problems: [
+          `its type is ${secret.type}, and must be kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`,
+        ],
+      }
+  }
+}
+
+export interface ImageAccessSurroundings {
+  readonly objects: ObjectViews
+  readonly calls: PulledImageCalls
+  readonly events: EventRecorder
+  readonly report: StateReport
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The credentials and the records of pulls, as the config wants them. */
+export function createImageAccess(
+  config: PoddConfig,
+  { objects, calls, events, report, clock, logger }: ImageAccessSurroundings,
+): { readonly access: ImageAccess; readonly pulled: PulledImages } {
+  const { rootDir, imageCredentialProviderConfig, imageCredentialProviderBinDir } = config
+  const providers =
+    imageCredentialProviderConfig === undefined || imageCredentialProviderBinDir === undefined
+      ? undefined
+      : new CredentialProviders({
+          configPath: imageCredentialProviderConfig,
+          binDir: imageCredentialProviderBinDir,
+          env: process.env,
+          clock,
+          logger,
+        })
+  // What is wrong with it is told at the start, and not at the first pull.
+  void providers?.refresh()
+  const pulled = new PulledImages({
+    store: new PullRecordStore(rootDir, report),
+    calls,
+    rules: {
+      policy: config.imagePullCredentialsVerificationPolicy,
+      allowlist: config.preloadedImagesVerificationAllowlist,
+    },
+    clock,
+    logger,
+  })
+  const node = new NodeDockerConfig({ rootDir, homeDir: homedir(), clock, logger })
+  const credentials = new PodCredentials({ objects, node, providers })
+  return { access: new ImageAccess({ credentials, pulled, events }), pulled }
+}
+
+/** What pulls present to registries, and which pods may use what was pulled. */
+export interface ImageCredentials {
+  /**
+   * The credentials that fit the image of a request, best match first. They are tried in this order until a pull
+   * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36). With
+   * none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that error.
+   */
+  candidates(request: PullRequest): Promise<readonly PullCredential[]>
+  /** Whether the pod may use an image that is on the machine without a pull. */
+  mayUse(request: ImageRequest, present: PresentImage): Promise<boolean>
+  /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
+  begin(image: string): Promise<void>
+  /** Records its outcome. Never rejects. */
+  end(image: string, outcome: PullOutcome): Promise<void>
+}
+
+/** Pulls without credentials, and every pod may use every image. */
+export const noCredentials: ImageCredentials = {
+  candidates: () => Promise.resolve([]),
+  mayUse: () => Promise.resolve(true),
+  begin: () => Promise.resolve(),
+  end: () => Promise.resolve(),
 }

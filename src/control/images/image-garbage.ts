@@ -1,10 +1,15 @@
-import type { RemovedImage } from '../../api/images.ts'
+import type { GarbageItem, GarbageReport, ImageVerdict, RemovedImage } from '../../api/images.ts'
 import type { Clock } from '../../base/clock.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { findImageByName, listImageUsers, planImageGarbage } from '../../decide/node/plan-image-garbage.ts'
+import {
+  findImageByName,
+  listImageUsers,
+  planImageGarbage,
+  usedPercent,
+} from '../../decide/node/plan-image-garbage.ts'
 import type {
   DiskSpace,
   ImageFacts,
@@ -275,4 +280,28 @@ export function nameOf({ names, id }: Pick<ImageFacts, 'names' | 'id'>): string 
 export function describeFailures({ failed }: ImageCollection): string | undefined {
   if (failed.length === 0) return undefined
   return failed.map(({ image, error }) => `${nameOf(image)}: ${errorMessage(error)}`).join('; ')
+}
+
+/** The result of a collection, as the API returns it. */
+export function toGarbageReport(
+  collection: ImageCollection,
+  items: readonly GarbageItem[],
+  dryRun: boolean,
+): GarbageReport {
+  const { disk, removed, kept, failed, freedBytes } = collection
+  return {
+    dryRun,
+    images: {
+      disk: { ...disk, usedPercent: usedPercent(disk) },
+      removed: removed.map(({ image, reason, message }) => verdict(image, reason, message)),
+      failed: failed.map(({ image, error }) => verdict(image, 'failed', errorMessage(error))),
+      kept: kept.map(({ image, reason, message }) => verdict(image, reason, message)),
+      freedBytes,
+    },
+    items,
+  }
+}
+
+function verdict({ id, names, sizeBytes }: ImageFacts, reason: string, message: string): ImageVerdict {
+  return { id, names, sizeBytes, reason, message }
 }

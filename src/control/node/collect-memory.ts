@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { judgeCollection } from '../../decide/node/judge-health.ts'
-import type { NodeJob } from '../jobs/node-jobs.ts'
+import type { NodeJob } from './node-jobs.ts'
 
 export interface CollectMemoryOptions {
   /** The CPU time of podd's threads so far. */

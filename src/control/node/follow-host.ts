@@ -1,10 +1,12 @@
+import type { Clock } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { PodHost } from '../actions/pod-host.ts'
-import { podResolvConf } from '../../translate/network.ts'
+import { readNodeAddress, untilAddressesChange } from '../../host/addresses.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
-import type { NodeJob } from '../jobs/node-jobs.ts'
+import { podResolvConf } from '../../translate/network.ts'
+import type { PodHost } from '../pod/host.ts'
+import type { PodWorker } from '../pod/worker.ts'
+import type { NodeJob } from './node-jobs.ts'
 
 export interface FollowHostOptions {
   readonly host: Pick<PodHost, 'readResolver' | 'volumes'>
@@ -71,5 +73,148 @@ async function refreshResolvers({ host, workers, logger }: FollowHostOptions): P
         'cannot update the resolver configuration of a pod',
       )
     }
+  }
+}
+
+export interface FollowNameOptions {
+  /** The current name of the host. */
+  readonly readName: () => string
+  /** The node's name: the host's name when podd started. */
+  readonly nodeName: string
+  /** A restart now would interrupt podd's work, such as a drain. */
+  readonly isBusy: () => boolean
+  /** Restarts podd; the pods keep running. */
+  readonly restart: () => void
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+const periodMs = 10_000
+/** How long a name must be stable: a host that gets its name from the network may have several in a row. */
+const settleMs = 15_000
+
+/**
+ * Restarts podd after a change of the host's name, so that the node gets the new one; the pods keep running. Variables
+ * with `spec.nodeName` keep the old name until their container is restarted.
+ */
+export function followNameJob(options: FollowNameOptions): NodeJob {
+  const { readName, nodeName, isBusy, restart, events, clock, logger } = options
+  let seen = nodeName
+  let sinceMs = 0
+  return {
+    name: 'follow-name',
+    periodMs,
+    deadlineMs: periodMs,
+    async run() {
+      const name = readName()
+      if (name !== seen) {
+        seen = name
+        sinceMs = clock.monotonicMs()
+        if (name === nodeName) return
+        const message = `The host was renamed from ${nodeName} to ${name}: podd restarts itself to take the name, and the pods keep running`
+        events.recordNode({ type: 'Warning', reason: 'NodeRenamed', message })
+        logger.warn({ reason: message }, 'the host was renamed')
+      }
+      if (name === nodeName || isBusy() || clock.monotonicMs() - sinceMs < settleMs) return
+      restart()
+    },
+  }
+}
+
+/** The interval of checks for a changed address. */
+const maxAgeMs = 5_000
+/** An interface without carrier counts as one without addresses, and doesn't lose them. */
+const freshMs = 60_000
+
+/** The host's addresses, cached for a short time. */
+export function nodeAddresses(clock: Clock): () => readonly string[] {
+  const readAddress = untilAddressesChange(() => readNodeAddress())
+  let addresses: readonly string[] = []
+  let readAtMs = -Infinity
+  let freshAtMs = -Infinity
+  return () => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - readAtMs > maxAgeMs) {
+      const isFresh = nowMs - freshAtMs >= freshMs
+      addresses = [readAddress({ isFresh })]
+      readAtMs = nowMs
+      if (isFresh) freshAtMs = nowMs
+    }
+    return addresses
+  }
+}
+
+const networkDeadlineMs = 120_000
+/** The usual time from the request of a sandbox until its rules exist. */
+const networkSettleMs = 2000
+/** How long a check waits at most while sandboxes keep being requested. */
+const longestSettleMs = 10_000
+/** The longest delay before a change from outside is noticed. */
+const glanceMs = 10_000
+/**
+ * The least pause after a quick check, as a multiple of its duration: a firewall with many rules takes long to read.
+ */
+const restPerGlance = 20
+
+export interface PodNetworkJobOptions {
+  readonly network: {
+    /** Resolves with false where nothing could be checked, because containerd does not run. */
+    check(): Promise<boolean>
+    glance(): Promise<void>
+  }
+  /** How many sandboxes were requested so far. */
+  readonly sandboxes: () => number
+  /** Whether some may still be in creation: a check does not see their rules. */
+  readonly isMaking: () => boolean
+  /** The period of full checks. */
+  readonly periodMs: number
+  readonly clock: Clock
+}
+
+/**
+ * Restores the pods' network where it was changed from outside: quick checks in between, and a full check each period
+ * and some time after a sandbox was requested. Wake it then: a reload of the firewall shortly afterwards would remove
+ * rules that no check has seen.
+ */
+export function podNetworkJob({
+  network,
+  sandboxes,
+  isMaking,
+  periodMs,
+  clock,
+}: PodNetworkJobOptions): NodeJob {
+  let checkedAtMs = -Infinity
+  let seen = 0
+  let wasMaking = false
+
+  /** A check runs programs and lists sandboxes: many pods that start together need only one, after their start. */
+  async function settle(signal: AbortSignal): Promise<void> {
+    const untilMs = clock.monotonicMs() + longestSettleMs
+    do {
+      seen = sandboxes()
+      await clock.sleep(networkSettleMs, signal)
+    } while (sandboxes() !== seen && clock.monotonicMs() < untilMs)
+  }
+
+  return {
+    name: 'keep-network',
+    periodMs: Math.min(glanceMs, periodMs),
+    deadlineMs: networkDeadlineMs,
+    runsAtStart: true,
+    async run(signal) {
+      const isNew = sandboxes() !== seen || wasMaking
+      wasMaking = false
+      if (isNew || checkedAtMs === -Infinity) await settle(signal)
+      const startMs = clock.monotonicMs()
+      if (isNew || startMs - checkedAtMs >= periodMs) {
+        checkedAtMs = startMs
+        wasMaking = isMaking()
+        if (!(await network.check())) checkedAtMs = -Infinity
+        return
+      }
+      await network.glance()
+      return (clock.monotonicMs() - startMs) * restPerGlance
+    },
   }
 }

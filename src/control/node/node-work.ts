@@ -2,40 +2,42 @@ import type { GarbageItem } from '../../api/images.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PoddConfig } from '../../config/options.ts'
-import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
-import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
-import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
+import type { ImageGarbagePolicy, ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { LogLimits } from '../../decide/node/plan-logs.ts'
-import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { EvictionEnd } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { EvictionEnd } from '../../pod/state/pod-record.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { createStateReport } from '../../store/state-report.ts'
-import type { PodHost } from '../actions/pod-host.ts'
 import { ImageGarbage } from '../images/image-garbage.ts'
 import type { ImageGarbageOptions } from '../images/image-garbage.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
-import { containerCollectionJob } from './garbage/collect-containers.ts'
-import { orphanCollectionJob } from './garbage/collect-orphans.ts'
-import { ContainerGarbage } from './garbage/container-garbage.ts'
-import { createNodeJobs } from './create-node-jobs.ts'
-import { createNodePressure } from './pressure/create-node-pressure.ts'
-import type { NodePressureWiring } from './pressure/create-node-pressure.ts'
+import type { PodHost } from '../pod/host.ts'
+import type { PodWorker } from '../pod/worker.ts'
+import { NodeDrain } from './drain.ts'
+import type { DrainMark, NodeDrainOptions } from './drain.ts'
 import { followAddressJob, followHostJob } from './follow-host.ts'
-import { garbageEvent } from './garbage/garbage-event.ts'
-import type { LogSpace } from './limit-logs.ts'
-import { NodeDrain } from './node-drain.ts'
-import type { DrainMark, NodeDrainOptions } from './node-drain.ts'
-import type { NodeJob, NodeJobs } from '../jobs/node-jobs.ts'
-import type { NodePressure } from './pressure/node-pressure.ts'
-import { Orphans } from './garbage/orphans.ts'
-import type { OrphansOptions } from './garbage/orphans.ts'
-import { storageMeter } from './pressure/measure-storage.ts'
-import { syncPodsJob } from './sync-pods.ts'
-import type { PressureSurroundings } from './pressure/pressure-surroundings.ts'
+import {
+  collectsImages,
+  containerCollectionJob,
+  ContainerGarbage,
+  garbageEvent,
+  imageCollectionJob,
+} from './garbage.ts'
+import { logLimitsJob, logRotationJob } from './logs.ts'
+import type { LogSpace } from './logs.ts'
+import { storageMeter, volumeLimitsJob } from './measure-pods.ts'
+import type { PressureSurroundings, VolumeLimitsDeps } from './measure-pods.ts'
+import { NodeJobs } from './node-jobs.ts'
+import type { NodeJob } from './node-jobs.ts'
+import { orphanCollectionJob, Orphans } from './orphans.ts'
+import type { OrphansOptions } from './orphans.ts'
+import { createNodePressure } from './pressure.ts'
+import type { NodePressure, NodePressureWiring } from './pressure.ts'
 
 /** The dependencies of the work about the host. */
 export interface NodeWorkOptions {
@@ -226,4 +228,135 @@ export class NodeWork {
     await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
     if (this.#pods.knowsAllPods()) await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
   }
+}
+
+export interface NodeJobsSetup {
+  readonly host: {
+    readonly volumes: Pick<PodHost['volumes'], 'measureEmptyDir'>
+    readonly logs: Pick<PodHost['logs'], 'directory'>
+  }
+  readonly runtime: Pick<RuntimeService, 'reopenContainerLog'>
+  /** Left out, containers' logs are not rotated. */
+  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
+  /** Left out, the size of all logs is not limited. */
+  readonly logSpace?: LogSpace
+  /** Jobs that were created elsewhere. */
+  readonly jobs: readonly NodeJob[]
+  readonly pressureJob: NodeJob | undefined
+  /** Left out, limits of `ephemeral-storage` have no effect. */
+  readonly measureStorage?: VolumeLimitsDeps['measureStorage']
+  readonly imageGarbage:
+    | {
+        readonly garbage: ImageGarbage
+        readonly policy: ImageGarbagePolicy
+        readonly events: NodeEventRecorder
+      }
+    | undefined
+  readonly workers: () => Iterable<PodWorker>
+  /** The observed content of the runtime. */
+  readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
+  /** Whether the runtime was listed since podd started. */
+  readonly isListed: () => boolean
+  readonly isRuntimeUp: () => boolean
+  /** Whether the running and the desired pods are known. */
+  readonly knowsAllPods: () => boolean
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The periodic jobs of the node; unconfigured ones are left out. */
+function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
+  const { host, runtime, workers, observed, logRotation, logSpace, imageGarbage, clock, logger } = setup
+  const jobs = new NodeJobs({ clock, logger })
+  for (const job of setup.jobs) jobs.add(job)
+  jobs.add(
+    volumeLimitsJob({
+      workers,
+      measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
+      measureStorage: setup.measureStorage,
+      clock,
+      logger,
+    }),
+  )
+  if (setup.pressureJob !== undefined) jobs.add(setup.pressureJob)
+  if (logRotation !== undefined)
+    jobs.add(
+      logRotationJob({
+        pods: () => (setup.isRuntimeUp() ? observed().values() : []),
+        directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
+        reopen: async (containerId, signal) => {
+          await runtime.reopenContainerLog({ containerId }, { signal })
+        },
+        clock,
+        ...logRotation,
+      }),
+    )
+  if (logSpace !== undefined)
+    jobs.add(
+      logLimitsJob({
+        // The images of running, desired and terminating pods are known.
+        pods: () =>
+          setup.isListed() && setup.isRuntimeUp()
+            ? [...observed().values(), ...[...workers()].map(({ ref }) => ref)]
+            : undefined,
+        measure: (pods) => logSpace.measure(pods),
+        remove: (path) => logSpace.remove(path),
+        totalBytes: () => logSpace.totalBytes(),
+        availableBytes: () => logSpace.availableBytes(),
+        keptMs: logSpace.keptMs,
+        clock,
+        logger,
+      }),
+    )
+  if (imageGarbage !== undefined && collectsImages(imageGarbage.policy))
+    jobs.add(
+      imageCollectionJob({
+        garbage: imageGarbage.garbage,
+        isReady: setup.knowsAllPods,
+        isRuntimeUp: setup.isRuntimeUp,
+        events: imageGarbage.events,
+      }),
+    )
+  return jobs
+}
+
+/** In how many parts the pods are synced in a period: with the default period, whenever other jobs run too. */
+const maxParts = 6
+
+/**
+ * Syncs each pod once in a period without an event, as the kubelet does (`pkg/kubelet/pod_workers.go`, resyncInterval,
+ * 1.36), spread over the period; and decides again on pods that wait to be admitted.
+ */
+function syncPodsJob(options: {
+  readonly workers: () => Iterable<Pick<PodWorker, 'ref' | 'sync'>>
+  readonly reviewAdmission: () => void
+  /** The runtime was listed, and takes calls. */
+  readonly isReady: () => boolean
+  readonly periodMs: number
+}): NodeJob {
+  const { workers, reviewAdmission, isReady, periodMs } = options
+  const parts = Math.min(maxParts, Math.max(1, Math.floor(periodMs / 1000)))
+  let part = 0
+  return {
+    name: 'sync-pods',
+    periodMs: periodMs / parts,
+    deadlineMs: 60_000,
+    async run(signal) {
+      if (!isReady()) return
+      part = (part + 1) % parts
+      if (part === 0) reviewAdmission()
+      for (const worker of workers()) {
+        if (partOf(worker.ref.uid, parts) !== part) continue
+        signal.throwIfAborted()
+        await worker.sync()
+      }
+    },
+  }
+}
+
+/** The same one for as long as the pod lives, and as many pods in each. */
+function partOf(uid: PodUid, parts: number): number {
+  let sum = 0
+  for (const character of uid) sum += character.codePointAt(0) ?? 0
+  return sum % parts
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import { countRestarts, judgeMemory } from '../../decide/node/judge-health.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { NodeJob } from '../jobs/node-jobs.ts'
+import type { NodeJob } from './node-jobs.ts'
 
 export interface SelfCheckOptions {
   readonly checks: () => readonly HealthCheck[]

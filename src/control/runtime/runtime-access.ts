@@ -1,34 +1,37 @@
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { sleepUnlessAborted } from '../../base/clock.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import { ContentStore } from '../../runtime/containerd/image-records.ts'
-import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
-import { findContainerd, findShims, containerdPlaces } from '../../runtime/containerd/process.ts'
-import { CriClient, callDeadlineMs, askCgroupDriver } from '../../runtime/cri-client.ts'
-import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
-import type { RuntimeConnection } from '../../runtime/connection.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { waitInQueue } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
+import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
 import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
-import { keepConnection } from '../../host/keep-connection.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
-import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
+import { keepConnection } from '../../host/keep-connection.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import { compareContainerd } from './compare-containerd.ts'
-import { createEmbedded, listSandboxIds } from './create-embedded.ts'
-import type { RuntimeAccessOptions } from './create-embedded.ts'
-import { createRecords } from './create-records.ts'
-import { createEventSource } from './event-source.ts'
-import { createPodNetworkKeeper } from './keep-pod-network.ts'
-import type { PodNetworkKeeper } from './keep-pod-network.ts'
-import { MakingCalls } from './making-calls.ts'
+import type { RuntimeConnection } from '../../runtime/connection.ts'
+import { ContentStore } from '../../runtime/containerd/image-records.ts'
+import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
+import { askCgroupDriver, callDeadlineMs, CriClient } from '../../runtime/cri-client.ts'
+import type { CallOptions, ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
+import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
+import {
+  createEmbedded,
+  createEventSource,
+  createPodNetworkKeeper,
+  createRecords,
+  listSandboxIds,
+  writeOutPulled,
+} from './embedded-runtime.ts'
+import type { PodNetworkKeeper, RuntimeAccessOptions } from './embedded-runtime.ts'
+import { compareContainerd } from './runtime-comparison.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
-import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeImages } from './runtime-images.ts'
-import { RuntimePulse } from './runtime-pulse.ts'
+import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeStats } from './runtime-stats.ts'
-import { writeOutPulled } from './write-out-pulled.ts'
+import { RuntimePulse } from './runtime-watch.ts'
 
 /** How long podd waits for the runtime at its start before it goes on without one for the time being. */
 const firstAnswerMs = 5000
@@ -312,4 +315,171 @@ export class RuntimeAccess {
 export function withHint(error: unknown): string {
   const hint = error instanceof PoddError ? error.hint : undefined
   return hint === undefined ? errorMessage(error) : `${errorMessage(error)}. ${hint}`
+}
+
+/**
+ * Tracks and bounds the calls in flight that create something which the runtime lists only afterwards: a sandbox, a container,
+ * a container's process.
+ */
+export class MakingCalls {
+  /**
+   * The service with tracked calls; use it in place of the service itself. The signal of a call that creates something ends
+   * the wait for its turn alone: once it was sent, its result is awaited.
+   */
+  readonly runtime: RuntimeService
+  readonly #inFlight = new Set<{ readonly sinceMs: number }>()
+  readonly #clock: Clock
+  readonly #gate: StartGate
+  #failures = 0
+
+  /** @param limit how many of them the runtime has at a time; further ones wait */
+  constructor(runtime: RuntimeService, { clock, limit }: { readonly clock: Clock; readonly limit: number }) {
+    this.#clock = clock
+    this.#gate = new StartGate(limit, clock)
+    this.runtime = {
+      ...runtime,
+      runPodSandbox: (request, options) =>
+        this.#make('sandbox', (bound) => runtime.runPodSandbox(request, bound), options),
+      createContainer: (request, options) =>
+        this.#make('container', (bound) => runtime.createContainer(request, bound), options),
+      startContainer: (request, options) =>
+        this.#make('start', (bound) => runtime.startContainer(request, bound), options),
+    }
+  }
+
+  /** When the oldest one in flight was sent (monotonic time); undefined where none is. */
+  get sinceMs(): number | undefined {
+    const [oldest] = this.#inFlight
+    return oldest?.sinceMs
+  }
+
+  /** How many have failed or were cancelled: each may have created something nevertheless. */
+  get failures(): number {
+    return this.#failures
+  }
+
+  #make<Reply>(
+    stage: StartStage,
+    send: (options: CallOptions) => Promise<Reply>,
+    options: CallOptions = {},
+  ): Promise<Reply> {
+    return this.#gate.run(stage, () => this.#track(send, options), options.signal)
+  }
+
+  async #track<Reply>(send: (options: CallOptions) => Promise<Reply>, options: CallOptions): Promise<Reply> {
+    const { signal } = options
+    const call = { sinceMs: this.#clock.monotonicMs() }
+    const unsent = new AbortController()
+    const leave = (): void => unsent.abort(signal?.reason)
+    const stay = (): void => signal?.removeEventListener('abort', leave)
+    signal?.addEventListener('abort', leave, { once: true })
+    const onSent = (): void => {
+      stay()
+      options.onSent?.()
+    }
+    this.#inFlight.add(call)
+    try {
+      return await send({ ...options, signal: unsent.signal, onSent })
+    } catch (error) {
+      if (!unsent.signal.aborted) this.#failures += 1
+      throw error
+    } finally {
+      stay()
+      this.#inFlight.delete(call)
+    }
+  }
+}
+
+/** What creating calls make, in the order in which waiting ones are sent: pods that were begun are completed before more are begun. */
+const stages = ['start', 'container', 'sandbox'] as const
+export type StartStage = (typeof stages)[number]
+
+/**
+ * How long a call counts (milliseconds). One that takes longer is stuck or waits for something other than the processor: it must
+ * not hold up those of other pods.
+ */
+const countsForMs = 5000
+
+interface Call {
+  readonly sinceMs: number
+}
+
+/**
+ * Bounds how many creating calls the runtime has at a time. Each runs programs (shim, runc, network plugins), and with more of them
+ * at once than the processors can carry all take longer than one after another would.
+ */
+export class StartGate {
+  readonly #limit: number
+  readonly #clock: Clock
+  readonly #counted = new Set<Call>()
+  readonly #waiting: Readonly<Record<StartStage, Set<(call: Call) => void>>> = {
+    start: new Set(),
+    container: new Set(),
+    sandbox: new Set(),
+  }
+  #timer: Timer | undefined
+
+  constructor(limit: number, clock: Clock) {
+    this.#limit = limit
+    this.#clock = clock
+  }
+
+  /**
+   * Sends when fewer than `limit` calls count, at once where that is so already; those of one stage in the order they came.
+   * Throws the signal's reason where it is aborted before that, and nothing is sent.
+   */
+  async run<Reply>(stage: StartStage, send: () => Promise<Reply>, signal?: AbortSignal): Promise<Reply> {
+    signal?.throwIfAborted()
+    const call = this.#counted.size < this.#limit ? this.#enter() : await this.#wait(stage, signal)
+    try {
+      signal?.throwIfAborted()
+      return await send()
+    } finally {
+      this.#counted.delete(call)
+      this.#admit()
+    }
+  }
+
+  #enter(): Call {
+    const call = { sinceMs: this.#clock.monotonicMs() }
+    this.#counted.add(call)
+    return call
+  }
+
+  #wait(stage: StartStage, signal: AbortSignal | undefined): Promise<Call> {
+    const turn = waitInQueue(this.#waiting[stage], signal)
+    this.#watchOldest()
+    return turn
+  }
+
+  #admit(): void {
+    while (this.#counted.size < this.#limit) {
+      const queue = this.#firstWaiting()
+      const [next] = queue ?? []
+      if (queue === undefined || next === undefined) break
+      queue.delete(next)
+      next(this.#enter())
+    }
+    if (this.#firstWaiting() !== undefined) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  #firstWaiting(): Set<(call: Call) => void> | undefined {
+    return stages.map((stage) => this.#waiting[stage]).find(({ size }) => size > 0)
+  }
+
+  /** One timer for all, and only while somebody waits. */
+  #watchOldest(): void {
+    const [oldest] = this.#counted
+    if (this.#timer !== undefined || oldest === undefined) return
+    const now = this.#clock.monotonicMs()
+    this.#timer = this.#clock.startTimer(oldest.sinceMs + countsForMs - now, () => {
+      this.#timer = undefined
+      const before = this.#clock.monotonicMs() - countsForMs
+      for (const call of this.#counted) if (call.sinceMs <= before) this.#counted.delete(call)
+      this.#admit()
+      if (this.#firstWaiting() !== undefined) this.#watchOldest()
+    })
+  }
 }

@@ -1,11 +1,10 @@
-import { type Clock, sleepUnlessAborted } from '../../base/clock.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { sleepUnlessAborted } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { WakeSlot } from '../../base/waits.ts'
-import type { CallGate } from '../../runtime/call-runtime.ts'
-import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
-import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-import { withAbort } from '../../runtime/connection.ts'
 import {
   decideRuntimeStep,
   findForgotten,
@@ -13,7 +12,16 @@ import {
   selectStillForgotten,
 } from '../../decide/node/compare-runtime.ts'
 import type { HeldContainer, RuntimeStep } from '../../decide/node/compare-runtime.ts'
+import { loadProto } from '../../grpc/load-proto.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { CallGate } from '../../runtime/call-runtime.ts'
+import { withAbort } from '../../runtime/connection.ts'
+import type { RuntimeConnection } from '../../runtime/connection.ts'
+import { findRoomProblem } from '../../runtime/containerd/process.ts'
+import { HeldContainers } from '../../runtime/containerd/records.ts'
+import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
 
 export interface RuntimeComparisonDeps {
   readonly connection: {
@@ -236,4 +244,36 @@ export class RuntimeComparison implements CallGate {
     const message = `Stopped container ${name} (${id}): CRI no longer listed it, not even after a restart of containerd`
     events.record({ pod, container: name, type: 'Warning', reason: 'Killing', message })
   }
+}
+
+/** The comparison of CRI with the containerd behind it, podd's own (`embedded`) or another one. */
+export function compareContainerd(options: {
+  readonly runtime: RuntimeService
+  readonly connection: RuntimeConnection
+  readonly embedded: EmbeddedContainerd | undefined
+  readonly instance: string
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}): RuntimeComparison {
+  const { runtime, connection, embedded, instance, events, clock, logger } = options
+  return new RuntimeComparison({
+    connection,
+    calls: runtime,
+    held: new HeldContainers({
+      channel: connection,
+      containers: loadProto('containerd-containers.proto'),
+      tasks: loadProto('containerd-tasks.proto'),
+      instance,
+      clock,
+    }),
+    own: embedded && {
+      hasFiles: (id) => existsSync(join(embedded.places.criContainersDir, id)),
+      findRoomProblem: (containers) => findRoomProblem(embedded.places.rootDir, containers),
+      restart: (reason) => embedded.restart(reason),
+    },
+    events,
+    clock,
+    logger,
+  })
 }

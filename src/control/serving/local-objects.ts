@@ -1,22 +1,20 @@
-import type { ClaimObject, ConfigObject } from '../../api/cluster-objects.ts'
-import type { Clock } from '../../base/clock.ts'
+import type { ClaimObject, ConfigObject, LeaseObject, PodTemplateObject } from '../../api/cluster-objects.ts'
 import { formatTime } from '../../base/clock.ts'
-import { PoddError, errorCode } from '../../base/errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { Json } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { LocalObject } from '../../pod/objects/local-object.ts'
-import type { PersistentVolumeClaim } from '../../pod/objects/object-kinds.ts'
+import type { LocalObject, PersistentVolumeClaim } from '../../pod/objects/object-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
-import type { ObjectOrigin } from '../../translate/volume-files.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/volume-files.ts'
+import type { ObjectOrigin } from '../../translate/volume-files.ts'
 import { claimDirectory, listClaimDirectories, purgeClaimDirectory } from '../../volumes/claims.ts'
 import type { ClaimName } from '../../volumes/claims.ts'
 import { measureDiskUsage } from '../../volumes/open-inside.ts'
-import type { ObjectStore } from '../objects/object-store.ts'
-import type { ResourceStore } from '../status/resource-store.ts'
-import type { ShownResources } from '../status/shown-resources.ts'
+import type { ObjectStore } from './object-store.ts'
+import type { ResourceStore, ShownResources } from './resource-store.ts'
 
 /** A claim can't be purged: a pod uses it, or there is no such claim. */
 export class ClaimError extends PoddError {
@@ -241,4 +239,60 @@ function uidOfClaim({ namespace, name }: ClaimName): string {
 
 function sameClaim(a: ClaimName, b: ClaimName): boolean {
   return a.name === b.name && a.namespace === b.namespace
+}
+
+export interface KeptObjectsDeps {
+  readonly shown: Pick<ShownResources, 'leases' | 'podtemplates'>
+  /** The manifests of one kind that were written over the API. */
+  readonly written: (kind: string) => readonly JsonObject[]
+}
+
+/** Shows what the API keeps for its clients alone, as they wrote it. Writes the stores of these kinds. */
+export class KeptObjects {
+  readonly #deps: KeptObjectsDeps
+
+  constructor(deps: KeptObjectsDeps) {
+    this.#deps = deps
+  }
+
+  /** At once. */
+  show(): void {
+    const { shown, written } = this.#deps
+    shown.leases.replaceAll(byUid(written('Lease'), toLease))
+    shown.podtemplates.replaceAll(byUid(written('PodTemplate'), toPodTemplate))
+  }
+}
+
+type Meta = LeaseObject['metadata']
+
+function byUid<T extends LeaseObject | PodTemplateObject>(
+  manifests: readonly JsonObject[],
+  convert: (manifest: JsonObject, metadata: Meta) => T,
+): ReadonlyMap<string, T> {
+  return new Map(
+    manifests.flatMap((manifest) => {
+      const metadata = metadataOf(manifest)
+      return metadata === undefined ? [] : [[metadata.uid, convert(manifest, metadata)] as const]
+    }),
+  )
+}
+
+function metadataOf({ metadata }: JsonObject): Meta | undefined {
+  if (!isJsonObject(metadata)) return undefined
+  const { name, namespace, uid } = metadata
+  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof uid !== 'string') return undefined
+  return { ...metadata, name, namespace, uid }
+}
+
+function toLease({ spec }: JsonObject, metadata: Meta): LeaseObject {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata,
+    ...(isJsonObject(spec) && { spec }),
+  }
+}
+
+function toPodTemplate({ template }: JsonObject, metadata: Meta): PodTemplateObject {
+  return { apiVersion: 'v1', kind: 'PodTemplate', metadata, ...(isJsonObject(template) && { template }) }
 }

@@ -1,21 +1,22 @@
+import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { loadProto } from '../../grpc/load-proto.ts'
+import { NetnsDialers } from '../../host/netns-dialer.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { AttachedContainer } from '../../runtime/attach.ts'
+import type { RuntimeConnection } from '../../runtime/connection.ts'
+import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
 import { ContainerdExec } from '../../runtime/containerd/exec.ts'
 import type { ContainerCommand } from '../../runtime/containerd/exec.ts'
-import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
-import type { AttachedContainer } from '../../runtime/attach.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-import { loadProto } from '../../grpc/load-proto.ts'
-import type { RuntimeConnection } from '../../runtime/connection.ts'
-import { NetnsDialers } from '../../host/netns-dialer.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
+import { readPid } from '../../translate/observe.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
-import { UsageMeter } from './container-usage.ts'
-import { NodeUsageMeter } from './node-usage.ts'
-import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
-import { dialPod } from './port-dialer.ts'
+import { NodeUsageMeter, UsageMeter } from './usage.ts'
 
 /** The fields of a pod that reaching into it needs. */
 interface ReachedPod {
@@ -120,4 +121,50 @@ export class Reach {
       throw new PoddError('RUNTIME_UNAVAILABLE', `the container runtime does not work: ${problem}`)
     throw new PoddError('POD_GONE', 'the pod was removed in the meantime')
   }
+}
+
+export interface PortDialerOptions {
+  readonly dialers: Pick<NetnsDialers, 'dial'>
+  readonly podSandboxStatus: (
+    request: cri.PodSandboxStatusRequestInput,
+  ) => Promise<cri.PodSandboxStatusResponse>
+}
+
+/**
+ * Connects to a port of a pod on the pod's own loopback device, as `kubectl port-forward` does (containerd
+ * `internal/cri/server/sandbox_portforward_linux.go`, 2.1): it also reaches servers that listen on 127.0.0.1 only, and
+ * they see a local client. Throws PoddError PORT_REFUSED or PORT_FORWARD_FAILED.
+ */
+export async function dialPod(
+  observed: ObservedPod,
+  port: number,
+  { dialers, podSandboxStatus }: PortDialerOptions,
+): Promise<Socket> {
+  const sandbox = observed.sandboxes.find(({ ready }) => ready)
+  if (sandbox === undefined) throw new PoddError('PORT_FORWARD_FAILED', 'the pod has no running sandbox')
+  if (sandbox.hostNetwork) return dialHost(port)
+  const { info } = await podSandboxStatus({ podSandboxId: sandbox.id, verbose: true })
+  const pid = readPid(info['info'])
+  if (pid === undefined)
+    throw new PoddError('PORT_FORWARD_FAILED', "the runtime does not tell the sandbox's process")
+  return dialers.dial(`/proc/${pid}/ns/net`, port)
+}
+
+async function dialHost(port: number): Promise<Socket> {
+  const failures: unknown[] = []
+  for (const host of ['127.0.0.1', '::1']) {
+    try {
+      return await new Promise<Socket>((resolve, reject) => {
+        const socket = connect({ host, port, allowHalfOpen: true })
+        socket.once('connect', () => resolve(socket))
+        socket.once('error', reject)
+      })
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  const [first] = failures
+  throw errorCode(first) === 'ECONNREFUSED'
+    ? new PoddError('PORT_REFUSED', 'connection refused: nothing in the pod listens on the port')
+    : new PoddError('PORT_FORWARD_FAILED', errorMessage(first), { cause: first })
 }

@@ -14,7 +14,7 @@ import { containerdPlaces, findContainerd, findShims } from '../../../src/runtim
 import type { EmbeddedContainerdError } from '../../../src/runtime/containerd/process.ts'
 import { EmbeddedContainerd } from '../../../src/runtime/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions } from '../../../src/runtime/embedded-containerd.ts'
-import { openImageRecords } from '../../../src/control/runtime/create-records.ts'
+import { openImageRecords } from '../../../src/control/runtime/embedded-runtime.ts'
 import { readProcess, readUmask, waitForExit } from '../../../src/host/processes.ts'
 import { removeEmbeddedContainerd } from '../../../src/runtime/remove-embedded.ts'
 import { slowness } from '../../support/slowness.ts'

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { followAddressJob } from '../../../src/control/node/follow-host.ts'
-import { followNameJob } from '../../../src/control/node/follow-name.ts'
+import { followAddressJob, followNameJob } from '../../../src/control/node/follow-host.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 function recorder() {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { podNetworkJob } from '../../../src/control/node/keep-network.ts'
+import { podNetworkJob } from '../../../src/control/node/follow-host.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 it('glances each ten seconds, checks each period and after a sandbox was asked for, and rests after a long look', async () => {

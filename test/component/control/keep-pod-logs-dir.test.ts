@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mergeConfig } from '../../../src/config/config-flags.ts'
-import { keepPodLogsDir, savePodLogsDir } from '../../../src/control/node/keep-pod-logs-dir.ts'
+import { keepPodLogsDir, savePodLogsDir } from '../../../src/control/node/logs.ts'
 
 let directory = ''
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.ts'
+import { createHookRunner } from '../../../src/control/pod/stop.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { LifecycleHandler } from '../../../src/pod/schema/container-schema.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'

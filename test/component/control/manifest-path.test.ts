@@ -56,7 +56,7 @@ async function followManifest(manifest: JsonObject): Promise<readonly string[]> 
 
 it(`a manifest passes at most ${maxFiles} files of control from its source to StartContainer`, async () => {
   const passed = await followManifest(podManifest('web'))
-  expect(passed).toContain('src/control/actions/start-container.ts')
+  expect(passed).toContain('src/control/pod/start.ts')
   expect(passed).toContain('src/control/desired/desired-pods.ts')
   expect(passed.length > maxFiles ? passed : []).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { measurePods } from '../../../src/control/node/pressure/measure-pods.ts'
-import type { PodMeter } from '../../../src/control/node/pressure/measure-pods.ts'
+import { measurePods } from '../../../src/control/node/measure-pods.ts'
+import type { PodMeter } from '../../../src/control/node/measure-pods.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import { makePod } from '../../support/pod-builders.ts'
 

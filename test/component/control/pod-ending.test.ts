@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
+import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
 import { plainCgroups } from '../../support/plain-pod-host.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
 import { PodRig, podManifest } from './pod-rig.ts'

@@ -8,14 +8,14 @@ import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.
 import { factsFromJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
 import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
-import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
-import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
-import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.ts'
-import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
+import { RuntimePulse } from '../../../src/control/runtime/runtime-watch.ts'
+import { createHookRunner } from '../../../src/control/pod/stop.ts'
+import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
-import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system-options.ts'
-import type { PodHost } from '../../../src/control/actions/pod-host.ts'
+import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system.ts'
+import type { PodHost } from '../../../src/control/pod/host.ts'
 import type {
   ObjectDocument,
   PodDocument,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { removeWhenSettled } from '../../../src/control/actions/remove-containers.ts'
+import { removeWhenSettled } from '../../../src/control/pod/stop.ts'
 import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { keepSocketJob } from '../../../src/daemon/keep-socket.ts'
-import type { NodeJob } from '../../../src/control/jobs/node-jobs.ts'
+import type { NodeJob } from '../../../src/control/node/node-jobs.ts'
 
 let parent = ''
 let directory = ''

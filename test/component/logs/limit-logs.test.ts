@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { KeptLogs } from '../../../src/decide/node/plan-logs.ts'
-import { logLimitBytes, logLimitsJob } from '../../../src/control/node/limit-logs.ts'
+import { logLimitBytes, logLimitsJob } from '../../../src/control/node/logs.ts'
 import { ContainerLogDirectories, removeLogs } from '../../../src/logs/container-log-directories.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
+import { RuntimePulse } from '../../../src/control/runtime/runtime-watch.ts'
 import { runExecProbe } from '../../../src/probes/exec-probe.ts'
 import type { ExecSync, ExecSyncRequest } from '../../../src/probes/exec-probe.ts'
 import type { ProbeOutcome, ProbeTarget } from '../../../src/probes/probe-outcome.ts'

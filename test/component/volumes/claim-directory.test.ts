@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { finishPurges, listClaimDirectories } from '../../../src/volumes/claims.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ShownResources } from '../../../src/control/status/shown-resources.ts'
+import { ShownResources } from '../../../src/control/serving/resource-store.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0

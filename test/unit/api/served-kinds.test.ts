@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { findKind, namesOfKind, servedKinds } from '../../../src/api/served-kinds.ts'
 import { isObjectKind, objectKinds } from '../../../src/pod/objects/object-kinds.ts'
-import { ShownResources } from '../../../src/control/status/shown-resources.ts'
+import { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 describe('the kinds that are served', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ImageError } from '../../../src/control/images/image-error.ts'
+import { ImageError } from '../../../src/control/images/image-request.ts'
 import type { ImageCalls } from '../../../src/control/images/image-puller.ts'
 import { ImagePuller } from '../../../src/control/images/image-puller.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { noCredentials } from '../../../src/control/images/image-credentials.ts'
-import { ImagePulls } from '../../../src/control/images/image-pulls.ts'
+import { noCredentials } from '../../../src/control/images/image-access.ts'
+import { ImagePulls } from '../../../src/control/images/image-puller.ts'
 import type { PullRequest } from '../../../src/control/images/image-request.ts'
 import type { PullCredential } from '../../../src/decide/images/keyring.ts'
 import { ManualClock } from '../../support/manual-clock.ts'

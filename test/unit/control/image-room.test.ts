@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { errorCode, errorMessage } from '../../../src/base/errors.ts'
-import { imageRoom } from '../../../src/control/images/image-room.ts'
+import { imageRoom } from '../../../src/control/images/pull-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const mebibyte = 1024 * 1024

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
+import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
-import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
-import type { NodeJob } from '../../../src/control/jobs/node-jobs.ts'
+import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
+import type { NodeJob } from '../../../src/control/node/node-jobs.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 function rig(...jobs: readonly NodeJob[]) {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { PodMemory } from '../../../src/control/worker/pod-memory.ts'
+import { PodMemory } from '../../../src/control/pod/memory.ts'
 import type { ObservedContainer } from '../../../src/pod/state/observed.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import { exitedContainer, observedPod } from '../../support/pod-builders.ts'

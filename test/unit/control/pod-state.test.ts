@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import { AheadFetches } from '../../../src/control/worker/ahead-fetches.ts'
-import { PodMemory } from '../../../src/control/worker/pod-memory.ts'
-import { PodState } from '../../../src/control/worker/pod-state.ts'
+import { AheadFetches, PodState } from '../../../src/control/pod/state.ts'
+import { PodMemory } from '../../../src/control/pod/memory.ts'
 import {
   exitedContainer,
   makePod,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { presentWritten } from '../../../src/control/status/present-written.ts'
+import { presentWritten } from '../../../src/control/serving/written-objects.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 const spec = { containers: [{ name: 'main', image: 'web:1' }] }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readPullFailure } from '../../../src/control/images/pull-failure.ts'
+import { readPullFailure } from '../../../src/control/images/image-puller.ts'
 
 // The kubelet's own: pkg/kubelet/images/image_manager_test.go, TestEvalCRIPullErr.
 it.each([

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { errorCode, errorMessage } from '../../../src/base/errors.ts'
-import { describePull } from '../../../src/control/images/describe-pull.ts'
+import { describePull, PullWatch } from '../../../src/control/images/pull-watch.ts'
 import type { PullProgress } from '../../../src/control/images/image-request.ts'
-import { PullWatch } from '../../../src/control/images/pull-watch.ts'
 import type { PullWatchOptions, WatchedPull } from '../../../src/control/images/pull-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PodObject } from '../../../src/api/resource.ts'
-import { ResourceStore, Revisions, byName } from '../../../src/control/status/resource-store.ts'
+import { ResourceStore, Revisions, byName } from '../../../src/control/serving/resource-store.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 const wallMs = Date.parse('2026-01-01T00:00:00Z')

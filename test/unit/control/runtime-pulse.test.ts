@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
-import { RuntimeWatch } from '../../../src/control/runtime/runtime-watch.ts'
+import { RuntimePulse, RuntimeWatch } from '../../../src/control/runtime/runtime-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StallingClock } from '../probes/stalling-clock.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
-import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
+import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
 import { selfCheckJob } from '../../../src/control/node/self-check.ts'
 import type { HealthCheck } from '../../../src/decide/node/judge-health.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { StartGate } from '../../../src/control/runtime/start-gate.ts'
-import type { StartStage } from '../../../src/control/runtime/start-gate.ts'
+import { StartGate } from '../../../src/control/runtime/runtime-access.ts'
+import type { StartStage } from '../../../src/control/runtime/runtime-access.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 function rig(limit: number) {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { PodObject } from '../../../src/api/resource.ts'
-import { ResourceStore, Revisions } from '../../../src/control/status/resource-store.ts'
-import { StatusStore } from '../../../src/control/status/status-store.ts'
+import { ResourceStore, Revisions } from '../../../src/control/serving/resource-store.ts'
+import { StatusStore } from '../../../src/control/serving/status-store.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 it('a pod has a provisional status until its worker speaks, and then that of its worker alone', () => {

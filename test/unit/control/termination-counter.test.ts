@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { PodObject } from '../../../src/api/resource.ts'
-import { ShownResources } from '../../../src/control/status/shown-resources.ts'
-import { TerminationCounter } from '../../../src/control/status/termination-counter.ts'
+import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { TerminationCounter } from '../../../src/control/serving/status-store.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
 
 const sinceMs = Date.UTC(2026, 0, 1, 0, 0, 30, 500)

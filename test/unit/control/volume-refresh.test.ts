@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { VolumeRefresh } from '../../../src/control/worker/volume-refresh.ts'
+import { VolumeRefresh } from '../../../src/control/pod/live-pass.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A pod's passes: each runs the refresh; the refresh wakes the next. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { ImageUnpacking } from '../../../src/runtime/containerd/unpacked-images.ts'
-import { writeOutPulled } from '../../../src/control/runtime/write-out-pulled.ts'
+import { writeOutPulled } from '../../../src/control/runtime/embedded-runtime.ts'
 import type { ImageService } from '../../../src/runtime/cri-runtime.ts'
 
 const refuse = (): Promise<never> => Promise.reject(new Error('not asked for'))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isImageInUse } from '../../../src/control/images/image-in-use.ts'
+import { isImageInUse } from '../../../src/control/images/image-uses.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 
 const image: cri.Image = {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { describeOutcome, fullAllowance, spendAllowance } from '../../../src/control/probing/prober-events.ts'
-import { ProberLag } from '../../../src/control/probing/prober-lag.ts'
-import { ProberSchedule } from '../../../src/control/probing/prober-schedule.ts'
+import { describeOutcome, fullAllowance, spendAllowance } from '../../../src/control/pod/prober-worker.ts'
+import { ProberLag, ProberSchedule } from '../../../src/control/pod/prober.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StallingClock } from './stalling-clock.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UsageMeter } from '../../../src/control/serving/container-usage.ts'
+import { UsageMeter } from '../../../src/control/serving/usage.ts'
 import type { ContainerUsage } from '../../../src/pod/state/usage.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import { ManualClock } from '../../support/manual-clock.ts'

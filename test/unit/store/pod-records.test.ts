@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { PodMemory } from '../../../src/control/worker/pod-memory.ts'
+import { PodMemory } from '../../../src/control/pod/memory.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { podRecordVersion } from '../../../src/pod/state/pod-record.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computeSpecHash } from '../../../src/translate/config-hash.ts'
-import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'

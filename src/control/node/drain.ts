@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { writeFileAtomic } from '../../base/atomic-file.ts'
+import { pollUntil } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
+import { planShutdown } from '../../decide/node/plan-shutdown.ts'
+import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodKey } from '../../pod/values/ids.ts'
+import type { PodWorker } from '../pod/worker.ts'
+
+/** The mark that this host is being shut down; valid only for the current boot. */
+export interface DrainMark {
+  /** Whether the mark of this boot exists. */
+  read(): boolean
+  write(): Promise<void>
+  remove(): Promise<void>
+}
+
+export interface NodeDrainOptions {
+  readonly settings: ShutdownSettings
+  readonly mark: DrainMark
+  readonly workers: () => Iterable<PodWorker>
+  /** Pods may be admitted again, or no longer. */
+  readonly onChange: () => void
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export interface DrainResult {
+  readonly ended: number
+  /** The pods that had not ended in time. */
+  readonly stuck: readonly PodKey[]
+}
+
+/** How often to check whether a group has ended. */
+const pollMs = 50
+/** How long to wait at the end for pods that were killed at their deadline. */
+const killedMs = 10_000
+
+/** `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, 1.36. */
+const reason = 'Terminated'
+const message = 'Pod was terminated in response to imminent node shutdown.'
+const refusal = 'Pod was rejected as the node is shutting down.'
+
+/**
+ * Ends all pods before the host shuts down, in the order of their priorities, and admits none meanwhile. They are started
+ * again after the next boot, or when the drain is undone.
+ */
+export class NodeDrain {
+  readonly #options: NodeDrainOptions
+  #isDraining: boolean
+  #running: Promise<DrainResult> | undefined
+  #undone = new AbortController()
+
+  constructor(options: NodeDrainOptions) {
+    this.#options = options
+    this.#isDraining = options.mark.read()
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** Why no pod is admitted; undefined where pods are. */
+  refusal(): NodeRefusal | undefined {
+    return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
+  }
+
+  /** Resolves when all pods have ended, or timed out. Later calls wait for the same result. Throws where undone. */
+  run(): Promise<DrainResult> {
+    this.#running ??= this.#drain().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  /** Undoes the drain: pods may start again. Throws the system's error where that can't be recorded. */
+  async undo(): Promise<void> {
+    this.#undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
+    // It may be about to write the mark.
+    await this.#running?.catch(() => undefined)
+    await this.#options.mark.remove()
+    if (!this.#isDraining) return
+    this.#isDraining = false
+    this.#options.events.recordNode({
+      type: 'Normal',
+      reason: 'NodeShutdownCancelled',
+      message: 'Pods start again',
+    })
+    this.#options.onChange()
+  }
+
+  async #drain(): Promise<DrainResult> {
+    const { mark, settings, workers, events, logger, onChange } = this.#options
+    this.#undone = new AbortController()
+    this.#isDraining = true
+    try {
+      await mark.write()
+    } catch (error) {
+      // Pods terminate nevertheless; a podd that is killed meanwhile would start them again.
+      logger.warn({ err: error, reason: errorMessage(error) }, 'cannot record that the node shuts down')
+    }
+    events.recordNode({
+      type: 'Normal',
+      reason: 'NodeShutdown',
+      message: 'Terminating all pods for the shutdown of the node',
+    })
+    onChange()
+    // A finished pod keeps its phase, though its sandbox may still exist.
+    const live = [...workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
+    const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
+    const groups = planShutdown(
+      live.map(({ ref, state }) => ({
+        key: podKey(ref),
+        priority: state.classedPod.spec.priority ?? 0,
+        graceSeconds: state.pod.spec.terminationGracePeriodSeconds,
+      })),
+      settings,
+    )
+    for (const group of groups) await this.#end(group, byKey)
+    // Pods killed at their deadline take a moment to disappear.
+    await this.#await(live, killedMs)
+    const stuck = live.filter((worker) => !isOver(worker)).map(({ ref }) => podKey(ref))
+    return { ended: live.length - stuck.length, stuck }
+  }
+
+  async #end(group: ShutdownGroup, byKey: ReadonlyMap<string, PodWorker>): Promise<void> {
+    this.#undone.signal.throwIfAborted()
+    const workers = group.pods.flatMap(({ key, graceSeconds }) => {
+      const worker = byKey.get(key)
+      worker?.end({ cause: 'evicted', reason, message, graceSeconds, until: 'shutdown-ends' })
+      return worker ?? []
+    })
+    await this.#await(workers, group.waitSeconds * 1000)
+  }
+
+  async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
+    await pollUntil(this.#options.clock, () => workers.every((worker) => isOver(worker)), {
+      periodMs: pollMs,
+      timeoutMs: waitMs,
+      signal: this.#undone.signal,
+    })
+  }
+}
+
+function isOver({ state }: PodWorker): boolean {
+  return state.isOver || state.stage === 'gone'
+}
+
+/** A file with the id of the current boot, since the run directory may survive a reboot. */
+export function drainMark(path: string, bootId: string): DrainMark {
+  return {
+    read() {
+      try {
+        return readFileSync(path, 'utf8').trim() === bootId
+      } catch {
+        // Without a file the host isn't being shut down.
+        return false
+      }
+    },
+    write: () => writeFileAtomic(path, `${bootId}\n`),
+    remove: () => rm(path, { force: true }),
+  }
+}

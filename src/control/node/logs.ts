@@ -1,0 +1,295 @@
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { TurnPace } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, PoddError } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { readState } from '../../base/state-file.ts'
+import type { StateReading } from '../../base/state-file.ts'
+import { mapBounded } from '../../base/waits.ts'
+import type { LogTotal } from '../../config/log-options.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { planLogLimits } from '../../decide/node/plan-logs.ts'
+import type { LogLimits, LogSpaceFacts } from '../../decide/node/plan-logs.ts'
+import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
+import type { StateReport } from '../../store/state-report.ts'
+import type { NodeJob } from './node-jobs.ts'
+
+/** The logs and their limits. */
+export interface LogSpace {
+  /** Measures the logs of these pods, and the kept logs of removed ones. */
+  measure(pods: readonly PodRef[]): Promise<LogSpaceFacts>
+  /** Removes a file, or a directory with its content; does nothing where it is gone. */
+  remove(path: string): Promise<void>
+  /** The most that all logs may take; undefined for no limit. */
+  totalBytes(): Promise<number | undefined>
+  /** The available bytes of the logs' disk. */
+  availableBytes(): Promise<number>
+  /** How long the logs of removed pods are kept. */
+  readonly keptMs: number
+}
+
+export interface LogLimitsOptions extends LogSpace {
+  /** Undefined while the pods are unknown. */
+  readonly pods: () => Iterable<PodRef> | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** While the logs are this far from their limit, and no pod is removed, they are measured less often. */
+const wideMarginBytes = 64 * 1024 * 1024
+/** The longest interval of measurements, since other writes and removals can hide the growth of logs. */
+const longestRestMs = 300_000
+
+/** The least limit of a percentage, where that is at most half of the disk. */
+const leastTotalBytes = 100 * 1024 * 1024
+
+/**
+ * The limit in bytes; a percentage is of the disk's capacity. On a small disk it is raised to 100 MiB, or half of the
+ * disk where that is less: below it even the live logs of a few containers would exceed the limit.
+ */
+export async function logLimitBytes(
+  total: LogTotal,
+  readDisk: () => Promise<{ readonly capacityBytes: number }>,
+): Promise<number | undefined> {
+  if (total === undefined || 'bytes' in total) return total?.bytes
+  const { capacityBytes } = await readDisk()
+  const least = Math.min(leastTotalBytes, capacityBytes / 2)
+  return Math.floor(Math.max((capacityBytes * total.percent) / 100, least))
+}
+
+/** In the meantime rotation bounds each log. */
+const periodMs = 30_000
+const deadlineMs = 300_000
+
+/** Until when the logs need no measurement. */
+interface Rest {
+  readonly untilMs: number
+  /** Unless the disk has less available than this: logs may have used the difference. */
+  readonly leastAvailableBytes: number
+}
+
+/**
+ * Bounds the size of all logs together, and removes those of removed pods after their retention. The kubelet has no
+ * such limit: it bounds each log separately. Throws PoddError LOG_SPACE where what may be removed isn't enough.
+ */
+export function logLimitsJob(options: LogLimitsOptions): NodeJob {
+  const { clock, logger, keptMs } = options
+  let rest: Rest | undefined
+  /** Those of the last measure. */
+  let measured: ReadonlySet<PodUid> | undefined
+  /** Whether a pod has gone since then; undefined before the first. */
+  const hasLost = (uids: ReadonlySet<PodUid>): boolean | undefined =>
+    measured && [...measured].some((uid) => !uids.has(uid))
+  const isResting = async (uids: ReadonlySet<PodUid>): Promise<boolean> =>
+    rest !== undefined &&
+    clock.monotonicMs() < rest.untilMs &&
+    hasLost(uids) === false &&
+    (await options.availableBytes()) > rest.leastAvailableBytes
+  const planRest = async (marginBytes: number, nextChangeMs: number): Promise<Rest | undefined> => {
+    if (marginBytes < wideMarginBytes) return undefined
+    const restMs = Math.min(longestRestMs, nextChangeMs)
+    const leastAvailableBytes = (await options.availableBytes()) - marginBytes / 2
+    return { untilMs: clock.monotonicMs() + restMs, leastAvailableBytes }
+  }
+  return {
+    name: 'limit-logs',
+    periodMs,
+    deadlineMs,
+    async run(signal) {
+      const found = options.pods()
+      if (found === undefined) return
+      const pods = [...found]
+      const uids = new Set(pods.map(({ uid }) => uid))
+      if (await isResting(uids)) return
+      // The logs of a pod that was just removed may be about to be marked as kept.
+      const isAsBefore = hasLost(uids) === false
+      rest = undefined
+      measured = uids
+      const facts = await options.measure(pods)
+      const totalBytes = await options.totalBytes()
+      const plan = planLogLimits(facts, { totalBytes, keptMs }, clock.wallMs())
+      for (const path of [...plan.directories, ...plan.files]) {
+        signal.throwIfAborted()
+        await options.remove(path)
+      }
+      for (const path of plan.directories) logger.info({ path }, 'removed the logs of a removed pod')
+      if (plan.files.length > 0) logger.info({ count: plan.files.length }, 'removed the oldest rotated logs')
+      if (totalBytes === undefined || plan.leftBytes <= totalBytes) {
+        const expiriesMs = facts.kept.map(({ removedAtMs }) => removedAtMs + keptMs - clock.wallMs())
+        const nextLookMs = isAsBefore ? Infinity : Math.max(keptMs, periodMs)
+        rest = await planRest(
+          (totalBytes ?? Infinity) - plan.leftBytes,
+          Math.min(nextLookMs, ...expiriesMs.filter((dueMs) => dueMs > 0)),
+        )
+        return
+      }
+      throw new PoddError(
+        'LOG_SPACE',
+        // Without the current size: it changes with each run, and a changed message is logged again.
+        `logs take more than the ${totalBytes} bytes that containerLogTotalMaxSize allows, and what is left is being written to`,
+        {
+          hint: 'Lower containerLogMaxSize, raise containerLogTotalMaxSize, or have the containers log less.',
+        },
+      )
+    },
+  }
+}
+
+export interface LogRotationOptions {
+  readonly pods: () => Iterable<ObservedPod>
+  /** The directory of a container's logs. */
+  readonly directory: (pod: PodRef, container: string) => string
+  readonly reopen: (id: ContainerId, signal: AbortSignal) => Promise<void>
+  readonly limits: LogLimits
+  /** How many logs are rotated at a time. */
+  readonly workers: number
+  readonly periodMs: number
+  readonly clock: Clock
+}
+
+/**
+ * Rotates the logs of the containers that run (`pkg/kubelet/logs/container_log_manager.go`, rotateLogs, 1.36). A
+ * failure doesn't affect other logs.
+ */
+export function logRotationJob(options: LogRotationOptions): NodeJob {
+  const { clock, directory, limits } = options
+  return {
+    name: 'rotate-logs',
+    periodMs: options.periodMs,
+    deadlineMs,
+    async run(signal) {
+      const failures: unknown[] = []
+      const rotate = async ({ pod, container: { id, name, restartCount } }: LargeLog): Promise<void> => {
+        signal.throwIfAborted()
+        await rotateLog({
+          directory: directory(pod, name),
+          restartCount,
+          limits,
+          nowMs: clock.wallMs(),
+          reopen: () =>
+            options.reopen(id, signal).catch((error: unknown) => {
+              // A container that has ended meanwhile needs no live file.
+              if (isRunning(options, pod.uid, id)) throw error
+            }),
+          signal,
+        })
+      }
+      await mapBounded(
+        await findLargeLogs(options),
+        (log) => rotate(log).catch((error: unknown) => void failures.push(error)),
+        options.workers,
+      )
+      if (failures.length > 0) throw failures[0]
+    },
+  }
+}
+
+interface LargeLog {
+  readonly pod: ObservedPod
+  readonly container: ObservedContainer
+}
+
+/** The logs that need rotation; one that can't be examined is included, so that the rotation reports why. */
+async function findLargeLogs({
+  pods,
+  directory,
+  limits,
+  clock,
+}: LogRotationOptions): Promise<readonly LargeLog[]> {
+  const pace = new TurnPace(clock)
+  const found: LargeLog[] = []
+  // Some may come and go between two turns.
+  const listed = [...pods()]
+  for (const pod of listed) {
+    if (pace.isOver) await pace.next()
+    for (const container of pod.containers) {
+      if (container.state !== 'running') continue
+      const { name, restartCount } = container
+      try {
+        if (!mayRotateLog({ directory: directory(pod, name), restartCount, limits })) continue
+      } catch {
+        // The rotation fails on it too, such as on a loop of links, and logs why.
+      }
+      found.push({ pod, container })
+    }
+  }
+  return found
+}
+
+function isRunning({ pods }: LogRotationOptions, uid: PodUid, id: ContainerId): boolean {
+  const pod = [...pods()].find((each) => each.uid === uid)
+  return pod?.containers.some((container) => container.id === id && container.state === 'running') === true
+}
+
+/** The effective config, and a warning about it. */
+export interface KeptPodLogsDir {
+  readonly config: PoddConfig
+  readonly warning: string | undefined
+}
+
+/**
+ * Keeps the directory of logs while it has logs of pods that exist: their containers write there for as long as they
+ * run. A changed setting takes effect when no such pod is left. Throws the system's error.
+ */
+export function keepPodLogsDir(config: PoddConfig): KeptPodLogsDir {
+  const kept = readPodLogsDir(config.rootDir)
+  if (kept === undefined || kept === config.podLogsDir || !hasPodsIn(kept, config.rootDir))
+    return { config, warning: undefined }
+  return {
+    config: { ...config, podLogsDir: kept },
+    warning: `pods log to the directory of before; this takes effect when they are gone: podLogsDir ${config.podLogsDir}, not ${kept}`,
+  }
+}
+
+/** The directory that the last podd had its pods log to; undefined where that is unknown. Throws the system's error. */
+export function readPodLogsDir(rootDir: string): string | undefined {
+  const reading = read(rootDir)
+  const path = reading?.kind === 'current' ? reading.content['podLogsDir'] : undefined
+  return typeof path === 'string' ? path : undefined
+}
+
+/** Saves it durably. A file that can't be read is put aside and reported. Throws the system's error. */
+export function savePodLogsDir(rootDir: string, podLogsDir: string, report: StateReport): void {
+  if (readPodLogsDir(rootDir) === podLogsDir) return
+  const path = statePath(rootDir)
+  const reading = read(rootDir)
+  if (reading !== undefined && reading.kind !== 'current') {
+    renameSync(path, `${path}${unreadableSuffix}`)
+    report({ path: `${path}${unreadableSuffix}`, message: reading.message })
+  }
+  writeFileAtomicSync(path, `${JSON.stringify({ version: 1, podLogsDir })}\n`)
+}
+
+function read(rootDir: string): StateReading | undefined {
+  try {
+    return readState(readFileSync(statePath(rootDir), 'utf8'), [])
+  } catch (error) {
+    // One that exists but can't be read must not be replaced: the logs of running pods follow it.
+    if (errorCode(error) !== 'ENOENT') throw error
+    return undefined
+  }
+}
+
+function statePath(rootDir: string): string {
+  return `${rootDir}/pod-logs.json`
+}
+
+/** Whether a pod has logs there: one that runs has a directory, one that is over has a record alone. */
+function hasPodsIn(podLogsDir: string, rootDir: string): boolean {
+  return listIfThere(podLogsDir).some((name) => {
+    const uid = name.slice(name.lastIndexOf('_') + 1)
+    return existsSync(`${rootDir}/pods/${uid}`) || existsSync(`${rootDir}/records/${uid}.json`)
+  })
+}
+
+function listIfThere(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    return []
+  }
+}

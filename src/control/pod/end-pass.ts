@@ -1,0 +1,254 @@
+import type { Timer } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { computeEndingActions, freesNameWithContainers, goesAwayAfter } from '../../decide/plan/ending.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import type { PassSignals } from './context.ts'
+import type { PassDeps, PodExecutor } from './execute.ts'
+import type { PodStage, PodState } from './state.ts'
+
+/** What this pass needs of the pod's worker. */
+export interface EndPassDeps extends Pick<
+  PassDeps,
+  'host' | 'images' | 'networkProblem' | 'turns' | 'clock' | 'logger'
+> {
+  readonly executor: PodExecutor
+  readonly publishStatus: () => void
+  /** Removes the pod from what is shown. */
+  readonly hide: () => void
+  readonly setStage: (stage: PodStage) => void
+  readonly warn: (reason: string, message: string) => void
+  readonly wake: () => void
+  readonly wakeIn: (delayMs: number) => void
+}
+
+/** How long the removal of a pod's remains may wait for its successor's start, which it would delay. */
+const remainsWaitMs = 2000
+
+/** How long after its deadline podd checks whether any process of a pod is still alive. */
+const overdueMs = 10_000
+
+/**
+ * A runtime that has stopped everything may take a moment to report it: podd looks again this many times, at growing
+ * intervals.
+ */
+const quickLooks = 5
+const firstLookMs = 50
+
+/** How often a runtime that had no network is asked again to stop a sandbox. */
+const networkRetryMs = 10_000
+
+/** A pass of a terminating pod: stops its containers and releases its resources. */
+export class EndPass {
+  readonly #deps: EndPassDeps
+  readonly #state: PodState
+  /** All its sandboxes were stopped in this ending: ports and addresses are free. */
+  #stoppedInFull = false
+  /** How often in a row the runtime has reported that it stopped everything. */
+  #stops = 0
+  /** Its volumes were removed before its containers, to free space. */
+  #hasGivenRoom = false
+  /** Nothing is left of it but a sandbox that the runtime can't stop for now. */
+  #hasGone = false
+  /** When its remains are removed at the latest (monotonic); undefined once they may be. */
+  #remainsUntilMs: number | undefined
+
+  constructor(deps: EndPassDeps, state: PodState) {
+    this.#deps = deps
+    this.#state = state
+  }
+
+  /**
+   * For how many milliseconds its remains still wait for its successor; undefined where they don't. A call after that
+   * time ends the wait.
+   */
+  remainsWaitMs(): number | undefined {
+    if (this.#remainsUntilMs === undefined) return undefined
+    const leftMs = this.#remainsUntilMs - this.#deps.clock.monotonicMs()
+    if (leftMs > 0) return leftMs
+    this.#remainsUntilMs = undefined
+    return undefined
+  }
+
+  /** Ends the wait of its remains: they delay no other pod any more. */
+  letRemainsGo(): void {
+    if (this.#remainsUntilMs === undefined) return
+    this.#remainsUntilMs = undefined
+    this.#deps.wake()
+  }
+
+  async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
+    const { executor, publishStatus, setStage, wake } = this.#deps
+    const { memory, observed, pod } = this.#state
+    await memory.save('best-effort')
+    publishStatus()
+    const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
+    if (plan.kind === 'stop') {
+      const overdue = this.#watchOverdue(ending)
+      let areStopped = false
+      try {
+        await executor.run(plan.actions, signals, {
+          onContainersStopped: () => {
+            areStopped = true
+            if (freesNameWithContainers(ending, pod)) this.#freeName()
+          },
+        })
+      } catch (error) {
+        const lacksNetwork =
+          isCriError(error, 'RUNTIME_FAILED') && (await this.#deps.networkProblem()) !== undefined
+        if (!areStopped || !lacksNetwork || !goesAwayAfter(ending)) throw error
+        return await this.#goWithoutNetwork(error)
+      } finally {
+        overdue.cancel()
+      }
+      this.#stoppedInFull = true
+      // The runtime has confirmed that everything ended: waiting callers need not wait for the next observation.
+      if (goesAwayAfter(ending)) this.#freeName()
+      return this.#lookAgain()
+    }
+    this.#stops = 0
+    this.#hasGivenRoom = false
+    if (!goesAwayAfter(ending)) {
+      const { reason, message, until } = ending
+      memory.change({
+        ending: undefined,
+        failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
+      })
+      this.#stoppedInFull = false
+      // A podd that has lost this repeats the ending, which is in the record.
+      await memory.save('best-effort')
+      setStage('active')
+      return wake()
+    }
+    setStage('stopped')
+    await executor.run(plan.actions, signals)
+    return this.#cleanUp()
+  }
+
+  /**
+   * A pod that is over releases its volumes and its cgroup; its status, containers and logs stay
+   * (`pkg/kubelet/kubelet.go` SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its
+   * sandbox.
+   */
+  async release(signals: PassSignals): Promise<void> {
+    const { isOver, record, ref } = this.#state
+    if (!isOver || record.ending !== undefined) {
+      this.#state.isReleased = false
+      return
+    }
+    await this.#removeCondemned(signals)
+    if (this.#state.isReleased || record.startedAtMs === undefined) return
+    await this.#deps.host.volumes.teardown(ref.uid)
+    await this.#deps.host.cgroups.remove(ref.uid)
+    this.#state.isReleased = true
+  }
+
+  /** Of a pod that is over, garbage collection may remove everything that the runtime still has. */
+  async #removeCondemned(signals: PassSignals): Promise<void> {
+    const { condemned, observed } = this.#state
+    const containers = observed.containers.filter(({ id, state }) => state === 'exited' && condemned.has(id))
+    const sandboxes = observed.sandboxes.filter(({ id, ready }) => !ready && condemned.has(id))
+    if (containers.length + sandboxes.length === 0) return
+    await this.#deps.executor.run(
+      [
+        { kind: 'remove-containers', ids: containers.map(({ id }) => id) },
+        { kind: 'remove-sandboxes', ids: sandboxes.map(({ id }) => id) },
+      ],
+      signals,
+    )
+    this.#deps.wake()
+  }
+
+  /**
+   * The containers have ended, and a runtime without a network can't take the sandbox's down: the pod goes all the same,
+   * and its sandbox when there is a network again. Its record stays until then.
+   */
+  async #goWithoutNetwork(error: unknown): Promise<void> {
+    const { host, hide, warn, wakeIn } = this.#deps
+    const { ref } = this.#state
+    wakeIn(networkRetryMs)
+    if (this.#hasGone) return
+    await host.volumes.teardown(ref.uid)
+    await host.cgroups.remove(ref.uid)
+    await host.logs.removeAll(ref)
+    this.#hasGone = true
+    warn(
+      'NetworkNotReady',
+      `the pod has ended, and its address is given back when the runtime has a network again: ${errorMessage(error)}`,
+    )
+    this.#freeName()
+    hide()
+  }
+
+  /** Runs after everything was stopped. */
+  async #lookAgain(): Promise<void> {
+    const { wake, wakeIn } = this.#deps
+    this.#stops += 1
+    if (this.#stops === 1) return wake()
+    if (this.#stops <= quickLooks) return wakeIn(firstLookMs * 2 ** this.#stops)
+    await this.#giveRoom()
+    throw new PoddError(
+      'RUNTIME_STALE',
+      'the runtime has stopped the sandbox, and still reports containers of the pod as running: free space if its disk is full',
+    )
+  }
+
+  /** Checks repeatedly whether a process of the pod still runs while the runtime does not finish stopping it. */
+  #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
+    const { clock } = this.#deps
+    const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())
+    const look = (): void => {
+      timer = clock.startTimer(overdueMs, look)
+      void this.#giveRoom()
+    }
+    let timer = clock.startTimer(leftMs + overdueMs, look)
+    return { cancel: () => timer.cancel() }
+  }
+
+  /**
+   * A runtime with a full disk can't record that a container has ended, and the pod's own files may fill the disk.
+   * Where no process of the pod is alive, its volumes are removed before its containers. Never throws.
+   */
+  async #giveRoom(): Promise<void> {
+    const { host, logger, warn } = this.#deps
+    const { ref, pod, observed } = this.#state
+    if (this.#hasGivenRoom) return
+    const ids = observed.containers.map(({ id }) => id)
+    try {
+      if ((await host.cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
+      this.#hasGivenRoom = true
+      await host.volumes.teardown(ref.uid)
+      warn(
+        'FailedKillPod',
+        'no process of the pod runs any more, but the runtime still reports its containers as running, perhaps because of a full disk: removing its volumes first',
+      )
+    } catch (error) {
+      this.#hasGivenRoom = false
+      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot free space to terminate the pod')
+    }
+  }
+
+  /** Its successor may start; the remains of this pod are removed afterwards. */
+  #freeName(): void {
+    if (this.#state.stage === 'stopped') return
+    this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
+    this.#deps.setStage('stopped')
+  }
+
+  /**
+   * Removes everything of the pod. The record is removed last, so that the next podd finishes the work if this one is
+   * killed.
+   */
+  async #cleanUp(): Promise<void> {
+    const { host, images, turns, hide, setStage } = this.#deps
+    const { ref, memory } = this.#state
+    await turns.enter()
+    await host.volumes.teardown(ref.uid)
+    await host.cgroups.remove(ref.uid)
+    await host.logs.removeAll(ref)
+    await memory.remove()
+    images.clearBackoff(ref.uid)
+    hide()
+    setStage('gone')
+  }
+}

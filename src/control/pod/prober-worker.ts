@@ -1,0 +1,227 @@
+import type { ProbeKind, ProbeVerdict } from '../../decide/plan/pod-facts.ts'
+import { followingTickMs, startProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { ContainerPort, Probe } from '../../pod/schema/container-schema.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
+import type { ProbeOutcome, ProbeTarget } from '../../probes/probe-outcome.ts'
+
+/** The fields of a container's spec that concern its probes. */
+export interface ProbedSpec {
+  readonly livenessProbe?: Probe | undefined
+  readonly readinessProbe?: Probe | undefined
+  readonly startupProbe?: Probe | undefined
+  readonly ports: readonly ContainerPort[]
+  readonly env?: readonly { readonly name: string; readonly value: string }[]
+}
+
+/** A running container. */
+export interface ProbedContainer {
+  readonly name: string
+  readonly containerId: ContainerId
+  /** Wall milliseconds. */
+  readonly startedAtMs: number
+  readonly spec: ProbedSpec
+  /** What an earlier podd published of this container; read when the prober first sees it. */
+  readonly adopted?: { readonly started: boolean; readonly ready: boolean } | undefined
+}
+
+export interface ProbedPod {
+  readonly pod: PodRef
+  /** The primary one first; for a pod on the host's network, the host's. */
+  readonly podIps: readonly string[]
+  /** The pod is terminating: liveness and startup probes stop, readiness probes go on. */
+  readonly ending: boolean
+  /** Those that run now. */
+  readonly containers: readonly ProbedContainer[]
+}
+
+/**
+ * How often each result occurred. `repeated`: the probe was sent again because podd itself was too busy or the runtime
+ * silent.
+ */
+export interface ProbeCounts {
+  readonly success: number
+  readonly failure: number
+  readonly unknown: number
+  readonly repeated: number
+}
+
+export interface ProbeFailure {
+  readonly containerId: ContainerId
+  /** Wall milliseconds. */
+  readonly atMs: number
+  readonly message: string
+}
+
+/** One probe as `describe` and metrics show it. */
+export interface ProbeReport {
+  readonly container: string
+  readonly containerId: ContainerId
+  readonly probe: ProbeKind
+  readonly result: ProbeVerdict
+  readonly lastFailure: ProbeFailure | undefined
+  readonly counts: ProbeCounts
+}
+
+/** One probe of one container over all the container's restarts. The prober alone writes to it. */
+export interface ProbeWorker {
+  readonly pod: PodRef
+  readonly container: string
+  readonly kind: ProbeKind
+  probe: Probe
+  /** Undefined while the container doesn't run. */
+  target: ProbeTarget | undefined
+  state: ProbeState
+  ending: boolean
+  /** Monotonic milliseconds; see ProbeFacts. */
+  notBeforeMs: number
+  tickMs: number
+  inFlight: boolean
+  /** Cancels the probe in flight; replaced after each use. */
+  controller: AbortController
+  allowance: EventAllowance
+  counts: ProbeCounts
+  lastFailure: ProbeFailure | undefined
+}
+
+export const probeKinds: readonly ProbeKind[] = ['startup', 'readiness', 'liveness']
+
+export function probeOf(spec: ProbedSpec, kind: ProbeKind): Probe | undefined {
+  return spec[`${kind}Probe`]
+}
+
+export interface Moment {
+  readonly wallMs: number
+  readonly monotonicMs: number
+}
+
+export function createWorker(options: {
+  readonly pod: PodRef
+  readonly container: ProbedContainer
+  readonly kind: ProbeKind
+  readonly probe: Probe
+  /** How long to wait before the first probe, beside the initial delay. */
+  readonly jitterMs: number
+  readonly now: Moment
+}): ProbeWorker {
+  const { pod, container, kind, probe, now } = options
+  return {
+    pod,
+    container: container.name,
+    kind,
+    probe,
+    target: undefined,
+    state: startProbeState(kind, container.containerId, adoptedVerdict(kind, container)),
+    ending: false,
+    notBeforeMs: notBefore(probe, container, now),
+    tickMs: now.monotonicMs + options.jitterMs,
+    inFlight: false,
+    controller: new AbortController(),
+    allowance: fullAllowance,
+    counts: { success: 0, failure: 0, unknown: 0, repeated: 0 },
+    lastFailure: undefined,
+  }
+}
+
+function adoptedVerdict(kind: ProbeKind, { adopted }: ProbedContainer): 'success' | undefined {
+  const stood = kind === 'startup' ? adopted?.started : kind === 'readiness' && adopted?.ready
+  return stood === true ? 'success' : undefined
+}
+
+/** Resets the worker for a restarted container, except its counts and its last failure. */
+export function restartWorker(worker: ProbeWorker, container: ProbedContainer, now: Moment): void {
+  worker.state = startProbeState(worker.kind, container.containerId)
+  worker.notBeforeMs = notBefore(worker.probe, container, now)
+  worker.tickMs = now.monotonicMs
+}
+
+/** Cancels the probe in flight, at once. */
+export function abortWorker(worker: ProbeWorker): void {
+  if (!worker.inFlight) return
+  worker.inFlight = false
+  worker.controller.abort()
+  worker.controller = new AbortController()
+}
+
+export function moveToNextTick(worker: ProbeWorker, dueMs: number, nowMs: number): void {
+  worker.tickMs = followingTickMs(dueMs, worker.probe.periodSeconds * 1000, nowMs)
+}
+
+/**
+ * How long the container has run follows from the wall clock, which may be wrong: the initial delay bounds the result.
+ */
+function notBefore(probe: Probe, container: ProbedContainer, now: Moment): number {
+  const delayMs = probe.initialDelaySeconds * 1000
+  const leftMs = delayMs - (now.wallMs - container.startedAtMs)
+  return now.monotonicMs + Math.min(Math.max(leftMs, 0), delayMs)
+}
+
+export function reportOf(worker: ProbeWorker): ProbeReport {
+  const { container, kind, state, lastFailure, counts } = worker
+  const { containerId, verdict } = state
+  return { container, containerId, probe: kind, result: verdict, lastFailure, counts }
+}
+
+/** As many events at once, and then one each so often: what Kubernetes' event clients let an object have. */
+const burst = 25
+const refillMs = 300_000
+/** The longest message a Kubernetes event holds. */
+const maxMessageChars = 1024
+
+/** How many more events a probe may give rise to. */
+interface EventAllowance {
+  readonly tokens: number
+  readonly countedAtMs: number
+}
+
+export const fullAllowance: EventAllowance = { tokens: burst, countedAtMs: 0 }
+
+/** The allowance after one event, or undefined when there is none left (client-go tools/record EventSourceObjectSpamFilter). */
+export function spendAllowance(allowance: EventAllowance, nowMs: number): EventAllowance | undefined {
+  const earned = (nowMs - allowance.countedAtMs) / refillMs
+  const tokens = Math.min(burst, allowance.tokens + earned)
+  return tokens < 1 ? undefined : { tokens: tokens - 1, countedAtMs: nowMs }
+}
+
+const titles: Readonly<Record<ProbeKind, string>> = {
+  liveness: 'Liveness',
+  readiness: 'Readiness',
+  startup: 'Startup',
+}
+
+/**
+ * The word for a probe's outcome in events and in `describe`; undefined for a plain success.
+ * (pkg/kubelet/prober/prober.go, 1.36)
+ */
+export function describeOutcome(kind: ProbeKind, outcome: ProbeOutcome): string | undefined {
+  const said = messageOf(kind, outcome)
+  if (said === undefined || said.length <= maxMessageChars) return said
+  return `${said.slice(0, maxMessageChars - 3).toWellFormed()}...`
+}
+
+function messageOf(kind: ProbeKind, { result, output }: ProbeOutcome): string | undefined {
+  switch (result) {
+    case 'success':
+      return undefined
+    case 'warning':
+      return `${titles[kind]} probe warning: ${output}`
+    case 'failure':
+      return `${titles[kind]} probe failed: ${output}`
+    case 'unknown':
+      return `${titles[kind]} probe errored and resulted in unknown state: ${output}`
+  }
+}
+
+export interface ProbeEvent {
+  readonly pod: PodRef
+  readonly container: string
+  readonly isWarningOnly: boolean
+  readonly message: string
+}
+
+export function recordProbeEvent(recorder: EventRecorder, event: ProbeEvent): void {
+  const { pod, container, message } = event
+  const reason = event.isWarningOnly ? 'ProbeWarning' : 'Unhealthy'
+  recorder.record({ pod, container, type: 'Warning', reason, message })
+}

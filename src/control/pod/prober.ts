@@ -1,0 +1,500 @@
+/**
+ * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a verdict changes
+ * (`onResult`); it is never polled. One worker per container and kind of probe, all of them on one timer
+ * (prober-schedule.ts); decide/plan/probe-reducer.ts decides what results mean.
+ */
+import { sleepUnlessAborted } from '../../base/clock.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { RandomSource } from '../../base/random.ts'
+import { Semaphore } from '../../base/waits.ts'
+import type { ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import { applyEnding, applyFinding, nextProbeMs } from '../../decide/plan/probe-reducer.ts'
+import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
+import type { ExecSync } from '../../probes/exec-probe.ts'
+import type { ProbeOutcome } from '../../probes/probe-outcome.ts'
+import type { RunProbe } from '../../probes/run-probe.ts'
+import { callDeadlineMs } from '../../runtime/cri-client.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import {
+  abortWorker,
+  createWorker,
+  describeOutcome,
+  moveToNextTick,
+  probeKinds,
+  probeOf,
+  recordProbeEvent,
+  reportOf,
+  restartWorker,
+  spendAllowance,
+} from './prober-worker.ts'
+import type { ProbedContainer, ProbedPod, ProbeReport, ProbeWorker } from './prober-worker.ts'
+
+/** A verdict changed. */
+export interface ProbeResultEvent {
+  readonly uid: PodUid
+  readonly container: string
+  readonly containerId: ContainerId
+  readonly probe: ProbeKind
+  readonly result: ProbeVerdict
+  /** The probe's output, as its event has it; empty for a success. */
+  readonly message: string
+}
+
+export interface ProberOptions {
+  readonly clock: Clock
+  readonly random: RandomSource
+  readonly runProbe: RunProbe
+  readonly events: EventRecorder
+  /** Must not throw. */
+  readonly onResult: (event: ProbeResultEvent) => void
+  /** Called for each probe sent, with its delay. */
+  readonly onStart?: (latenessMs: number) => void
+}
+
+/** How often a probe is tried that cannot be carried out (kubelet: maxProbeRetries). */
+const maxTries = 3
+/** How often a probe is repeated because podd was late or the runtime silent. */
+const maxRepeats = 3
+/**
+ * A timeout doesn't count when podd or the runtime stalled for this share of it; an answer after such a stall is late.
+ */
+const stalledShare = 0.1
+/** Up to this share, repeated timeouts do count: an answer would have been read. */
+const blindShare = 0.5
+/** Bounds on the probes in flight: sockets are cheap, commands in containers are not. */
+const maxNetworkProbes = 256
+const maxExecProbes = 64
+
+interface PodEntry {
+  readonly containers: Map<string, Map<ProbeKind, ProbeWorker>>
+}
+
+export class Prober {
+  readonly #options: ProberOptions
+  readonly #clock: Clock
+  readonly #startedMs: number
+  readonly #pods = new Map<PodUid, PodEntry>()
+  readonly #schedule: ProberSchedule<ProbeWorker>
+  readonly #lag: ProberLag
+  readonly #networkGate = new Semaphore(maxNetworkProbes)
+  readonly #execGate = new Semaphore(maxExecProbes)
+  #stopped = false
+
+  constructor(options: ProberOptions) {
+    this.#options = options
+    this.#clock = options.clock
+    this.#startedMs = options.clock.monotonicMs()
+    this.#lag = new ProberLag(options.clock)
+    this.#schedule = new ProberSchedule(options.clock, (worker, dueMs) => this.#start(worker, dueMs))
+  }
+
+  /** Sets the pod's current state. Call it after every change; a call without one does nothing. */
+  setPod(probed: ProbedPod): void {
+    if (this.#stopped) return
+    const { uid } = probed.pod
+    const entry = this.#pods.get(uid) ?? { containers: new Map() }
+    this.#pods.set(uid, entry)
+    for (const container of probed.containers) this.#setContainer(entry, probed, container)
+    const running = new Set(probed.containers.map(({ name }) => name))
+    for (const [name, workers] of entry.containers) {
+      if (!running.has(name)) for (const worker of workers.values()) this.#halt(worker)
+    }
+  }
+
+  /** Forgets the pod, and cancels its probes at once. */
+  removePod(uid: PodUid): void {
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const worker of workers.values()) this.#halt(worker)
+    }
+    this.#pods.delete(uid)
+  }
+
+  /** The current verdicts on a pod's containers. */
+  verdicts(uid: PodUid): ProbeVerdicts {
+    const verdicts: Record<ContainerId, ProbeVerdicts[ContainerId]> = {}
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const { kind, state } of workers.values())
+        verdicts[state.containerId] = { ...verdicts[state.containerId], [kind]: state.verdict }
+    }
+    return verdicts
+  }
+
+  /** All probes of a pod. */
+  reports(uid: PodUid): readonly ProbeReport[] {
+    const reports: ProbeReport[] = []
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const worker of workers.values()) reports.push(reportOf(worker))
+    }
+    return reports
+  }
+
+  /** Ends everything; the prober can't be used afterwards. */
+  stop(): void {
+    this.#stopped = true
+    for (const uid of this.#pods.keys()) this.removePod(uid)
+    this.#schedule.clear()
+  }
+
+  #setContainer(entry: PodEntry, probed: ProbedPod, container: ProbedContainer): void {
+    const workers = entry.containers.get(container.name) ?? new Map<ProbeKind, ProbeWorker>()
+    entry.containers.set(container.name, workers)
+    const { spec } = container
+    const target = {
+      containerId: container.containerId,
+      podIps: probed.podIps,
+      ports: spec.ports,
+      ...(spec.env === undefined ? {} : { env: spec.env }),
+    }
+    for (const kind of probeKinds) {
+      const probe = probeOf(spec, kind)
+      const known = workers.get(kind)
+      if (probe === undefined) {
+        if (known !== undefined) this.#halt(known)
+        workers.delete(kind)
+        continue
+      }
+      const now = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() }
+      const jitterMs = this.#jitterMs(probe.periodSeconds * 1000)
+      const worker = known ?? createWorker({ pod: probed.pod, container, kind, probe, jitterMs, now })
+      workers.set(kind, worker)
+      worker.probe = probe
+      if (worker.state.containerId !== container.containerId) {
+        abortWorker(worker)
+        restartWorker(worker, container, now)
+      }
+      worker.target = target
+      worker.ending = probed.ending
+      if (probed.ending && kind !== 'readiness') {
+        abortWorker(worker)
+        this.#publish(worker, applyEnding(kind, worker.state), '')
+      }
+    }
+    for (const worker of workers.values()) this.#reschedule(worker)
+  }
+
+  /** Spreads the first probes after a start of podd (kubelet prober/worker.go run, 1.36). */
+  #jitterMs(periodMs: number): number {
+    const isFresh = this.#clock.monotonicMs() - this.#startedMs < periodMs
+    return isFresh ? this.#options.random() * periodMs : 0
+  }
+
+  #halt(worker: ProbeWorker): void {
+    worker.target = undefined
+    this.#schedule.delete(worker)
+    abortWorker(worker)
+  }
+
+  #reschedule(worker: ProbeWorker): void {
+    if (worker.inFlight) return
+    const { kind, state, ending, notBeforeMs, tickMs } = worker
+    const startup = this.#sibling(worker, 'startup')
+    const startedUp = startup === undefined || startup.state.verdict === 'success'
+    const dueMs =
+      worker.target === undefined
+        ? undefined
+        : nextProbeMs({ kind, state, ending, startedUp, notBeforeMs, tickMs })
+    if (dueMs === undefined) this.#schedule.delete(worker)
+    else this.#schedule.set(worker, dueMs)
+  }
+
+  #sibling(worker: ProbeWorker, kind: ProbeKind): ProbeWorker | undefined {
+    return this.#pods.get(worker.pod.uid)?.containers.get(worker.container)?.get(kind)
+  }
+
+  #start(worker: ProbeWorker, dueMs: number): void {
+    const { signal } = worker.controller
+    const gate = worker.probe.exec === undefined ? this.#networkGate : this.#execGate
+    worker.inFlight = true
+    // Aborted before its turn it is none of this worker's any more.
+    void gate.run(() => this.#probe(worker, dueMs, signal), signal).catch(() => undefined)
+  }
+
+  /** Never rejects. */
+  async #probe(worker: ProbeWorker, dueMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    this.#options.onStart?.(this.#clock.monotonicMs() - dueMs)
+    const outcome = await this.#tryProbe(worker, signal)
+    if (signal.aborted) return
+    worker.inFlight = false
+    moveToNextTick(worker, dueMs, this.#clock.monotonicMs())
+    if (outcome !== undefined) this.#take(worker, outcome)
+    this.#reschedule(worker)
+  }
+
+  /** Undefined without a result: the probe was cancelled, or podd was too busy, or the runtime did not answer. */
+  async #tryProbe(worker: ProbeWorker, signal: AbortSignal): Promise<ProbeOutcome | undefined> {
+    const { probe, target } = worker
+    if (target === undefined) return undefined
+    let repeats = 0
+    let tries = 0
+    for (;;) {
+      const mark = this.#lag.enter()
+      const outcome = await this.#options
+        .runProbe(probe, target, signal)
+        .catch((error: unknown): ProbeOutcome => ({ result: 'unknown', output: errorMessage(error) }))
+      const stalledMs = this.#lag.leave(mark)
+      if (signal.aborted) return undefined
+      const share = lateShare(outcome, stalledMs, probe.timeoutSeconds * 1000)
+      if (share >= stalledShare && repeats < maxRepeats) {
+        worker.counts = { ...worker.counts, repeated: worker.counts.repeated + 1 }
+        repeats += 1
+        if (outcome.silentMs !== undefined) await this.#spread(worker, signal)
+        continue
+      }
+      // A success that is late again and again counts all the same.
+      if (share >= blindShare && outcome.result === 'failure') return undefined
+      tries += 1
+      if (outcome.result !== 'unknown' || tries >= maxTries) return outcome
+    }
+  }
+
+  /** Spreads the repeated probes: all wait for a silent runtime, and must not load it at once when it answers again. */
+  async #spread(worker: ProbeWorker, signal: AbortSignal): Promise<void> {
+    const delayMs = this.#options.random() * worker.probe.periodSeconds * 1000
+    await sleepUnlessAborted(this.#clock, delayMs, signal)
+  }
+
+  #take(worker: ProbeWorker, outcome: ProbeOutcome): void {
+    const counted = outcome.result === 'warning' ? 'success' : outcome.result
+    worker.counts = { ...worker.counts, [counted]: worker.counts[counted] + 1 }
+    const message = describeOutcome(worker.kind, outcome)
+    if (message !== undefined) this.#tell(worker, message, outcome.result === 'warning')
+    const finding = counted === 'unknown' ? 'errored' : counted
+    this.#publish(worker, applyFinding(worker.kind, worker.probe, worker.state, finding), message ?? '')
+  }
+
+  #tell(worker: ProbeWorker, message: string, isWarningOnly: boolean): void {
+    const { pod, container, state } = worker
+    if (!isWarningOnly) {
+      worker.lastFailure = { containerId: state.containerId, atMs: this.#clock.wallMs(), message }
+    }
+    const allowance = spendAllowance(worker.allowance, this.#clock.monotonicMs())
+    if (allowance === undefined) return
+    worker.allowance = allowance
+    recordProbeEvent(this.#options.events, { pod, container, isWarningOnly, message })
+  }
+
+  #publish(worker: ProbeWorker, state: ProbeState, message: string): void {
+    const hasChanged = state.verdict !== worker.state.verdict
+    worker.state = state
+    if (!hasChanged) return
+    if (worker.kind === 'startup' && state.verdict === 'success') this.#openGate(worker)
+    this.#options.onResult({
+      uid: worker.pod.uid,
+      container: worker.container,
+      containerId: state.containerId,
+      probe: worker.kind,
+      result: state.verdict,
+      message,
+    })
+  }
+
+  /** The container has started up: the probes that waited for that are due now. */
+  #openGate(startup: ProbeWorker): void {
+    for (const kind of ['readiness', 'liveness'] as const) {
+      const worker = this.#sibling(startup, kind)
+      if (worker === undefined || worker.inFlight) continue
+      worker.tickMs = this.#clock.monotonicMs()
+      this.#reschedule(worker)
+    }
+  }
+}
+
+interface Entry<T> {
+  readonly dueMs: number
+  readonly order: number
+  readonly item: T
+}
+
+/**
+ * When each of many items is due, on one timer. An item has at most one due time; a new one replaces the old. Items
+ * that are due at the same moment come in the order of their insertion.
+ */
+export class ProberSchedule<T extends object> {
+  readonly #clock: Clock
+  readonly #onDue: (item: T, dueMs: number) => void
+  /** A binary heap, the earliest first. Replaced and removed entries stay in it until they are due. */
+  readonly #heap: Entry<T>[] = []
+  readonly #current = new Map<T, Entry<T>>()
+  #order = 0
+  #timer: { readonly dueMs: number; readonly timer: Timer } | undefined
+
+  constructor(clock: Clock, onDue: (item: T, dueMs: number) => void) {
+    this.#clock = clock
+    this.#onDue = onDue
+  }
+
+  /** In monotonic milliseconds. */
+  set(item: T, dueMs: number): void {
+    if (this.#current.get(item)?.dueMs === dueMs) return
+    this.#order += 1
+    const entry = { dueMs, order: this.#order, item }
+    this.#current.set(item, entry)
+    this.#push(entry)
+    this.#arm()
+  }
+
+  delete(item: T): void {
+    this.#current.delete(item)
+  }
+
+  get size(): number {
+    return this.#current.size
+  }
+
+  clear(): void {
+    this.#current.clear()
+    this.#heap.length = 0
+    this.#timer?.timer.cancel()
+    this.#timer = undefined
+  }
+
+  #fire(): void {
+    this.#timer = undefined
+    const nowMs = this.#clock.monotonicMs()
+    for (let first = this.#heap[0]; first !== undefined && first.dueMs <= nowMs; first = this.#heap[0]) {
+      this.#pop()
+      if (this.#current.get(first.item) !== first) continue
+      this.#current.delete(first.item)
+      this.#onDue(first.item, first.dueMs)
+    }
+    this.#arm()
+  }
+
+  #arm(): void {
+    let first = this.#heap[0]
+    while (first !== undefined && this.#current.get(first.item) !== first) {
+      this.#pop()
+      first = this.#heap[0]
+    }
+    if (first?.dueMs === this.#timer?.dueMs) return
+    this.#timer?.timer.cancel()
+    this.#timer = undefined
+    if (first === undefined) return
+    const delayMs = first.dueMs - this.#clock.monotonicMs()
+    this.#timer = { dueMs: first.dueMs, timer: this.#clock.startTimer(delayMs, () => this.#fire()) }
+  }
+
+  #push(entry: Entry<T>): void {
+    const heap = this.#heap
+    let at = heap.push(entry) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = heap[parent]
+      if (above === undefined || !isBefore(entry, above)) break
+      heap[at] = above
+      at = parent
+    }
+    heap[at] = entry
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const moved = heap.pop()
+    if (moved === undefined || heap.length === 0) return
+    let at = 0
+    for (;;) {
+      const left = heap[2 * at + 1]
+      const right = heap[2 * at + 2]
+      const rightFirst = left !== undefined && right !== undefined && isBefore(right, left)
+      const below = rightFirst ? right : left
+      if (below === undefined || !isBefore(below, moved)) break
+      heap[at] = below
+      at = 2 * at + (rightFirst ? 2 : 1)
+    }
+    heap[at] = moved
+  }
+}
+
+function isBefore(a: Entry<unknown>, b: Entry<unknown>): boolean {
+  return a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order)
+}
+
+/** The period of the heartbeat, while anything is in flight. */
+const heartbeatMs = 50
+/** Lateness below this is normal on any healthy host: timers and other work cause it. */
+const noticeableMs = 10
+
+/**
+ * Measures how long podd itself was kept from sending and reading (a blocked event loop, a host that gave it no CPU)
+ * while a piece of work was in flight: by how much a regular heartbeat came late. The heartbeat runs only while there
+ * is such work.
+ */
+export class ProberLag {
+  readonly #clock: Clock
+  #inFlight = 0
+  #stalledMs = 0
+  #beat: { readonly dueMs: number; readonly timer: Timer } | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Work begins. Returns a mark, which `leave` takes. */
+  enter(): number {
+    this.#inFlight += 1
+    if (this.#beat === undefined) this.#arm()
+    return this.#soFarMs()
+  }
+
+  /** Work ends. Returns for how many milliseconds podd stalled since `enter`. */
+  leave(mark: number): number {
+    this.#inFlight -= 1
+    const stalledMs = this.#soFarMs() - mark
+    if (this.#inFlight === 0) {
+      this.#stalledMs = 0
+      this.#beat?.timer.cancel()
+      this.#beat = undefined
+    }
+    return stalledMs
+  }
+
+  #soFarMs(): number {
+    return this.#stalledMs + this.#latenessMs()
+  }
+
+  #latenessMs(): number {
+    if (this.#beat === undefined) return 0
+    const lateMs = this.#clock.monotonicMs() - this.#beat.dueMs
+    return lateMs < noticeableMs ? 0 : lateMs
+  }
+
+  #arm(): void {
+    const dueMs = this.#clock.monotonicMs() + heartbeatMs
+    const timer = this.#clock.startTimer(heartbeatMs, () => {
+      this.#stalledMs += this.#latenessMs()
+      this.#arm()
+    })
+    this.#beat = { dueMs, timer }
+  }
+}
+
+/** The share of a probe's timeout during which podd could not have received an answer, from 0 to 1. */
+function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
+  if (outcome.result === 'unknown') return 0
+  const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)
+  return lateMs / timeoutMs
+}
+
+/** How exec probes run in containers: ExecSync, which takes whole seconds. */
+export function execProbes(runtime: Pick<RuntimeService, 'execSync'>): ExecSync {
+  return async ({ containerId, cmd, timeoutMs, signal, onSent }) => {
+    try {
+      const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
+      const { exitCode, stdout, stderr } = await runtime.execSync(
+        { containerId, cmd, timeout },
+        { signal, onSent, deadlineMs: timeoutMs + callDeadlineMs },
+      )
+      return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
+    } catch (error) {
+      // An answer of the runtime itself, not its absence.
+      const isAnswer = isCriError(error, 'RUNTIME_TIMEOUT') && error.grpcCode !== undefined
+      if (isAnswer) return { exitCode: -1, output: '', timedOut: true }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,482 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { settleAll } from '../../base/waits.ts'
+import {
+  computeTerminationWaves,
+  endingDeadlineMs,
+  endingOverrideSeconds,
+  stopTimeout,
+} from '../../decide/plan/ending.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
+import type { ObservedContainer } from '../../pod/state/observed.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
+import { runHttpHook } from '../../probes/http-probe.ts'
+import type { HeldCommand, HeldExec } from '../../runtime/containerd/exec.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import { readContainerFacts } from '../../translate/identity.ts'
+import { OutdatedView, recordEvent } from './context.ts'
+import type { HookInFlight, PodContext } from './context.ts'
+import type { HookRunner } from './host.ts'
+
+interface StopRequest {
+  readonly id: ContainerId
+  readonly name: string
+  readonly graceSeconds: number
+  /** See stopTimeout. */
+  readonly overrideSeconds?: number | undefined
+  readonly message: string
+  readonly preStop: LifecycleHandler | undefined
+  readonly ports?: ContainerSpec['ports']
+  /** Never rejects: when those have ended that end before this one, or one of them couldn't be stopped. Waited for after preStop, within the grace. */
+  readonly turn?: Promise<'come' | 'lost'>
+}
+
+/**
+ * How long StopContainer may take beyond its timeout where another container of the pod was not stopped in time: one shim
+ * holds them all.
+ */
+const stuckContainerMs = 10_000
+/** How long StopPodSandbox may take after that, which also takes down the network. */
+const stuckSandboxMs = 30_000
+/** How long the runtime is given to notice what podd has killed. */
+const noticeMs = 15_000
+
+/**
+ * preStop inside the grace, then its turn to end, then StopContainer with what is left of the grace, at least 2 s
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
+ */
+export async function stopOneContainer(
+  ctx: PodContext,
+  request: StopRequest,
+  isStuck: () => boolean = () => false,
+): Promise<void> {
+  const { clock } = ctx
+  const beganMs = clock.monotonicMs()
+  recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
+  const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
+  const { preStop, turn } = request
+  if (preStop !== undefined && request.graceSeconds > 0) {
+    const begun = ctx.inFlight.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
+    if (begun !== undefined) await waitInGrace(ctx, leftMs(), begun.ended)
+  }
+  // What keeps it from its turn fails the pass, and the next one stops it in its turn.
+  if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
+  const timeout = stopTimeout(leftMs(), request.overrideSeconds)
+  const deadline = isStuck() ? { deadlineMs: timeout * 1000 + stuckContainerMs } : {}
+  const signal = ctx.signals.pass
+  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
+}
+
+/** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
+async function waitInGrace<T>(
+  { clock, signals: { pass: signal } }: PodContext,
+  delayMs: number,
+  event: Promise<T>,
+): Promise<T | undefined> {
+  if (delayMs <= 0) return undefined
+  const over = new AbortController()
+  const wait = clock.sleep(delayMs, AbortSignal.any([signal, over.signal]))
+  const timeUp = wait.then(nothing, nothing)
+  try {
+    return await Promise.race([event, timeUp])
+  } finally {
+    over.abort()
+    signal.throwIfAborted()
+  }
+}
+
+/**
+ * Begins a container's preStop hook, once in its life: it goes on when this pass is interrupted, and the next one waits
+ * for it, as the next podd does where the runtime holds it. Undefined where it was begun before.
+ */
+async function beginPreStop(
+  ctx: PodContext,
+  request: StopRequest,
+  handler: LifecycleHandler,
+): Promise<HookInFlight | undefined> {
+  const { id } = request
+  const isHeld = ctx.host.hooks.isHeld?.(handler) === true
+  if (!(await ctx.journal.claimPreStop(id, isHeld))) return undefined
+  const ended = runPreStop(ctx, request, handler).finally(() => ctx.inFlight.preStops.delete(id))
+  // Whoever waits for it gets the error.
+  ended.catch(() => undefined)
+  // Not the promise itself: whoever awaits this function would wait for the hook.
+  const begun = { ended }
+  ctx.inFlight.preStops.set(id, begun)
+  return begun
+}
+
+/** Rejects where the runtime was not there to begin it: it is due still then. */
+async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
+  let isSent = false
+  try {
+    await ctx.host.hooks.run({
+      pod: ctx.ref,
+      handler,
+      hook: 'preStop',
+      containerId: request.id,
+      podIp:
+        ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
+      ports: request.ports ?? [],
+      timeoutMs: request.graceSeconds * 1000,
+      signal: ctx.signals.life,
+      onSent: () => {
+        isSent = true
+      },
+    })
+  } catch (error) {
+    if (ctx.signals.life.aborted) return
+    if (!isSent && !(error instanceof HookError)) {
+      await ctx.journal.releasePreStop(request.id)
+      throw error
+    }
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: request.name, err: error },
+      'preStop hook failed',
+    )
+    const message = 'PreStopHook failed'
+    recordEvent(ctx, { type: 'Warning', reason: 'FailedPreStopHook', message, container: request.name })
+  }
+}
+
+/** Stops one container that is to be replaced or has failed its probe. */
+export async function stopContainer(
+  ctx: PodContext,
+  { container, cause, message }: Extract<PodAction, { kind: 'stop-container' }>,
+): Promise<void> {
+  const spec = findSpec(ctx, container.name)
+  const probe =
+    cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
+  const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
+  const request = { ...stopRequest(ctx, container, graceSeconds), message }
+  // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
+  if (cause === 'restart-all')
+    return stopOrForce(ctx, container, {
+      ...request,
+      graceSeconds: 0,
+      overrideSeconds: 0,
+      preStop: undefined,
+    })
+  await stopOrForce(ctx, container, request)
+}
+
+/** Where the runtime doesn't stop the container in time, by force. */
+async function stopOrForce(
+  ctx: PodContext,
+  { sandboxId }: ObservedContainer,
+  request: StopRequest,
+): Promise<void> {
+  try {
+    await stopOneContainer(ctx, request)
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
+    recordNotStopped(ctx, request.name, error)
+    const stop = { containerId: request.id, timeout: 0 }
+    await stopByForce(ctx, { sandboxId, ids: [request.id] }, () =>
+      ctx.host.calls.stopContainer(stop, { signal: ctx.signals.pass, deadlineMs: noticeMs }),
+    )
+  }
+}
+
+/**
+ * Stops all containers of the pod by the ending's deadline or within the pod's grace, and then its sandboxes. All preStop
+ * hooks run at once; then they end in waves, sidecars last. A container without grace left does not wait for the others
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
+ *
+ * The sandboxes are stopped whether or not the containers could be, which stops them by force. Should that fail too,
+ * their processes are killed by their cgroups, and then the shim that holds them.
+ */
+export async function stopPod(ctx: PodContext): Promise<void> {
+  const nowMs = ctx.clock.wallMs()
+  const { ending } = ctx.record
+  const deadlineMs =
+    ending === undefined
+      ? nowMs + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+      : endingDeadlineMs(ending, nowMs)
+  const graceSeconds = Math.max(0, Math.ceil((deadlineMs - nowMs) / 1000))
+  const overrideSeconds = ending === undefined ? undefined : endingOverrideSeconds(ending)
+  const waves: Promise<unknown>[] = []
+  const failed: FailedStop[] = []
+  const isStuck = (): boolean => failed.some(isSilent)
+  const stop = async (container: ObservedContainer, turn: Pick<StopRequest, 'turn'>): Promise<void> => {
+    const request = { ...stopRequest(ctx, container, graceSeconds), overrideSeconds, ...turn }
+    try {
+      await stopOneContainer(ctx, request, isStuck)
+    } catch (error) {
+      ctx.signals.pass.throwIfAborted()
+      // One that fails while there is time is tried again, and the sidecars behind it wait; after that they go on in their order.
+      const isOver = ending === undefined || ctx.clock.wallMs() >= deadlineMs
+      if (!isSilent({ error }) && !(isOver && isCriError(error, 'RUNTIME_FAILED'))) throw error
+      failed.push({ container, error })
+      recordNotStopped(ctx, container.name, error)
+    }
+  }
+  for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
+    const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
+    waves.push(settleAll(wave.map((container) => stop(container, before))))
+  }
+  await settleAll(waves)
+  if (failed.length === 0) ctx.pass.onContainersStopped()
+  await settleAll(ctx.observed.sandboxes.map(({ id }) => stopSandbox(ctx, id, failed)))
+}
+
+/** A container that the runtime did not stop. */
+interface FailedStop {
+  readonly container: ObservedContainer
+  readonly error: unknown
+}
+
+const isSilent = ({ error }: Pick<FailedStop, 'error'>): boolean => isCriError(error, 'RUNTIME_TIMEOUT')
+
+async function stopSandbox(
+  ctx: PodContext,
+  sandboxId: SandboxId,
+  failed: readonly FailedStop[],
+): Promise<void> {
+  const stop = (deadlineMs?: number): Promise<unknown> =>
+    ctx.host.calls.stopPodSandbox(
+      { podSandboxId: sandboxId },
+      deadlineMs === undefined ? undefined : { deadlineMs },
+    )
+  const ofIt = failed.filter(({ container }) => container.sandboxId === sandboxId)
+  try {
+    await stop(ofIt.some(isSilent) ? stuckSandboxMs : undefined)
+  } catch (error) {
+    const isStuck = isSilent({ error })
+    if (!isStuck && (ofIt.length === 0 || !isCriError(error, 'RUNTIME_FAILED'))) throw error
+    const ids = ofIt.map(({ container }) => container.id)
+    await stopByForce(ctx, { sandboxId, ids: isStuck ? [...ids, sandboxId] : ids }, () => stop(noticeMs))
+  }
+}
+
+function recordNotStopped(ctx: PodContext, container: string, error: unknown): void {
+  const message = `The runtime has not stopped container ${container}: ${errorMessage(error)}`
+  recordEvent(ctx, { type: 'Warning', reason: 'FailedKillPod', message, container })
+}
+
+/**
+ * For what the runtime could not stop: kills the processes of these containers (or of the sandbox) by their cgroups and
+ * stops again; where the runtime still gets no answer, kills the shim that doesn't give one. Throws what `stop` throws.
+ */
+async function stopByForce(
+  ctx: PodContext,
+  { sandboxId, ids }: { readonly sandboxId: SandboxId; readonly ids: readonly string[] },
+  stop: () => Promise<unknown>,
+): Promise<void> {
+  // It is the runtime that must answer: one that hangs as a whole is another matter.
+  await ctx.host.calls.podSandboxStatus({ podSandboxId: sandboxId }, { deadlineMs: noticeMs })
+  ctx.pass.checkSeen()
+  const tell = (message: string): void => recordEvent(ctx, { type: 'Warning', reason: 'Killing', message })
+  const killed = await ctx.host.cgroups.killProcesses(ctx.ref.uid, ctx.pod, ids)
+  if (killed > 0)
+    tell(`Killed ${killed} process${killed === 1 ? '' : 'es'} of the pod by its cgroup: the runtime did not`)
+  try {
+    await stop()
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
+    const pid = ctx.host.killShim(sandboxId)
+    if (pid === undefined) throw error
+    tell(`Killed the shim of the pod (process ${pid}): it has given the runtime no answer`)
+    await stop()
+  }
+}
+
+const nothing = () => undefined
+const come = () => 'come' as const
+const lose = () => 'lost' as const
+
+function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds: number): StopRequest {
+  const spec = findSpec(ctx, container.name)
+  const kept = readContainerFacts(container.annotations)
+  return {
+    id: container.id,
+    name: container.name,
+    graceSeconds,
+    message: `Stopping container ${container.name}`,
+    preStop: container.state === 'running' ? (spec?.lifecycle?.preStop ?? kept.preStop) : undefined,
+    ports: spec?.ports ?? kept.ports,
+  }
+}
+
+function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
+  const { initContainers, containers, ephemeralContainers } = ctx.pod.spec
+  return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
+}
+
+/**
+ * Removes containers with their logs and termination messages. These go first, since nothing else would remove them
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` removeContainer, Kubernetes 1.36). Throws what a call threw.
+ */
+export async function removeContainers(ctx: PodContext, ids: readonly ContainerId[]): Promise<void> {
+  await settleAll(ids.map((id) => removeContainer(ctx, id)))
+}
+
+export async function removeSandboxes(
+  { host: { calls } }: Pick<PodContext, 'host'>,
+  ids: readonly SandboxId[],
+): Promise<void> {
+  await settleAll(
+    ids.map(async (podSandboxId) => {
+      await calls.stopPodSandbox({ podSandboxId })
+      await calls.removePodSandbox({ podSandboxId })
+    }),
+  )
+}
+
+async function removeContainer(ctx: PodContext, id: ContainerId): Promise<void> {
+  const container = ctx.observed.containers.find((candidate) => candidate.id === id)
+  const isCreated = container?.state === 'created' && container.cancelled === undefined
+  const check = async (): Promise<void> => (isCreated ? checkUnstarted(ctx, id) : undefined)
+  await check()
+  if (container !== undefined) {
+    // Those of a pod that ends go, or are kept, with the pod.
+    if (ctx.record.ending === undefined) await ctx.host.logs.remove(ctx.ref, container)
+    await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
+  }
+  await removeWhenSettled(ctx, id, check)
+}
+
+type RemoveContext = Pick<PodContext, 'clock'> & {
+  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'removeContainer' | 'containerStatus'> }
+  readonly signals: Pick<PodContext['signals'], 'pass'>
+}
+
+/** How long a container that can't be removed yet is given to settle, 3.4 s in all. */
+const settleDelaysMs = [10, 40, 160, 640, 2560]
+
+/**
+ * Removes a container. containerd refuses that for a moment after the container's exit, while it still reports the
+ * container as running, and for a container whose start was cancelled, while it still starts it: what it reports after a
+ * refusal tells whether to wait and try again. Throws what the last attempt threw.
+ */
+export async function removeWhenSettled(
+  ctx: RemoveContext,
+  containerId: ContainerId,
+  beforeEach: () => Promise<void> = async () => {},
+): Promise<void> {
+  let hadExited = false
+  for (const delayMs of settleDelaysMs) {
+    await beforeEach()
+    try {
+      await ctx.host.calls.removeContainer({ containerId })
+      return
+    } catch (error) {
+      if (!isCriError(error, 'RUNTIME_FAILED')) throw error
+      const state = await readState(ctx, containerId)
+      if (state === 'gone') return
+      const mayChange = state === 'CONTAINER_RUNNING' || state === 'CONTAINER_CREATED'
+      // One that has exited since the refusal may be removable now; a second refusal has another reason.
+      if (!mayChange && (hadExited || state !== 'CONTAINER_EXITED')) throw error
+      hadExited = !mayChange
+      if (mayChange) await ctx.clock.sleep(delayMs, ctx.signals.pass)
+    }
+  }
+  await beforeEach()
+  await ctx.host.calls.removeContainer({ containerId })
+}
+
+async function readState({ host: { calls } }: RemoveContext, containerId: ContainerId) {
+  try {
+    const { status } = await calls.containerStatus({ containerId })
+    return status?.state
+  } catch (error) {
+    if (isCriError(error, 'RUNTIME_NOT_FOUND')) return 'gone'
+    throw error
+  }
+}
+
+/** Throws OutdatedView where it was started after all: the runtime would kill what runs in order to remove it. */
+async function checkUnstarted(ctx: RemoveContext, containerId: ContainerId): Promise<void> {
+  const state = await readState(ctx, containerId)
+  if (state !== 'gone' && state !== 'CONTAINER_CREATED') throw new OutdatedView()
+}
+
+/** A hook that didn't succeed. The message may hold the hook's output: it goes to the log, never into an event. */
+class HookError extends PoddError {
+  constructor(message: string, cause?: unknown) {
+    super('HOOK_FAILED', message, { cause })
+  }
+}
+
+export interface LifecycleHooksOptions {
+  readonly execSync: RuntimeService['execSync']
+  /** Runs commands that outlive podd; undefined where the runtime has no such calls. Left out, none. */
+  readonly held?: () => Pick<HeldExec, 'run'> | undefined
+  readonly events: EventRecorder
+  readonly clock: Clock
+  /** The Kubernetes version to go by, `1.36`. */
+  readonly kubernetesVersion: string
+}
+
+/** Runs hooks: exec in the container, httpGet from the host, sleep (`pkg/kubelet/lifecycle/handlers.go`, Kubernetes 1.36). */
+export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
+  const { execSync, events, clock, kubernetesVersion } = options
+  const held = options.held ?? (() => undefined)
+  return {
+    isHeld: ({ exec }) => exec !== undefined && held() !== undefined,
+    async run({ pod, handler, hook, containerId, podIp, ports, timeoutMs, signal, onSent }) {
+      const { exec, httpGet, sleep } = handler
+      const holder = held()
+      if (exec !== undefined && holder !== undefined) {
+        const call = { containerId, execId: `podd-${hook}`, command: exec.command, onSent }
+        return runHeld(holder, call, { clock, timeoutMs, signal })
+      }
+      if (exec !== undefined) {
+        const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
+        const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
+        if (reply.exitCode === 0) return
+        const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
+        throw new HookError(`command ended with exit code ${reply.exitCode}: ${output}`)
+      }
+      onSent?.()
+      if (httpGet !== undefined) {
+        const result = await runHttpHook({
+          action: httpGet,
+          target: { podIps: podIp === undefined ? [] : [podIp], ports },
+          userAgent: `kube-lifecycle/${kubernetesVersion}`,
+          bounds: { clock, timeoutMs, signal },
+        })
+        signal.throwIfAborted()
+        if (result.kind === 'failed') throw new HookError(result.message)
+        const { warning: message } = result
+        if (message === undefined) return
+        events.record({ pod, type: 'Warning', reason: 'LifecycleHTTPFallback', message })
+        return
+      }
+      if (sleep !== undefined) {
+        await clock.sleep(Math.min(sleep.seconds * 1000, timeoutMs ?? Infinity), signal)
+        return
+      }
+      throw new HookError('the hook names nothing to do')
+    },
+  }
+}
+
+/** Throws HookError; PoddError RUNTIME_UNAVAILABLE where it was not begun; the signal's reason. */
+async function runHeld(
+  holder: Pick<HeldExec, 'run'>,
+  command: HeldCommand,
+  bounds: { readonly clock: Clock; readonly timeoutMs: number | undefined; readonly signal: AbortSignal },
+): Promise<void> {
+  const { clock, timeoutMs, signal } = bounds
+  const late = new AbortController()
+  const timer =
+    timeoutMs === undefined
+      ? undefined
+      : clock.startTimer(timeoutMs, () =>
+          late.abort(new HookError(`the command has not ended after ${timeoutMs / 1000} s`)),
+        )
+  try {
+    const { exitCode, output } = await holder.run(command, AbortSignal.any([signal, late.signal]))
+    if (exitCode !== 0) throw new HookError(`command ended with exit code ${exitCode}: ${output}`)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof HookError || errorCode(error) === 'RUNTIME_UNAVAILABLE') throw error
+    throw new HookError(errorMessage(error), error)
+  } finally {
+    timer?.cancel()
+  }
+}

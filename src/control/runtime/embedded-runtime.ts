@@ -1,0 +1,322 @@
+import { sleepUnlessAborted } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { loadProto } from '../../grpc/load-proto.ts'
+import type { CgroupDriver } from '../../host/cgroups/layout.ts'
+import type { HostInfo } from '../../host/facts/host-info.ts'
+import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
+import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import { RuntimeConnection } from '../../runtime/connection.ts'
+import { ImageRecords } from '../../runtime/containerd/image-records.ts'
+import { ContainerdRecords } from '../../runtime/containerd/records.ts'
+import type { ContainerdChannel } from '../../runtime/containerd/records.ts'
+import type { HeldImage, ImageUnpacking } from '../../runtime/containerd/unpacked-images.ts'
+import type { CriClient } from '../../runtime/cri-client.ts'
+import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
+import { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
+import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../runtime/events.ts'
+import type { EventsCandidate } from '../../runtime/events.ts'
+import { findUnreserved, RememberedCniResults, reserveAgain } from '../../runtime/network/cni-results.ts'
+import type { CniResult } from '../../runtime/network/cni-results.ts'
+import { NetworkRules } from '../../runtime/network/network-rules.ts'
+import { describeRepairs, PodBridge } from '../../runtime/network/pod-bridge.ts'
+import type { RuntimeEventSource } from './runtime-observer.ts'
+
+export interface RuntimeAccessOptions {
+  readonly config: PoddConfig
+  readonly hostInfo: HostInfo
+  readonly events: EventRecorder & NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What the embedded containerd needs of CRI, once it answers. */
+export interface EmbeddedCalls {
+  readonly runtime: Pick<RuntimeService, 'listPodSandbox' | 'listContainers'>
+  readonly images: Pick<ImageService, 'listImages' | 'removeImage'>
+}
+
+/** The embedded containerd as podd's options want it; not started yet. */
+export function createEmbedded(
+  options: RuntimeAccessOptions,
+  cgroupDriver: CgroupDriver,
+  calls: () => EmbeddedCalls,
+): EmbeddedContainerd {
+  const { config, clock, logger, events, hostInfo } = options
+  return new EmbeddedContainerd({
+    rootDir: config.rootDir,
+    runDir: config.runDir,
+    cgroupDriver,
+    sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
+    podCidrs: config.podCidrs,
+    registryConfigDir: config.registryConfigDir,
+    ociRuntimes: config.ociRuntimes,
+    // podd's own look at a pull comes first.
+    pullStallMs: 3 * config.imagePullProgressTimeoutMs,
+    known: {
+      list: () => listIds(calls().runtime),
+      listSandboxes: () => listSandboxIds(calls().runtime),
+    },
+    openImageRecords: (socketPath) => openImageRecords(socketPath, clock),
+    unpacks: {
+      bootId: hostInfo.bootId,
+      images: {
+        list: () => listImages(calls().images),
+        remove: async (id) => void (await calls().images.removeImage({ image: { image: id } })),
+      },
+      onDiscarded: (image) => reportDiscarded(options, image),
+    },
+    events,
+    clock,
+    logger,
+  })
+}
+
+/** The ids of the sandboxes that CRI lists. */
+export async function listSandboxIds(
+  runtime: Pick<RuntimeService, 'listPodSandbox'>,
+  filter: cri.PodSandboxFilterInput = {},
+): Promise<ReadonlySet<string>> {
+  const { items } = await runtime.listPodSandbox({ filter })
+  return new Set(items.map(({ id }) => id))
+}
+
+async function listIds(runtime: EmbeddedCalls['runtime']): Promise<ReadonlySet<string>> {
+  const [sandboxes, { containers }] = await Promise.all([listSandboxIds(runtime), runtime.listContainers({})])
+  return new Set([...sandboxes, ...containers.map(({ id }) => id)])
+}
+
+async function listImages(service: EmbeddedCalls['images']): Promise<readonly HeldImage[]> {
+  const { images } = await service.listImages({})
+  return images.map(({ id, repoTags, repoDigests }) => ({ id, names: [...repoTags, ...repoDigests] }))
+}
+
+function reportDiscarded({ events, logger }: RuntimeAccessOptions, { id, names }: HeldImage): void {
+  const [image = id] = names
+  logger.warn({ image }, 'removed an image that the power failed for while it was unpacked')
+  events.recordNode({
+    type: 'Warning',
+    reason: 'ImageDiscarded',
+    message: `removed the image ${image}: the power failed before its layers were on the disk. It is pulled or imported again.`,
+  })
+}
+
+/** containerd's own records, over a connection to it. */
+export function createRecords(channel: ContainerdChannel, clock: Clock): ContainerdRecords {
+  const definitions = {
+    containers: loadProto('containerd-containers.proto'),
+    tasks: loadProto('containerd-tasks.proto'),
+    snapshots: loadProto('containerd-snapshots.proto'),
+    leases: loadProto('containerd-leases.proto'),
+  }
+  return new ContainerdRecords({ channel, definitions, clock })
+}
+
+/** Its records of images, over a connection of their own. The first call connects; it fails at once where none listens. */
+export function openImageRecords(socketPath: string, clock: Clock): ImageRecords {
+  const definitions = {
+    images: loadProto('containerd-images.proto'),
+    leases: loadProto('containerd-leases.proto'),
+  }
+  const channel = new RuntimeConnection({ endpoint: `unix://${socketPath}`, clock, reconnectWaitMs: 0 })
+  return new ImageRecords({ channel, definitions, clock })
+}
+
+export interface KeepPodNetworkDeps {
+  readonly embedded: Pick<EmbeddedContainerd, 'places' | 'state'>
+  /** The ids of the sandboxes that are ready. */
+  readonly listReady: () => Promise<ReadonlySet<string>>
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Reading the rules takes a program, which costs more than a hundred looks at the bridge: once in so many quick checks.
+ */
+const glancesPerRules = 3
+
+/** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
+export interface PodNetworkKeeper {
+  /**
+   * Restores what is missing of the pods' network, for the current sandboxes. Resolves with whether containerd runs.
+   */
+  check(): Promise<boolean>
+  /** Cheaper: checks only where something is missing of what the last check saw. */
+  glance(): Promise<void>
+  /**
+   * To be called before each sandbox is made: no address is given that a running one has. Cheap where nothing is missing;
+   * never rejects.
+   */
+  reserveAddresses(): Promise<void>
+}
+
+/**
+ * Creates the keeper that restores the pods' network after changes from outside: its firewall rules, which a reload of
+ * the firewall wipes; its bridge; the forwarding of packets. No pod is touched.
+ */
+export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeeper {
+  const { embedded, listReady, events, clock, logger } = deps
+  const { bridgeName, networkName } = embedded.places
+  const results = new RememberedCniResults(networkName, clock)
+  const rules = new NetworkRules(embedded.places)
+  const bridge = new PodBridge(embedded.places)
+  let glances = 0
+
+  function tell(reason: string, message: string, rules: readonly string[] = []): void {
+    events.recordNode({ type: 'Warning', reason, message })
+    logger.warn({ reason: [message, ...rules].join('; ') }, 'restored the pod network')
+  }
+
+  async function restoreReservations(
+    ready: ReadonlySet<string>,
+    remembered: readonly CniResult[],
+  ): Promise<void> {
+    const ofReady = remembered.filter(({ sandboxId }) => ready.has(sandboxId))
+    const reserved = await reserveAgain(embedded.places, findUnreserved(embedded.places, ofReady))
+    if (reserved.length > 0)
+      tell(
+        'PodNetworkRestored',
+        `The reservations of pods' addresses were removed from ${embedded.places.cniDataDir}, and podd has restored them: ${reserved.join(', ')}`,
+      )
+  }
+
+  async function check(): Promise<boolean> {
+    const { state } = embedded
+    if (state.kind !== 'running') return false
+    // It reads the rules too.
+    glances = 0
+    const ready = await listReady()
+    const remembered = ready.size === 0 ? [] : await results.read()
+    await restoreReservations(ready, remembered)
+    const repairs = await bridge.check(ready, remembered)
+    if (repairs.length > 0)
+      tell(
+        'PodNetworkRestored',
+        `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
+      )
+    const restored = await rules.check(state.running.podCidrs, listReady, remembered)
+    if (restored.length > 0)
+      tell(
+        'FirewallRulesRestored',
+        'Firewall rules of the pod network were removed from outside podd, and podd has restored them',
+        restored,
+      )
+    return true
+  }
+
+  return {
+    check,
+    async reserveAddresses() {
+      try {
+        const remembered = await results.read()
+        if (findUnreserved(embedded.places, remembered).length === 0) return
+        await restoreReservations(await listReady(), remembered)
+      } catch (error) {
+        // The job looks again, and reports it.
+        logger.debug({ err: error }, 'cannot restore the reservations of addresses')
+      }
+    },
+    async glance() {
+      const { state } = embedded
+      if (state.kind !== 'running') return
+      glances += 1
+      const looksAtRules = glances % glancesPerRules === 0
+      const isLacking = !bridge.isWhole || (looksAtRules && (await rules.isLacking(state.running.podCidrs)))
+      if (isLacking) await check()
+    },
+  }
+}
+
+export interface WriteOutOptions {
+  /** Undefined where the runtime syncs layers to the disk before it reports them. */
+  readonly unpacking: () => ImageUnpacking | undefined
+  /** A pull whose layers were not, or may not have been, written to the disk. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/**
+ * The image calls of a containerd that leaves unpacked layers in the page cache but records them at once (1.x): after a
+ * power cut the files of such an image are empty. An image counts as pulled once it is on the disk; a caller that finds
+ * it earlier waits for that.
+ */
+export function writeOutPulled(
+  images: ImageService,
+  { unpacking, onFailure }: WriteOutOptions,
+): ImageService {
+  // One that is pulled again and again (`Always`) is written once. That CRI listed it before proves nothing: its layers
+  // may have been removed since, or never have been unpacked.
+  const written = new Set<string>()
+  return {
+    ...images,
+    pullImage: async (request, options) => {
+      const unpack = unpacking()
+      if (unpack === undefined) return images.pullImage(request, options)
+      await unpack.begin()
+      const reply = await images.pullImage(request, options).catch(async (error: unknown) => {
+        await unpack.end([])
+        throw error
+      })
+      try {
+        if (!written.has(reply.imageRef)) await unpack.writeOut()
+        written.add(reply.imageRef)
+        await unpack.end([reply.imageRef])
+      } catch (error) {
+        // It stays on record that a power cut may damage it.
+        onFailure(error)
+      }
+      return reply
+    },
+    removeImage: (request, options) => {
+      // It is unpacked again when it comes back.
+      written.clear()
+      return images.removeImage(request, options)
+    },
+    imageStatus: async (request, options) => {
+      const reply = await images.imageStatus(request, options)
+      const unpack = unpacking()
+      if (reply.image !== null && unpack?.isUnwritten(reply.image.id) === true)
+        await unpack.writeOut().catch(onFailure)
+      return reply
+    },
+  }
+}
+
+/** The delay before an event stream that failed is opened again. */
+const eventsRetryMs = 500
+
+/** The best event stream that a runtime has; chosen when it is first listened to, for then the runtime is there. */
+export function createEventSource(options: {
+  readonly client: CriClient
+  readonly clock: Clock
+  readonly logger: Logger
+}): RuntimeEventSource {
+  const { client, clock, logger } = options
+  return {
+    async run(onEvent, signal) {
+      const native = new ContainerdEvents({
+        channel: client.connection,
+        definitions: loadProto('containerd-events.proto'),
+        clock,
+      })
+      let failure: string | undefined
+      const candidates = [native, new CriEvents({ client, clock })]
+      while (!signal.aborted) {
+        try {
+          const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
+          if (chosen === undefined) return onEvent({ kind: 'unserved' })
+          return await chosen.run(onEvent, signal)
+        } catch (error) {
+          if (signal.aborted) return
+          const message = errorMessage(error)
+          if (message !== failure) logger.warn({ err: error }, 'cannot listen to the events of the runtime')
+          failure = message
+          await sleepUnlessAborted(clock, eventsRetryMs, signal)
+        }
+      }
+    },
+  }
+}

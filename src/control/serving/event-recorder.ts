@@ -1,0 +1,227 @@
+import { join } from 'node:path'
+import type { EventObject } from '../../api/resource.ts'
+import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
+import { formatTime } from '../../base/clock.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import { readState } from '../../base/state-file.ts'
+import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
+import { digestText, uuidOfText } from '../../pod/values/hash.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import { eventMigrations, isKept } from '../../store/reports.ts'
+import type { Kept, KeptEvent } from '../../store/reports.ts'
+import { createStateReport } from '../../store/state-report.ts'
+import type { ShownResources } from './resource-store.ts'
+
+/** How many different events are kept; the oldest are dropped first. */
+const capacity = 1000
+/** The delay before a new event is written; later ones within it are written together. */
+const writeNewAfterMs = 2000
+/** The delay before a raised count is written: a probe that fails each second must not wear out a small disk. */
+const writeRepeatsAfterMs = 60_000
+/**
+ * From this many events that differ in nothing but their message, each within the last ten minutes, the next
+ * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
+ */
+const similarEvents = { most: 10, withinMs: 600_000 }
+/** The namespace of events about objects without a namespace, as in Kubernetes. */
+const nodeEventNamespace = 'default'
+const combinedPrefix = '(combined from similar events): '
+
+const version = eventMigrations.length + 1
+
+export interface RingEventRecorderOptions {
+  readonly rootDir: string
+  readonly hostName: string
+  /** The store in which the events are shown. */
+  readonly shown: Pick<ShownResources, 'events' | 'revisions'>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same event again raises a
+ * count, and so do many similar ones. The newest revision is written with them, so that the next podd continues beyond
+ * it. A disk that can't be written costs only this copy.
+ */
+export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
+  readonly #options: RingEventRecorderOptions
+  readonly #path: string
+  /** Oldest first: a Map keeps the order of insertion. */
+  readonly #events = new Map<string, Kept>()
+  /** The same by their pods; those of the node under undefined. */
+  readonly #ofPods = new Map<PodUid | undefined, readonly Kept[]>()
+  #timer: Timer | undefined
+  #timerFiresAtMs = Number.POSITIVE_INFINITY
+  #flushing: Promise<void> = Promise.resolve()
+  #failing = false
+
+  constructor(options: RingEventRecorderOptions) {
+    this.#options = options
+    this.#path = join(options.rootDir, 'events.json')
+  }
+
+  /** Loads the events of an earlier podd. A file that can't be read is put aside and doesn't prevent the start. */
+  async load(): Promise<void> {
+    await removeAtomicFileTemps(this.#path)
+    try {
+      const text = await readIfExists(this.#path)
+      if (text === undefined) return
+      const reading = readState(text, eventMigrations)
+      const events: unknown = reading.kind === 'current' ? reading.content['events'] : undefined
+      if (Array.isArray(events)) {
+        const revision = reading.kind === 'current' ? reading.content['revision'] : undefined
+        if (typeof revision === 'number') this.#options.shown.revisions.continueAfter(revision)
+        for (const item of events) if (isKept(item)) this.#keep(keyOf(item.event), item)
+        return
+      }
+      const message = reading.kind === 'current' ? 'it has no events' : reading.message
+      createStateReport(this, this.#options.logger)({ path: await putAside(this.#path), message })
+    } catch (error) {
+      this.#options.logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
+    }
+  }
+
+  record(event: PodEvent): void {
+    this.#take(event)
+  }
+
+  recordNode({ type, reason, message }: NodeEvent): void {
+    this.#take({ type, reason, message })
+  }
+
+  #take(told: KeptEvent): void {
+    const nowMs = this.#options.clock.wallMs()
+    const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
+    const key = keyOf(event)
+    const known = this.#events.get(key)
+    const kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0 }
+    kept.event = event
+    kept.lastAtMs = nowMs
+    kept.count += 1
+    this.#keep(key, kept)
+    this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
+  }
+
+  #keep(key: string, kept: Kept): void {
+    if (!this.#events.delete(key)) {
+      const uid = kept.event.pod?.uid
+      this.#ofPods.set(uid, [...(this.#ofPods.get(uid) ?? []), kept])
+    }
+    this.#events.set(key, kept)
+    this.#options.shown.events.put(key, this.#toObject(kept))
+    if (this.#events.size > capacity) this.#dropOldest()
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#events
+    if (oldest === undefined) return
+    const [key, kept] = oldest
+    const uid = kept.event.pod?.uid
+    const left = this.#ofPods.get(uid)?.filter((each) => each !== kept) ?? []
+    if (left.length === 0) this.#ofPods.delete(uid)
+    else this.#ofPods.set(uid, left)
+    this.#events.delete(key)
+    this.#options.shown.events.remove(key)
+  }
+
+  /** The event itself, or the combined one that stands for it and similar ones. */
+  #combined(event: KeptEvent, nowMs: number): KeptEvent {
+    const combined = { ...event, message: `${combinedPrefix}${event.message}` }
+    // A time in the future dates from before the clock was set back.
+    const isRecent = ({ lastAtMs }: Kept): boolean =>
+      lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
+    const standing = this.#events.get(keyOf(combined))
+    if (standing !== undefined && isRecent(standing)) return combined
+    const similar = this.#ofPods
+      .get(event.pod?.uid)
+      ?.filter((kept) => isRecent(kept) && isSimilar(kept.event, event))
+    return (similar?.length ?? 0) < similarEvents.most ? event : combined
+  }
+
+  #writeWithin(delayMs: number): void {
+    const firesAtMs = this.#options.clock.monotonicMs() + delayMs
+    if (firesAtMs >= this.#timerFiresAtMs) return
+    this.#timer?.cancel()
+    this.#timerFiresAtMs = firesAtMs
+    this.#timer = this.#options.clock.startTimer(delayMs, () => {
+      void this.flush()
+    })
+  }
+
+  /** Writes pending events; never throws. */
+  async flush(): Promise<void> {
+    this.#timer?.cancel()
+    this.#timerFiresAtMs = Number.POSITIVE_INFINITY
+    this.#flushing = this.#flushing.then(() => this.#write())
+    await this.#flushing
+  }
+
+  async #write(): Promise<void> {
+    const revision = this.#options.shown.revisions.latest
+    try {
+      await writeFileAtomic(
+        this.#path,
+        JSON.stringify({ version, revision, events: [...this.#events.values()] }),
+      )
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing) this.#options.logger.warn({ err: error, path: this.#path }, 'cannot write events')
+      this.#failing = true
+      this.#writeWithin(writeRepeatsAfterMs)
+    }
+  }
+
+  #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+    const { hostName } = this.#options
+    const { pod, container } = event
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: {
+        // Several may be recorded within one millisecond.
+        name: `${pod?.name ?? hostName}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
+        namespace: pod?.namespace ?? nodeEventNamespace,
+        uid: uuidOfText(`${firstAtMs} ${keyOf(event)}`),
+        creationTimestamp: formatTime(firstAtMs),
+      },
+      involvedObject:
+        pod === undefined
+          ? // As the kubelet refers to its node (`pkg/kubelet/kubelet.go`, nodeRef, 1.36).
+            { kind: 'Node', namespace: '', name: hostName, uid: hostName }
+          : {
+              apiVersion: 'v1',
+              kind: 'Pod',
+              namespace: pod.namespace,
+              name: pod.name,
+              uid: pod.uid,
+              ...(container === undefined ? {} : { fieldPath: `spec.containers{${container}}` }),
+            },
+      type: event.type,
+      reason: event.reason,
+      message: event.message,
+      // Clients pick the events of a node's agent by this name.
+      source: { component: 'kubelet', host: hostName },
+      reportingComponent: 'kubelet',
+      reportingInstance: hostName,
+      firstTimestamp: formatTime(firstAtMs),
+      lastTimestamp: formatTime(lastAtMs),
+      count,
+    }
+  }
+}
+
+function keyOf({ pod, container, type, reason, message }: KeptEvent): string {
+  return JSON.stringify([
+    pod?.uid,
+    container,
+    type,
+    reason,
+    message.startsWith(combinedPrefix) ? combinedPrefix : message,
+  ])
+}
+
+/** Of two of one pod. */
+function isSimilar(one: KeptEvent, other: KeptEvent): boolean {
+  return one.reason === other.reason && one.container === other.container && one.type === other.type
+}

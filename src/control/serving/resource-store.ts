@@ -1,0 +1,245 @@
+import type {
+  ClaimObject,
+  ConfigObject,
+  LeaseObject,
+  NamespaceObject,
+  NodeObject,
+  PodTemplateObject,
+  PriorityClassObject,
+  RuntimeClassObject,
+  ServiceAccountObject,
+} from '../../api/cluster-objects.ts'
+import type { EventObject, PodObject, ResourceChange, ResourceObject } from '../../api/resource.ts'
+import { sameData } from '../../base/json.ts'
+
+/**
+ * Gives each change of any kind its revision: one counter, which only rises, also across restarts of podd. It starts from
+ * the wall time in microseconds, beyond what an earlier podd reached as long as that made fewer than a thousand changes in
+ * a millisecond; where the clock was set back, `continueAfter` helps.
+ */
+export class Revisions {
+  #latest: number
+  #unknownUntil: number
+
+  constructor(wallMs: number) {
+    this.#latest = Math.max(1, Math.floor(wallMs)) * 1000
+    this.#unknownUntil = this.#latest
+  }
+
+  get latest(): number {
+    return this.#latest
+  }
+
+  next(): number {
+    this.#latest += 1
+    return this.#latest
+  }
+
+  /**
+   * Continues after an earlier podd, which has reached this revision and may have gone somewhat further. Its changes
+   * are unknown.
+   */
+  continueAfter(revision: number): void {
+    if (revision + unrecorded <= this.#latest) return
+    this.#latest = revision + unrecorded
+    this.#unknownUntil = this.#latest
+  }
+
+  /** The changes up to this revision are those of an earlier podd. */
+  get unknownUntil(): number {
+    return this.#unknownUntil
+  }
+}
+
+/** More changes than a podd makes between two writes of its newest revision. */
+const unrecorded = 1_000_000
+
+/** How many changes a kind's store remembers; older ones are `Expired` for a watch. */
+const mostChanges = 512
+const mostHistoryBytes = 512 * 1024
+
+interface Remembered<T> {
+  readonly key: string
+  readonly change: ResourceChange<T>
+  readonly sizeBytes: number
+}
+
+/**
+ * The objects of one kind as the API shows them, and their newest changes. It has one writer. Readers list, read the
+ * changes after a revision, and subscribe to changes in the order of the revisions.
+ */
+export class ResourceStore<T extends ResourceObject> {
+  readonly #revisions: Revisions
+  readonly #compare: ((a: T, b: T) => number) | undefined
+  readonly #objects = new Map<string, T>()
+  readonly #history: Remembered<T>[] = []
+  readonly #subscribers = new Set<(change: ResourceChange<T>) => void>()
+  #historyBytes = 0
+  /** The changes up to this revision are forgotten. */
+  #forgotten: number
+
+  /** @param compare the order of lists; by default that of the last changes */
+  constructor(revisions: Revisions, compare?: (a: T, b: T) => number) {
+    this.#revisions = revisions
+    this.#compare = compare
+    this.#forgotten = revisions.latest
+  }
+
+  /** The revision of a list made now. */
+  get revision(): number {
+    return this.#revisions.latest
+  }
+
+  /** Shows the object and returns it with its revision. An equal object is no change. */
+  put(key: string, object: T): T {
+    const previous = this.#objects.get(key)
+    if (
+      previous !== undefined &&
+      sameData(withRevision(object, previous.metadata.resourceVersion ?? ''), previous)
+    )
+      return previous
+    const revision = this.#revisions.next()
+    const shown = withRevision(object, String(revision))
+    if (this.#compare === undefined) this.#objects.delete(key)
+    this.#objects.set(key, shown)
+    const type = previous === undefined ? 'ADDED' : 'MODIFIED'
+    this.#tell(key, { type, object: shown, revision, previous })
+    return shown
+  }
+
+  remove(key: string): void {
+    const previous = this.#objects.get(key)
+    if (previous === undefined) return
+    this.#objects.delete(key)
+    const revision = this.#revisions.next()
+    const object = withRevision(previous, String(revision))
+    this.#tell(key, { type: 'DELETED', object, revision, previous })
+  }
+
+  /** Replaces the content: puts each of these, and removes all others. */
+  replaceAll(objects: ReadonlyMap<string, T>): void {
+    for (const key of this.#objects.keys()) if (!objects.has(key)) this.remove(key)
+    for (const [key, object] of objects) this.put(key, object)
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key)
+  }
+
+  list(): readonly T[] {
+    return this.#sorted(this.#objects)
+  }
+
+  /** The objects of `list`, in no order. */
+  values(): Iterable<T> {
+    return this.#objects.values()
+  }
+
+  #isForgotten(revision: number): boolean {
+    return revision < Math.max(this.#forgotten, this.#revisions.unknownUntil)
+  }
+
+  /** The list at a revision; undefined where that is forgotten or in the future. */
+  listAt(revision: number): readonly T[] | undefined {
+    if (this.#isForgotten(revision) || revision > this.revision) return undefined
+    const objects = new Map(this.#objects)
+    for (const { key, change } of this.#history.toReversed()) {
+      if (change.revision <= revision) break
+      objects.delete(key)
+      if (change.previous !== undefined) objects.set(key, change.previous)
+    }
+    return this.#sorted(objects)
+  }
+
+  /** The changes after a revision, in their order; undefined where some of them are forgotten. */
+  changesAfter(revision: number): readonly ResourceChange<T>[] | undefined {
+    if (this.#isForgotten(revision)) return undefined
+    return this.#history.flatMap(({ change }) => (change.revision > revision ? [change] : []))
+  }
+
+  /** Calls `listener` for each change from now on, in order; all listeners get the same objects. It never throws. */
+  subscribe(listener: (change: ResourceChange<T>) => void): () => void {
+    this.#subscribers.add(listener)
+    return () => {
+      this.#subscribers.delete(listener)
+    }
+  }
+
+  #sorted(objects: ReadonlyMap<string, T>): readonly T[] {
+    const compare = this.#compare ?? byRevision
+    return [...objects.values()].sort(compare)
+  }
+
+  #tell(key: string, change: ResourceChange<T>): void {
+    const sizeBytes = JSON.stringify(change.object).length
+    this.#history.push({ key, change, sizeBytes })
+    this.#historyBytes += sizeBytes
+    while (this.#history.length > mostChanges || this.#historyBytes > mostHistoryBytes) {
+      const oldest = this.#history.shift()
+      if (oldest === undefined) break
+      this.#historyBytes -= oldest.sizeBytes
+      this.#forgotten = oldest.change.revision
+    }
+    for (const subscriber of this.#subscribers) subscriber(change)
+  }
+}
+
+/** As an API server lists: by namespace, then by name; of two with the same name the older one first. */
+export function byName(a: ResourceObject, b: ResourceObject): number {
+  return (
+    compareTexts(a.metadata.namespace ?? '', b.metadata.namespace ?? '') ||
+    compareTexts(a.metadata.name, b.metadata.name) ||
+    compareTexts(a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? '')
+  )
+}
+
+function byRevision(a: ResourceObject, b: ResourceObject): number {
+  return Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion)
+}
+
+function compareTexts(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}
+
+function withRevision<T extends ResourceObject>(object: T, resourceVersion: string): T {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } }
+}
+
+/** Everything that the API shows, kind by kind, all on one counter of revisions. */
+export class ShownResources {
+  readonly revisions: Revisions
+  /** Written by StatusStore. */
+  readonly pods: ResourceStore<PodObject>
+  /** Written by RingEventRecorder, ordered by the last occurrence. */
+  readonly events: ResourceStore<EventObject>
+  /** These three are written by LocalObjects. */
+  readonly configmaps: ResourceStore<ConfigObject>
+  readonly secrets: ResourceStore<ConfigObject>
+  readonly persistentvolumeclaims: ResourceStore<ClaimObject>
+  /** These are written by ClusterObjects. */
+  readonly namespaces: ResourceStore<NamespaceObject>
+  readonly serviceaccounts: ResourceStore<ServiceAccountObject>
+  readonly nodes: ResourceStore<NodeObject>
+  readonly priorityclasses: ResourceStore<PriorityClassObject>
+  readonly runtimeclasses: ResourceStore<RuntimeClassObject>
+  /** These are written by KeptObjects. */
+  readonly leases: ResourceStore<LeaseObject>
+  readonly podtemplates: ResourceStore<PodTemplateObject>
+
+  /** @param wallMs now */
+  constructor(wallMs: number) {
+    this.revisions = new Revisions(wallMs)
+    this.pods = new ResourceStore<PodObject>(this.revisions, byName)
+    this.events = new ResourceStore<EventObject>(this.revisions)
+    this.configmaps = new ResourceStore<ConfigObject>(this.revisions, byName)
+    this.secrets = new ResourceStore<ConfigObject>(this.revisions, byName)
+    this.persistentvolumeclaims = new ResourceStore<ClaimObject>(this.revisions, byName)
+    this.namespaces = new ResourceStore<NamespaceObject>(this.revisions, byName)
+    this.serviceaccounts = new ResourceStore<ServiceAccountObject>(this.revisions, byName)
+    this.nodes = new ResourceStore<NodeObject>(this.revisions, byName)
+    this.priorityclasses = new ResourceStore<PriorityClassObject>(this.revisions, byName)
+    this.runtimeclasses = new ResourceStore<RuntimeClassObject>(this.revisions, byName)
+    this.leases = new ResourceStore<LeaseObject>(this.revisions, byName)
+    this.podtemplates = new ResourceStore<PodTemplateObject>(this.revisions, byName)
+  }
+}

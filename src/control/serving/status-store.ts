@@ -1,0 +1,165 @@
+import type { PodObject, ResourceChange } from '../../api/resource.ts'
+import type { ContainerStatus } from '../../pod/state/status.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { ResourceStore } from './resource-store.ts'
+
+/**
+ * The pods as the API shows them, with the newest derived status of each. A pod's status has one writer at a time: a
+ * provisional status until the pod's worker first publishes, from then on the worker alone, until it removes the pod.
+ */
+export class StatusStore {
+  readonly #shown: ResourceStore<PodObject>
+  /** The pods whose workers have published a status. */
+  readonly #spoken = new Set<PodUid>()
+
+  /** The pods that only finalizers hold. */
+  readonly #finalizing = new Set<PodUid>()
+  /** The published objects of pods that `present` changes. */
+  readonly #said = new Map<PodUid, PodObject>()
+  readonly #present: (object: PodObject) => PodObject
+  #onHeld: (object: PodObject) => void = () => {}
+
+  /** @param present changes the published object of a pod before it is shown */
+  constructor(
+    shown: ResourceStore<PodObject>,
+    present: (object: PodObject) => PodObject = (object) => object,
+  ) {
+    this.#shown = shown
+    this.#present = present
+  }
+
+  /** Shows the pod again, because `present` may return something else for it. */
+  refresh(uid: PodUid): void {
+    const said = this.#said.get(uid) ?? this.#shown.get(uid)
+    if (said !== undefined) this.#show(uid, said)
+    if (this.#finalizing.has(uid)) this.#hide(uid)
+  }
+
+  #show(uid: PodUid, said: PodObject): void {
+    const object = this.#present(said)
+    if (object === said) this.#said.delete(uid)
+    else this.#said.set(uid, said)
+    this.#shown.put(uid, object)
+  }
+
+  /** A pod with finalizers keeps its last status until clients have removed them. */
+  #hide(uid: PodUid): void {
+    const last = this.#shown.get(uid)
+    if (last !== undefined && isFinalizing(last)) {
+      const isNew = !this.#finalizing.has(uid)
+      this.#finalizing.add(uid)
+      if (isNew) this.#onHeld(last)
+      return
+    }
+    this.#finalizing.delete(uid)
+    this.#said.delete(uid)
+    this.#shown.remove(uid)
+  }
+
+  /** The pod's worker publishes the pod. */
+  publish(uid: PodUid, object: PodObject): void {
+    this.#spoken.add(uid)
+    this.#show(uid, object)
+  }
+
+  /** The pod's worker removes the pod: it is gone, or no longer shown. */
+  remove(uid: PodUid): void {
+    this.#spoken.delete(uid)
+    this.#hide(uid)
+  }
+
+  /** Publishes a pod without a worker; ignored once its worker has published. */
+  publishProvisional(uid: PodUid, object: PodObject): void {
+    if (!this.#spoken.has(uid)) this.#show(uid, object)
+  }
+
+  /** Removes a provisional status. */
+  removeProvisional(uid: PodUid): void {
+    if (!this.#spoken.has(uid)) this.#hide(uid)
+  }
+
+  /** Ordered by namespace and name; a terminating pod stands before its replacement. */
+  list(): readonly PodObject[] {
+    return this.#shown.list()
+  }
+
+  /**
+   * Sets the listener for pods that only finalizers hold, each with its last status. It must neither throw nor block.
+   */
+  onHeld(listener: (object: PodObject) => void): void {
+    this.#onHeld = listener
+  }
+
+  subscribe(listener: (change: ResourceChange<PodObject>) => void): () => void {
+    return this.#shown.subscribe(listener)
+  }
+}
+
+/** It was deleted and still has finalizers. */
+function isFinalizing({ metadata: { deletionTimestamp, finalizers = [] } }: PodObject): boolean {
+  return deletionTimestamp !== undefined && finalizers.length > 0
+}
+
+/** The number of containers that terminated in one way. */
+export interface TerminationCount {
+  readonly type: 'container' | 'init_container' | 'ephemeral_container'
+  readonly exitCode: number
+  readonly reason: string
+  readonly count: number
+}
+
+/**
+ * Counts terminated containers when their status is first shown (`pkg/kubelet/status/status_manager.go`,
+ * updateStatusInternal, 1.36). What ended before podd started was counted by the podd before it.
+ */
+export class TerminationCounter {
+  readonly #counts = new Map<string, TerminationCount>()
+  /** By pod: its containers that are shown as terminated, with when they ended. */
+  readonly #ended = new Map<string, ReadonlySet<string>>()
+  readonly #sinceMs: number
+
+  /** @param sinceMs wall milliseconds */
+  constructor(sinceMs: number) {
+    // Statuses tell whole seconds.
+    this.#sinceMs = sinceMs - (sinceMs % 1000)
+  }
+
+  begin(pods: Pick<ResourceStore<PodObject>, 'subscribe'>): void {
+    pods.subscribe(({ type, object }) => {
+      if (type === 'DELETED') this.#ended.delete(object.metadata.uid)
+      else this.#note(object)
+    })
+  }
+
+  counts(): readonly TerminationCount[] {
+    return [...this.#counts.values()]
+  }
+
+  #note({ metadata: { uid }, status }: PodObject): void {
+    const groups = [
+      ['container', status.containerStatuses],
+      ['init_container', status.initContainerStatuses],
+      ['ephemeral_container', status.ephemeralContainerStatuses],
+    ] as const
+    const known = this.#ended.get(uid)
+    const ended = new Set<string>()
+    for (const [type, statuses = []] of groups)
+      for (const { name, state } of statuses) {
+        if (state.terminated === undefined) continue
+        ended.add(name)
+        if (known?.has(name) !== true) this.#count(type, state.terminated)
+      }
+    if (ended.size > 0) this.#ended.set(uid, ended)
+    else this.#ended.delete(uid)
+  }
+
+  #count(
+    type: TerminationCount['type'],
+    { exitCode, reason = '', finishedAt = '' }: NonNullable<ContainerStatus['state']['terminated']>,
+  ): void {
+    if (Date.parse(finishedAt) < this.#sinceMs) return
+    const key = `${type} ${exitCode} ${reason}`
+    const count = (this.#counts.get(key)?.count ?? 0) + 1
+    this.#counts.set(key, { type, exitCode, reason, count })
+  }
+}

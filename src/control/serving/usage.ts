@@ -1,0 +1,275 @@
+import { cpus } from 'node:os'
+import type { Clock } from '../../base/clock.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { readFileSystem, readHostStats, readMemoryAmount } from '../../host/facts/host-stats.ts'
+import type {
+  ContainerStats,
+  ContainerUsage,
+  FileSystemStats,
+  InterfaceStats,
+  MemoryStats,
+  NodeStats,
+  NodeUsage,
+  PodStats,
+} from '../../pod/state/usage.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import { labelKeys } from '../../translate/identity.ts'
+import type { RuntimeStats } from '../runtime/runtime-stats.ts'
+
+export interface NodeMeterOptions {
+  readonly stats: RuntimeStats
+  readonly rootDir: string
+  /** Where the images are; undefined if the runtime does not report it. */
+  readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
+  readonly clock: Clock
+}
+
+/** Measures the host and what runs on it, when asked and at no other time: for metrics and the stats summary. */
+export class NodeMeter {
+  readonly #options: NodeMeterOptions
+
+  constructor(options: NodeMeterOptions) {
+    this.#options = options
+  }
+
+  /** Throws CriError, the system's error, or the signal's reason. */
+  async read(signal: AbortSignal): Promise<NodeStats> {
+    const { clock, imagesPath, rootDir, stats } = this.#options
+    const [host, containers, sandboxes, rootFs, imageFs] = await Promise.all([
+      readHostStats(),
+      stats.containers(signal),
+      this.#sandboxes(signal),
+      measureDisk(rootDir),
+      imagesPath(signal).then((path) => (path === undefined ? undefined : measureDisk(path))),
+    ])
+    return {
+      atMs: clock.wallMs(),
+      host: { ...host, rootFs, imageFs },
+      pods: toPods(containers.stats, sandboxes),
+    }
+  }
+
+  /** None where the runtime has no such call: containerd before 1.7. */
+  async #sandboxes(signal: AbortSignal): Promise<readonly cri.PodSandboxStats[]> {
+    try {
+      return (await this.#options.stats.sandboxes(signal)).stats
+    } catch (error) {
+      if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return []
+      throw error
+    }
+  }
+}
+
+async function measureDisk(path: string): Promise<FileSystemStats> {
+  const { bytes, inodes } = await readFileSystem(path)
+  return {
+    path,
+    capacityBytes: bytes.capacity,
+    availableBytes: bytes.available,
+    inodes: inodes?.capacity,
+    inodesFree: inodes?.available,
+  }
+}
+
+function toPods(
+  containers: readonly cri.ContainerStats[],
+  sandboxes: readonly cri.PodSandboxStats[],
+): readonly PodStats[] {
+  const byPod = Map.groupBy(containers, ({ attributes }) => attributes?.labels[labelKeys.podUid] ?? '')
+  const bySandbox = new Map(sandboxes.map((each) => [each.attributes?.labels[labelKeys.podUid] ?? '', each]))
+  return [...new Set([...byPod.keys(), ...bySandbox.keys()])]
+    .filter((uid) => uid !== '')
+    .map((uid) => {
+      const { cpu, memory, network, process } = bySandbox.get(uid)?.linux ?? {}
+      const own = (byPod.get(uid) ?? []).flatMap((stats) => toContainer(stats))
+      const total = (read: (container: ContainerStats) => number | undefined): number | undefined =>
+        sum(own.map((container) => read(container)))
+      return {
+        uid,
+        containers: own,
+        cpuNanoSeconds: cpu?.usageCoreNanoSeconds?.value ?? total(({ cpuNanoSeconds }) => cpuNanoSeconds),
+        memory: memory
+          ? toMemory(memory)
+          : {
+              workingSet: total((container) => container.memory.workingSet),
+              usage: total((container) => container.memory.usage),
+              rss: total((container) => container.memory.rss),
+              pageFaults: total((container) => container.memory.pageFaults),
+              majorPageFaults: total((container) => container.memory.majorPageFaults),
+            },
+        swapBytes: total(({ swapBytes }) => swapBytes),
+        interfaces: toInterfaces(network),
+        processes: process?.processCount?.value,
+      }
+    })
+}
+
+function toContainer({ attributes, cpu, memory, swap, writableLayer }: cri.ContainerStats): ContainerStats[] {
+  const name = attributes?.labels[labelKeys.containerName]
+  if (attributes === null || name === undefined) return []
+  return [
+    {
+      name,
+      id: attributes.id,
+      cpuNanoSeconds: cpu?.usageCoreNanoSeconds?.value,
+      memory: toMemory(memory),
+      swapBytes: swap?.swapUsageBytes?.value,
+      layer: { usedBytes: writableLayer?.usedBytes?.value, inodesUsed: writableLayer?.inodesUsed?.value },
+    },
+  ]
+}
+
+function toMemory(memory: cri.MemoryUsage | null): MemoryStats {
+  return {
+    workingSet: memory?.workingSetBytes?.value,
+    usage: memory?.usageBytes?.value,
+    rss: memory?.rssBytes?.value,
+    pageFaults: memory?.pageFaults?.value,
+    majorPageFaults: memory?.majorPageFaults?.value,
+  }
+}
+
+/** The sum of the known values; undefined where none is. */
+function sum(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined)
+  return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0)
+}
+
+function toInterfaces(network: cri.NetworkUsage | null | undefined): readonly InterfaceStats[] {
+  if (network === null || network === undefined) return []
+  const { defaultInterface, interfaces } = network
+  return [...(defaultInterface === null ? [] : [defaultInterface]), ...interfaces].map((each) => ({
+    name: each.name,
+    receivedBytes: each.rxBytes?.value ?? 0,
+    receiveErrors: each.rxErrors?.value ?? 0,
+    sentBytes: each.txBytes?.value ?? 0,
+    sendErrors: each.txErrors?.value ?? 0,
+  }))
+}
+
+interface Sample {
+  readonly takenAtMs: number
+  /** Of all CPUs since the host's start, in milliseconds. */
+  readonly busyMs: number
+}
+
+/** A shorter time is inaccurate, a longer one tells of the past. */
+const leastWindowMs = 1000
+const longestWindowMs = 60_000
+
+/** Measures what the host uses, when asked and at no other time, as UsageMeter does it for containers. */
+export class NodeUsageMeter {
+  readonly #clock: Clock
+  #before: Sample | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Throws the signal's reason. */
+  async read(signal: AbortSignal): Promise<NodeUsage> {
+    const clock = this.#clock
+    const ageMs = clock.monotonicMs() - (this.#before?.takenAtMs ?? -Infinity)
+    const base = this.#before !== undefined && ageMs <= longestWindowMs ? this.#before : this.#sample()
+    const leftMs = base.takenAtMs + leastWindowMs - clock.monotonicMs()
+    if (leftMs > 0) await clock.sleep(leftMs, signal)
+    const now = this.#sample()
+    this.#before = now
+    const windowMs = Math.max(1, now.takenAtMs - base.takenAtMs)
+    const memory = readMemoryAmount()
+    return {
+      atMs: clock.wallMs(),
+      windowMs: Math.round(windowMs),
+      cpuNanoCores: Math.max(0, Math.round(((now.busyMs - base.busyMs) / windowMs) * 1e9)),
+      memoryBytes: memory === undefined ? 0 : memory.capacity - memory.available,
+    }
+  }
+
+  #sample(): Sample {
+    const busyMs = cpus().reduce(
+      (sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq,
+      0,
+    )
+    return { takenAtMs: this.#clock.monotonicMs(), busyMs }
+  }
+}
+
+export interface UsageMeterOptions {
+  readonly stats: Pick<RuntimeStats, 'containers'>
+  readonly clock: Clock
+}
+
+interface ContainerSample {
+  readonly takenAtMs: number
+  readonly stats: ReadonlyMap<string, cri.ContainerStats>
+  /** The containers whose usage could not be read. */
+  readonly unanswered: ReadonlySet<string>
+}
+
+/**
+ * Measures what containers use, when asked and at no other time. CPU usage is the difference of two readings of the
+ * CPU time: the one before, if it was taken within the last minute, else one of a second ago. (Runtimes give a rate of
+ * their own only from containerd 2.x on, over a window of their own.)
+ */
+export class UsageMeter {
+  readonly #options: UsageMeterOptions
+  #before: ContainerSample | undefined
+
+  constructor(options: UsageMeterOptions) {
+    this.#options = options
+  }
+
+  /** Throws CriError, or the signal's reason. */
+  async read(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
+    const { clock } = this.#options
+    const ageMs = clock.monotonicMs() - (this.#before?.takenAtMs ?? -Infinity)
+    const base =
+      this.#before !== undefined && ageMs <= longestWindowMs ? this.#before : await this.#sample(signal)
+    const leftMs = base.takenAtMs + leastWindowMs - clock.monotonicMs()
+    if (leftMs > 0) await clock.sleep(leftMs, signal)
+    const now = await this.#sample(signal)
+    this.#before = now
+    return [...now.stats].flatMap(([id, stats]) => {
+      // It is not new: what it used since the other reading is unknown.
+      if (base.unanswered.has(id)) return []
+      const usage = measure(stats, base.stats.get(id), now.takenAtMs - base.takenAtMs)
+      return usage === undefined ? [] : [{ ...usage, atMs: clock.wallMs() }]
+    })
+  }
+
+  async #sample(signal: AbortSignal): Promise<ContainerSample> {
+    const { clock } = this.#options
+    const { stats, unanswered } = await this.#options.stats.containers(signal)
+    return {
+      unanswered,
+      takenAtMs: clock.monotonicMs(),
+      stats: new Map(
+        stats.flatMap((entry) => (entry.attributes === null ? [] : [[entry.attributes.id, entry]])),
+      ),
+    }
+  }
+}
+
+/** Undefined for a container that doesn't run, or isn't of a pod. */
+function measure(
+  now: cri.ContainerStats,
+  before: cri.ContainerStats | undefined,
+  sampleWindowMs: number,
+): Omit<ContainerUsage, 'atMs'> | undefined {
+  const labels = now.attributes?.labels ?? {}
+  const uid = labels[labelKeys.podUid]
+  const container = labels[labelKeys.containerName]
+  const used = now.cpu?.usageCoreNanoSeconds?.value
+  if (uid === undefined || container === undefined || used === undefined) return undefined
+  // A new container has used all of it since.
+  const usedBefore = before?.cpu?.usageCoreNanoSeconds?.value ?? 0
+  const betweenMs = ((now.cpu?.timestamp ?? 0) - (before?.cpu?.timestamp ?? 0)) / 1e6
+  const windowMs = before?.cpu === undefined || before.cpu === null ? sampleWindowMs : betweenMs
+  return {
+    uid,
+    container,
+    windowMs: Math.round(windowMs),
+    cpuNanoCores: windowMs > 0 ? Math.max(0, Math.round(((used - usedBefore) / windowMs) * 1000)) : 0,
+    memoryBytes: now.memory?.workingSetBytes?.value ?? now.memory?.usageBytes?.value ?? 0,
+  }
+}
