@@ -7,7 +7,6 @@ import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { crashDirectory, listCrashReports } from '../store/reports.ts'
 import type { CrashReport } from '../store/reports.ts'
-import { keepFatalReports } from './fatal-reports.ts'
 
 export interface CrashGuardOptions {
   readonly rootDir: string
@@ -209,4 +208,22 @@ function attempt(describe: () => Readonly<Record<string, unknown>>): Readonly<Re
   } catch (error) {
     return { unknown: errorMessage(error) }
   }
+}
+
+/**
+ * Has Node itself write a crash report for failures after which no code of podd's runs: V8 is out of memory, or fails.
+ * Without the environment, which may hold secrets, and without host names, for which it would ask DNS. Throws the
+ * system's error.
+ */
+export function keepFatalReports(rootDir: string, startedAtMs: number): void {
+  const directory = crashDirectory(rootDir)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  Object.assign(process.report, {
+    directory,
+    filename: `${startedAtMs}.json`,
+    reportOnFatalError: true,
+    compact: true,
+    excludeEnv: true,
+    excludeNetwork: true,
+  })
 }

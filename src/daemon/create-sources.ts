@@ -1,21 +1,29 @@
+import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { poddVersion } from '../api/resource.ts'
 import type { Clock } from '../base/clock.ts'
+import { showUrl } from '../base/http.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
-import type { SourceName } from '../pod/objects/document.ts'
+import type { SourceName } from '../pod/values/ids.ts'
 import { createDecodeSource } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
-import type { HttpSourceOptions } from '../sources/http/http-source.ts'
-import { createHttpSource } from '../sources/http/http-source.ts'
-import { showUrl } from '../base/http.ts'
 import { FollowedHostValues } from '../sources/followed-values.ts'
-import { HostValueReader, decodeWithValues, readHostFacts, urlWithValues } from '../sources/host-values.ts'
+import { decodeWithValues, HostValueReader, readHostFacts, urlWithValues } from '../sources/host-values.ts'
+import { getOnce, readHeaders } from '../sources/http/http-get.ts'
+import type { HeaderFiles, HttpGet } from '../sources/http/http-get.ts'
+import { HttpRoutes } from '../sources/http/http-routes.ts'
+import type { Environment, TlsFiles } from '../sources/http/http-routes.ts'
+import { createHttpSource } from '../sources/http/http-source.ts'
+import type { HttpSourceOptions } from '../sources/http/http-source.ts'
+import { parseSourceUrl } from '../sources/http/show-url.ts'
+import { listManifests } from '../sources/read-manifest-file.ts'
 import { SourceHolds } from '../sources/source-holds.ts'
-import type { ReportingSource } from '../sources/source.ts'
-import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
 import { SourceTrials } from '../sources/source-trials.ts'
+import type { ReportingSource } from '../sources/source.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
 import type { CrashReport } from '../store/reports.ts'
 import { smallFile } from '../store/state-report.ts'
@@ -175,4 +183,56 @@ export function createTrials(
     clock,
     logger,
   })
+}
+
+/**
+ * A fingerprint of the content of a manifest directory, or of a single manifest, without reading manifests. Undefined
+ * where it can't be read.
+ */
+async function fingerprintPath(path: string, recursive = false): Promise<string | undefined> {
+  try {
+    const hash = createHash('sha256')
+    if ((await stat(path)).isFile()) hash.update(await describeFile(path))
+    else
+      for (const name of (await listManifests(path, recursive)).toSorted())
+        hash.update(`${name}\n${await describeFile(join(path, name))}`)
+    return hash.digest('hex')
+  } catch {
+    // The source itself reports it.
+    return undefined
+  }
+}
+
+/** A file that is gone, or a dangling link, counts only by its name. */
+async function describeFile(path: string): Promise<string> {
+  // One that can't be read counts the same: the source itself reports why.
+  const stats = await stat(path, { bigint: true }).catch(() => undefined)
+  return stats === undefined ? 'none\n' : `${stats.size} ${stats.mtimeNs} ${stats.ino}\n`
+}
+
+/** The options of requests to a URL. */
+export interface UrlRequest {
+  readonly url: string
+  readonly allowHttp?: boolean
+  readonly headers: HttpGet['headers']
+  readonly headerFiles?: HeaderFiles
+  readonly tls?: TlsFiles
+}
+
+/** The same for the response of a URL. */
+async function fingerprintUrl(
+  request: UrlRequest,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { url, socketPath } = parseSourceUrl(request.url)
+  const allowHttp = request.allowHttp === true || socketPath !== undefined
+  const routes = new HttpRoutes(env, { socketPath, tls: request.tls ?? {} })
+  try {
+    const headers = await readHeaders(request.headers, request.headerFiles ?? {})
+    const answer = await getOnce(routes, { url, headers, validators: undefined, allowHttp }, signal)
+    return answer.kind === 'content' ? createHash('sha256').update(answer.bytes).digest('hex') : undefined
+  } finally {
+    await routes.destroy()
+  }
 }

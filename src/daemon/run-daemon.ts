@@ -1,41 +1,42 @@
 import { networkInterfaces } from 'node:os'
-import { systemClock } from '../base/clock.ts'
+import { makeDirectory } from '../base/atomic-file.ts'
+import { sleepUnlessAborted, systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { TerminationCounter } from '../control/serving/status-store.ts'
-import { ownNodeOf } from '../decide/writing/own-node.ts'
-import { clockSetMs } from '../decide/plan/pod-facts.ts'
-import type { ClockReading } from '../decide/plan/pod-facts.ts'
-import { PoddError } from '../base/errors.ts'
+import { errorMessage, PoddError } from '../base/errors.ts'
 import { createLogger } from '../base/logger.ts'
 import type { Logger } from '../base/logger.ts'
-import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
-import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
-import type { ServiceManager } from '../host/service-manager.ts'
-import { KeptObjects, LocalObjects } from '../control/serving/local-objects.ts'
+import { apiSocketPath } from '../config/places.ts'
 import { assemblePods } from '../control/assemble.ts'
 import type { PodAssembly } from '../control/assemble.ts'
 import { savePodLogsDir } from '../control/node/logs.ts'
-import { NodeMeter } from '../control/serving/usage.ts'
+import { KeptObjects, LocalObjects } from '../control/serving/local-objects.ts'
 import { Reach } from '../control/serving/reach.ts'
+import { TerminationCounter } from '../control/serving/status-store.ts'
+import { NodeMeter } from '../control/serving/usage.ts'
+import { clockSetMs } from '../decide/plan/pod-facts.ts'
+import type { ClockReading } from '../decide/plan/pod-facts.ts'
+import { ownNodeOf } from '../decide/writing/own-node.ts'
+import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
+import type { ServiceManager } from '../host/service-manager.ts'
 import type { Problem } from '../pod/objects/document.ts'
-import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
+import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import type { ServedPort } from '../server/listeners/port-opener.ts'
+import type { NetworkOptions } from '../server/network-api.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { StateReport } from '../store/state-report.ts'
-import { takeAllocatorSettings } from './allocator-settings.ts'
-import { announceReady } from './announce-ready.ts'
 import { CrashGuard } from './crash-guard.ts'
-import { createClusterObjects } from './create-cluster-objects.ts'
-import { createReaders } from './create-readers.ts'
-import { createDaemonJobs } from './daemon-jobs.ts'
+import {
+  createApiObjects,
+  createClusterObjects,
+  createReaders,
+  createWriting,
+  presentPod,
+} from './create-api.ts'
 import { createHolds, createSources, createTrials } from './create-sources.ts'
-import { openPage } from './open-page.ts'
-import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { takePlaces } from './take-places.ts'
+import { createDaemonJobs, openPage } from './daemon-jobs.ts'
 import { describeSelf, serviceStatus, tellManager } from './watch-self.ts'
-import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
 /** The request of `podd run` (see cli/arguments/deps.ts). */
 export interface DaemonRequest {
@@ -269,4 +270,117 @@ async function openRuntime({ runtime, pods }: PodAssembly, reach: Reach, signal:
   } catch (error) {
     if (!signal.aborted) throw error
   }
+}
+
+/**
+ * Makes podd's directories and locks them against a second podd. Returns the function that unlocks them; throws
+ * PoddError where one can't be made or another podd holds it.
+ */
+async function takePlaces(config: PoddConfig): Promise<() => void> {
+  const directories: readonly (readonly [path: string, mode: number])[] = [
+    [config.rootDir, 0o711],
+    [config.runDir, 0o711],
+    [config.podLogsDir, 0o755],
+    [config.containerLogsDir, 0o755],
+  ]
+  for (const [path, mode] of directories) {
+    try {
+      await makeDirectory(path, mode)
+    } catch (error) {
+      throw new PoddError('DIRECTORY', `cannot create ${path}: ${errorMessage(error)}`, {
+        cause: error,
+        hint: 'podd runs as root and needs these directories on disks that are writable; see `podd run --help` to move them.',
+      })
+    }
+  }
+  const locks = [holdInstanceLock(config.rootDir), holdInstanceLock(config.runDir)]
+  return () => {
+    for (const unlock of locks) unlock()
+  }
+}
+
+export interface ReadyNotice {
+  readonly manager: Pick<ServiceManager, 'notify'>
+  /** What podd is currently waiting for, as `STATUS=…`. */
+  readonly status: () => string
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+const firstDelayMs = 1000
+const longestDelayMs = 15_000
+
+/**
+ * Notifies the service manager that podd is ready, and retries until it has received that: it kills a service without
+ * READY=1 after TimeoutStartSec. `systemd-notify` gives up after five seconds on a busy manager, as during the boot of
+ * a slow board, and a message from a process that has exited is dropped. Never rejects; gives up when the signal is
+ * aborted.
+ */
+export async function announceReady(
+  { manager, status, clock, logger }: ReadyNotice,
+  signal: AbortSignal,
+): Promise<void> {
+  let delayMs = firstDelayMs
+  while (!signal.aborted) {
+    try {
+      await manager.notify('READY=1', status())
+      return
+    } catch (error) {
+      logger.warn(
+        { reason: errorMessage(error), durationMs: delayMs },
+        'cannot tell the service manager that podd is ready, trying again',
+      )
+    }
+    await sleepUnlessAborted(clock, delayMs, signal)
+    delayMs = Math.min(2 * delayMs, longestDelayMs)
+  }
+}
+
+/** How many restarts for its memory led to this podd, one after the other. */
+const restartsVariable = 'PODD_MEMORY_RESTARTS'
+
+/** Reads and removes what an earlier podd in this process left in the environment. */
+function takeRestarts(env: Record<string, string | undefined>): number {
+  const count = Number(env[restartsVariable] ?? 0)
+  delete env[restartsVariable]
+  return Number.isInteger(count) && count > 0 ? count : 0
+}
+
+export interface Replacement {
+  /** Added to the environment of this process. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly restarts: number
+}
+
+/**
+ * Restarts the same program in this process; the pid stays the same, so that a supervisor notices no exit. Returns only
+ * by throwing: PoddError INTERNAL, or the system's error.
+ */
+function replaceProcess({ environment, restarts }: Replacement): void {
+  if (process.execve === undefined) throw new PoddError('INTERNAL', 'this Node.js cannot replace its process')
+  const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
+  process.execve(process.execPath, args, {
+    ...process.env,
+    ...environment,
+    ...(restarts === 0 ? {} : { [restartsVariable]: String(restarts) }),
+  })
+}
+
+/** What the launcher tells the C library's allocator, which reads it once, when a program starts. */
+const variables: readonly string[] = ['MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_']
+
+/**
+ * Takes the allocator's settings out of this environment: they are for podd alone, and no program that it runs inherits
+ * them. Gives them for a podd that takes this one's place.
+ */
+export function takeAllocatorSettings(
+  env: Record<string, string | undefined>,
+): Readonly<Record<string, string>> {
+  const taken: Record<string, string> = {}
+  for (const name of variables) {
+    const value = env[name]
+    if (value !== undefined) taken[name] = value
+    delete env[name]
+  }
+  return taken
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { collectMemoryJob } from '../../../src/control/node/collect-memory.ts'
+import { collectMemoryJob } from '../../../src/daemon/watch-self.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 it('collects after the start and after each time of much work, once it is over, and not for its own work', async () => {

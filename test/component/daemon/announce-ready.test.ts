@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { announceReady } from '../../../src/daemon/announce-ready.ts'
+import { announceReady } from '../../../src/daemon/run-daemon.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A service manager that is too busy to take the first messages. */

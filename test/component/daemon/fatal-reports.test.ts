@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(rootDir, { recursive: true }))
 
 it('leaves a crash report where the heap is full, without the environment', async () => {
-  const module = join(import.meta.dirname, '../../../src/daemon/fatal-reports.ts')
+  const module = join(import.meta.dirname, '../../../src/daemon/crash-guard.ts')
   const script = `
     import { keepFatalReports } from ${JSON.stringify(module)}
     keepFatalReports(${JSON.stringify(rootDir)}, 1700000000000)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { keepSocketJob } from '../../../src/daemon/keep-socket.ts'
+import { keepSocketJob } from '../../../src/daemon/daemon-jobs.ts'
 import type { NodeJob } from '../../../src/control/node/node-jobs.ts'
 
 let parent = ''

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { showSource } from '../../../src/daemon/show-source.ts'
+import { showSource } from '../../../src/daemon/create-api.ts'
 import type { SourceSnapshot } from '../../../src/pod/objects/document.ts'
 
 const fleet = { name: 'http:fleet', location: 'https://fleet.example/pods' } as const

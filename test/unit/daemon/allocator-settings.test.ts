@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { takeAllocatorSettings } from '../../../src/daemon/allocator-settings.ts'
+import { takeAllocatorSettings } from '../../../src/daemon/run-daemon.ts'
 
 it('takes the settings out of the environment and keeps all else', () => {
   const env: Record<string, string | undefined> = {

@@ -1,29 +1,46 @@
-import type { ProbeReportObject } from '../api/usage.ts'
-import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
+import { statSync } from 'node:fs'
 import { poddVersion } from '../api/resource.ts'
+import type { PodObject } from '../api/resource.ts'
+import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
+import type { SourceObject } from '../api/sources.ts'
+import type { ProbeReportObject } from '../api/usage.ts'
 import { formatTime } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
 import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/options.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
+import { NodeImages } from '../control/images/node-images.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import type { NodePressure } from '../control/node/pressure.ts'
 import type { ProbeReport } from '../control/pod/prober-worker.ts'
-import { judgeHealth } from '../decide/node/judge-health.ts'
-import type { ClusterObjects } from '../control/serving/cluster-objects.ts'
+import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
-import type { NodeMeter } from '../control/serving/usage.ts'
-import { NodeImages } from '../control/images/node-images.ts'
-import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { TerminationCounter } from '../control/serving/status-store.ts'
-import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
+import type { NodeMeter } from '../control/serving/usage.ts'
+import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
+import { judgeHealth } from '../decide/node/judge-health.ts'
+import { readMachineInfo } from '../host/facts/host-info.ts'
+import { diskBytes } from '../host/host-probe.ts'
+import type { SourceSnapshot } from '../pod/objects/document.ts'
+import { kindOfSource } from '../pod/values/ids.ts'
+import type { SourceName } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/listeners/port-opener.ts'
-import type { ApiReaders, Drainer, PageReader, ProcessFacts } from '../server/requests/readers.ts'
-import type { SourceHolds } from '../sources/source-holds.ts'
+import type {
+  ApiReaders,
+  Drainer,
+  PageReader,
+  ProcessFacts,
+  SourceControl,
+} from '../server/requests/readers.ts'
+import type { SourceHolds, SourceState } from '../sources/source-holds.ts'
+import type { SourceReport } from '../sources/source.ts'
+import { ApiObjects } from '../sources/written/api-objects.ts'
+import { PodRecordStore } from '../store/pod-records.ts'
 import type { CrashReport } from '../store/reports.ts'
 import type { NamedSource } from './create-sources.ts'
-import { createSourceControl } from './show-source.ts'
 
 /** Used where the host is never drained. */
 const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
@@ -234,4 +251,189 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, staticPodPath, ...config }
     ...(imageServiceEndpoint === undefined ? {} : { imageServiceEndpoint }),
     ...(cgroupRoot === undefined ? {} : { cgroupRoot }),
   }
+}
+
+/** The sources as the API shows them, and holds and resumes them. */
+function createSourceControl(
+  { sources, holds }: { readonly sources: readonly NamedSource[]; readonly holds: SourceHolds },
+  snapshots: () => readonly SourceSnapshot[],
+): SourceControl {
+  const change = async (text: string, act: (source: NamedSource) => Promise<boolean>): Promise<boolean> => {
+    const found = sources.find(({ name }) => name === text)
+    return found === undefined ? false : await act(found)
+  }
+  return {
+    list: () =>
+      sources.map((each) => {
+        const followed = snapshots().find(({ source }) => source === each.name)
+        return showSource(each, followed, holds.state(each.name), each.source.report())
+      }),
+    hold: (name) => change(name, (source) => holds.hold(source)),
+    resume: (name) => change(name, (source) => holds.resume(source)),
+  }
+}
+
+/** The most problems that are shown of one text. */
+const mostProblems = 100
+
+/** A source as the API shows it: its followed snapshot, its newest one, and how it is read. */
+export function showSource(
+  { name, location }: Pick<NamedSource, 'name' | 'location'>,
+  followed: SourceSnapshot | undefined,
+  { newest = followed, errorsSinceMs, heldSinceMs, pending }: SourceState,
+  { mode, hash, etag, answeredAtMs, failure }: SourceReport,
+): SourceObject {
+  const problems = newest?.problems ?? []
+  const failures = problems.filter(({ severity }) => severity === 'error')
+  const isReady = followed?.ready === true
+  return {
+    apiVersion: 'podd.dev/v1',
+    kind: 'Source',
+    metadata: { name },
+    spec: { type: kindOfSource(name) === 'http' ? 'URL' : 'Directory', place: location },
+    status: {
+      state: stateOf(isReady, heldSinceMs, failure),
+      mode,
+      ready: isReady,
+      pods: followed?.pods.length ?? 0,
+      objects: followed?.objects.length ?? 0,
+      errors: failures.length,
+      warnings: problems.length - failures.length,
+      hash,
+      etag,
+      lastAnswerTime: timeOf(answeredAtMs),
+      message: failure?.message ?? (failures[0] ?? problems[0])?.message,
+      failingSince: timeOf(failure?.sinceMs),
+      errorsSince: timeOf(errorsSinceMs),
+      // Documents that are bad now stay in their last good form, as all do while nothing can be read.
+      lastGood: isReady && failures.length > 0,
+      heldSince: timeOf(heldSinceMs),
+      pending,
+      problems: problems.length === 0 ? undefined : problems.slice(0, mostProblems),
+    },
+  }
+}
+
+function stateOf(
+  isReady: boolean,
+  heldSinceMs: number | undefined,
+  failure: SourceReport['failure'],
+): SourceObject['status']['state'] {
+  if (heldSinceMs !== undefined) return 'Held'
+  if (!isReady) return 'Unread'
+  return failure === undefined ? 'Following' : 'Failing'
+}
+
+function timeOf(atMs: number | undefined): string | undefined {
+  return atMs === undefined ? undefined : formatTime(atMs)
+}
+
+/** How long the runtime may take to list its images for the node's status. */
+const imagesMs = 10_000
+
+/** The node, namespaces and classes, from the daemon's parts. */
+export function createClusterObjects(
+  config: PoddConfig,
+  { hostInfo, hostName, runtime, hostIps, pods, shown, allocatable }: PodAssembly,
+  { written, clock }: { readonly written: ApiObjects; readonly clock: Clock },
+): ClusterObjects {
+  const { birthtimeMs, ctimeMs } = statSync(config.rootDir)
+  const maxPods = String(config.maxPods)
+  const hugePages = [...hostInfo.hugePagesBytes].map(([size, bytes]) => [`hugepages-${size}`, String(bytes)])
+  return new ClusterObjects({
+    shown,
+    objects: pods.objects,
+    machine: readMachineInfo(),
+    hostName,
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    readNode() {
+      const storage = String(diskBytes(config.rootDir) ?? 0)
+      return {
+        bootId: hostInfo.bootId,
+        kernel: hostInfo.kernel,
+        architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+        addresses: hostIps(),
+        podCidrs: config.podCidrs,
+        kubeletPort: config.apiListen?.port ?? config.readOnlyPort,
+        capacity: {
+          ...Object.fromEntries(hugePages),
+          cpu: String(hostInfo.cpus),
+          'ephemeral-storage': storage,
+          memory: `${Math.floor(hostInfo.memoryBytes / 1024)}Ki`,
+          pods: maxPods,
+        },
+        allocatable: { ...allocatable, 'ephemeral-storage': storage, pods: maxPods },
+        runtime: { name: runtime.name, version: runtime.version },
+        runtimeProblem: pods.runtimeProblem ?? pods.networkProblem,
+        pressure: pods.node.pressure?.conditions ?? [],
+        draining: pods.node.drain?.isDraining === true,
+      }
+    },
+    async listImages() {
+      const patience = new AbortController()
+      const timer = clock.startTimer(imagesMs, () => patience.abort())
+      try {
+        const images = await runtime.imageStore.listImages(patience.signal)
+        return images.map(({ repoDigests, repoTags, size }) => ({
+          names: [...repoDigests, ...repoTags],
+          sizeBytes: size,
+        }))
+      } finally {
+        timer.cancel()
+      }
+    },
+    writtenNamespaces: () => written.list('Namespace').map(({ manifest }) => manifest),
+    writtenNode: () => written.get({ kind: 'Node', namespace: '', name: hostName })?.manifest,
+    createdMs: birthtimeMs > 0 ? birthtimeMs : ctimeMs,
+    clock,
+  })
+}
+
+/** The objects that are written over the API; nothing is read yet. */
+export function createApiObjects(
+  { rootDir, persistSecrets }: PoddConfig,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): ApiObjects {
+  const records = new PodRecordStore(rootDir)
+  return new ApiObjects({
+    directory: `${rootDir}/api`,
+    persistSecrets,
+    clock,
+    logger,
+    findRecorded: (uid) => records.find(uid),
+  })
+}
+
+/** Presents pods: one that was written over the API is shown as it was written. */
+export function presentPod(objects: ApiObjects): (object: PodObject) => PodObject {
+  return (object) => {
+    if (object.metadata.annotations?.['podd.dev/source'] !== 'api') return object
+    const kept = objects.findPod(object.metadata.uid)
+    return kept === undefined ? object : presentWritten(object, kept.manifest, kept.document?.manifest)
+  }
+}
+
+/** Creates the writer of the API, which follows the pods from now on. */
+export function createWriting(
+  objects: ApiObjects,
+  { pods, shown, hostName }: PodAssembly,
+  { localObjects, logger }: { readonly localObjects: LocalObjects; readonly logger: Logger },
+): WrittenObjects {
+  const writing = new WrittenObjects({
+    objects,
+    pods: {
+      showNew: (document, last) => pods.showNew(document, 'api', last),
+      showGone: (uid) => pods.statuses.removeProvisional(uid),
+      onHeld: (listener) => pods.statuses.onHeld(listener),
+      refresh: (uid) => pods.statuses.refresh(uid),
+      endPod: (uid, graceSeconds) => pods.endPod(uid, graceSeconds),
+      knowsPod: (uid) => pods.knowsPod(uid),
+    },
+    shown: shown.pods,
+    showClaims: () => localObjects.measureClaims(),
+    nodeName: hostName,
+    logger,
+  })
+  writing.begin()
+  return writing
 }
