@@ -27,7 +27,7 @@ import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
-import type { ServedPort } from '../server/listeners/port-opener.ts'
+import type { ServedPort } from '../server/http/listen.ts'
 import type {
   ApiReaders,
   Drainer,

@@ -17,7 +17,7 @@ import type { ServiceManager } from '../host/service-manager.ts'
 import { watchNames } from '../host/watch-names.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { ApiServer } from '../server/api-server.ts'
-import type { ServedPort } from '../server/listeners/port-opener.ts'
+import type { ServedPort } from '../server/http/listen.ts'
 import type { PageReader } from '../server/requests/readers.ts'
 import { memoryJobs, watchSelf } from './watch-self.ts'
 

@@ -1,39 +1,36 @@
 import type { Duplex } from 'node:stream'
-import { computedResources, toApiResource } from '../api/served-kind.ts'
 import { derivedKinds } from '../api/derived-kinds.ts'
+import { computedResources, toApiResource } from '../api/served-kind.ts'
 import { servedKinds } from '../api/served-kinds.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { systemRandom } from '../base/random.ts'
-import { accessRoutes } from './access-routes.ts'
-import { healthRoutes } from './health-routes.ts'
-import { imageRoutes } from './image-routes.ts'
+import { accessRoutes, reviewRoutes } from './access-routes.ts'
+import { impersonate, readAttributes, refuseAccess, refuseForeignSite } from './access/access.ts'
+import { kubeletRoutes } from './metrics/kubelet-routes.ts'
 import type { NetworkApi } from './network-api.ts'
-import { podRoutes } from './pod-routes.ts'
-import { poddRoutes } from './podd-routes.ts'
-import { discoveryRoutes } from './discovery/discovery-routes.ts'
-import { versionInfo } from './discovery/version-info.ts'
-import { kubeletRoutes } from './kubelet/kubelet-routes.ts'
-import { pageRoutes } from './page/page-routes.ts'
-import { PodLogs } from './pods/pod-logs.ts'
-import { proxyRoutes } from './pods/proxy-routes.ts'
-import { readAttributes } from './access/attributes.ts'
-import { impersonate } from './access/impersonate.ts'
-import { refuseAccess } from './access/refuse-access.ts'
-import { refuseForeignSite } from './requests/refuse-foreign-site.ts'
-import { jsonResponse, withoutQuery } from './requests/api-request.ts'
-import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
-import type { ApiReaders } from './requests/readers.ts'
-import { decodePath, findRoute, readTarget } from './requests/route.ts'
-import type { Route } from './requests/route.ts'
-import { reviewRoutes } from './reviews/review-routes.ts'
-import { statusResponse } from './requests/status-response.ts'
+import type { ApiReaders, PageReader } from './requests/readers.ts'
+import {
+  decodePath,
+  findRoute,
+  jsonResponse,
+  readTarget,
+  statusResponse,
+  withoutQuery,
+} from './requests/request.ts'
+import type { ApiHandler, ApiRequest, ApiResponse, Route } from './requests/request.ts'
 import { withNodeLease } from './resources/derived-readers.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
-import { WatchLines } from './resources/watch-lines.ts'
-import { asksForWatch, openWatch } from './streams/watch-stream.ts'
+import { WatchLines } from './resources/watch-resources.ts'
+import { discoveryRoutes, versionInfo } from './routes/discovery-routes.ts'
+import { healthRoutes } from './routes/health-routes.ts'
+import { imageRoutes } from './routes/image-routes.ts'
+import { PodLogs } from './routes/pod-logs.ts'
+import { podRoutes, proxyRoutes } from './routes/pod-routes.ts'
+import { poddRoutes } from './routes/podd-routes.ts'
 import { PodStreams } from './streams/pod-streams.ts'
+import { asksForWatch, openWatch } from './streams/web-socket.ts'
 import { writeRoutes } from './writing/write-routes.ts'
 
 export interface HandlerOptions {
@@ -123,4 +120,23 @@ function judge({ method, target, identity }: ApiRequest): URL {
   const [, ...segments] = decodePath(url.pathname)
   refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
   return url
+}
+
+/**
+ * The routes of the status page and of the data that only it shows; it gets the rest from the API, as other clients do.
+ */
+function pageRoutes(page: PageReader): readonly Route[] {
+  const route = (pattern: string): Route => ({
+    method: 'GET',
+    pattern,
+    async handle({ request, names: [file = ''] }) {
+      const { readPageFile } = await import('./routes/page-files.ts')
+      return readPageFile(page.directory, file, request.identity)
+    },
+  })
+  return [
+    route('/ui'),
+    route('/ui/*'),
+    { method: 'GET', pattern: '/podd/v1/usage', handle: () => jsonResponse(page.usage()) },
+  ]
 }

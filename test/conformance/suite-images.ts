@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { formatOciArchive } from '../../src/images/sandbox-image.ts'
 import type { OciImage } from '../../src/images/sandbox-image.ts'
 import type { TarEntry } from '../../src/images/tar.ts'
-import { issueCertificate } from '../../src/server/certificates/issue-certificate.ts'
+import { issueCertificate } from '../../src/server/access/own-authority.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { shellImage } from '../support/oci-image.ts'
 

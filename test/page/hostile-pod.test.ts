@@ -8,7 +8,7 @@ import { connect as connectTls, createServer as createTlsTunnel } from 'node:tls
 import { build } from 'rolldown'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { pageOptions } from '../../rolldown.config.ts'
-import { issueCertificate } from '../../src/server/certificates/issue-certificate.ts'
+import { issueCertificate } from '../../src/server/access/own-authority.ts'
 import { Chromium, chromiumPath } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { podObject } from '../support/pod-objects.ts'

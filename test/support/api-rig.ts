@@ -18,8 +18,13 @@ import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
 import type { NodeStats } from '../../src/pod/state/usage.ts'
-import type { PodReach } from '../../src/server/requests/pod-reach.ts'
-import type { ApiReaders, PageReader, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
+import type {
+  PodReach,
+  ApiReaders,
+  PageReader,
+  ResourceReader,
+  ShownKind,
+} from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/serving/resource-store.ts'
 import { ShownResources } from '../../src/control/serving/resource-store.ts'
 

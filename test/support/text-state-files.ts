@@ -10,7 +10,7 @@ import {
   markRemoved,
 } from '../../src/logs/container-log-directories.ts'
 import { ApiObjects } from '../../src/sources/written/api-objects.ts'
-import { OwnAuthority } from '../../src/server/certificates/own-authority.ts'
+import { OwnAuthority } from '../../src/server/access/own-authority.ts'
 import { claimDirectory, readClaimOwner, takeClaimData } from '../../src/volumes/claims.ts'
 import { claimUserRange } from '../../src/volumes/pod-directory.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'

@@ -5,7 +5,7 @@ import { apiSocketPath } from '../../config/places.ts'
 import { readProcess, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { runCommand } from '../../host/run-command.ts'
-import { findLockHolder } from '../../server/listeners/instance-lock.ts'
+import { findLockHolder } from '../../server/http/listen.ts'
 import { askStatus } from '../client/ask-status.ts'
 import type { DownRequest } from '../arguments/deps.ts'
 

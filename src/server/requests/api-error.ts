@@ -1,6 +1,9 @@
 import { apiReasons } from '../../api/resource.ts'
+import type { ResourceObject } from '../../api/resource.ts'
 import type { StatusObject } from '../../api/routes.ts'
-import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import type { FaultReason } from '../../pod/schema/issues.ts'
 
 type HttpCode = keyof typeof apiReasons
 
@@ -62,4 +65,55 @@ const passing: readonly (string | undefined)[] = ['RUNTIME_UNAVAILABLE', 'IMAGES
 function httpCodeOf(error: unknown): HttpCode {
   if (error instanceof ApiError) return error.httpCode
   return passing.includes(errorCode(error)) ? 503 : 500
+}
+
+/** The error for a missing object, with a hint at the same name in another namespace, or at a similar name. */
+export function objectNotFound(
+  resource: string,
+  all: readonly ResourceObject[],
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+): ApiError {
+  const elsewhere = all.find(
+    ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') !== namespace,
+  )
+  if (elsewhere !== undefined) {
+    const other = elsewhere.metadata.namespace
+    return notFound(resource, name, `There is one in namespace ${other}: -n ${other}`)
+  }
+  const names = all.flatMap(({ metadata }) =>
+    (metadata.namespace ?? '') === namespace ? [metadata.name] : [],
+  )
+  const near = nearestName(name, names)
+  return notFound(resource, name, near === undefined ? undefined : `Did you mean ${near}?`)
+}
+
+/** What is wrong with one option of a request. */
+export interface OptionFault {
+  /** Empty: several options together. */
+  readonly field: string
+  readonly reason: FaultReason
+  readonly message: string
+}
+
+/**
+ * The error by which an API server rejects the options of a request (`apimachinery/pkg/api/errors`, NewInvalid, 1.36).
+ */
+export function invalidOptions(
+  { kind, group, name = '' }: { readonly kind: string; readonly group?: string; readonly name?: string },
+  faults: readonly OptionFault[],
+): ApiError {
+  const texts = faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+  const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
+  const qualified = group === undefined ? kind : `${kind}.${group}`
+  return new ApiError(422, `${qualified} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {
+    ...(name !== '' && { name }),
+    ...(group !== undefined && { group }),
+    kind,
+    causes: faults.map(({ field, reason, message }) => ({ reason, message, field })),
+  })
+}
+
+/** Of meta/v1: ListOptions, CreateOptions and their like. */
+export function invalidMetaOptions(kind: string, faults: readonly OptionFault[]): ApiError {
+  return invalidOptions({ kind, group: 'meta.k8s.io' }, faults)
 }

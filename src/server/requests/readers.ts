@@ -1,14 +1,15 @@
-import type { AppliedReply, SourceObject } from '../../api/sources.ts'
-import type { GarbageReport, RemovedImage, ArchiveReport } from '../../api/images.ts'
-import type { ServedResources } from '../../api/served-kind.ts'
-import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
+import type { Duplex, Readable } from 'node:stream'
+import type { ArchiveReport, GarbageReport, RemovedImage } from '../../api/images.ts'
+import type { TerminalSize } from '../../api/remote-command.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
+import type { ServedResources } from '../../api/served-kind.ts'
+import type { AppliedReply, SourceObject } from '../../api/sources.ts'
+import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
-import type { NodeStats } from '../../pod/state/usage.ts'
+import type { ContainerUsage, NodeStats, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import type { ObjectWriter } from './object-writer.ts'
-import type { PodReach } from './pod-reach.ts'
 
 /** Ends a subscription; a second call does nothing. */
 export type Unsubscribe = () => void
@@ -159,4 +160,85 @@ export interface ApiReaders {
   readonly page?: PageReader | undefined
   /** Left out, the API is read-only. */
   readonly writer?: ObjectWriter
+}
+
+/** The identity of an object of the API. */
+export interface ObjectName {
+  readonly kind: string
+  /** Empty where the kind belongs to none. */
+  readonly namespace: string
+  readonly name: string
+}
+
+/** An object that was written over the API, as it is kept. */
+export interface WrittenObject extends ObjectName {
+  readonly uid: string
+  /** With the API's defaults and the server's metadata, without derived fields. */
+  readonly manifest: JsonObject
+}
+
+/** Keeps objects that are written over the API, and puts them into effect. */
+export interface ObjectWriter {
+  /** The name of the node that all pods run on. */
+  readonly nodeName: string
+  /** Runs a transaction: no other one runs in between. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>
+  get(object: ObjectName): WrittenObject | undefined
+  list(): readonly WrittenObject[]
+  /**
+   * Keeps an object; resolves when it is on disk and shown. Within `exclusively`.
+   * @throws PoddError OBJECT_NOT_KEPT
+   */
+  put(manifest: JsonObject): Promise<void>
+  /**
+   * Resolves when the object is removed from the disk and no longer shown. Within `exclusively`.
+   * @throws PoddError OBJECT_NOT_KEPT
+   */
+  remove(object: ObjectName): Promise<void>
+  /** Removes a namespace that is kept with its `deletionTimestamp`, once nothing is left in it. Within `exclusively`. */
+  settleNamespace(name: string): Promise<void>
+  /** Ends a pod that is kept with its `deletionTimestamp`; once it has ended it is removed. */
+  endPod(uid: string, graceSeconds: number): void
+}
+
+/** A command that runs in a container. */
+export interface RunningCommand {
+  readonly stdout: Readable
+  /** Undefined for a terminal, where it is one with stdout. */
+  readonly stderr: Readable | undefined
+  /** Resolves with its exit code, once its output was read. */
+  readonly ended: Promise<number>
+  /** Resolves when the command has read it, or can no longer read anything. */
+  write(chunk: Uint8Array): Promise<void>
+  closeStdin(): Promise<void>
+  resize(size: TerminalSize): Promise<void>
+  /** Ends the command: its client is gone. */
+  hangUp(): Promise<void>
+}
+
+export interface AttachRequest {
+  readonly containerId: string
+  readonly stdin: boolean
+  readonly terminal: boolean
+  readonly size: TerminalSize | undefined
+}
+
+export interface CommandRequest extends AttachRequest {
+  readonly command: readonly string[]
+}
+
+/** The API's access to running pods. All methods reject with a PoddError that has a hint. */
+export interface PodReach {
+  /** Rejects with RUNTIME_NOT_FOUND where the container no longer runs. */
+  startCommand(request: CommandRequest): Promise<RunningCommand>
+  /** Joins a running container's own streams; the container keeps running when the client disconnects. */
+  attach(request: AttachRequest): Promise<RunningCommand>
+  /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
+  dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>
+  /** Restarts these containers, or all of a pod; returns their names. */
+  restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]>
+  /** The usage of all running containers; a first measurement takes a second. */
+  usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
+  /** The host's usage; a first measurement takes a second. */
+  nodeUsage(signal: AbortSignal): Promise<NodeUsage>
 }

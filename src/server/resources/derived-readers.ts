@@ -1,8 +1,8 @@
 import type { LeaseObject } from '../../api/cluster-objects.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
-import { mapReader } from './map-reader.ts'
 
 /** As long as a kubelet's (`pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeLeaseDurationSeconds, 1.36). */
 const leaseDurationSeconds = 40
@@ -86,4 +86,54 @@ export function emptyReader(others: ResourceReader<ResourceObject>): ResourceRea
     changesAfter: () => [],
     subscribe: () => () => {},
   }
+}
+
+/** The same objects in another form. A change stays one object for all its listeners, so that they share its line. */
+export function mapReader<T extends ResourceObject>(
+  reader: ResourceReader<ResourceObject>,
+  convert: (object: ResourceObject) => T,
+): ResourceReader<T> {
+  const known = new WeakMap<ResourceChange<ResourceObject>, ResourceChange<T>>()
+  const convertChange = (change: ResourceChange<ResourceObject>): ResourceChange<T> => {
+    const converted = known.get(change) ?? {
+      ...change,
+      object: convert(change.object),
+      previous: change.previous === undefined ? undefined : convert(change.previous),
+    }
+    known.set(change, converted)
+    return converted
+  }
+  return {
+    get revision() {
+      return reader.revision
+    },
+    list: () => reader.list().map((object) => convert(object)),
+    listAt: (revision) => reader.listAt(revision)?.map((object) => convert(object)),
+    changesAfter: (revision) => reader.changesAfter(revision)?.map((change) => convertChange(change)),
+    subscribe: (listener) => reader.subscribe((change) => listener(convertChange(change))),
+  }
+}
+
+/** The annotation in which kubectl keeps the whole manifest, including the values. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** Shows Secrets with their keys, and the length of each value (`<7 bytes>`). */
+export function redactSecrets(reader: ResourceReader<ResourceObject>): ResourceReader<ResourceObject> {
+  return mapReader(reader, redact)
+}
+
+function redact(object: ResourceObject): ResourceObject {
+  const { annotations = {} } = object.metadata
+  const shown = Object.entries(annotations).filter(([key]) => key !== lastApplied)
+  const data = 'data' in object && isJsonObject(object.data) ? object.data : {}
+  const sizes = Object.entries(data).map(([key, value]) => [
+    key,
+    `<${typeof value === 'string' ? Buffer.byteLength(value, 'base64') : 0} bytes>`,
+  ])
+  const redacted = {
+    ...object,
+    metadata: { ...object.metadata, annotations: Object.fromEntries(shown) },
+    data: Object.fromEntries(sizes),
+  }
+  return redacted
 }

@@ -1,23 +1,19 @@
-import { servedKinds } from '../../api/served-kinds.ts'
-import { definitionKind, serviceKind, regardingEventKind, toRegardingEvent } from '../../api/derived-kinds.ts'
-import type { RoutedKind } from '../../api/served-kind.ts'
+import { definitionKind, regardingEventKind, serviceKind, toRegardingEvent } from '../../api/derived-kinds.ts'
 import type { ResourceObject } from '../../api/resource.ts'
+import type { RoutedKind } from '../../api/served-kind.ts'
+import { servedKinds } from '../../api/served-kinds.ts'
 import type { RandomSource } from '../../base/random.ts'
-import { jsonResponse } from '../requests/api-request.ts'
-import type { ApiResponse } from '../requests/api-request.ts'
-import { objectNotFound } from '../requests/not-found.ts'
-import { booleanParam } from '../requests/query.ts'
+import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.ts'
-import type { Call, Route } from '../requests/route.ts'
-import { emptyReader } from './derived-readers.ts'
-import { listResources } from './list-resources.ts'
-import { readListOptions, readWatchOptions } from './list-options.ts'
-import { mapReader } from './map-reader.ts'
-import { redactSecrets } from './redact-secrets.ts'
+import { booleanParam, jsonResponse } from '../requests/request.ts'
+import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import { emptyReader, mapReader, redactSecrets } from './derived-readers.ts'
+import { encodeContinuation, readListOptions, readWatchOptions } from './list-options.ts'
+import type { ListOptions } from './list-options.ts'
 import { chooseRepresentation } from './representation.ts'
 import type { Representation } from './representation.ts'
-import type { WatchLines } from './watch-lines.ts'
 import { watchResources } from './watch-resources.ts'
+import type { WatchLines } from './watch-resources.ts'
 
 /** One kind under one root of paths. */
 interface Served {
@@ -132,4 +128,85 @@ function findObject({ kind, reader }: Served, names: readonly string[]): Resourc
     throw objectNotFound(resource, all, { namespace, name })
   }
   return found
+}
+
+/** The approximate size of the pieces in which a list is sent, in characters. */
+const pieceBytes = 16 * 1024
+
+/**
+ * The requested list, or a chunk of `limit` objects. All chunks are of one revision. Throws ApiError Expired for a
+ * forgotten revision, Timeout for a future one.
+ */
+function listResources(
+  kind: RoutedKind,
+  reader: ResourceReader<ResourceObject>,
+  options: ListOptions,
+  form: Representation,
+): ApiResponse {
+  const { revision, objects } = objectsAsked(reader, options)
+  const accepted = objects.filter((object) => options.accepts(object))
+  const offset = options.continue?.offset ?? 0
+  const end = offset + (options.limit ?? accepted.length)
+  const remaining = accepted.length - end
+  const metadata = {
+    resourceVersion: String(revision),
+    ...(remaining > 0 && { continue: encodeContinuation({ revision, offset: end }) }),
+    ...(remaining > 0 && !options.hasSelector && { remainingItemCount: remaining }),
+  }
+  return {
+    status: 200,
+    contentType: 'application/json',
+    body: listPieces(kind, metadata, accepted.slice(offset, end), form),
+  }
+}
+
+function objectsAsked(
+  reader: ResourceReader<ResourceObject>,
+  { revision: wanted, match, continue: continuation }: ListOptions,
+): { readonly revision: number; readonly objects: readonly ResourceObject[] } {
+  if (continuation !== undefined) {
+    const objects = reader.listAt(continuation.revision)
+    if (objects !== undefined) return { revision: continuation.revision, objects }
+    throw new ApiError(
+      410,
+      'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.',
+    )
+  }
+  const { revision } = reader
+  if (wanted !== undefined && wanted > revision) throw tooLarge(wanted, revision)
+  if (match !== 'Exact' || wanted === undefined) return { revision, objects: reader.list() }
+  const objects = reader.listAt(wanted)
+  if (objects !== undefined) return { revision: wanted, objects }
+  throw new ApiError(410, `too old resource version: ${wanted} (${revision})`)
+}
+
+function tooLarge(wanted: number, revision: number): ApiError {
+  return new ApiError(
+    504,
+    `Timeout: Too large resource version: ${wanted}, current: ${revision}`,
+    undefined,
+    {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds: 1,
+    },
+  )
+}
+
+/** Encoded as the client reads: a list is never in memory as a whole text. */
+function* listPieces(
+  kind: RoutedKind,
+  metadata: object,
+  items: readonly ResourceObject[],
+  form: Representation,
+): Generator<Uint8Array, void> {
+  const { head, field } = form.listHead(kind, metadata)
+  const encoder = new TextEncoder()
+  let piece = `${JSON.stringify(head).slice(0, -1)},"${field}":[`
+  for (const [index, item] of items.entries()) {
+    piece += `${index === 0 ? '' : ','}${JSON.stringify(form.listItem(item))}`
+    if (piece.length < pieceBytes) continue
+    yield encoder.encode(piece)
+    piece = ''
+  }
+  yield encoder.encode(`${piece}]}\n`)
 }

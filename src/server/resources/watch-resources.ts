@@ -1,14 +1,11 @@
-import type { RoutedKind } from '../../api/served-kind.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import type { RoutedKind } from '../../api/served-kind.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { ApiError, toStatusObject } from '../requests/api-error.ts'
 import type { ResourceReader } from '../requests/readers.ts'
-import { EventEncoder } from './event-encoder.ts'
 import type { WatchOptions } from './list-options.ts'
 import type { Bookmark, Representation } from './representation.ts'
-import { encodeLine } from './watch-lines.ts'
-import type { WatchLines } from './watch-lines.ts'
 
 /**
  * A watcher with this many unread bytes is cut off; it may resume where it stopped. Many changes can come at once,
@@ -192,4 +189,62 @@ class Backlog {
     this.#wake?.()
     this.#tellCutOff()
   }
+}
+
+/** Writes the events of one watch in the form that its client asked for. */
+class EventEncoder {
+  readonly #form: Representation
+  readonly #lines: WatchLines
+  #hasColumns = false
+
+  constructor(form: Representation, lines: WatchLines) {
+    this.#form = form
+    this.#lines = lines
+  }
+
+  encodeChange(change: ResourceChange<ResourceObject>): Uint8Array {
+    return this.#form.isPlain ? this.#lines.lineOf(change) : this.encode(change.type, change.object)
+  }
+
+  encode(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ResourceObject): Uint8Array {
+    const shown = this.#form.single(object)
+    return encodeLine({
+      type,
+      object: this.#isFurtherTable(shown) ? { ...shown, columnDefinitions: null } : shown,
+    })
+  }
+
+  encodeBookmark(bookmark: Bookmark): Uint8Array {
+    return encodeLine({ type: 'BOOKMARK', object: this.#form.bookmark(bookmark) })
+  }
+
+  /** Only the first table of a watch has the column definitions. */
+  #isFurtherTable(shown: unknown): shown is { readonly columnDefinitions: unknown } {
+    if (typeof shown !== 'object' || shown === null || !('columnDefinitions' in shown)) return false
+    const isFurther = this.#hasColumns
+    this.#hasColumns = true
+    return isFurther
+  }
+}
+
+/**
+ * The lines that watches send. All clients of a change share the bytes of one line, as long as any of them waits for
+ * it.
+ */
+export class WatchLines {
+  readonly #lines = new WeakMap<ResourceChange<unknown>, Uint8Array>()
+
+  /** The line of a change; the same bytes for each client. */
+  lineOf(change: ResourceChange<unknown>): Uint8Array {
+    const known = this.#lines.get(change)
+    if (known !== undefined) return known
+    const line = encodeLine({ type: change.type, object: change.object })
+    this.#lines.set(change, line)
+    return line
+  }
+}
+
+/** A watch's line, in memory of its own: one in a buffer of Node's pool would keep the whole pool alive. */
+function encodeLine(line: { readonly type: string; readonly object: unknown }): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify(line)}\n`)
 }

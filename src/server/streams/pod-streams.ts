@@ -1,27 +1,31 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
+import type { WebSocket } from 'ws'
 import {
   chooseProtocol,
   commandProtocols,
+  decodeMessage,
+  encodeMessage,
+  formatFailure,
+  formatOutcome,
   forwardProtocol,
+  parseTerminalSize,
   portsProtocols,
 } from '../../api/remote-command.ts'
+import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { openLog } from '../pods/open-log.ts'
-import { chooseContainer } from '../pods/pod-logs.ts'
-import type { PodLogs } from '../pods/pod-logs.ts'
-import { findRunningContainer, findRunningPod, notRunning } from '../pods/pod-target.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
-import type { ApiRequest, OpenedStream } from '../requests/api-request.ts'
-import { booleanParam, countParam } from '../requests/query.ts'
-import type { ApiReaders } from '../requests/readers.ts'
-import { findRoute, readTarget } from '../requests/route.ts'
-import { acceptWebSocket, checkHandshake } from './accept-web-socket.ts'
-import { refuseLong } from './command-limits.ts'
-import { serveCommand } from './serve-command.ts'
+import type { ApiReaders, RunningCommand } from '../requests/readers.ts'
+import { booleanParam, countParam, findRoute, readTarget } from '../requests/request.ts'
+import type { ApiRequest, OpenedStream } from '../requests/request.ts'
+import { chooseContainer, openLog } from '../routes/pod-logs.ts'
+import type { PodLogs } from '../routes/pod-logs.ts'
+import { findRunningContainer, findRunningPod, notRunning } from '../routes/pod-target.ts'
+import { readMessages, sendMessage } from './web-socket-messages.ts'
+import { acceptWebSocket, checkHandshake } from './web-socket.ts'
 
 /**
  * How a log is sent over a WebSocket: as binary messages, or in base64 as text, for what runs in a browser
@@ -126,7 +130,7 @@ export class PodStreams {
     const { readers, logs, clock } = this.#deps
     const { body } = await openLog(readers, logs, { namespace, name, query, clock, signal: request.signal })
     return async (protocol) => {
-      const { serveLog } = await import('./serve-log.ts')
+      const { serveLog } = await import('./serve-streams.ts')
       const socket = await acceptWebSocket(request, connection, protocol)
       if (socket !== undefined) await serveLog({ socket, connection }, body, protocol.startsWith('base64'))
     }
@@ -188,7 +192,7 @@ export class PodStreams {
       })
     const offered = request.headers['sec-websocket-protocol']
     if (isWebSocket(request.headers.upgrade) && chooseProtocol(offered, [forwardProtocol]) === undefined) {
-      const { readPorts, servePorts } = await import('./serve-ports.ts')
+      const { readPorts, servePorts } = await import('./serve-streams.ts')
       const ports = readPorts(query)
       return async (protocol) => {
         const socket = await acceptWebSocket(request, connection, protocol)
@@ -200,7 +204,7 @@ export class PodStreams {
       if (socket === undefined) return
       const [{ createWebSocketStream }, { serveForward }] = await Promise.all([
         import('ws'),
-        import('./serve-forward.ts'),
+        import('./serve-streams.ts'),
       ])
       await serveForward(createWebSocketStream(socket), dial)
       connection.destroy()
@@ -243,4 +247,174 @@ function isWebSocket(upgrade: string | undefined): boolean {
 
 function isSpdy(upgrade: string | undefined): boolean {
   return upgrade?.toLowerCase() === 'spdy/3.1'
+}
+
+/** The interval of writes to a client while a command reads no input: only a write detects that the client is gone. */
+const alivePeriodMs = 5000
+
+const closeStatus = 1000
+
+export interface CommandClient {
+  readonly socket: WebSocket
+  /** The connection under it. */
+  readonly connection: Duplex
+  /** The output streams that the client requested. */
+  readonly wants: { readonly stdout: boolean; readonly stderr: boolean }
+  /** Whether the client's protocol sends a Status for every outcome; the oldest one sends the text of a failure. */
+  readonly saysAll: boolean
+}
+
+/**
+ * Starts a command and joins it with a client, until both are done. The command is hung up when the client disconnects.
+ * Never rejects.
+ */
+async function serveCommand(
+  { socket, connection, wants, saysAll }: CommandClient,
+  start: () => Promise<RunningCommand>,
+  clock: Clock,
+): Promise<void> {
+  const gone = new Promise<void>((resolve) => {
+    connection.once('close', () => resolve())
+    if (connection.destroyed) resolve()
+  })
+  // The API server signals with it that the streams are connected, and some clients wait for it.
+  await sendMessage(socket, encodeMessage('stdout'))
+  const outcome = await start().then(
+    (command) => {
+      void gone.then(() => command.hangUp())
+      void takeInput(socket, command, clock).finally(() => {
+        // A client that has closed the WebSocket properly is gone as well.
+        connection.destroy()
+      })
+      return runToEnd(socket, command, wants)
+    },
+    (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
+  )
+  const told = saysAll ? formatOutcome(outcome) : formatFailure(outcome)
+  if (told !== undefined) await sendMessage(socket, encodeMessage('error', told))
+  // Reading must continue while input waits that is never read, to see the client's close.
+  socket.resume()
+  socket.close(closeStatus)
+  await gone
+}
+
+async function runToEnd(
+  socket: WebSocket,
+  command: RunningCommand,
+  wants: CommandClient['wants'],
+): Promise<CommandOutcome> {
+  const outputs = [
+    sendOutput(wants.stdout ? socket : undefined, 'stdout', command.stdout),
+    ...(command.stderr === undefined
+      ? []
+      : [sendOutput(wants.stderr ? socket : undefined, 'stderr', command.stderr)]),
+  ]
+  const outcome = await command.ended.then(
+    (exitCode): CommandOutcome => ({ kind: 'exited', exitCode }),
+    (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
+  )
+  await Promise.all(outputs)
+  return outcome
+}
+
+/** Runs until the client ends the connection. */
+async function takeInput(socket: WebSocket, command: RunningCommand, clock: Clock): Promise<void> {
+  try {
+    for await (const message of readMessages(socket)) {
+      const taken = takeMessage(decodeMessage(message), command)
+      if (taken !== undefined) await stayAlive(taken, socket, clock)
+    }
+  } catch {
+    // The client is gone, or sent an invalid frame: the end of the connection ends the command.
+  }
+}
+
+function takeMessage(
+  { channel, payload }: ChannelMessage,
+  command: RunningCommand,
+): Promise<void> | undefined {
+  switch (channel) {
+    case 'stdin':
+      return payload.length === 0 ? undefined : command.write(payload)
+    case 'close':
+      return payload[0] === 0 ? command.closeStdin() : undefined
+    case 'resize': {
+      const size = parseTerminalSize(payload.toString('utf8'))
+      if (size !== undefined) void command.resize(size)
+      return undefined
+    }
+    case 'stdout':
+    case 'stderr':
+    case 'error':
+    case undefined:
+      return undefined
+  }
+}
+
+/**
+ * While input isn't read, neither are the client's pings: sends unsolicited pongs, as kubectl gives up after 61 s
+ * without one.
+ */
+async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock): Promise<void> {
+  const over = new AbortController()
+  const speaking = (async () => {
+    for (;;) {
+      await clock.sleep(alivePeriodMs, over.signal)
+      // Pending output also detects whether the client is there.
+      if (socket.bufferedAmount === 0 && socket.readyState === socket.OPEN) socket.pong()
+    }
+    // Only `over` ends it.
+  })().catch(() => {})
+  try {
+    await taken
+  } finally {
+    over.abort()
+    await speaking
+  }
+}
+
+/** @param socket undefined: the output is read and dropped, so that the command doesn't block */
+async function sendOutput(
+  socket: WebSocket | undefined,
+  channel: 'stdout' | 'stderr',
+  stream: Readable,
+): Promise<void> {
+  try {
+    for await (const chunk of stream) {
+      if (socket === undefined || !Buffer.isBuffer(chunk)) continue
+      await sendMessage(socket, encodeMessage(channel, chunk))
+    }
+  } catch {
+    // Another process holds the output of a command that has ended.
+  }
+}
+
+/**
+ * The largest size of all arguments of a process together: a quarter of its stack, which is 8 MiB nearly everywhere
+ * (execve(2)); its environment counts too, which only the kernel knows.
+ */
+const mostCommandBytes = 2 * 1024 * 1024
+
+/** The largest argument, without its final zero byte (MAX_ARG_STRLEN, execve(2)). */
+const mostWordBytes = 128 * 1024 - 1
+
+/** Rejects a command that the kernel would reject, and names the word that is too long. Throws ApiError. */
+function refuseLong(words: readonly string[]): void {
+  const sizes = words.map((word) => Buffer.byteLength(word))
+  const at = sizes.findIndex((bytes) => bytes > mostWordBytes)
+  if (at >= 0) {
+    throw new ApiError(
+      413,
+      `word ${at + 1} of the command has ${sizes[at]} bytes, of which Linux takes ${mostWordBytes} at most`,
+      'Pass it on standard input (-i), or in a file.',
+    )
+  }
+  // Each has a zero byte at its end, and a pointer.
+  const total = sizes.reduce((sum, bytes) => sum + bytes + 9, 0)
+  if (total <= mostCommandBytes) return
+  throw new ApiError(
+    413,
+    `the command has ${total} bytes, of which Linux takes ${mostCommandBytes} at most`,
+    'Pass its input on standard input (-i), or in a file.',
+  )
 }

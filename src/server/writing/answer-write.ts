@@ -1,31 +1,31 @@
-import { ApiError } from '../requests/api-error.ts'
 import { formatTime } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { metadataOf } from '../../decide/writing/prepare-object.ts'
-import type { Updater } from '../../decide/writing/apply-manifest.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { applyManifest } from '../../decide/writing/apply-manifest.ts'
+import type { ApplyConflict, Updater } from '../../decide/writing/apply-manifest.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
-import { jsonResponse } from '../requests/api-request.ts'
-import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
-import type { Call } from '../requests/route.ts'
-import { readListOptions } from '../resources/list-options.ts'
-import { applyObject } from './apply-object.ts'
-import { createObject } from './create-object.ts'
-import type { Written } from './create-object.ts'
-import { deleteObject, readDeleteOptions } from './delete-object.ts'
-import { readPatch } from './patch-object.ts'
+import { updateNode as updateOwnNode } from '../../decide/writing/own-node.ts'
+import { jsonPatch, mergePatch, PatchError, strategicMerge } from '../../decide/writing/patch.ts'
+import { metadataOf } from '../../decide/writing/prepare-object.ts'
+import { ApiError, invalidMetaOptions, objectNotFound } from '../requests/api-error.ts'
 import {
   asObject,
   contentTypeOf,
+  parseJson,
   parseYamlBody,
   readObject,
   readWholeObject,
+  unknownFormat,
 } from '../requests/read-object.ts'
-import { updateObject } from './update-object.ts'
-import { conflict } from './write-errors.ts'
-import { readWriteOptions } from './write-query.ts'
-import type { OptionsKind, WriteOptions } from './write-query.ts'
-import type { Target, WrittenKind } from './written-kind.ts'
+import { jsonResponse } from '../requests/request.ts'
+import type { ApiRequest, ApiResponse, Call } from '../requests/request.ts'
+import { readListOptions } from '../resources/list-options.ts'
+import { createObject } from './create-object.ts'
+import type { Written } from './create-object.ts'
+import { deleteObject, readDeleteOptions } from './delete-object.ts'
+import { refuseStale, updateObject } from './update-object.ts'
+import { conflict, findShown, invalid, plain, readWriteOptions, refuseOther } from './written-kind.ts'
+import type { OptionsKind, Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
 const applyPatch = 'application/apply-patch+yaml'
 
@@ -172,4 +172,123 @@ function quoted(text: string): string {
     /[^ -~]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   )
+}
+
+/** Server-side apply: creates the object, or changes the fields that the manager owns. Throws ApiError. */
+export function applyObject(
+  written: WrittenKind,
+  applied: JsonObject,
+  { target, options }: { readonly target: Target; readonly options: WriteOptions },
+): Promise<Written> {
+  const { kind, writer, clock } = written
+  const { fieldManager: manager, force } = options
+  if (manager === '')
+    throw invalidMetaOptions('PatchOptions', [
+      {
+        field: 'fieldManager',
+        reason: 'FieldValueRequired',
+        message: 'Required value: is required for apply patch',
+      },
+    ])
+  const { apiVersion, kind: givenKind } = applied
+  if (typeof apiVersion !== 'string' || typeof givenKind !== 'string')
+    throw new ApiError(400, 'invalid object type: apiVersion and kind are required for an apply patch')
+  if (metadataOf(applied)['managedFields'] !== undefined)
+    throw new ApiError(400, 'metadata.managedFields must be nil')
+  refuseOther(kind, applied, kind.namespaced ? target : { name: target.name })
+  const apply = { applied, manager, force, time: formatTime(clock.wallMs()) }
+  const isKept = writer.get({ kind: kind.kind, ...target }) !== undefined
+  if (!isKept && findShown(written, target) === undefined) {
+    const fresh = { ...applied, metadata: { ...metadataOf(applied), name: target.name } }
+    const { object } = applyManifest({}, { ...apply, applied: fresh })
+    return createObject(written, object, { namespace: target.namespace, options })
+  }
+  const change = (shown: JsonObject): JsonObject => {
+    const { object, conflicts } = applyManifest(shown, apply)
+    if (conflicts.length > 0) throw conflicting(conflicts)
+    return object
+  }
+  return updateObject(written, { target, options, scope: 'object', change })
+}
+
+function conflicting(conflicts: readonly ApplyConflict[]): ApiError {
+  const managers = [...new Set(conflicts.map(({ manager }) => manager))]
+  const [first] = conflicts
+  const told = managers.map((manager) => {
+    const fields = conflicts.filter((each) => each.manager === manager).map(({ field }) => `- ${field}`)
+    return `conflicts with ${manager}:\n${fields.join('\n')}`
+  })
+  const message =
+    conflicts.length === 1 && first !== undefined
+      ? `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`
+      : `Apply failed with ${conflicts.length} conflicts: ${told.join('\n')}`
+  const causes = conflicts.map(({ manager, field }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with ${manager}`,
+    field,
+  }))
+  return new ApiError(409, message, undefined, { causes })
+}
+
+type Patch = (current: JsonObject, patch: Json) => Json
+
+const patches: Readonly<Record<string, Patch>> = {
+  'application/json-patch+json': jsonPatch,
+  'application/merge-patch+json': mergePatch,
+  'application/strategic-merge-patch+json': strategicMerge,
+}
+
+/** Applies a patch to an object. Throws ApiError UnsupportedMediaType, BadRequest. */
+export async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
+  const type = contentTypeOf(request)
+  const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
+  if (apply === undefined) throw unknownFormat(Object.keys(patches))
+  const patch = parseJson(await request.readBody())
+  if (apply === jsonPatch && !Array.isArray(patch))
+    throw new ApiError(400, 'error decoding patch: a JSON patch must be a list of operations')
+  return (current) => {
+    try {
+      return asObject(apply(current, patch))
+    } catch (error) {
+      if (error instanceof PatchError) throw new ApiError(422, error.message)
+      throw error
+    }
+  }
+}
+
+/**
+ * PUT or PATCH of the node, or of its status: keeps labels, annotations and extended resources; the rest follows from
+ * the host. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
+ */
+export async function answerNodeUpdate(
+  written: WrittenKind,
+  { request, query, names: [name = ''] }: Call,
+  scope: 'object' | 'status',
+): Promise<ApiResponse> {
+  const isPatch = request.method === 'PATCH'
+  const { dryRun } = readWriteOptions(query, isPatch ? 'PatchOptions' : 'UpdateOptions')
+  const change = isPatch ? await readPatch(request) : await replacement(request)
+  const { kind, reader, writer } = written
+  const target = { namespace: '', name }
+  return writer.exclusively(async () => {
+    const shown = findShown(written, target)
+    if (shown === undefined) throw objectNotFound(kind.resource, reader.list(), target)
+    const wanted = change(plain(shown))
+    refuseOther(kind, wanted, { name })
+    refuseStale(kind, shown, wanted)
+    const before = writer.get({ kind: kind.kind, ...target })?.manifest
+    const { manifest, problems } = updateOwnNode(before, plain(shown), wanted, scope)
+    if (problems.length > 0) throw invalid(kind, name, problems)
+    if (!dryRun && !sameData(manifest, before)) {
+      if (manifest === undefined) await writer.remove({ kind: kind.kind, ...target })
+      else await writer.put(manifest)
+    }
+    return jsonResponse(findShown(written, target) ?? shown)
+  })
+}
+
+async function replacement(request: Call['request']): Promise<() => JsonObject> {
+  const { object } = await readWholeObject(request)
+  if (object === undefined) throw new ApiError(400, 'the request has no body')
+  return () => object
 }

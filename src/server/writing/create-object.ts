@@ -1,19 +1,29 @@
+import type { PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import { formatTime } from '../../base/clock.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { newUuid } from '../../base/random.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
-import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
-import { ApiError, notFound } from '../requests/api-error.ts'
+import { refusePreemption } from '../../decide/admission/resolve-classes.ts'
+import {
+  namespaceProblems,
+  readinessGateProblems,
+  withoutReadinessGates,
+} from '../../decide/writing/check-object.ts'
+import {
+  generateName,
+  mergeTolerations,
+  metadataOf,
+  prepareNew,
+} from '../../decide/writing/prepare-object.ts'
+import { decodeObject, decodePod, keptProblems } from '../../pod/decode/decode-pod.ts'
+import { isKeptKind, isObjectKind } from '../../pod/objects/object-kinds.ts'
+import { formatFieldPath } from '../../pod/schema/issues.ts'
+import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
-import { decodePod } from '../../pod/decode/decode-pod.ts'
-import { checkObject } from './check-object.ts'
-import { podPriority } from './pod-priority.ts'
-import type { PodPriority } from './pod-priority.ts'
-import { withRuntimeClass } from './runtime-class.ts'
-import { alreadyExists, invalid } from './write-errors.ts'
-import type { WriteOptions } from './write-query.ts'
-import { findShown, refuseOther } from './written-kind.ts'
-import type { WrittenKind } from './written-kind.ts'
+import { ApiError, notFound } from '../requests/api-error.ts'
+import { alreadyExists, findShown, invalid, refuseOther, strictDecoding, wrongType } from './written-kind.ts'
+import type { FieldValidationMode, WriteOptions, WrittenKind } from './written-kind.ts'
 
 /** The result of a write. */
 export interface Written {
@@ -148,4 +158,172 @@ function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonO
     spec: { ...spec, priority },
     status: { phase: 'Pending', ...(pod !== undefined && { qosClass: computeQosClass(pod.spec) }) },
   }
+}
+
+/** A valid object. */
+export interface CheckedObject {
+  /** Without unknown fields. */
+  readonly manifest: JsonObject
+  /** Warnings for the client. */
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Checks an object as an API server does: unknown fields by the request's mode, then what validation says.
+ * @throws ApiError BadRequest, Invalid
+ */
+export function checkObject(
+  kind: ServedKind,
+  manifest: JsonObject,
+  {
+    fieldValidation,
+    duplicates = [],
+    more = [],
+  }: {
+    readonly fieldValidation: FieldValidationMode
+    readonly duplicates?: readonly string[]
+    /** Checks of the object against the request's path and name. */
+    readonly more?: readonly FieldProblem[]
+  },
+): CheckedObject {
+  const { known, unknown } = splitUnknown(kind.kind, manifest)
+  const strange = [
+    ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
+    ...unknown.map((path) => `unknown field ${JSON.stringify(formatFieldPath(path))}`),
+  ]
+  if (strange.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, strange)
+  const wrongTypes = problemsOf(kind.kind, known).filter(({ reason }) => reason === 'FieldValueTypeInvalid')
+  if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes)
+  const problems = [...problemsOf(kind.kind, known), ...more]
+  const errors = problems.filter(({ severity }) => severity === 'error')
+  const { metadata } = known
+  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  if (errors.length > 0) throw invalid(kind, typeof name === 'string' ? name : '', errors)
+  return { manifest: known, warnings: fieldValidation === 'Ignore' ? [] : strange }
+}
+
+function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {
+  if (kind === 'Pod')
+    return decodePod(withoutReadinessGates(manifest), 'Strict').problems.concat(
+      readinessGateProblems(manifest),
+    )
+  if (kind === 'Namespace') return namespaceProblems(manifest)
+  if (isKeptKind(kind)) return keptProblems(kind, manifest)
+  return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
+}
+
+/** An unknown field hides the fields below it: repeats until there is none. */
+function splitUnknown(
+  kind: string,
+  manifest: JsonObject,
+): { readonly known: JsonObject; readonly unknown: readonly FieldPath[] } {
+  const unknown = problemsOf(kind, manifest).flatMap(({ reason, path }) =>
+    reason === 'UnknownField' ? [path] : [],
+  )
+  const known = unknown.reduce<Json>((value, path) => withoutField(value, path), manifest)
+  return { known: isJsonObject(known) ? known : manifest, unknown }
+}
+
+function withoutField(value: Json, [step, ...rest]: FieldPath): Json {
+  if (Array.isArray(value))
+    return value.map((item: Json, index) => (index === step ? withoutField(item, rest) : item))
+  if (!isJsonObject(value) || step === undefined) return value
+  if (rest.length === 0) return Object.fromEntries(Object.entries(value).filter(([key]) => key !== step))
+  const below = value[step]
+  return below === undefined ? value : { ...value, [step]: withoutField(below, rest) }
+}
+
+/** The fields of a PriorityClass that a pod takes. */
+interface PodPriority {
+  readonly priority: number
+  readonly preemptionPolicy: PriorityClassObject['preemptionPolicy']
+}
+
+/**
+ * The priority of a pod by its class, or by the default one. Throws ApiError Forbidden for an unknown class, and for
+ * another preemption policy than the class's (`plugin/pkg/admission/priority`, 1.36).
+ */
+function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): PodPriority {
+  const {
+    priorityClassName = '',
+    priority,
+    preemptionPolicy,
+  } = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
+  const classes = priorityClasses.list()
+  const isNamed = typeof priorityClassName === 'string' && priorityClassName !== ''
+  const found = isNamed
+    ? classes.find(({ metadata }) => metadata.name === priorityClassName)
+    : classes.find(({ globalDefault }) => globalDefault === true)
+  if (isNamed && found === undefined)
+    throw forbidden(manifest, `no PriorityClass with name ${priorityClassName} was found`)
+  const policy = typeof preemptionPolicy === 'string' ? preemptionPolicy : undefined
+  const refusal = refusePreemption(policy, found?.preemptionPolicy)
+  if (refusal !== undefined) throw forbidden(manifest, refusal)
+  const given = !isNamed && typeof priority === 'number' ? priority : undefined
+  return {
+    priority: given ?? found?.value ?? 0,
+    preemptionPolicy: found?.preemptionPolicy ?? 'PreemptLowerPriority',
+  }
+}
+
+function forbidden(manifest: JsonObject, why: string): ApiError {
+  const { name: given } = metadataOf(manifest)
+  const name = typeof given === 'string' ? given : ''
+  const message = `pods ${JSON.stringify(name)} is forbidden: ${why}`
+  return new ApiError(403, message, undefined, { name, kind: 'pods' })
+}
+
+type Refuse = (why: string) => ApiError
+
+/**
+ * A pod with what its RuntimeClass adds: overhead, node selector and tolerations; anything else as it is. Throws
+ * ApiError Forbidden for an unknown class, for another overhead than the class's, and for another value of a label in
+ * its node selector (`plugin/pkg/admission/runtimeclass`, 1.36).
+ */
+function withRuntimeClass({ kind, runtimeClasses }: WrittenKind, manifest: JsonObject): JsonObject {
+  const { spec, metadata } = manifest
+  if (kind.kind !== 'Pod' || !isJsonObject(spec)) return manifest
+  const { runtimeClassName = '', overhead = {} } = spec
+  if (runtimeClassName === '') return manifest
+  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  const refuse: Refuse = (why) =>
+    new ApiError(403, `pods ${JSON.stringify(name)} is forbidden: ${why}`, undefined, {
+      name: typeof name === 'string' ? name : '',
+      kind: 'pods',
+    })
+  const found = runtimeClasses.list().find((shown) => shown.metadata.name === runtimeClassName)
+  if (found === undefined)
+    throw refuse(`pod rejected: RuntimeClass ${JSON.stringify(runtimeClassName)} not found`)
+  const podFixed = found.overhead?.podFixed ?? {}
+  if (!sameData(overhead, {}) && !sameData(overhead, podFixed))
+    throw refuse("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+  const scheduled = withScheduling(spec, found, refuse)
+  return {
+    ...manifest,
+    spec: sameData(podFixed, {}) ? scheduled : { ...scheduled, overhead: { ...podFixed } },
+  }
+}
+
+/** No scheduler uses them; clients read them in the pod. */
+function withScheduling(spec: JsonObject, { scheduling }: RuntimeClassObject, refuse: Refuse): JsonObject {
+  if (scheduling === undefined) return spec
+  const { nodeSelector = {}, tolerations = [] } = scheduling
+  const own = isJsonObject(spec['nodeSelector']) ? spec['nodeSelector'] : {}
+  for (const [key, value] of Object.entries(isJsonObject(nodeSelector) ? nodeSelector : {})) {
+    if (own[key] === undefined || own[key] === value) continue
+    throw refuse(
+      `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${textOf(value)}; pod.spec.nodeSelector[${key}] = ${textOf(own[key])}`,
+    )
+  }
+  const selected = { ...own, ...(isJsonObject(nodeSelector) && nodeSelector) }
+  const tolerated = mergeTolerations(spec['tolerations'], tolerations)
+  return {
+    ...spec,
+    ...(Object.keys(selected).length > 0 && { nodeSelector: selected }),
+    ...(tolerated.length > 0 && { tolerations: tolerated }),
+  }
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null)
 }

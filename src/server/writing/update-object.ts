@@ -1,18 +1,17 @@
 import type { ResourceObject } from '../../api/resource.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import { isReleased, judgeUpdate, isOwnCondition } from '../../decide/writing/judge-update.ts'
-import type { UpdateScope } from '../../decide/writing/judge-update.ts'
-import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { trackUpdate } from '../../decide/writing/apply-manifest.ts'
 import type { Updater } from '../../decide/writing/apply-manifest.ts'
-import type { WrittenObject } from '../requests/object-writer.ts'
-import { checkObject } from './check-object.ts'
+import { isOwnCondition, isReleased, judgeUpdate } from '../../decide/writing/judge-update.ts'
+import type { UpdateScope } from '../../decide/writing/judge-update.ts'
+import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import type { WrittenObject } from '../requests/readers.ts'
+import { checkObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
-import { refuseStale } from './refuse-stale.ts'
-import type { WriteOptions } from './write-query.ts'
-import { findByUid, findWritten, plain, refuseOther } from './written-kind.ts'
-import type { Target, WrittenKind } from './written-kind.ts'
+import { conflict, findByUid, findWritten, plain, refuseOther } from './written-kind.ts'
+import type { Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
 /** Fields of a spec that podd itself sets, by kind: a client that sends them back doesn't change them. */
 const derivedFields: Readonly<Record<string, readonly string[]>> = {
@@ -146,4 +145,19 @@ function preview(shown: ResourceObject, manifest: JsonObject): JsonObject {
     },
     ...(before['status'] === undefined ? {} : { status: before['status'] }),
   }
+}
+
+const modified = 'the object has been modified; please apply your changes to the latest version and try again'
+
+/** Throws ApiError Conflict where the client refers to another version, or to another object of that name. */
+export function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObject, wanted: JsonObject): void {
+  const { resourceVersion = '', uid = '' } = metadataOf(wanted)
+  if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== shown.resourceVersion)
+    throw conflict(kind, shown.name, modified)
+  if (uid !== '' && uid !== shown.uid)
+    throw conflict(
+      kind,
+      shown.name,
+      `Precondition failed: UID in precondition: ${JSON.stringify(uid)}, UID in object meta: ${shown.uid}`,
+    )
 }

@@ -1,10 +1,8 @@
 import { nodeKind, servedKinds } from '../../api/served-kinds.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import type { RandomSource } from '../../base/random.ts'
-import type { ApiResponse } from '../requests/api-request.ts'
-import type { ObjectWriter } from '../requests/object-writer.ts'
-import type { ApiReaders } from '../requests/readers.ts'
-import type { Call, Route } from '../requests/route.ts'
+import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import type { ObjectWriter, ApiReaders } from '../requests/readers.ts'
 import type { WrittenKind } from './written-kind.ts'
 
 /** The routes that create, change and delete objects; their code is loaded with the first such request. */
@@ -28,7 +26,7 @@ function nodeRoutes(
     method,
     pattern: `${nodeKind.root}/nodes/*${scope === 'status' ? '/status' : ''}`,
     async handle(call) {
-      const { answerNodeUpdate } = await import('./update-node.ts')
+      const { answerNodeUpdate } = await import('./answer-write.ts')
       await nodes.whenListed()
       const written = {
         kind: nodeKind,

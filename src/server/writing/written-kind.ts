@@ -1,15 +1,15 @@
 import type { NamespaceObject, PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
-import type { ServedKind } from '../../api/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import type { Clock } from '../../base/clock.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { RandomSource } from '../../base/random.ts'
-import { ApiError } from '../requests/api-error.ts'
-import { objectNotFound } from '../requests/not-found.ts'
-import type { ObjectWriter, WrittenObject } from '../requests/object-writer.ts'
-import type { ResourceReader } from '../requests/readers.ts'
-import { notWritable } from './write-errors.ts'
+import { formatFieldPath } from '../../pod/schema/issues.ts'
+import type { FieldProblem } from '../../pod/schema/issues.ts'
+import { ApiError, invalidMetaOptions, objectNotFound } from '../requests/api-error.ts'
+import type { ObjectWriter, ResourceReader, WrittenObject } from '../requests/readers.ts'
+import { booleanParam } from '../requests/request.ts'
 
 /** What writing needs of a kind. */
 export interface WrittenKind {
@@ -96,4 +96,128 @@ export function refuseOther(
       `the name of the object (${typeof givenName === 'string' ? givenName : JSON.stringify(givenName)}) does not match the name on the URL (${name})`,
     )
   }
+}
+
+type Named = Pick<ServedKind, 'kind' | 'apiVersion'> & { readonly resource: string }
+
+/** The error of an API server for an invalid object (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
+export function invalid(kind: Named, name: string, problems: readonly FieldProblem[]): ApiError {
+  const causes = problems.map(({ path, message, reason }) => ({
+    // Fields that only podd rejects are forbidden.
+    reason: reason === 'RefusedHere' ? 'FieldValueForbidden' : (reason ?? 'FieldValueInvalid'),
+    message,
+    field: formatFieldPath(path),
+  }))
+  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
+  const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
+  return new ApiError(422, `${kind.kind} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {
+    ...(name !== '' && { name }),
+    ...groupOf(kind),
+    kind: kind.kind,
+    causes,
+  })
+}
+
+/** The error of a strict decoder for unknown or duplicate fields. */
+export function strictDecoding({ kind, apiVersion }: Named, faults: readonly string[]): ApiError {
+  const version = apiVersion.split('/').at(-1) ?? ''
+  const list = faults.join(', ')
+  return new ApiError(
+    400,
+    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: strict decoding error: ${list}`,
+  )
+}
+
+/** The error of a decoder for a value of another type than its field's. */
+export function wrongType({ kind, apiVersion }: Named, problems: readonly FieldProblem[]): ApiError {
+  const version = apiVersion.split('/').at(-1) ?? ''
+  const texts = problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
+  return new ApiError(
+    400,
+    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${texts.join(', ')}`,
+  )
+}
+
+export function alreadyExists({ resource, ...kind }: Named, name: string): ApiError {
+  return new ApiError(
+    409,
+    `${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)} already exists`,
+    undefined,
+    { name, ...groupOf(kind), kind: resource },
+    'AlreadyExists',
+  )
+}
+
+export function conflict({ resource, ...kind }: Named, name: string, why: string): ApiError {
+  return new ApiError(
+    409,
+    `Operation cannot be fulfilled on ${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)}: ${why}`,
+    undefined,
+    { name, ...groupOf(kind), kind: resource },
+  )
+}
+
+/** The error for an object that a source gives: it is changed there. */
+function notWritable({ resource }: Named, name: string, path: string | undefined): ApiError {
+  const from = path === undefined ? 'is not one that was written over the API' : `comes from ${path}`
+  return new ApiError(
+    405,
+    `${resource} ${JSON.stringify(name)} ${from} and cannot be changed over the API: change it there`,
+    undefined,
+    { name, kind: resource },
+  )
+}
+
+function groupOf({ apiVersion }: Pick<Named, 'apiVersion'>): { readonly group?: string } {
+  const [group = '', version] = apiVersion.split('/')
+  return version === undefined ? {} : { group }
+}
+
+function qualified(resource: string, apiVersion: string): string {
+  const { group } = groupOf({ apiVersion })
+  return group === undefined ? resource : `${resource}.${group}`
+}
+
+export type FieldValidationMode = 'Strict' | 'Warn' | 'Ignore'
+
+/** meta/v1 CreateOptions, UpdateOptions and PatchOptions from a query. */
+export interface WriteOptions {
+  /** A dry run: answers as if it were done, and changes nothing. */
+  readonly dryRun: boolean
+  readonly fieldValidation: FieldValidationMode
+  /** Empty by default. */
+  readonly fieldManager: string
+  /** Of an apply: takes fields over from other managers. */
+  readonly force: boolean
+  /** Fields that occur twice in the body. */
+  readonly duplicates?: readonly string[]
+}
+
+/** The options of a request by its kind in meta/v1. */
+export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
+
+/** Throws ApiError Invalid. */
+export function readWriteOptions(query: URLSearchParams, kind: OptionsKind): WriteOptions {
+  return {
+    dryRun: readDryRun(query.getAll('dryRun'), kind),
+    fieldValidation: readFieldValidation(query.get('fieldValidation') ?? '', kind),
+    fieldManager: query.get('fieldManager') ?? '',
+    force: booleanParam(query, 'force'),
+  }
+}
+
+/** Throws ApiError Invalid (`apimachinery/pkg/apis/meta/v1/validation`, ValidateDryRun, 1.36). */
+export function readDryRun(values: readonly string[], kind: OptionsKind): boolean {
+  const given = values.filter((value) => value !== '')
+  if (given.every((value) => value === 'All')) return given.length > 0
+  const message = `Unsupported value: ${JSON.stringify(given)}: supported values: "All"`
+  throw invalidMetaOptions(kind, [{ field: 'dryRun', reason: 'FieldValueNotSupported', message }])
+}
+
+/** The default of an API server: it warns. */
+function readFieldValidation(text: string, kind: OptionsKind): FieldValidationMode {
+  if (text === '' || text === 'Warn') return 'Warn'
+  if (text === 'Strict' || text === 'Ignore') return text
+  const message = `Unsupported value: ${JSON.stringify(text)}: supported values: "", "Ignore", "Strict", "Warn"`
+  throw invalidMetaOptions(kind, [{ field: 'fieldValidation', reason: 'FieldValueNotSupported', message }])
 }

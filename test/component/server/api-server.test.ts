@@ -11,8 +11,7 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
-import { holdInstanceLock } from '../../../src/server/listeners/instance-lock.ts'
-import { listenOnSocket } from '../../../src/server/listeners/listen-socket.ts'
+import { holdInstanceLock, listenOnSocket } from '../../../src/server/http/listen.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { heldMemory } from '../../support/held-memory.ts'
 import { handshakeOf } from '../../support/web-sockets.ts'
@@ -511,7 +510,7 @@ describe('the socket', () => {
   })
 
   it('has a path that Linux can bear', async () => {
-    const { listenOnSocket } = await import('../../../src/server/listeners/listen-socket.ts')
+    const { listenOnSocket } = await import('../../../src/server/http/listen.ts')
     await expect(listenOnSocket(createServer(), `/tmp/${'x'.repeat(120)}`)).rejects.toMatchObject({
       code: 'SOCKET_PATH_TOO_LONG',
     })

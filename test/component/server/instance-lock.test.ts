@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findLockHolder, holdInstanceLock } from '../../../src/server/listeners/instance-lock.ts'
+import { findLockHolder, holdInstanceLock } from '../../../src/server/http/listen.ts'
 
 let directory = ''
 let release: (() => void) | undefined

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { OwnAuthority } from '../../../src/server/certificates/own-authority.ts'
+import { OwnAuthority } from '../../../src/server/access/own-authority.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

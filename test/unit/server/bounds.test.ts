@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { BodyBudget } from '../../../src/server/listeners/body-budget.ts'
-import { UnknownConnections } from '../../../src/server/listeners/unknown-connections.ts'
-import { statusResponse } from '../../../src/server/requests/status-response.ts'
+import { BodyBudget } from '../../../src/server/http/http-listener.ts'
+import { UnknownConnections } from '../../../src/server/http/tls-listener.ts'
+import { statusResponse } from '../../../src/server/requests/request.ts'
 
 const mebibyte = 1024 * 1024
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findDuplicateFields } from '../../../src/server/requests/duplicate-fields.ts'
+import { findDuplicateFields } from '../../../src/server/requests/read-object.ts'
 
 it.each<[string, readonly string[]]>([
   ['{}', []],

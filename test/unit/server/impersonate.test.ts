@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
-import { impersonate } from '../../../src/server/access/impersonate.ts'
-import { statusResponse } from '../../../src/server/requests/status-response.ts'
-import { anonymous, root } from '../../../src/server/requests/identity.ts'
-import type { Identity } from '../../../src/server/requests/identity.ts'
+import { impersonate } from '../../../src/server/access/access.ts'
+import { statusResponse, anonymous, root } from '../../../src/server/requests/request.ts'
+import type { Identity } from '../../../src/server/requests/request.ts'
 
 const viewer: Identity = { name: 'ann', groups: ['podd:view', 'system:authenticated'] }
 

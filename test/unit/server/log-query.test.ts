@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readLogQuery } from '../../../src/server/pods/log-query.ts'
+import { readLogQuery } from '../../../src/server/routes/pod-logs.ts'
 
 const nowMs = Date.UTC(2026, 0, 31, 9, 30)
 const read = (text: string) => readLogQuery(new URLSearchParams(text), 'web', nowMs)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { mayRunAgain } from '../../../src/server/pods/may-run-again.ts'
+import { mayRunAgain } from '../../../src/server/routes/pod-logs.ts'
 import type { PodObjectChanges } from '../../support/pod-objects.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 

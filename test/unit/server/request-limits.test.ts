@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { RequestLimits } from '../../../src/server/listeners/request-limits.ts'
-import { statusResponse } from '../../../src/server/requests/status-response.ts'
+import { RequestLimits } from '../../../src/server/http/tls-listener.ts'
+import { statusResponse } from '../../../src/server/requests/request.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 it('has a client that asks too often wait a second, and no other one', async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { readAttributes } from '../../../src/server/access/attributes.ts'
-import { groupOfRole, mayDo } from '../../../src/server/access/roles.ts'
-import type { Role } from '../../../src/server/access/roles.ts'
-import { anonymous, authenticatedGroup } from '../../../src/server/requests/identity.ts'
+import { readAttributes, groupOfRole, mayDo } from '../../../src/server/access/access.ts'
+import type { Role } from '../../../src/server/access/access.ts'
+import { anonymous, authenticatedGroup } from '../../../src/server/requests/request.ts'
 
 function attributesOf(method: string, target: string) {
   const { pathname, searchParams } = new URL(target, 'http://podd')

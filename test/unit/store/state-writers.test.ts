@@ -38,8 +38,8 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner', 'logs/default_p_u/.podd-removed'],
   'src/logs/rotate-log.ts': 'a container’s log, under another name until it is whole',
   // The server's certificate is read and written by the same code, and made again by a start that has none.
-  'src/server/certificates/own-authority.ts': ['tls/ca.pem'],
-  'src/server/listeners/instance-lock.ts': 'nothing is written to the lock',
+  'src/server/access/own-authority.ts': ['tls/ca.pem'],
+  'src/server/http/listen.ts': 'nothing is written to the lock',
   'src/sources/written/api-objects.ts': ['api/configmap.default.c.json'],
   'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
   'src/store/pod-records.ts': ['records/u.json', 'ended-by-down.json'],

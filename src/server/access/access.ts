@@ -1,0 +1,449 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ApiError } from '../requests/api-error.ts'
+import {
+  anonymous,
+  authenticatedGroup,
+  booleanParam,
+  isAnonymous,
+  mayDoAll,
+  root,
+} from '../requests/request.ts'
+import type { ApiRequest, Identity } from '../requests/request.ts'
+
+/** What a request wants, in the words of Kubernetes' authorizers. */
+interface Attributes {
+  /**
+   * `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for a path that is not a
+   * resource's, the method in lower case.
+   */
+  readonly verb: string
+  /** Undefined for a path that is not a resource's. */
+  readonly resource: ResourceAttributes | undefined
+  readonly path: string
+}
+
+interface ResourceAttributes {
+  /** Empty: the core group. podd's own paths are the group `podd.dev`. */
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  /** Empty for the object itself. */
+  readonly subresource: string
+  /** Empty: all, or the resource has none. */
+  readonly namespace: string
+  /** Empty: a collection. */
+  readonly name: string
+}
+
+const namedVerbs: Readonly<Record<string, string>> = {
+  GET: 'get',
+  HEAD: 'get',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+}
+
+/** Subresources of a namespace, as opposed to resources in it. */
+const namespaceSubresources: readonly string[] = ['status', 'finalize']
+
+/**
+ * Reads what a request wants from its method and path (`apiserver/pkg/endpoints/request/requestinfo.go`, 1.36).
+ * @param segments the path's, decoded, without the empty one before the first slash
+ */
+export function readAttributes(
+  method: string,
+  path: string,
+  segments: readonly string[],
+  query: URLSearchParams,
+): Attributes {
+  const found = readResource(segments)
+  if (found === undefined) return { verb: method.toLowerCase(), resource: undefined, path }
+  return { verb: verbOf(method, found, query), resource: found, path }
+}
+
+function readResource(segments: readonly string[]): ResourceAttributes | undefined {
+  const [root, first = '', second = '', ...rest] = segments
+  if (root === 'api') return readBelow({ group: '', version: first }, segments.slice(2))
+  if (root === 'apis') return readBelow({ group: first, version: second }, rest)
+  if (root === 'podd' && first === 'v1' && isPoddResource(second))
+    return readBelow({ group: 'podd.dev', version: first }, segments.slice(2))
+  return undefined
+}
+
+/** podd's own paths that show or change Kubernetes' objects. */
+function isPoddResource(segment: string): boolean {
+  return segment === 'namespaces' || segment === 'secrets'
+}
+
+function readBelow(
+  root: Pick<ResourceAttributes, 'group' | 'version'>,
+  segments: readonly string[],
+): ResourceAttributes | undefined {
+  const [first = '', second = '', third = ''] = segments
+  if (first === '') return undefined
+  const isNamespaced = first === 'namespaces' && third !== '' && !namespaceSubresources.includes(third)
+  const [resource = '', name = '', subresource = ''] = isNamespaced ? segments.slice(2) : segments
+  const namespace = first === 'namespaces' ? second : ''
+  return { ...root, resource, subresource, namespace, name }
+}
+
+function verbOf(method: string, { name }: ResourceAttributes, query: URLSearchParams): string {
+  const verb = namedVerbs[method] ?? method.toLowerCase()
+  if (name !== '') return verb
+  if (verb === 'get') return booleanParam(query, 'watch') ? 'watch' : 'list'
+  return verb === 'delete' ? 'deletecollection' : verb
+}
+
+/**
+ * Authorizes a request: returns where the client may make it.
+ * @throws ApiError Unauthorized for unknown clients, Forbidden for known ones, in an API server's words
+ * (`apiserver/pkg/endpoints/handlers/responsewriters/errors.go`, 1.36)
+ */
+export function refuseAccess(identity: Identity, attributes: Attributes): void {
+  if (mayDo(identity, attributes)) return
+  if (isAnonymous(identity)) throw new ApiError(401, 'Unauthorized')
+  const { verb, resource, path } = attributes
+  const who = JSON.stringify(identity.name)
+  if (resource === undefined)
+    throw new ApiError(403, `forbidden: User ${who} cannot ${verb} path ${JSON.stringify(path)}`)
+  const { group, name, namespace } = resource
+  const full =
+    resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`
+  const what = qualified(resource.resource, group)
+  const place = namespace === '' ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
+  throw new ApiError(
+    403,
+    `${what}${name === '' ? '' : ` ${JSON.stringify(name)}`} is forbidden: User ${who} cannot ${verb} resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)} ${place}`,
+    undefined,
+    { ...(name !== '' && { name }), ...(group !== '' && { group }), kind: resource.resource },
+  )
+}
+
+function qualified(resource: string, group: string): string {
+  return group === '' ? resource : `${resource}.${group}`
+}
+
+const serviceAccount = /^system:serviceaccount:(?<namespace>[^:]+):[^:]+$/u
+
+/**
+ * The identity that a request is authorized as: administrators may impersonate others, whom headers name
+ * (`apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, 1.36). Extra fields and the UID have no effect.
+ * @throws ApiError Forbidden for clients that may not, BadRequest for groups without a user
+ */
+export function impersonate(identity: Identity, headers: IncomingHttpHeaders): Identity {
+  const name = textOf(headers['impersonate-user'])
+  const given = groupsOf(textOf(headers['impersonate-group']))
+  if (name === '') {
+    if (Object.keys(headers).some((key) => key.startsWith('impersonate-')))
+      throw new ApiError(400, 'requested to impersonate without a user')
+    return identity
+  }
+  refuse(identity, 'users', name)
+  for (const group of given) refuse(identity, 'groups', group)
+  if (name === anonymous.name) return anonymous
+  return { name, groups: [...new Set([...(given.length > 0 ? given : ownGroups(name)), authenticatedGroup])] }
+}
+
+function refuse(identity: Identity, resource: 'users' | 'groups', name: string): void {
+  const wanted = { group: '', version: 'v1', resource, subresource: '', namespace: '', name }
+  refuseAccess(identity, { verb: 'impersonate', resource: wanted, path: '' })
+}
+
+/** The groups of a user for whom none are named. */
+function ownGroups(name: string): readonly string[] {
+  const namespace = serviceAccount.exec(name)?.groups?.['namespace']
+  return namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
+}
+
+/** Node joins a header that occurs several times. */
+function groupsOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((group) => group.trim())
+    .filter((group) => group !== '')
+}
+
+function textOf(header: string | readonly string[] | undefined): string {
+  return typeof header === 'string' ? header : (header ?? []).join(',')
+}
+
+/** Host names of a page on this host, or of a tunnel to it. */
+const localHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/iu
+
+type Headers = ApiRequest['headers']
+
+/**
+ * Rejects requests that a page of another site makes through a browser. A browser sends a client certificate with every
+ * request, and every user of a tunnel to the unix socket is root; a token is sent only by the page that was given it.
+ * Clients other than browsers don't send an origin, and pass. Reads pass too, but for those of proxies
+ * (`refuseProxied`): a browser shows another site no response.
+ * @throws ApiError Forbidden
+ */
+export function refuseForeignSite(request: ApiRequest): void {
+  const { method, headers, identity } = request
+  // No part of podd is a service worker: it would come between podd and all that its users see.
+  if (headers['service-worker'] !== undefined)
+    throw new ApiError(403, 'podd serves no script of a service worker')
+  if (sendsToken(request)) return
+  const { host = '', upgrade } = headers
+  // DNS rebinding: a foreign name that resolves to this host makes a foreign page the same site.
+  if (identity === root && isBrowser(headers) && !localHost.test(host))
+    throw new ApiError(403, `browsers reach podd's socket as localhost, not as ${JSON.stringify(host)}`)
+  // A page can't add this header to cross-site requests: a proxy of the user's own sends it, as dashboards do.
+  if (headers['x-forwarded-for'] !== undefined) return
+  if (isForeign(headers) && (method !== 'GET' || upgrade !== undefined))
+    throw new ApiError(403, 'the request comes from a page of another site')
+}
+
+/**
+ * Rejects requests of browsers to servers behind a proxy unless a user or a page of podd's own makes them: such a server
+ * may do something for a GET. A page that a server behind the proxy sent counts as another site, too. Browsers that
+ * don't say where a request comes from (`Sec-Fetch-Site`) are rejected: old ones, and all of them where podd is reached
+ * by plain HTTP under another name than localhost.
+ * @throws ApiError Forbidden
+ */
+export function refuseProxied(request: ApiRequest): void {
+  const { headers } = request
+  if (sendsToken(request) || !isBrowser(headers)) return
+  const hint =
+    'Open the address itself in an up-to-date browser, over TLS or at localhost, or use `podd port-forward`, which has no such limits.'
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
+  // Dashboards fetch through a proxy of the user's own; a link of another site is a navigation, or asks for no answer.
+  if (headers['x-forwarded-for'] !== undefined && (mode === 'cors' || mode === 'same-origin')) return
+  if (site === undefined) throw new ApiError(403, 'the browser does not say which site asks', hint)
+  if (isForeign(headers)) throw new ApiError(403, 'the request comes from a page of another site', hint)
+  // Never a script or a frame of the status page, whatever gets into it.
+  if (destination !== undefined && destination !== 'document' && destination !== 'empty')
+    throw new ApiError(403, `what servers in pods send is no ${destination} of another page`, hint)
+}
+
+/** Whether a request comes from a browser, in which pages of any site run. A page can't prevent all of these headers. */
+export function isBrowser(headers: Headers): boolean {
+  if (headers['sec-fetch-site'] !== undefined || headers.origin !== undefined) return true
+  return headers['accept-language'] !== undefined || headers['user-agent']?.startsWith('Mozilla/') === true
+}
+
+/** Whether a page of another site makes the request, as far as the browser says. */
+function isForeign({ host = '', origin, 'sec-fetch-site': site }: Headers): boolean {
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none'
+  // Browsers send the site to trustworthy addresses alone, and the origin with all requests but reads. That of a page
+  // in a sandbox is `null`.
+  if (origin === undefined) return false
+  const from = URL.parse(origin)
+  return from === null || from.host !== URL.parse(`${from.protocol}//${host}`)?.host
+}
+
+/**
+ * Whether the request has a token: a page of another site could add one to no request without being asked first (CORS),
+ * and a browser sends none by itself, unlike other credentials that an address has.
+ */
+function sendsToken({ identity, headers: { authorization = '' } }: ApiRequest): boolean {
+  return identity.byToken === true || /^bearer /iu.test(authorization)
+}
+
+/** A role: everything; work with pods and what they refer to; or reading everything but Secrets. */
+const roles = ['admin', 'edit', 'view'] as const
+
+export type Role = (typeof roles)[number]
+
+export function parseRole(text: string): Role | undefined {
+  return roles.find((role) => role === text)
+}
+
+/** The group whose members have a role. */
+export function groupOfRole(role: Role): string {
+  return role === 'admin' ? 'system:masters' : `podd:${role}`
+}
+
+/** A rule of a role, as in Kubernetes' RBAC; `*` stands for all. */
+export interface ResourceRule {
+  readonly verbs: readonly string[]
+  readonly apiGroups: readonly string[]
+  /** `pods/log` is a subresource. */
+  readonly resources: readonly string[]
+}
+
+export interface PathRule {
+  readonly verbs: readonly string[]
+  readonly nonResourceURLs: readonly string[]
+}
+
+export interface Rules {
+  readonly resourceRules: readonly ResourceRule[]
+  readonly nonResourceRules: readonly PathRule[]
+}
+
+const read = ['get', 'list', 'watch']
+const write = ['create', 'delete', 'deletecollection', 'patch', 'update']
+
+const anonymousRules: Rules = {
+  resourceRules: [],
+  // The files of the page hold nothing of the host, and a browser asks for them without a token.
+  nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/ui', '/ui/*', '/version'] }],
+}
+
+/** Discovery and self-reviews. */
+const authenticatedRules: Rules = {
+  resourceRules: [
+    {
+      verbs: ['create'],
+      apiGroups: ['authorization.k8s.io'],
+      resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
+    },
+    { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
+  ],
+  nonResourceRules: [
+    {
+      verbs: ['get'],
+      nonResourceURLs: [
+        '/api',
+        '/api/*',
+        '/apis',
+        '/apis/*',
+        '/healthz',
+        '/healthz/*',
+        '/livez/*',
+        '/openapi',
+        '/openapi/*',
+        '/readyz/*',
+      ],
+    },
+  ],
+}
+
+/** No Secrets, and nothing that reveals their content. */
+const viewRules: Rules = {
+  resourceRules: [
+    {
+      verbs: read,
+      apiGroups: [''],
+      resources: [
+        'configmaps',
+        'events',
+        'namespaces',
+        'namespaces/status',
+        'nodes',
+        'persistentvolumeclaims',
+        'persistentvolumeclaims/status',
+        'podtemplates',
+        'pods',
+        'pods/ephemeralcontainers',
+        'pods/log',
+        'pods/resize',
+        'pods/status',
+        'serviceaccounts',
+        'services',
+      ],
+    },
+    { verbs: read, apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'] },
+    { verbs: read, apiGroups: ['coordination.k8s.io'], resources: ['leases'] },
+    { verbs: read, apiGroups: ['events.k8s.io'], resources: ['events'] },
+    { verbs: read, apiGroups: ['metrics.k8s.io'], resources: ['nodes', 'pods'] },
+    { verbs: read, apiGroups: ['node.k8s.io'], resources: ['runtimeclasses'] },
+    { verbs: read, apiGroups: ['scheduling.k8s.io'], resources: ['priorityclasses'] },
+    { verbs: ['get'], apiGroups: ['podd.dev'], resources: ['pods/probes'] },
+  ],
+  nonResourceRules: [
+    {
+      verbs: ['get'],
+      nonResourceURLs: [
+        '/podd/v1/images',
+        '/podd/v1/images/archives',
+        '/podd/v1/sources',
+        '/podd/v1/status',
+        '/podd/v1/usage',
+      ],
+    },
+    {
+      verbs: ['get'],
+      nonResourceURLs: ['/configz', '/metrics', '/metrics/*', '/pods', '/runningpods', '/stats/summary'],
+    },
+  ],
+}
+
+/** A client that may create pods may create a privileged one, which is equivalent to root on the host. */
+const editRules: Rules = {
+  resourceRules: [
+    { verbs: read, apiGroups: ['', 'podd.dev'], resources: ['secrets'] },
+    {
+      verbs: write,
+      apiGroups: [''],
+      resources: [
+        'configmaps',
+        'persistentvolumeclaims',
+        'pods',
+        'pods/ephemeralcontainers',
+        'pods/resize',
+        'podtemplates',
+        'secrets',
+      ],
+    },
+    { verbs: write, apiGroups: ['coordination.k8s.io'], resources: ['leases'] },
+    { verbs: ['create', 'patch', 'update'], apiGroups: ['', 'events.k8s.io'], resources: ['events'] },
+    { verbs: ['create'], apiGroups: [''], resources: ['pods/eviction'] },
+    {
+      verbs: ['create', 'get'],
+      apiGroups: ['', 'podd.dev'],
+      resources: ['pods/attach', 'pods/exec', 'pods/portforward'],
+    },
+    // Each method of a proxied request is a verb.
+    { verbs: [...read, ...write], apiGroups: [''], resources: ['pods/proxy'] },
+    {
+      verbs: ['create'],
+      apiGroups: ['podd.dev'],
+      resources: ['persistentvolumeclaims/purge', 'pods/restart'],
+    },
+  ],
+  nonResourceRules: [],
+}
+
+const adminRules: Rules = {
+  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+  nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+}
+
+/** All rules that apply to an identity. */
+export function rulesOf(identity: Identity): Rules {
+  if (mayDoAll(identity)) return adminRules
+  if (isAnonymous(identity)) return anonymousRules
+  const has = (role: Role): boolean => identity.groups.includes(groupOfRole(role))
+  const parts = [
+    anonymousRules,
+    authenticatedRules,
+    ...(has('view') || has('edit') ? [viewRules] : []),
+    ...(has('edit') ? [editRules] : []),
+  ]
+  return {
+    resourceRules: parts.flatMap(({ resourceRules }) => resourceRules),
+    nonResourceRules: parts.flatMap(({ nonResourceRules }) => nonResourceRules),
+  }
+}
+
+/** Whether an identity may make a request. */
+export function mayDo(identity: Identity, { verb, resource, path }: Attributes): boolean {
+  const { resourceRules, nonResourceRules } = rulesOf(identity)
+  if (resource !== undefined) return resourceRules.some((rule) => coversResource(rule, verb, resource))
+  return nonResourceRules.some(
+    ({ verbs, nonResourceURLs }) =>
+      covers(verbs, verb) && nonResourceURLs.some((pattern) => coversPath(pattern, path)),
+  )
+}
+
+function coversResource(
+  { verbs, apiGroups, resources }: ResourceRule,
+  verb: string,
+  { group, resource, subresource }: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource'>,
+): boolean {
+  const full = subresource === '' ? resource : `${resource}/${subresource}`
+  return covers(verbs, verb) && covers(apiGroups, group) && covers(resources, full)
+}
+
+function covers(list: readonly string[], one: string): boolean {
+  return list.includes('*') || list.includes(one)
+}
+
+function coversPath(pattern: string, path: string): boolean {
+  if (pattern === '*') return true
+  return pattern.endsWith('/*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
+}

@@ -1,0 +1,49 @@
+import type { PodObject } from '../../api/resource.ts'
+import { ApiError, objectNotFound } from '../requests/api-error.ts'
+import type { ResourceReader } from '../requests/readers.ts'
+
+/** Finds the running pod of a name: while its successor is being prepared, that is the old one. Throws ApiError. */
+export function findRunningPod(
+  pods: Pick<ResourceReader<PodObject>, 'list'>,
+  namespace: string,
+  name: string,
+): PodObject {
+  const namesakes = pods
+    .list()
+    .filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
+  const found = namesakes.findLast(({ status }) => status.phase !== 'Pending') ?? namesakes.at(-1)
+  if (found === undefined) throw objectNotFound('pods', pods.list(), { namespace, name })
+  return found
+}
+
+/** The waiting reason of a created container, which runs while its postStart hook isn't done. */
+const isStarting = new Set(['ContainerCreating', 'PodInitializing'])
+
+/** The runtime's id of a running container, by its status. Throws ApiError with the reason where it doesn't run. */
+export function findRunningContainer(pod: PodObject, container: string): string {
+  const { status } = pod
+  const statuses = [
+    ...(status.containerStatuses ?? []),
+    ...(status.initContainerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ]
+  const found = statuses.find(({ name }) => name === container)
+  const id = found?.containerID?.replace(/^[^:]*:\/\//u, '')
+  const mayRun = found?.state.running !== undefined || isStarting.has(found?.state.waiting?.reason ?? '')
+  if (mayRun && id !== undefined && id !== '') return id
+  if (status.phase === 'Succeeded' || status.phase === 'Failed') {
+    throw new ApiError(
+      400,
+      `cannot exec into a container in a completed pod; current phase is ${status.phase}`,
+    )
+  }
+  const state = found?.state
+  const reason = state?.waiting?.reason ?? state?.terminated?.reason
+  throw notRunning(pod, container, reason)
+}
+
+/** The error for a container that doesn't run, with the reason from its status. */
+export function notRunning({ metadata }: PodObject, container: string, reason?: string): ApiError {
+  const why = reason === undefined ? '' : `: ${reason}`
+  return new ApiError(400, `container ${container} of pod ${metadata.name} is not running${why}`)
+}
