@@ -1,6 +1,6 @@
 import { namesOfKind, servedKinds } from '../api/served-kinds.ts'
 import { globalFlags } from './help.ts'
-import { UsageError } from './arguments/usage-error.ts'
+import { UsageError } from './arguments/parse-arguments.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
 import type { Verb } from './arguments/verb.ts'
 

@@ -1,4 +1,4 @@
-import { wrap } from './output/wrap.ts'
+import { wrap } from './output/table.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
 import type { Verb, VerbEntry } from './arguments/verb.ts'
 

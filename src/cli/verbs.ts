@@ -6,7 +6,7 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'run',
     summary: 'Run the daemon in this terminal',
-    load: async () => (await import('./verbs/host/run.ts')).runVerb,
+    load: async () => (await import('./verbs/run.ts')).runVerb,
   },
   {
     name: 'get',
@@ -22,32 +22,32 @@ export const verbs: readonly VerbEntry[] = [
     name: 'logs',
     aliases: ['log'],
     summary: "Print a container's log",
-    load: async () => (await import('./verbs/streams/logs.ts')).logsVerb,
+    load: async () => (await import('./verbs/logs.ts')).logsVerb,
   },
   {
     name: 'exec',
     summary: 'Run a command in a container',
-    load: async () => (await import('./verbs/streams/exec.ts')).execVerb,
+    load: async () => (await import('./verbs/exec.ts')).execVerb,
   },
   {
     name: 'attach',
     summary: "Join a container's own input and output",
-    load: async () => (await import('./verbs/streams/attach.ts')).attachVerb,
+    load: async () => (await import('./verbs/exec.ts')).attachVerb,
   },
   {
     name: 'debug',
     summary: 'Add a container to a running pod, to look into it',
-    load: async () => (await import('./verbs/streams/debug.ts')).debugVerb,
+    load: async () => (await import('./verbs/debug.ts')).debugVerb,
   },
   {
     name: 'cp',
     summary: 'Copy files between this host and a container',
-    load: async () => (await import('./verbs/streams/cp.ts')).cpVerb,
+    load: async () => (await import('./verbs/cp.ts')).cpVerb,
   },
   {
     name: 'port-forward',
     summary: 'Forward local ports to a pod',
-    load: async () => (await import('./verbs/streams/port-forward.ts')).portForwardVerb,
+    load: async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
   },
   {
     name: 'restart',
@@ -82,18 +82,18 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'events',
     summary: 'List events',
-    load: async () => (await import('./verbs/events.ts')).eventsVerb,
+    load: async () => (await import('./verbs/describe.ts')).eventsVerb,
   },
   {
     name: 'images',
     aliases: ['image'],
     summary: 'List, pull, import, export, remove and pin images',
-    load: async () => (await import('./verbs/images/images.ts')).imagesVerb,
+    load: async () => (await import('./verbs/images.ts')).imagesVerb,
   },
   {
     name: 'gc',
     summary: 'Remove unused images',
-    load: async () => (await import('./verbs/images/gc.ts')).gcVerb,
+    load: async () => (await import('./verbs/images.ts')).gcVerb,
   },
   {
     name: 'validate',
@@ -108,42 +108,42 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'doctor',
     summary: 'Check what this host has and lacks',
-    load: async () => (await import('./verbs/host/doctor-verb.ts')).doctorVerb,
+    load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
   },
   {
     name: 'support-bundle',
     summary: 'Pack what is needed to find out what is wrong, without secrets',
-    load: async () => (await import('./verbs/host/support-bundle.ts')).supportBundleVerb,
+    load: async () => (await import('./verbs/support-bundle.ts')).supportBundleVerb,
   },
   {
     name: 'kubeconfig',
     summary: 'Print a kubeconfig for kubectl and other clients',
-    load: async () => (await import('./verbs/kubeconfig.ts')).kubeconfigVerb,
+    load: async () => (await import('./verbs/version.ts')).kubeconfigVerb,
   },
   {
     name: 'hold',
     summary: 'Freeze the host at what it runs',
-    load: async () => (await import('./verbs/host/hold.ts')).holdVerb,
+    load: async () => (await import('./verbs/drain.ts')).holdVerb,
   },
   {
     name: 'resume',
     summary: 'Follow the sources again',
-    load: async () => (await import('./verbs/host/hold.ts')).resumeVerb,
+    load: async () => (await import('./verbs/drain.ts')).resumeVerb,
   },
   {
     name: 'drain',
     summary: 'End all pods in order before the host shuts down',
-    load: async () => (await import('./verbs/host/drain.ts')).drainVerb,
+    load: async () => (await import('./verbs/drain.ts')).drainVerb,
   },
   {
     name: 'down',
     summary: 'Stop all pods and the embedded containerd',
-    load: async () => (await import('./verbs/host/down.ts')).downVerb,
+    load: async () => (await import('./verbs/down.ts')).downVerb,
   },
   {
     name: 'status',
     summary: "Show the daemon's state and problems",
-    load: async () => (await import('./verbs/host/status.ts')).statusVerb,
+    load: async () => (await import('./verbs/status.ts')).statusVerb,
   },
   {
     name: 'completion',
@@ -153,6 +153,6 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'version',
     summary: 'Print the versions',
-    load: async () => (await import('./verbs/host/version.ts')).versionVerb,
+    load: async () => (await import('./verbs/version.ts')).versionVerb,
   },
 ]

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import type { CliDeps } from '../../src/cli/arguments/deps.ts'
+import type { CliDeps } from '../../src/cli/arguments/verb.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
 
 /** What a command line gave. */

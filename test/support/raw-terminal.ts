@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs'
-import { makeRaw } from '../../src/cli/verbs/streams/raw-terminal.ts'
+import { makeRaw } from '../../src/cli/verbs/exec.ts'
 
 /** A program: holds its terminal in raw mode until a key is pressed. It names the terminal and its process. */
 const end = makeRaw(process.stdin)

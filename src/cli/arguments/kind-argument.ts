@@ -1,7 +1,7 @@
 import type { ServedKind } from '../../api/served-kind.ts'
 import { findKind, namesOfKind, servedKinds } from '../../api/served-kinds.ts'
 import { nearestName } from '../../base/text.ts'
-import { UsageError } from './usage-error.ts'
+import { UsageError } from './parse-arguments.ts'
 
 /** Objects of one kind: all, where no names are given. */
 export interface KindArgument {

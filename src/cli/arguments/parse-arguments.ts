@@ -1,5 +1,5 @@
+import { PoddError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
-import { UsageError } from './usage-error.ts'
 
 /** One flag of a verb. */
 export interface FlagSpec {
@@ -108,4 +108,11 @@ function checkSwitch(spec: FlagSpec, text: string): string {
   if (spec.label === undefined && text !== 'true' && text !== 'false')
     throw new UsageError(`--${spec.name} takes no value but true or false`)
   return text
+}
+
+/** The command line is wrong: exit code 2, and nothing was done. */
+export class UsageError extends PoddError {
+  constructor(message: string, hint?: string) {
+    super('USAGE', message, { hint })
+  }
 }

@@ -1,4 +1,8 @@
-import { UsageError } from './usage-error.ts'
+import type { PodObject } from '../../api/resource.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { dnsLabel } from '../../pod/validation/name-rules.ts'
+import { UsageError } from './parse-arguments.ts'
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 
 const podHint = 'Write POD or pod/POD.'
 
@@ -23,4 +27,89 @@ export function isPodWord(word: string): boolean {
 /** `word` names another kind, or an object of one. */
 export function podsOnly(word: string, verb: string, hint = podHint): UsageError {
   return new UsageError(`podd ${verb} takes pods only, not ${JSON.stringify(word)}`, hint)
+}
+
+export const namespaceFlag: FlagSpec = {
+  name: 'namespace',
+  short: 'n',
+  label: 'NAMESPACE',
+  doc: 'In this namespace; by default `default`.',
+}
+
+export const allNamespacesFlag: FlagSpec = {
+  name: 'all-namespaces',
+  short: 'A',
+  doc: 'In all namespaces.',
+}
+
+/** Throws UsageError for an invalid name of a namespace. */
+export function readNamespace(args: ParsedArguments): string {
+  const namespace = args.value('namespace') || 'default'
+  const [wrong] = dnsLabel(namespace)
+  if (wrong !== undefined) throw new UsageError(`no namespace is called ${JSON.stringify(namespace)}`, wrong)
+  return namespace
+}
+
+/** A name may exist in several namespaces. */
+export function namedInAll(singular = 'pod'): UsageError {
+  return new UsageError(
+    `a ${singular} cannot be asked for by its name in all namespaces`,
+    'Name its namespace: -n NAMESPACE',
+  )
+}
+
+/** `<root>/namespaces/NS/RESOURCE`, or the path over all namespaces. */
+export function listPath(resource: string, namespace: string | undefined, root = '/api/v1'): string {
+  return namespace === undefined
+    ? `${root}/${resource}`
+    : `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}`
+}
+
+export function podPath(namespace: string, name: string): string {
+  return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
+}
+
+/** The root of podd's own paths of a pod. */
+export function poddPodPath(namespace: string, name: string): string {
+  return `${listPath('pods', namespace, '/podd/v1')}/${encodeURIComponent(name)}`
+}
+
+/** The annotation that names the default container; kubectl reads it, the API doesn't. */
+const annotation = 'kubectl.kubernetes.io/default-container'
+
+export function containerNames(
+  pod: PodObject,
+  list: 'initContainers' | 'containers' | 'ephemeralContainers',
+): readonly string[] {
+  const containers = pod.spec[list]
+  if (!Array.isArray(containers)) return []
+  return containers.flatMap((container: unknown) =>
+    isJsonObject(container) && typeof container['name'] === 'string' ? [container['name']] : [],
+  )
+}
+
+/** The container named by the pod's annotation, whether it exists or not. */
+export function annotatedContainer({ metadata }: PodObject): string | undefined {
+  const name = metadata.annotations?.[annotation]
+  return name === '' ? undefined : name
+}
+
+/**
+ * The first of the pod's main containers, with a note where it has others (kubectl `cmd/util/podcmd/podcmd.go`
+ * FindOrDefaultContainerByName, 1.36).
+ */
+export function firstContainer(pod: PodObject, notify: (line: string) => void): string {
+  const names = namesOfAll(pod)
+  const [first = ''] = containerNames(pod, 'containers')
+  if (names.length > 1) notify(`Defaulted container ${JSON.stringify(first)} out of: ${names.join(', ')}`)
+  return first
+}
+
+/** The names of all containers, as kubectl lists them. */
+export function namesOfAll(pod: PodObject): readonly string[] {
+  return [
+    ...containerNames(pod, 'containers'),
+    ...containerNames(pod, 'ephemeralContainers').map((name) => `${name} (ephem)`),
+    ...containerNames(pod, 'initContainers').map((name) => `${name} (init)`),
+  ]
 }

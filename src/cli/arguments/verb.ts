@@ -1,8 +1,11 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
+import { nearestName } from '../../base/text.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
+import type { Problem } from '../../pod/objects/document.ts'
 import type { ApiClient } from '../client/client.ts'
-import type { CliDeps } from './deps.ts'
-import type { OutputFormat } from './output-format.ts'
+import { UsageError } from './parse-arguments.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 
 /** One command of the CLI: declares its arguments, makes one call, returns data. */
@@ -114,4 +117,132 @@ export interface VerbEntry {
   readonly summary: string
   /** Loads the verb's code: a call pays only for the verb it names. */
   load(): Promise<Verb>
+}
+
+/** The checked and complete request of `podd run`. */
+export interface RunRequest {
+  readonly config: PoddConfig
+  /** The file that was read, if there is one. */
+  readonly configPath: string | undefined
+  /** Warnings for the log: ignored fields of the file. */
+  readonly warnings: readonly Problem[]
+}
+
+export interface DownRequest {
+  readonly config: PoddConfig
+  /** A given socket: the daemon there must be the one that uses these places. */
+  readonly socketPath?: string
+  /** Overrides each pod's own grace period. */
+  readonly graceSeconds: number | undefined
+  /** Whether pods of the API that have completed or failed for good are removed too. */
+  readonly removesEnded: boolean
+  readonly signal: AbortSignal
+  /** Called with one line for each step, as it happens. */
+  readonly report: (line: string) => void
+}
+
+export interface DownResult {
+  readonly podsStopped: number
+  /** What could not be ended or cleaned up, one line each. */
+  readonly leftovers: readonly string[]
+}
+
+/**
+ * Functions that need the daemon's or the runtime's code. main.ts passes functions that load their code when they are
+ * called.
+ */
+export interface CliDeps {
+  /** Runs until it is stopped; returns the exit code. */
+  startDaemon(request: RunRequest): Promise<number>
+  /** Ends all pods, then the embedded containerd; works whether a daemon runs or not. */
+  down(request: DownRequest): Promise<DownResult>
+  /**
+   * Examines the host; returns one finding for each check.
+   * @param options.isOther the config has the places of a running podd, and is not the one that it was started with
+   */
+  doctor(
+    config: PoddConfig,
+    signal: AbortSignal,
+    options?: { readonly isOther: boolean },
+  ): Promise<readonly DoctorFinding[]>
+}
+
+const formats = ['table', 'wide', 'json', 'yaml', 'name'] as const
+
+export type OutputFormat = (typeof formats)[number]
+
+export const outputFlag: FlagSpec = {
+  name: 'output',
+  short: 'o',
+  label: 'wide|json|yaml|name',
+  doc: 'The output format; by default a table.',
+}
+
+/** Throws UsageError. */
+export function readOutputFormat(args: ParsedArguments): OutputFormat {
+  const text = args.value('output')
+  if (text === undefined) return 'table'
+  if (isOutputFormat(text)) return text
+  throw unknownFormat(text, [])
+}
+
+export function isOutputFormat(text: string): text is OutputFormat {
+  return text !== 'table' && formats.some((format) => format === text)
+}
+
+/** @param more the verb's formats in addition to the common ones */
+export function unknownFormat(text: string, more: readonly string[]): UsageError {
+  const known = [...formats.slice(1), ...more]
+  const near = nearestName(
+    text,
+    known.map((name) => name.replace(/=.*/u, '')),
+  )
+  return new UsageError(
+    `unknown output format ${JSON.stringify(text)}`,
+    near === undefined
+      ? `There are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}.`
+      : `Did you mean ${near}?`,
+  )
+}
+
+export const noHeadersFlag: FlagSpec = { name: 'no-headers', doc: 'Leaves the line of titles out of tables.' }
+
+/** What changes the tables of objects. */
+export const tableFlags: readonly FlagSpec[] = [
+  noHeadersFlag,
+  { name: 'show-labels', doc: 'Adds a column with all labels.' },
+  {
+    name: 'label-columns',
+    short: 'L',
+    label: 'KEY,…',
+    doc: 'Adds a column for each of these labels. May be given more than once.',
+  },
+  { name: 'show-kind', doc: 'Names objects with their kind: pod/web.' },
+]
+
+/** How a table of objects differs from the usual one. */
+export interface TableStyle {
+  readonly noHeaders: boolean
+  readonly showLabels: boolean
+  readonly labelColumns: readonly string[]
+  readonly showKind: boolean
+}
+
+/**
+ * Throws UsageError where the format is no table (kubectl `cmd/get/get.go` Validate, 1.36).
+ * @param format the word of `-o`
+ */
+export function readTableStyle(args: ParsedArguments, format: string): TableStyle {
+  const labelColumns = args.flags
+    .flatMap(({ flag, text }) => (flag === 'label-columns' ? text.split(',') : []))
+    .filter((key) => key !== '')
+  const showLabels = args.has('show-labels')
+  if (showLabels && format !== 'table' && format !== 'wide')
+    throw new UsageError(`--show-labels option cannot be used with ${format} printer`)
+  if (labelColumns.length > 0 && format === 'custom-columns')
+    throw new UsageError(
+      '--label-columns option cannot be used with custom-columns printer',
+      'Write -o custom-columns=APP:.metadata.labels.app',
+    )
+  return { noHeaders: args.has('no-headers'), showLabels, labelColumns, showKind: args.has('show-kind') }
 }

@@ -1,13 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import type { WebSocket } from 'ws'
-import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
-import type { StatusObject } from '../../api/routes.ts'
-import type { Clock } from '../../base/clock.ts'
 import { parseApiReason } from '../../api/resource.ts'
-import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
+import type { DaemonStatus, StatusObject } from '../../api/routes.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { awaitAnswer, daemonSilent } from './await-answer.ts'
-import { sendRequest } from './send-request.ts'
-import type { Answer, Request } from './send-request.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -264,4 +262,127 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
     // It is no Status of the API: only the status code is known.
     return undefined
   }
+}
+
+/** How long a response may take before podd's health is checked, and the interval of these checks. */
+const askAfterMs = 5_000
+/** The timeout of that check: a busy host makes podd slow. */
+const aliveMs = 10_000
+
+/**
+ * Waits for `ask` without a time limit, as long as the daemon answers other calls: a stopped or hanging one still
+ * accepts connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
+ */
+async function awaitAnswer<T>(
+  {
+    socketPath,
+    clock,
+    signal,
+  }: {
+    readonly socketPath: string
+    readonly clock: Clock
+    readonly signal: AbortSignal
+  },
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const silent = new AbortController()
+  const answered = new AbortController()
+  const checking = (async () => {
+    while (!answered.signal.aborted) {
+      await clock.sleep(askAfterMs, answered.signal)
+      if (!(await isAlive(socketPath, clock, answered.signal))) silent.abort()
+    }
+    // Only `answered` rejects the wait; `isAlive` doesn't throw.
+  })().catch(() => {})
+  try {
+    return await ask(AbortSignal.any([signal, silent.signal]))
+  } catch (error) {
+    throw silent.signal.aborted && !signal.aborted ? daemonSilent(socketPath, error) : error
+  } finally {
+    answered.abort()
+    await checking
+  }
+}
+
+/** The error for a daemon that accepts connections and doesn't answer. */
+function daemonSilent(socketPath: string, cause: unknown): PoddError {
+  return new PoddError('DAEMON_SILENT', `podd at ${socketPath} does not answer`, {
+    cause,
+    hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods keep running.`,
+  })
+}
+
+/**
+ * Whether the daemon answers in time. A failed connection counts as an answer, since the waiting call reports the
+ * reason.
+ */
+async function isAlive(socketPath: string, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const given = new AbortController()
+  const timer = clock.startTimer(aliveMs, () => given.abort())
+  const cut = AbortSignal.any([signal, given.signal])
+  // Only the time limit counts here.
+  await sendRequest(socketPath, { method: 'GET', path: '/healthz' }, cut).catch(() => {})
+  const isLate = given.signal.aborted
+  timer.cancel()
+  given.abort()
+  return !isLate
+}
+
+interface Request {
+  readonly method: string
+  readonly path: string
+  readonly body?: { readonly type: string; readonly text: string }
+}
+
+interface Answer {
+  readonly statusCode: number
+  /** The body as it comes, once; throws what the connection fails with, or PoddError INTERRUPTED. */
+  chunks(): AsyncGenerator<Buffer, void>
+  /** All of the body; throws as `chunks`. */
+  text(): Promise<string>
+}
+
+/**
+ * Sends one request over a connection of its own to a unix socket; resolves with the answer once its head is there.
+ * Rejects with what the connection failed with, and with PoddError INTERRUPTED once the signal is aborted, which ends the
+ * connection also while the body comes.
+ */
+async function sendRequest(
+  socketPath: string,
+  { method, path, body }: Request,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (!/^[\u0021-\u007E]+$/u.test(path)) throw new Error(`no path of a request: ${JSON.stringify(path)}`)
+  const orInterrupted = (error: unknown): unknown =>
+    signal.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: signal.reason }) : error
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const headers = { Host: 'podd', ...(body === undefined ? {} : { 'Content-Type': body.type }) }
+    // Loaded with the first request: `--help` needs none.
+    process
+      .getBuiltinModule('node:http')
+      .request({ socketPath, method, path, headers, signal, agent: false }, resolve)
+      .on('error', (error) => reject(orInterrupted(error)))
+      .end(body?.text)
+  })
+  async function* chunks(): AsyncGenerator<Buffer, void> {
+    try {
+      for await (const chunk of response) if (Buffer.isBuffer(chunk)) yield chunk
+    } catch (error) {
+      throw orInterrupted(error)
+    }
+  }
+  return {
+    statusCode: response.statusCode ?? 0,
+    chunks,
+    async text() {
+      const all: Buffer[] = []
+      for await (const chunk of chunks()) all.push(chunk)
+      return Buffer.concat(all).toString('utf8')
+    },
+  }
+}
+
+/** The status of the daemon at a socket; throws as ApiClient does. */
+export function askStatus(socketPath: string, signal: AbortSignal, clock: Clock): Promise<DaemonStatus> {
+  return new ApiClient(socketPath, clock).get<DaemonStatus>('/podd/v1/status', signal)
 }

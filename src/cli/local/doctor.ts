@@ -1,28 +1,38 @@
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { DaemonStatus } from '../../api/routes.ts'
-import type { Clock } from '../../base/clock.ts'
+import { join } from 'node:path'
+import type { DaemonStatus, PortOption, PortStatus } from '../../api/routes.ts'
 import { systemClock } from '../../base/clock.ts'
-import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { formatAddress } from '../../config/api-options.ts'
+import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { apiSocketPath } from '../../config/places.ts'
-import { gatherEmbeddedFacts } from '../../runtime/embedded-facts.ts'
-import type { DaemonAnswer } from '../../runtime/embedded-facts.ts'
 import { checkHost } from '../../decide/doctor/doctor-checks.ts'
-import type { DoctorFinding, RuntimeFacts } from '../../decide/doctor/host-facts.ts'
+import type {
+  DoctorFinding,
+  ExternalRuntimeFacts,
+  PortFacts,
+  RuntimeFacts,
+} from '../../decide/doctor/host-facts.ts'
+import { listenProblem } from '../../host/addresses.ts'
 import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
 import { systemHostProbe } from '../../host/host-probe.ts'
 import type { HostProbe } from '../../host/host-probe.ts'
 import { findPauseProgram } from '../../images/sandbox-image.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import { askCgroupDriver, CriClient } from '../../runtime/cri-client.ts'
+import { gatherEmbeddedFacts } from '../../runtime/embedded-facts.ts'
+import type { DaemonAnswer } from '../../runtime/embedded-facts.ts'
 import { passedOverProblem, unreadableNameProblem } from '../../sources/directory/directory-problems.ts'
 import { listManifests } from '../../sources/read-manifest-file.ts'
 import { listCrashReports } from '../../store/reports.ts'
 import { readHoldsAt } from '../../store/source-records.ts'
-import { askStatus } from '../client/ask-status.ts'
-import { gatherExternalFacts } from './gather-external-facts.ts'
-import { gatherPortFacts } from './gather-port-facts.ts'
-import type { DaemonPorts } from './gather-port-facts.ts'
+import { readCniPlaces } from '../../translate/observe.ts'
+import { askStatus } from '../client/client.ts'
 
 /** The environment of `podd doctor`. */
 interface DoctorDeps {
@@ -153,4 +163,168 @@ function containerdOf(asked: Asked): DaemonAnswer {
     default:
       return { kind: 'none' }
   }
+}
+
+const embeddedFlag = '--container-runtime-endpoint embedded'
+
+/** The timeout of each call to the runtime. */
+const deadlineMs = 5_000
+
+/** Asks a runtime about itself. One that doesn't answer is a fact too: this never throws. */
+export async function gatherExternalFacts(
+  endpoint: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ExternalRuntimeFacts> {
+  const silent = {
+    kind: 'external',
+    endpoint,
+    name: '',
+    version: '',
+    conditions: [],
+    cniPluginDirs: [],
+  } as const
+  const unknown = { cniConfDir: undefined, cgroupDriver: undefined, sandboxImage: undefined }
+  const socketPath = /^unix:\/\/(.+)$/.exec(endpoint)?.[1]
+  if (socketPath !== undefined && !existsSync(socketPath)) {
+    const hint = `Start the runtime (systemctl start containerd), or let podd run one: ${embeddedFlag}.`
+    return { ...silent, ...unknown, failure: { message: `there is no socket at ${socketPath}`, hint } }
+  }
+  try {
+    const client = new CriClient({ endpoint, clock, reconnectWaitMs: 0 })
+    try {
+      return await askRuntime(client, endpoint, signal)
+    } finally {
+      client.close()
+    }
+  } catch (error) {
+    const said = error instanceof PoddError && error.hint !== undefined ? `${error.hint}\n` : ''
+    const hint = `${said}Or let podd run a containerd of its own: ${embeddedFlag}.`
+    return { ...silent, ...unknown, failure: { message: errorMessage(error), hint } }
+  }
+}
+
+async function askRuntime(
+  client: CriClient,
+  endpoint: string,
+  signal: AbortSignal,
+): Promise<ExternalRuntimeFacts> {
+  const options = { signal, deadlineMs }
+  const { runtimeName, runtimeVersion } = await client.connect(signal)
+  const { status, info } = await client.runtime.status({ verbose: true }, options)
+  const { images } = await client.images.listImages({}, options)
+  const config = parseObject(info['config'])
+  const sandboxName = textOf(config['sandboxImage'])
+  const pinned = images.find((image) => image.pinned)?.repoTags[0]
+  const names = new Set(images.flatMap((image) => image.repoTags))
+  return {
+    kind: 'external',
+    endpoint,
+    failure: undefined,
+    name: runtimeName,
+    version: runtimeVersion,
+    conditions: status?.conditions ?? [],
+    ...readCniPlaces(info),
+    // A runtime that doesn't tell it has no such finding.
+    cgroupDriver: await askCgroupDriver(client.runtime, options).catch(() => undefined),
+    // Newer versions don't report it, but pin it.
+    sandboxImage:
+      sandboxName !== undefined
+        ? { name: sandboxName, present: names.has(sandboxName) }
+        : pinned === undefined
+          ? undefined
+          : { name: pinned, present: true },
+  }
+}
+
+function parseObject(text: string | undefined): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return isJsonObject(value) ? value : {}
+  } catch {
+    // Only JSON holds the field.
+    return {}
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** What is known of the daemon's ports. */
+export type DaemonPorts =
+  /** It runs, and reports them. */
+  | { readonly kind: 'known'; readonly ports: readonly PortStatus[] }
+  /** No daemon runs. */
+  | { readonly kind: 'none' }
+  /** @property reason why it can't be told, after `cannot tell whether podd listens at …: ` */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+type PortConfig = Pick<PoddConfig, 'apiListen' | 'readOnlyPort' | 'address'>
+
+/**
+ * The ports that the config has podd listen at: as podd says where it runs, by trying where no podd does.
+ *
+ * @param config undefined where the podd that answers has another one, which is not known: all ports that it reports
+ */
+export async function gatherPortFacts(
+  config: PortConfig | undefined,
+  askDaemon: () => Promise<DaemonPorts>,
+): Promise<readonly PortFacts[]> {
+  if (config === undefined) {
+    const daemon = await askDaemon()
+    if (daemon.kind !== 'known') return []
+    return daemon.ports.map((port) => ({
+      option: port.option,
+      address: port.address,
+      state: stateOf(port),
+    }))
+  }
+  const ports = configuredPorts(config)
+  if (ports.length === 0) return []
+  const daemon = await askDaemon()
+  return Promise.all(
+    ports.map(async ({ option, address }) => ({
+      option,
+      address: formatAddress(address),
+      state: await examinePort({ option, address }, daemon),
+    })),
+  )
+}
+
+interface ConfiguredPort {
+  readonly option: PortOption
+  readonly address: ListenAddress
+}
+
+async function examinePort(
+  { option, address }: ConfiguredPort,
+  daemon: DaemonPorts,
+): Promise<PortFacts['state']> {
+  const text = formatAddress(address)
+  switch (daemon.kind) {
+    case 'unknown':
+      return daemon
+    case 'known': {
+      const served = daemon.ports.find((port) => port.option === option)
+      return served?.address === text ? stateOf(served) : { kind: 'changed', served: served?.address }
+    }
+    case 'none': {
+      const problem = await listenProblem(address)
+      if (problem === undefined) return { kind: 'free' }
+      return { kind: 'fails', message: `cannot listen at ${text}: ${problem}` }
+    }
+  }
+}
+
+function stateOf({ error }: PortStatus): PortFacts['state'] {
+  return error === undefined ? { kind: 'open' } : { kind: 'fails', message: error }
+}
+
+function configuredPorts({ apiListen, readOnlyPort, address }: PortConfig): readonly ConfiguredPort[] {
+  const ports: ConfiguredPort[] = []
+  if (apiListen !== undefined) ports.push({ option: 'api.listen', address: apiListen })
+  if (readOnlyPort !== 0)
+    ports.push({ option: 'readOnlyPort', address: { host: address, port: readOnlyPort } })
+  return ports
 }

@@ -1,19 +1,18 @@
 import { readFile } from 'node:fs/promises'
 import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
-import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
 import { listOptions, options } from '../../config/options.ts'
 import type { OptionKey, PoddConfig } from '../../config/options.ts'
-import { defaultConfigPath } from '../../config/places.ts'
+import { apiSocketPath, defaultConfigPath } from '../../config/places.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import { formatProblem } from '../../pod/objects/format-problem.ts'
-import { nearestName } from '../../base/text.ts'
-import { atPlaces } from './at-places.ts'
-import { configFlags, loadConfig } from './load-config.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
-import type { VerbContext } from '../arguments/verb.ts'
+import type { RunRequest, VerbContext } from '../arguments/verb.ts'
+import { formatProblem } from '../output/report-format.ts'
+import { configFlags, loadConfig } from './load-config.ts'
 
 /** The podd that `podd down` ends. */
 export interface DownTarget {
@@ -70,7 +69,7 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
 }
 
 /** Whether the flags alone name all places. */
-export function namesPlaces(args: ParsedArguments): boolean {
+function namesPlaces(args: ParsedArguments): boolean {
   const isGiven = (flag: string | undefined): boolean => flag !== undefined && args.value(flag) !== undefined
   return isGiven('config') || (isGiven(options.rootDir.flag) && isGiven(options.runDir.flag))
 }
@@ -153,6 +152,73 @@ async function loadUsableConfig(args: ParsedArguments, notify: (line: string) =>
 }
 
 /** The flags of options. */
-export function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
+function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
   return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
+}
+
+/**
+ * The settings of the podd that `podd support-bundle` is about, with the places that it reports where it answers: a
+ * bundle of two podds would lack the Secrets of one of them.
+ *
+ * @throws PoddError PLACES_UNKNOWN where nothing tells the directories of a given socket's podd, PLACES_DIFFER, and what
+ * loadConfig throws
+ */
+export async function findBundleTarget({ args, client, env, signal }: VerbContext): Promise<RunRequest> {
+  const request = await loadConfig(args)
+  const { config } = request
+  const { socketPath } = client
+  const isOfConfig =
+    args.value('config') !== undefined ||
+    namedSocket(args.value('socket'), env) === undefined ||
+    socketPath === apiSocketPath(config.runDir)
+  let places: DaemonPlaces | undefined
+  try {
+    places = (await client.get<DaemonStatus>('/podd/v1/status', signal)).places
+  } catch (error) {
+    signal.throwIfAborted()
+    if (isOfConfig || namesPlaces(args)) return request
+    throw placesNotReported(errorMessage(error), error)
+  }
+  if (places === undefined) {
+    if (isOfConfig || namesPlaces(args)) return request
+    throw placesNotReported(`podd at ${socketPath} does not report its directories`)
+  }
+  refuseOtherPlaces(request, places, args, socketPath)
+  if (isOfConfig) return { ...request, config: atPlaces(config, places) }
+  // The default config file is another podd's.
+  const said = mergeConfig({}, readConfigFlags(optionFlags(args)))
+  return { config: atPlaces(said, places), configPath: undefined, warnings: [] }
+}
+
+function refuseOtherPlaces(
+  { config }: RunRequest,
+  places: DaemonPlaces,
+  args: ParsedArguments,
+  socketPath: string,
+): void {
+  for (const key of ['rootDir', 'runDir'] as const) {
+    const { flag, field } = options[key]
+    const isNamed =
+      args.value('config') !== undefined || (flag !== undefined && args.value(flag) !== undefined)
+    if (!isNamed || config[key] === places[key]) continue
+    throw new PoddError(
+      'PLACES_DIFFER',
+      `podd at ${socketPath} has ${field} ${JSON.stringify(places[key])}, not ${JSON.stringify(config[key])}`,
+      { hint: 'Name the socket alone, or both --root-dir and --run-dir, without PODD_SOCKET.' },
+    )
+  }
+}
+
+function placesNotReported(message: string, cause?: unknown): PoddError {
+  return new PoddError('PLACES_UNKNOWN', message, {
+    cause,
+    hint: 'Its directories are not known. Name them, too: podd support-bundle --root-dir DIR --run-dir DIR, or --config FILE.',
+  })
+}
+
+/** The settings of the podd that reports these places; what it doesn't report is as given. */
+export function atPlaces(config: PoddConfig, places: DaemonPlaces): PoddConfig {
+  // What a podd leaves out it doesn't have, but an older one may only not report it.
+  const unsaid = places.podCidrs === undefined ? {} : { staticPodPath: undefined }
+  return { ...config, imageServiceEndpoint: undefined, cgroupRoot: undefined, ...unsaid, ...places }
 }

@@ -1,10 +1,12 @@
+import type { Writable } from 'node:stream'
+import type { ResourceObject } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { escapeControls, escapeLine } from '../../base/text.ts'
-import { formatJson, formatYaml } from './format-data.ts'
-import type { OutputFormat } from '../arguments/output-format.ts'
-import { listOf, nameOfKind } from './object-listing.ts'
-import type { Output } from './output.ts'
+import type { Listing, OutputFormat, PrintableObject, TableStyle, VerbResult } from '../arguments/verb.ts'
+import { formatJson, formatProblem, formatYaml } from './report-format.ts'
 import { Table } from './table.ts'
-import type { Listing, VerbResult } from '../arguments/verb.ts'
 
 /** The output of results. */
 export interface Printer {
@@ -102,4 +104,123 @@ function tableRows(listing: Listing, format: OutputFormat): readonly (readonly s
 function document({ objects, listKind }: Listing): unknown {
   if (listKind === undefined) return objects[0]
   return listKind === 'List' ? listOf(objects) : { apiVersion: 'v1', kind: listKind, items: objects }
+}
+
+/** The output of a verb. */
+export interface Output {
+  /** Resolves once the data is written; does nothing after a write has failed. */
+  write(data: string | Uint8Array): Promise<void>
+  /**
+   * Aborted when nothing more can be written: the reader has closed the pipe (`podd logs -f | head`), or the disk is
+   * full.
+   */
+  readonly closed: AbortSignal
+  /** Why something was not written: WRITE_FAILED; undefined where the reader has closed the pipe. */
+  failure(): PoddError | undefined
+}
+
+export function createOutput(stream: Writable): Output {
+  const closed = new AbortController()
+  let failure: PoddError | undefined
+  const onFailure = (error: unknown): void => {
+    if (closed.signal.aborted) return
+    if (errorCode(error) !== 'EPIPE') failure = writeFailed(error)
+    closed.abort()
+  }
+  stream.on('error', onFailure)
+  return {
+    closed: closed.signal,
+    failure: () => failure,
+    async write(data) {
+      if (closed.signal.aborted) return
+      await new Promise<void>((resolve) => {
+        stream.write(data, (error) => {
+          if (error instanceof Error) onFailure(error)
+          resolve()
+        })
+      })
+    },
+  }
+}
+
+function writeFailed(cause: unknown): PoddError {
+  const why =
+    cause instanceof Error && 'errno' in cause && typeof cause.errno === 'number'
+      ? process.getBuiltinModule('node:util').getSystemErrorMessage(cause.errno)
+      : errorMessage(cause)
+  return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
+}
+
+const poddGroup = 'podd.dev'
+
+export interface ObjectListingOptions extends TableStyle {
+  readonly withNamespace: boolean
+  readonly nowMs: number
+  /** Whether a single requested object is shown without a list in JSON and YAML. */
+  readonly isSingle: boolean
+}
+
+/** A listing of objects of one kind with its columns, in the given order. */
+export function listObjects(
+  kind: ServedKind,
+  objects: readonly ResourceObject[],
+  { withNamespace: isAcrossAll, nowMs, isSingle, noHeaders, ...style }: ObjectListingOptions,
+): Listing {
+  const withNamespace = isAcrossAll && kind.namespaced
+  const { labelColumns, showLabels, showKind } = style
+  const named = showKind ? kind.columns.findIndex(({ title }) => title === 'NAME') : -1
+  return {
+    noHeaders,
+    columns: [
+      ...(withNamespace ? [{ title: 'NAMESPACE' }] : []),
+      ...kind.columns,
+      ...labelColumns.map((key) => ({ title: key.slice(key.lastIndexOf('/') + 1).toUpperCase() })),
+      ...(showLabels ? [{ title: 'LABELS' }] : []),
+    ],
+    rows: objects.map((object) => [
+      ...(withNamespace ? [object.metadata.namespace ?? ''] : []),
+      ...kind.cells(object, nowMs).map((cell, at) => (at === named ? `${nameOfKind(kind)}/${cell}` : cell)),
+      ...labelColumns.map((key) => object.metadata.labels?.[key] ?? ''),
+      ...(showLabels ? [formatLabels(object)] : []),
+    ]),
+    objects,
+    listKind: isSingle ? undefined : 'List',
+  }
+}
+
+/** The list that kubectl shows objects in, whatever their kinds are (kubectl `cmd/get/get.go` printGeneric, 1.36). */
+export function listOf(items: readonly PrintableObject[]): object {
+  return { apiVersion: 'v1', items, kind: 'List', metadata: { resourceVersion: '' } }
+}
+
+/** As in `-o name`: the kind, with its group where that is one of Kubernetes'. */
+function nameOfKind({ kind, apiVersion = 'v1' }: Omit<PrintableObject, 'metadata'>): string {
+  const [group = '', version] = apiVersion.split('/')
+  return version === undefined || group === poddGroup ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
+}
+
+function formatLabels({ metadata: { labels = {} } }: ResourceObject): string {
+  const terms = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
+  return terms.toSorted().join(',') || '<none>'
+}
+
+/** Notes shown beside pods: bad manifests, unread sources, an unavailable runtime. */
+export function daemonNotes({ problems, runtime, sources }: DaemonStatus): readonly string[] {
+  return [
+    ...problems.map((problem) => `${problem.severity}: ${formatProblem(problem)}`),
+    ...sources
+      .filter((source) => !source.ready)
+      .map(
+        ({ source, path }) =>
+          `warning: ${path} has not been read yet (source ${source}); pods that were removed before podd started run until it is`,
+      ),
+    ...(runtime.healthy && runtime.message !== undefined ? [`warning: ${runtime.message}`] : []),
+    ...(runtime.healthy
+      ? []
+      : [`warning: ${runtimeWords(runtime.endpoint)} does not work: ${runtime.message ?? 'no answer'}`]),
+  ]
+}
+
+function runtimeWords(endpoint: string): string {
+  return endpoint === 'embedded' ? 'the embedded containerd' : `the container runtime at ${endpoint}`
 }

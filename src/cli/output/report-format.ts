@@ -1,7 +1,8 @@
-import { nearestName } from '../../base/text.ts'
-import { formatJson, formatYaml } from './format-data.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { escapeJson, escapeLine, nearestName } from '../../base/text.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
-import { UsageError } from '../arguments/usage-error.ts'
 
 /** The formats of reports, which are no lists of objects. */
 const formats = ['json', 'yaml'] as const
@@ -38,4 +39,29 @@ export async function formatReport(
 ): Promise<string> {
   const report = { apiVersion: 'podd.dev/v1', kind, ...fields }
   return format === 'json' ? formatJson(report) : formatYaml(report)
+}
+
+/** JSON in which invisible characters are escaped. */
+export function formatJson(value: unknown): string {
+  return `${escapeJson(JSON.stringify(value, undefined, 2))}\n`
+}
+
+/** The same as YAML. */
+export async function formatYaml(value: unknown): Promise<string> {
+  return (await import('./format-yaml.ts')).formatYaml(value)
+}
+
+/** Formats an error with its hint for commands. */
+export function formatError(error: unknown): string {
+  const message = `podd: ${errorMessage(error)}`
+  if (error instanceof PoddError) return error.hint === undefined ? message : `${message}\n${error.hint}`
+  // A defect in podd: a report needs the stack.
+  return error instanceof Error && error.stack !== undefined ? `podd: ${error.stack}` : message
+}
+
+/** One line for people: `pods/web.yaml:7:5: spec.containers[0].image: Required value (hint)`. */
+export function formatProblem({ place, field, message, hint }: Problem): string {
+  const at = [place.path, place.line, place.column].filter((part) => part !== undefined).join(':')
+  const what = field === undefined ? message : `${field}: ${message}`
+  return escapeLine(hint === undefined ? `${at}: ${what}` : `${at}: ${what} (${hint})`)
 }

@@ -32,3 +32,27 @@ export class Table {
 function cellWidth(cell: string): number {
   return Array.from(cell).length
 }
+
+/** Breaks a text into lines between its words. */
+export function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}
+
+/** In powers of 1000 with three digits, as crictl shows sizes. */
+export function formatImageSize(sizeBytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let size = sizeBytes
+  let unit = 0
+  while (size >= 1000 && unit < units.length - 1) {
+    size /= 1000
+    unit += 1
+  }
+  return `${Number(size.toPrecision(3))}${units[unit] ?? 'B'}`
+}

@@ -6,8 +6,8 @@ import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
-import { formatProblem } from '../../pod/objects/format-problem.ts'
-import { listPath } from '../arguments/namespace.ts'
+import { formatProblem } from '../output/report-format.ts'
+import { listPath } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import {
   findManifestDirectory,
@@ -15,16 +15,19 @@ import {
   readTarget,
   targetOf,
   targetProblem,
+  appliedKey,
+  formatChanges,
+  planManifests,
+  summarizeChanges,
+  refuseHeld,
 } from '../local/manifest-target.ts'
 import type { ManifestTarget, TargetContent } from '../local/manifest-target.ts'
-import { appliedKey, formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
 import {
   fieldValidationFlag,
   filenameFlag,
   formatProblemLine,
   readManifests,
 } from '../local/read-manifests.ts'
-import { refuseHeld } from '../local/refuse-held.ts'
 import { readFilenames } from './diff.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 

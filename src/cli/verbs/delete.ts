@@ -3,14 +3,17 @@ import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/sources.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
-import { readPodName } from '../arguments/pod-argument.ts'
-import { UsageError } from '../arguments/usage-error.ts'
+import { namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-import { findManifestDirectory, readTarget, targetOf } from '../local/manifest-target.ts'
-import { appliedKey } from '../local/plan-manifests.ts'
+import {
+  findManifestDirectory,
+  readTarget,
+  targetOf,
+  appliedKey,
+  refuseHeld,
+} from '../local/manifest-target.ts'
 import { readManifests } from '../local/read-manifests.ts'
-import { refuseHeld } from '../local/refuse-held.ts'
 import { filenameFlag } from '../local/read-manifests.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 

@@ -5,11 +5,10 @@ import { PoddError, errorCode } from '../../base/errors.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import { UsageError } from '../arguments/usage-error.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import { configFlag } from '../local/config-flag.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-import { placesOfManifest } from '../local/manifest-target.ts'
-import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
+import { placesOfManifest, formatChanges, planManifests, summarizeChanges } from '../local/manifest-target.ts'
 import {
   fieldValidationFlag,
   filenameFlag,
@@ -20,8 +19,7 @@ import {
   recursiveFlag,
   substituteFlag,
 } from '../local/read-manifests.ts'
-import { formatError } from '../output/format-error.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 /** Throws UsageError where none is named. */
 export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {

@@ -1,7 +1,7 @@
 import { formatAgeOf } from '../../api/served-kind.ts'
 import type { SourceObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
-import { readOutputFormat } from '../arguments/output-format.ts'
+import { readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 
 /**

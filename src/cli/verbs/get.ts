@@ -1,10 +1,29 @@
+import type { PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import { escapeControls } from '../../base/text.ts'
 import { readKindArguments } from '../arguments/kind-argument.ts'
-import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
-import { outputFlag } from '../arguments/output-format.ts'
-import { tableFlags } from '../arguments/table-flags.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-import { getObjects } from './get-objects.ts'
+import type { KindArgument } from '../arguments/kind-argument.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import {
+  allNamespacesFlag,
+  listPath,
+  namedInAll,
+  namespaceFlag,
+  readNamespace,
+} from '../arguments/pod-argument.ts'
+import {
+  isOutputFormat,
+  outputFlag,
+  readOutputFormat,
+  readTableStyle,
+  tableFlags,
+  unknownFormat,
+} from '../arguments/verb.ts'
+import type { Listing, OutputFormat, TableStyle, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
+import { daemonNotes, listObjects, listOf } from '../output/print.ts'
 
 /** What `podd get` takes for the sources, which are no Kubernetes kind. */
 const sourceWords: readonly string[] = ['sources', 'source']
@@ -86,4 +105,304 @@ function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult
       `Escape what stands in no URL: podd get --raw ${JSON.stringify(escaped)}`,
     )
   return { kind: 'chunks', chunks: client.stream(path, signal) }
+}
+
+/** What a container that is being created is shown as. */
+const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
+
+/** Some objects. */
+export interface Asked {
+  /** At least one. */
+  readonly kinds: readonly KindArgument[]
+  /** Terms of a field selector. */
+  readonly fields?: readonly string[]
+  /** A label selector. */
+  readonly labels?: string | undefined
+}
+
+/** Objects of one kind, and where they are. */
+interface Asking extends KindArgument {
+  /** Undefined for all. */
+  readonly namespace: string | undefined
+  /** The path of the collection, without its query. */
+  readonly path: string
+  readonly selectors: Readonly<Record<string, string>>
+}
+
+/** What was asked for, with what is there of it. */
+interface Found extends Asking {
+  readonly items: readonly ResourceObject[]
+  readonly missing: readonly ServerError[]
+}
+
+/** How objects are printed. */
+interface Look {
+  readonly format: OutputFormat
+  readonly custom: CustomOutput | undefined
+  readonly isTable: boolean
+  readonly style: TableStyle
+  readonly withNamespace: boolean
+  /** Whether a single requested object is shown without a list. */
+  readonly isSingle: boolean
+}
+
+/** Objects of some kinds, all or by name, once or with each change. */
+export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
+  const { args } = context
+  const look = await readLook(args, asked)
+  const sort = await readSorting(args.value('sort-by'))
+  const askings = asked.kinds.map((each) => toAsking(args, each, { asked, look }))
+  if (args.has('watch') || args.has('watch-only')) {
+    const [first, second] = askings
+    if (first === undefined || second !== undefined)
+      throw new UsageError('you may only specify a single resource type', 'A watch is of one kind.')
+    if (sort !== undefined) throw new UsageError('a watch cannot be sorted')
+    return watchOne(context, first, look)
+  }
+  const isLenient = args.has('ignore-not-found')
+  const found: Found[] = []
+  for (const asking of askings)
+    found.push(await findObjects(context, asking, { isLenient: isLenient || !look.isSingle }))
+  const all = found.flatMap((each) => each.items)
+  const items = sort === undefined ? all : sort(all)
+  const missing = isLenient ? [] : found.flatMap((each) => each.missing)
+  const notes = missing.map((error) => `podd: ${error.message}`)
+  if (look.isTable && items.length === 0 && askings.every(({ names }) => names.length === 0))
+    notes.push(noneFound(askings))
+  if (asked.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
+  if (look.isTable) notes.push(...creationNotes(items))
+  const result = { format: look.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
+  const isNothing = look.isSingle || (isLenient && !look.isTable)
+  if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
+  if (look.custom?.kind === 'jsonPath') {
+    const value = look.isSingle ? items[0] : listOf(items)
+    return { kind: 'text', text: look.custom.print(value), ...result }
+  }
+  return { kind: 'listing', listings: listFound(context, found, { look, items }), ...result }
+}
+
+/** A listing for each kind; one of all where they aren't tables of their kinds. */
+function listFound(
+  context: VerbContext,
+  found: readonly Found[],
+  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+): readonly Listing[] {
+  const [first, second] = found
+  if (first !== undefined && second === undefined) return [listOne(context, first.kind, { look, items })]
+  if (look.custom?.kind === 'columns') return [{ ...look.custom.list(items), ...look.style }]
+  if (!look.isTable) return [{ columns: [], rows: [], objects: items, listKind: 'List' }]
+  const isMixed = new Set(items.map(({ kind }) => kind)).size > 1
+  const style = { ...look.style, showKind: look.style.showKind || isMixed }
+  return found.map((each) => {
+    const own = new Set(each.items)
+    // In the order of all, which may be sorted.
+    return listOne(context, each.kind, {
+      look: { ...look, style },
+      items: items.filter((object) => own.has(object)),
+    })
+  })
+}
+
+function listOne(
+  { clock }: VerbContext,
+  kind: ServedKind,
+  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+): Listing {
+  const { custom, style, withNamespace, isSingle } = look
+  return custom?.kind === 'columns'
+    ? { ...custom.list(items), noHeaders: style.noHeaders }
+    : listObjects(kind, items, { ...style, withNamespace, nowMs: clock.wallMs(), isSingle })
+}
+
+async function readLook(args: ParsedArguments, { kinds }: Asked): Promise<Look> {
+  const output = args.value('output')
+  const custom = await readCustomOutput(output)
+  const format = custom === undefined ? readOutputFormat(args) : 'table'
+  return {
+    format,
+    custom,
+    isTable: custom === undefined && (format === 'table' || format === 'wide'),
+    style: readTableStyle(args, custom === undefined ? format : (output?.replace(/=.*/su, '') ?? '')),
+    withNamespace: args.has('all-namespaces'),
+    isSingle: kinds.length === 1 && kinds[0]?.names.length === 1,
+  }
+}
+
+async function readSorting(
+  text: string | undefined,
+): Promise<((objects: readonly ResourceObject[]) => readonly ResourceObject[]) | undefined> {
+  if (text === undefined || text === '') return undefined
+  const [{ sortObjects }, { readJsonPath }] = await Promise.all([
+    import('../output/print-template.ts'),
+    import('../output/select-path.ts'),
+  ])
+  const path = readJsonPath(text)
+  return (objects) => sortObjects(objects, path, text)
+}
+
+function toAsking(
+  args: ParsedArguments,
+  { kind, names }: KindArgument,
+  {
+    asked: { fields = [], labels },
+    look,
+  }: { readonly asked: Asked; readonly look: Pick<Look, 'isTable' | 'format'> },
+): Asking {
+  const namespace = args.has('all-namespaces') || !kind.namespaced ? undefined : readNamespace(args)
+  if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
+  const isPrinted = look.isTable || look.format === 'name'
+  return {
+    kind,
+    names,
+    namespace,
+    path: listPath(kind.resource, namespace, isPrinted ? kind.tableRoot : kind.root),
+    selectors: {
+      ...(fields.length > 0 && { fieldSelector: fields.join(',') }),
+      ...(labels !== undefined && { labelSelector: labels }),
+    },
+  }
+}
+
+/** @param isLenient whether what is missing by name doesn't keep the others from being shown */
+async function findObjects(
+  context: VerbContext,
+  asking: Asking,
+  { isLenient }: { readonly isLenient: boolean },
+): Promise<Found> {
+  if (asking.names.length === 0) {
+    const { items } = await context.client.getList<ResourceList>(withQuery(asking, {}), context.signal)
+    return { ...asking, items, missing: [] }
+  }
+  const answers = await Promise.all(
+    asking.names.map((name) =>
+      getOne(context, asking, name).catch((error: unknown) => {
+        if (isLenient && error instanceof ServerError && error.reason === 'NotFound') return error
+        throw error
+      }),
+    ),
+  )
+  return {
+    ...asking,
+    items: answers.flatMap((answer) => (answer instanceof ServerError ? [] : [answer])),
+    missing: answers.flatMap((answer) => (answer instanceof ServerError ? [answer] : [])),
+  }
+}
+
+function getOne({ client, signal }: VerbContext, { path }: Asking, name: string): Promise<ResourceObject> {
+  return client.get<ResourceObject>(`${path}/${encodeURIComponent(name)}`, signal)
+}
+
+function withQuery({ path, selectors }: Asking, params: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams({ ...params, ...selectors })
+  return query.size === 0 ? path : `${path}?${query.toString()}`
+}
+
+async function watchOne(context: VerbContext, asking: Asking, look: Look): Promise<VerbResult> {
+  const { custom, format } = look
+  // A name that nothing bears would be waited for without a word.
+  for (const name of asking.names) await getOne(context, asking, name)
+  const objects = watchObjects(context, asking)
+  if (custom?.kind === 'jsonPath') return { kind: 'chunks', chunks: printEach(objects, custom.print) }
+  return { kind: 'watch', listings: listEach(context, asking.kind, { objects, look }), format }
+}
+
+/** What is there, then what changes from then on. */
+async function* watchObjects(
+  context: VerbContext,
+  asking: Asking,
+): AsyncGenerator<readonly ResourceObject[], void> {
+  const { args, client, signal, notify } = context
+  const { kind, names } = asking
+  if (kind.resource === 'pods') for (const note of await notesOn(context)) notify(note)
+  const isWanted = ({ metadata }: ResourceObject): boolean =>
+    names.length === 0 || names.includes(metadata.name)
+  const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
+  if (!args.has('watch-only')) yield items.filter((object) => isWanted(object))
+  const changes = client.changes<ResourceObject>(withQuery(asking, {}), metadata.resourceVersion, signal)
+  for await (const { type, object } of changes) {
+    if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield [object]
+  }
+}
+
+async function* listEach(
+  context: VerbContext,
+  kind: ServedKind,
+  { objects, look }: { readonly objects: AsyncIterable<readonly ResourceObject[]>; readonly look: Look },
+): AsyncGenerator<Listing, void> {
+  for await (const items of objects) yield listOne(context, kind, { look, items })
+}
+
+async function* printEach(
+  objects: AsyncIterable<readonly ResourceObject[]>,
+  print: (value: unknown) => string,
+): AsyncGenerator<Uint8Array, void> {
+  for await (const items of objects)
+    for (const object of items) yield Buffer.from(escapeControls(print(object)))
+}
+
+function noneFound(askings: readonly Asking[]): string {
+  const namespace = askings.find(({ kind }) => kind.namespaced)?.namespace
+  const [first, second] = askings
+  const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
+  return namespace === undefined ? `No ${what} found` : `No ${what} found in namespace ${namespace}`
+}
+
+/** Asked after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
+async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
+  return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
+}
+
+/** For what pods wait whose containers are being created: how far the pull of an image is, say. */
+function creationNotes(objects: readonly ResourceObject[]): readonly string[] {
+  const notes = objects
+    .filter((object) => isPod(object))
+    .flatMap(({ metadata: { namespace, name }, status }) =>
+      [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].flatMap(({ state }) => {
+        const { reason = '', message = '' } = state.waiting ?? {}
+        return created.has(reason) && message !== '' ? [`${namespace}/${name}: ${message}`] : []
+      }),
+    )
+  return [...new Set(notes)]
+}
+
+function isPod(object: ResourceObject): object is PodObject {
+  return object.kind === 'Pod'
+}
+
+/** What `-o` says of how objects look, beside the formats that every verb has. */
+type CustomOutput =
+  | { readonly kind: 'columns'; readonly list: (objects: readonly ResourceObject[]) => Listing }
+  | { readonly kind: 'jsonPath'; readonly print: (value: unknown) => string }
+
+const formats = ['jsonpath=TEMPLATE', 'jsonpath-as-json=TEMPLATE', 'custom-columns=TITLE:PATH,…']
+const example =
+  "Write -o jsonpath='{.items[*].metadata.name}', or of one object -o jsonpath='{.status.phase}'."
+
+/**
+ * The output that a template describes; undefined for the formats that every verb has. A wrong one is refused before
+ * anybody is asked. Throws UsageError.
+ */
+async function readCustomOutput(text: string | undefined): Promise<CustomOutput | undefined> {
+  if (text === undefined || isOutputFormat(text)) return undefined
+  const [, name = '', rest = ''] = /^([^=]*)=?(.*)$/su.exec(text) ?? []
+  switch (name) {
+    case 'jsonpath':
+    case 'jsonpath-as-json': {
+      if (rest === '') throw new UsageError('template format specified but no template given', example)
+      const { printTemplate, printTemplateAsJson, readTemplate } = await import('../output/print-template.ts')
+      const template = readTemplate(rest)
+      const print = name === 'jsonpath' ? printTemplate : printTemplateAsJson
+      return { kind: 'jsonPath', print: (value) => print(template, value) }
+    }
+    case 'custom-columns': {
+      const { customListing, readCustomColumns } = await import('../output/print-template.ts')
+      const columns = readCustomColumns(rest)
+      return { kind: 'columns', list: (objects) => customListing(columns, objects) }
+    }
+    case 'template':
+    case 'go-template':
+      throw new UsageError('podd reads no Go templates', example)
+    default:
+      throw unknownFormat(name, formats)
+  }
 }

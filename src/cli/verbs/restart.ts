@@ -1,9 +1,8 @@
 import type { RestartReply } from '../../api/routes.ts'
 import { errorCode } from '../../base/errors.ts'
-import { formatError } from '../output/format-error.ts'
-import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
-import { readPodName } from '../arguments/pod-argument.ts'
-import { UsageError } from '../arguments/usage-error.ts'
+import { formatError } from '../output/report-format.ts'
+import { namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 
 export const restartVerb: Verb = {

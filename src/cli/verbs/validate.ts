@@ -1,5 +1,5 @@
 import { isPodDocument } from '../../pod/objects/document.ts'
-import { UsageError } from '../arguments/usage-error.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import { configFlag } from '../local/config-flag.ts'
 import type { Verb } from '../arguments/verb.ts'
 import {

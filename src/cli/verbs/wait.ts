@@ -2,12 +2,18 @@ import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { findKind } from '../../api/served-kinds.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/option-type.ts'
-import { namespaceFlag, listPath, readNamespace } from '../arguments/namespace.ts'
+import {
+  namespaceFlag,
+  listPath,
+  readNamespace,
+  isPodWord,
+  podsOnly,
+  readPodName,
+} from '../arguments/pod-argument.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import { isPodWord, podsOnly, readPodName } from '../arguments/pod-argument.ts'
-import { UsageError } from '../arguments/usage-error.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { readJsonPath, selectJsonPath } from '../json-path/select-path.ts'
+import { readJsonPath, selectJsonPath } from '../output/select-path.ts'
 
 export const timeoutFlag = {
   name: 'timeout',

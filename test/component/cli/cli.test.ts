@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } 
 import { parse } from 'yaml'
 import type { DaemonStatus } from '../../../src/api/routes.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { CliDeps, DownRequest, RunRequest } from '../../../src/cli/arguments/deps.ts'
+import type { CliDeps, DownRequest, RunRequest } from '../../../src/cli/arguments/verb.ts'
 import { verbHelp } from '../../../src/cli/help.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'

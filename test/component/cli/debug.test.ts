@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ParsedArguments, parseArguments } from '../../../src/cli/arguments/parse-arguments.ts'
-import { debugVerb } from '../../../src/cli/verbs/streams/debug.ts'
-import { debugContainer } from '../../../src/cli/verbs/streams/debug-container.ts'
+import { debugVerb, debugContainer } from '../../../src/cli/verbs/debug.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli } from '../../support/cli-rig.ts'
 import { podObject } from '../../support/pod-objects.ts'

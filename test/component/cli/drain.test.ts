@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { parseArguments } from '../../../src/cli/arguments/parse-arguments.ts'
 import type { VerbResult } from '../../../src/cli/arguments/verb.ts'
 import { ApiClient } from '../../../src/cli/client/client.ts'
-import { drainVerb } from '../../../src/cli/verbs/host/drain.ts'
+import { drainVerb } from '../../../src/cli/verbs/drain.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { slowness } from '../../support/slowness.ts'
 

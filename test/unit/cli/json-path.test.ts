@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { UsageError } from '../../../src/cli/arguments/usage-error.ts'
-import { customListing, readCustomColumns } from '../../../src/cli/json-path/custom-columns.ts'
+import { UsageError } from '../../../src/cli/arguments/parse-arguments.ts'
 import {
+  customListing,
+  readCustomColumns,
   printTemplate,
   printTemplateAsJson,
   readTemplate,
-} from '../../../src/cli/json-path/print-template.ts'
-import { readJsonPath, selectJsonPath } from '../../../src/cli/json-path/select-path.ts'
-import { sortObjects } from '../../../src/cli/json-path/sort-objects.ts'
+  sortObjects,
+} from '../../../src/cli/output/print-template.ts'
+import { readJsonPath, selectJsonPath } from '../../../src/cli/output/select-path.ts'
 
 const pod = {
   apiVersion: 'v1',

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LogPosition } from '../../../src/cli/client/log-position.ts'
+import { LogPosition } from '../../../src/cli/client/follow-log.ts'
 
 const timeOf = (nanoseconds: number): string => `2026-01-01T00:00:00.${String(nanoseconds).padStart(9, '0')}Z`
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mergeLines } from '../../../src/cli/client/merge-lines.ts'
+import { mergeLines } from '../../../src/cli/client/follow-log.ts'
 
 async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text)

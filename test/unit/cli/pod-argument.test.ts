@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readPodName } from '../../../src/cli/arguments/pod-argument.ts'
-import { UsageError } from '../../../src/cli/arguments/usage-error.ts'
+import { UsageError } from '../../../src/cli/arguments/parse-arguments.ts'
 
 describe('a POD argument', () => {
   it.each([

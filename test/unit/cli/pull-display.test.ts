@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { PullDisplay } from '../../../src/cli/output/pull-display.ts'
+import { PullDisplay } from '../../../src/cli/verbs/move-images.ts'
 
 function display(isTTY: boolean) {
   const written: string[] = []

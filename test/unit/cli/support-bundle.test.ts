@@ -2,9 +2,8 @@ import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, vi } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
 import { defaultConfig, redactConfig, secretTexts } from '../../../src/config/options.ts'
-import type { BundleSource } from '../../../src/cli/support/bundle-sources.ts'
-import { readLogs } from '../../../src/cli/support/bundle-sources.ts'
-import { makeBundle } from '../../../src/cli/support/make-bundle.ts'
+import type { BundleSource } from '../../../src/cli/verbs/support-bundle.ts'
+import { readLogs, makeBundle } from '../../../src/cli/verbs/support-bundle.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const unpack = (

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { escapeControls, escapeLine } from '../../../src/base/text.ts'
-import { formatJson, formatYaml } from '../../../src/cli/output/format-data.ts'
-import { Description } from '../../../src/cli/output/description.ts'
+import { formatJson, formatYaml, formatProblem } from '../../../src/cli/output/report-format.ts'
+import { Description } from '../../../src/cli/output/describe.ts'
 import { Table } from '../../../src/cli/output/table.ts'
-import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
 
 describe('text from elsewhere', () => {
   it.each([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ignoredKubeletFields, readConfigFile } from '../../../src/config/read-config-file.ts'
 import { listOptions } from '../../../src/config/options.ts'
-import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
+import { formatProblem } from '../../../src/cli/output/report-format.ts'
 
 const podd = 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\n'
 const kubelet = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'

@@ -5,7 +5,7 @@ import type { FieldValidation } from '../../../src/pod/schema/check-value.ts'
 import type { DecodeResult } from '../../../src/pod/decode/decode-documents.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { isObjectDocument, isPodDocument } from '../../../src/pod/objects/document.ts'
-import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
+import { formatProblem } from '../../../src/cli/output/report-format.ts'
 import { sampleManifest, withField, withFields } from './sample-pod.ts'
 
 const path = 'pods/web.yaml'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
-import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
+import { formatProblem } from '../../../src/cli/output/report-format.ts'
 import { objectData } from '../../../src/pod/objects/local-object.ts'
 
 const path = 'objects.yaml'

@@ -1,0 +1,229 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { uptime } from 'node:os'
+import { join } from 'node:path'
+import type { EventListObject, PodListObject } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import { unreadableSuffix } from '../../base/atomic-file.ts'
+import { formatTime } from '../../base/clock.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { readNodeAddress } from '../../host/addresses.ts'
+import { readHostInfo } from '../../host/facts/host-info.ts'
+import { listProcesses } from '../../host/processes.ts'
+import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
+import { listCrashReports, readEventFile } from '../../store/reports.ts'
+import type { ApiClient } from '../client/client.ts'
+
+/** The errors that mean that the daemon is dead or doesn't answer. */
+export const deadCodes: readonly string[] = ['DAEMON_NOT_RUNNING', 'DAEMON_SILENT', 'DAEMON_GONE']
+
+/**
+ * Asks the daemon, or reads its files where it doesn't answer. Throws what the client throws for another reason, and
+ * where nothing says where its files are.
+ * @param places those of the daemon; undefined where unknown
+ */
+export async function gatherStatus(
+  client: ApiClient,
+  places: { readonly rootDir: string; readonly runDir: string } | undefined,
+  signal: AbortSignal,
+): Promise<StatusReport> {
+  try {
+    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const pods = await client.getList<PodListObject>('/api/v1/pods', signal)
+    const events = await client.get<EventListObject>('/api/v1/events', signal)
+    return {
+      ...status,
+      running: true,
+      host: summarizeHost(),
+      pods: countPods(pods),
+      lastErrors: lastErrors(events, mostErrors),
+    }
+  } catch (error) {
+    if (signal.aborted || places === undefined || !deadCodes.includes(errorCode(error) ?? '')) throw error
+    const message = errorMessage(error)
+    return {
+      ...readStateOnDisk(places.rootDir, places.runDir),
+      running: false,
+      message,
+      host: summarizeHost(),
+    }
+  }
+}
+
+export interface PodCounts {
+  readonly total: number
+  readonly ready: number
+  readonly phases: Readonly<Record<string, number>>
+}
+
+/** The report of `podd status`, from a daemon that answers or from its files. */
+export type StatusReport =
+  | (DaemonStatus & {
+      readonly running: true
+      readonly host: HostSummary
+      readonly pods: PodCounts
+      readonly lastErrors: readonly ShownError[]
+    })
+  | (StateOnDisk & {
+      readonly running: false
+      /** Why the daemon doesn't answer. */
+      readonly message: string
+      readonly host: HostSummary
+    })
+
+function countPods({ items }: PodListObject): PodCounts {
+  const phases: Record<string, number> = {}
+  for (const { status } of items) phases[status.phase] = (phases[status.phase] ?? 0) + 1
+  const isReady = ({ status }: PodListObject['items'][number]): boolean =>
+    status.conditions.some(({ type, status: holds }) => type === 'Ready' && holds === 'True')
+  return { total: items.length, ready: items.filter((pod) => isReady(pod)).length, phases }
+}
+
+/** The newest ones, the newest last. */
+function lastErrors({ items }: EventListObject, most: number): readonly ShownError[] {
+  return items
+    .filter(({ type }) => type === 'Warning')
+    .toSorted((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
+    .slice(-most)
+    .map(({ involvedObject: { kind, name }, reason, message, lastTimestamp, count }) => ({
+      time: lastTimestamp,
+      object: kind === 'Pod' ? `Pod/${name}` : kind,
+      reason,
+      message,
+      count,
+    }))
+}
+
+/** The state of podd from its files, while it doesn't answer. */
+interface StateOnDisk {
+  readonly rootDir: string
+  readonly containerd: {
+    /** Left out where no embedded containerd runs. */
+    readonly pid?: number
+    /** Pods that have processes. */
+    readonly pods: number
+  }
+  /** `namespace/name` of the pods that podd has a record of. */
+  readonly pods: readonly string[]
+  readonly sources: readonly { readonly source: string; readonly path: string; readonly pods: number }[]
+  readonly crashes: readonly { readonly time: string; readonly report: string }[]
+  readonly lastErrors: readonly ShownError[]
+  /** Files that podd has put aside. */
+  readonly unreadable: readonly string[]
+}
+
+/** How many of the newest events that are warnings are shown. */
+const mostErrors = 5
+
+/** Changes nothing. Unreadable files are skipped. */
+function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
+  const places = containerdPlaces(rootDir, runDir)
+  const processes = listProcesses()
+  const containerd = findContainerd(places, processes)
+  const events = readEventFile(readText(join(rootDir, 'events.json')))
+  return {
+    rootDir,
+    containerd: {
+      ...(containerd === undefined ? {} : { pid: containerd.pid }),
+      pods: findShims(places, processes).length,
+    },
+    pods: readJsonFiles(join(rootDir, 'records'))
+      .map(({ content }) => `${text(content['namespace'])}/${text(content['name'])}`)
+      .toSorted(),
+    sources: readJsonFiles(join(rootDir, 'sources')).map(({ name, content }) => ({
+      source: name,
+      path: text(content['location']),
+      pods: podsIn(content['documents']),
+    })),
+    crashes: listCrashReports(rootDir).map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
+    lastErrors: events
+      .filter(({ event }) => event.type === 'Warning')
+      .slice(-mostErrors)
+      .map(({ event: { pod, reason, message }, lastAtMs, count }) => ({
+        time: formatTime(lastAtMs),
+        object: pod === undefined ? 'Node' : `Pod/${pod.name}`,
+        reason,
+        message,
+        count,
+      })),
+    unreadable: ['.', 'records', 'sources', 'sources/worked', 'sources/held'].flatMap((directory) =>
+      namesIn(join(rootDir, directory))
+        .filter((name) => name.endsWith(unreadableSuffix))
+        .map((name) => join(rootDir, directory, name)),
+    ),
+  }
+}
+
+function readJsonFiles(directory: string): readonly { name: string; content: JsonObject }[] {
+  return namesIn(directory)
+    .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
+    .flatMap((name) => {
+      try {
+        const content: unknown = JSON.parse(readText(join(directory, name)) ?? '')
+        return isJsonObject(content) ? [{ name: name.replace(/\.json$/u, ''), content }] : []
+      } catch {
+        // podd puts it aside at its next start.
+        return []
+      }
+    })
+}
+
+function podsIn(documents: unknown): number {
+  if (!Array.isArray(documents)) return 0
+  return documents.filter(
+    (document: unknown) =>
+      isJsonObject(document) && isJsonObject(document['manifest']) && document['manifest']['kind'] === 'Pod',
+  ).length
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '?'
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    // podd never ran here, or only root may read it.
+    return []
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // podd never ran here, or only root may read it.
+    return undefined
+  }
+}
+
+/** A one-line summary of the host. */
+export interface HostSummary {
+  readonly name: string
+  readonly address: string
+  readonly kernel: string
+  readonly cpus: number
+  readonly memoryBytes: number
+  /** Since the boot. */
+  readonly upSeconds: number
+  readonly bootId: string
+}
+
+function summarizeHost(): HostSummary {
+  const { hostname, kernel, cpus, memoryBytes, bootId } = readHostInfo()
+  const upSeconds = Math.round(uptime())
+  return { name: hostname, address: readNodeAddress(), kernel, cpus, memoryBytes, upSeconds, bootId }
+}
+
+/** An event that is a warning. */
+export interface ShownError {
+  /** When it last happened. */
+  readonly time: string
+  /** `Pod/web`, `Node`. */
+  readonly object: string
+  readonly reason: string
+  readonly message: string
+  readonly count: number
+}

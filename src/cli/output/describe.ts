@@ -1,0 +1,377 @@
+import type { EventObject, PodObject, ResourceObject } from '../../api/resource.ts'
+import { formatAge } from '../../api/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import { formatSeen } from '../../api/served-kinds.ts'
+import type { ProbeReportObject } from '../../api/usage.ts'
+import { entriesOf, isJsonObject, objectAt, objectsAt, textAt, textsAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { escapeControls } from '../../base/text.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
+import { formatProblem } from './report-format.ts'
+import { Table } from './table.ts'
+
+export interface DescribePodInput {
+  readonly pod: PodObject
+  /** Of its containers. */
+  readonly probes: readonly ProbeReportObject[]
+  /** Of this pod, oldest first. */
+  readonly events: readonly EventObject[]
+  /** Of its manifest. */
+  readonly problems: readonly Problem[]
+  readonly nowMs: number
+}
+
+/** All about a pod, laid out as `kubectl describe pod` does. */
+export function describePod(input: DescribePodInput): string {
+  const { pod, events, problems, nowMs } = input
+  const { metadata, spec, status } = pod
+  const text = new Description()
+  text.add(0, 'Name', metadata.name)
+  text.add(0, 'Namespace', metadata.namespace)
+  text.add(0, 'UID', metadata.uid)
+  const node = [textAt(spec, 'nodeName'), status.hostIP].filter((part) => part !== undefined)
+  text.add(0, 'Node', node.length === 0 ? '<none>' : node.join('/'))
+  text.add(0, 'Start Time', status.startTime === undefined ? '<none>' : describeTime(status.startTime))
+  text.add(0, 'Labels', entriesOf(metadata.labels, '='))
+  text.add(0, 'Annotations', entriesOf(metadata.annotations, ': '))
+  if (metadata.deletionTimestamp === undefined) text.add(0, 'Status', status.phase)
+  else {
+    const forMs = nowMs - Date.parse(metadata.deletionTimestamp)
+    text.add(0, 'Status', forMs > 0 ? `Terminating (lasts ${formatAge(forMs)})` : 'Terminating')
+    const grace = metadata.deletionGracePeriodSeconds
+    if (grace !== undefined) text.add(0, 'Termination Grace Period', `${grace}s`, 26)
+  }
+  if (status.reason !== undefined) text.add(0, 'Reason', status.reason)
+  if (status.message !== undefined) text.add(0, 'Message', status.message)
+  text.add(0, 'IP', status.podIP ?? '')
+  text.addBlock(
+    0,
+    'IPs',
+    (status.podIPs ?? []).map(({ ip }) => `IP:  ${ip}`),
+  )
+  describeContainers(text, input, 'Init Containers', 'initContainers')
+  describeContainers(text, input, 'Containers', 'containers')
+  describeContainers(text, input, 'Ephemeral Containers', 'ephemeralContainers')
+  const conditions = status.conditions.map(({ type, status }) => [type, status])
+  text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
+  describeVolumes(text, pod)
+  text.add(0, 'QoS Class', status.qosClass)
+  if (problems.length > 0)
+    text.addBlock(
+      0,
+      'Manifest',
+      problems.map((problem) => formatProblem(problem)),
+    )
+  text.addBlock(0, 'Events', describeEvents(events, nowMs))
+  return text.toString()
+}
+
+function describeContainers(
+  text: Description,
+  { pod, probes }: DescribePodInput,
+  label: string,
+  list: 'containers' | 'initContainers' | 'ephemeralContainers',
+): void {
+  const containers = objectsAt(pod.spec, list)
+  if (containers.length === 0) return
+  const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = pod.status
+  const statuses = [initContainerStatuses, containerStatuses, ephemeralContainerStatuses].flatMap(
+    (some) => some ?? [],
+  )
+  text.addLine(0, `${label}:`)
+  for (const spec of containers) {
+    const name = textAt(spec, 'name')
+    const status = statuses.find((one) => one.name === name)
+    describeContainer(text, { spec, status, probes: probes.filter(({ container }) => container === name) })
+  }
+}
+
+function describeVolumes(text: Description, { spec }: PodObject): void {
+  const volumes = objectsAt(spec, 'volumes')
+  if (volumes.length === 0) {
+    text.add(0, 'Volumes', '<none>')
+    return
+  }
+  text.addLine(0, 'Volumes:')
+  for (const volume of volumes) {
+    text.addLine(1, `${textAt(volume, 'name') ?? '?'}:`)
+    const type = Object.keys(volume).find((key) => isJsonObject(volume[key]))
+    text.add(2, 'Type', type ?? 'emptyDir')
+    for (const [key, value] of Object.entries(type === undefined ? {} : (objectAt(volume, type) ?? {})))
+      text.add(2, key, typeof value === 'string' ? value : JSON.stringify(value))
+  }
+}
+
+function describeEvents(events: readonly EventObject[], nowMs: number): readonly string[] {
+  if (events.length === 0) return []
+  return tableLines([
+    ['Type', 'Reason', 'Age', 'From', 'Message'],
+    ['----', '------', '---', '----', '-------'],
+    ...events.map((event) => [
+      event.type,
+      event.reason,
+      formatSeen(event, nowMs),
+      event.source.component,
+      event.message.trim(),
+    ]),
+  ])
+}
+
+function tableLines(rows: readonly (readonly string[])[]): readonly string[] {
+  return new Table().layOut(rows).trimEnd().split('\n')
+}
+
+interface DescribedContainer {
+  readonly spec: JsonObject
+  readonly status: ContainerStatus | undefined
+  readonly probes: readonly ProbeReportObject[]
+}
+
+/**
+ * One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36), and the last failures of
+ * its probes.
+ */
+function describeContainer(text: Description, { spec, status, probes }: DescribedContainer): void {
+  text.addLine(1, `${textAt(spec, 'name') ?? '?'}:`)
+  if (status !== undefined) text.add(2, 'Container ID', status.containerID ?? '')
+  text.add(2, 'Image', textAt(spec, 'image') ?? '')
+  if (status !== undefined) text.add(2, 'Image ID', status.imageID)
+  describePorts(text, objectsAt(spec, 'ports'))
+  for (const [label, key] of [
+    ['Command', 'command'],
+    ['Args', 'args'],
+  ] as const) {
+    const words = textsAt(spec, key)
+    if (words.length > 0) text.addBlock(2, label, words)
+  }
+  if (status !== undefined) {
+    describeState(text, 'State', status.state)
+    if (Object.keys(status.lastState).length > 0) describeState(text, 'Last State', status.lastState)
+    text.add(2, 'Ready', status.ready ? 'True' : 'False')
+    text.add(2, 'Restart Count', String(status.restartCount))
+  }
+  const resources = objectAt(spec, 'resources') ?? {}
+  for (const [label, key] of [
+    ['Limits', 'limits'],
+    ['Requests', 'requests'],
+  ] as const) {
+    const entries = entriesOf(objectAt(resources, key), ': ')
+    if (entries.length > 0) text.addBlock(2, label, entries)
+  }
+  for (const [label, kind] of [
+    ['Liveness', 'liveness'],
+    ['Readiness', 'readiness'],
+    ['Startup', 'startup'],
+  ] as const) {
+    const probe = objectAt(spec, `${kind}Probe`)
+    if (probe === undefined) continue
+    text.add(2, label, formatProbe(probe))
+    describeLastFailure(
+      text,
+      probes.find((report) => report.probe === kind),
+    )
+  }
+  const sources = objectsAt(spec, 'envFrom').map((source) => formatSource(source))
+  if (sources.length > 0) text.addBlock(2, 'Environment Variables from', sources)
+  text.addBlock(
+    2,
+    'Environment',
+    objectsAt(spec, 'env').map((variable) => formatVariable(variable)),
+  )
+  text.addBlock(
+    2,
+    'Mounts',
+    objectsAt(spec, 'volumeMounts').map((mount) => formatMount(mount)),
+  )
+}
+
+function describePorts(text: Description, ports: readonly JsonObject[]): void {
+  if (ports.length === 0) return
+  const format = (key: string): string =>
+    ports.map((port) => `${textAt(port, key) ?? '0'}/${textAt(port, 'protocol') ?? 'TCP'}`).join(', ')
+  text.add(2, ports.length === 1 ? 'Port' : 'Ports', format('containerPort'))
+  text.add(2, ports.length === 1 ? 'Host Port' : 'Host Ports', format('hostPort'))
+}
+
+function describeState(text: Description, label: string, state: ContainerState): void {
+  if (state.running !== undefined) {
+    text.add(2, label, 'Running')
+    text.add(3, 'Started', describeTime(state.running.startedAt))
+  } else if (state.terminated !== undefined) {
+    const { reason, message, exitCode, signal, startedAt, finishedAt } = state.terminated
+    text.add(2, label, 'Terminated')
+    if (reason !== undefined) text.add(3, 'Reason', reason)
+    if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
+    text.add(3, 'Exit Code', String(exitCode))
+    if (signal !== undefined && signal !== 0) text.add(3, 'Signal', String(signal))
+    text.add(3, 'Started', describeTime(startedAt))
+    text.add(3, 'Finished', describeTime(finishedAt))
+  } else {
+    text.add(2, label, 'Waiting')
+    const { reason, message } = state.waiting ?? {}
+    if (reason !== undefined) text.add(3, 'Reason', reason)
+    if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
+  }
+}
+
+function describeLastFailure(text: Description, report: ProbeReportObject | undefined): void {
+  if (report?.lastFailure === undefined) return
+  const { time, message } = report.lastFailure
+  text.add(3, 'Last Failure', [describeTime(time), ...message.trimEnd().split('\n')])
+}
+
+/** `http-get http://:8080/healthz delay=0s timeout=1s period=10s #success=1 #failure=3`. */
+function formatProbe(probe: JsonObject): string {
+  const numbers = [
+    `delay=${textAt(probe, 'initialDelaySeconds') ?? 0}s`,
+    `timeout=${textAt(probe, 'timeoutSeconds') ?? 1}s`,
+    `period=${textAt(probe, 'periodSeconds') ?? 10}s`,
+    `#success=${textAt(probe, 'successThreshold') ?? 1}`,
+    `#failure=${textAt(probe, 'failureThreshold') ?? 3}`,
+  ].join(' ')
+  return `${formatHandler(probe)} ${numbers}`
+}
+
+function formatHandler(probe: JsonObject): string {
+  const exec = objectAt(probe, 'exec')
+  if (exec !== undefined) return `exec [${textsAt(exec, 'command').join(' ')}]`
+  const http = objectAt(probe, 'httpGet')
+  if (http !== undefined) {
+    const scheme = (textAt(http, 'scheme') ?? 'HTTP').toLowerCase()
+    return `http-get ${scheme}://${textAt(http, 'host') ?? ''}:${textAt(http, 'port') ?? ''}${textAt(http, 'path') ?? '/'}`
+  }
+  const tcp = objectAt(probe, 'tcpSocket')
+  if (tcp !== undefined) return `tcp-socket ${textAt(tcp, 'host') ?? ''}:${textAt(tcp, 'port') ?? ''}`
+  const grpc = objectAt(probe, 'grpc')
+  if (grpc !== undefined)
+    return `grpc <pod>:${textAt(grpc, 'port') ?? ''} ${textAt(grpc, 'service') ?? ''}`.trim()
+  return 'unknown'
+}
+
+/** `settings  ConfigMap with prefix 'APP_'  Optional: false`. */
+function formatSource(source: JsonObject): string {
+  const configMap = objectAt(source, 'configMapRef')
+  const ref = configMap ?? objectAt(source, 'secretRef') ?? {}
+  const prefix = textAt(source, 'prefix') ?? ''
+  const kind = configMap === undefined ? 'Secret' : 'ConfigMap'
+  const what = prefix === '' ? kind : `${kind} with prefix '${prefix}'`
+  return `${textAt(ref, 'name') ?? ''}  ${what}  ${formatOptional(ref)}`
+}
+
+function formatOptional(ref: JsonObject): string {
+  return `Optional: ${textAt(ref, 'optional') ?? 'false'}`
+}
+
+/** Shows the origin of a value, never the value of a Secret. */
+function formatVariable(variable: JsonObject): string {
+  const name = textAt(variable, 'name') ?? ''
+  const source = objectAt(variable, 'valueFrom')
+  if (source === undefined) return `${name}:  ${textAt(variable, 'value') ?? ''}`
+  for (const [key, where] of [
+    ['configMapKeyRef', (ref: JsonObject) => `of config map '${textAt(ref, 'name') ?? ''}'`],
+    ['secretKeyRef', (ref: JsonObject) => `in secret '${textAt(ref, 'name') ?? ''}'`],
+    [
+      'fileKeyRef',
+      (ref: JsonObject) =>
+        `in file '${textAt(ref, 'path') ?? ''}' of volume '${textAt(ref, 'volumeName') ?? ''}'`,
+    ],
+  ] as const) {
+    const ref = objectAt(source, key)
+    if (ref === undefined) continue
+    return `${name}:  <set to the key '${textAt(ref, 'key') ?? ''}' ${where(ref)}>  ${formatOptional(ref)}`
+  }
+  const field = objectAt(source, 'fieldRef')
+  if (field !== undefined) return `${name}:   (${textAt(field, 'fieldPath') ?? ''})`
+  const resource = objectAt(source, 'resourceFieldRef')
+  return `${name}:   (${resource === undefined ? '' : (textAt(resource, 'resource') ?? '')})`
+}
+
+function formatMount(mount: JsonObject): string {
+  const flags = [textAt(mount, 'readOnly') === 'true' ? 'ro' : 'rw']
+  for (const [label, key] of [
+    ['path', 'subPath'],
+    ['path expression', 'subPathExpr'],
+  ] as const) {
+    const path = textAt(mount, key) ?? ''
+    if (path !== '') flags.push(`${label}="${path}"`)
+  }
+  return `${textAt(mount, 'mountPath') ?? ''} from ${textAt(mount, 'name') ?? ''} (${flags.join(',')})`
+}
+
+/** The columns of an object of any kind in the layout of `kubectl describe`, then its data. */
+export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: number): string {
+  const { name, namespace, labels, annotations } = object.metadata
+  const text = new Description()
+  text.add(0, 'Name', name)
+  if (namespace !== undefined) text.add(0, 'Namespace', namespace)
+  text.add(0, 'Labels', entriesOf(labels, '='))
+  text.add(0, 'Annotations', entriesOf(annotations, ': '))
+  const cells = kind.cells(object, nowMs)
+  for (const [index, { title }] of kind.columns.entries()) {
+    const label = title.charAt(0) + title.slice(1).toLowerCase()
+    if (!['NAME', 'DATA', 'KEYS'].includes(title)) text.add(0, label, cells[index] || '<none>')
+  }
+  if ('data' in object && isJsonObject(object.data)) text.addBlock(0, 'Data', entriesOf(object.data, ': '))
+  // As kubectl writes it (`kubectl/pkg/describe/describe.go` ConfigMapDescriber, 1.36).
+  if ('binaryData' in object && isJsonObject(object.binaryData)) {
+    for (const line of ['', 'BinaryData', '====']) text.addLine(0, line)
+    for (const line of sizesOf(object.binaryData)) text.addLine(0, line)
+  }
+  return text.toString()
+}
+
+/** Of base64: `key: 12 bytes`, sorted by key. */
+function sizesOf(data: JsonObject): readonly string[] {
+  return Object.keys(data)
+    .sort()
+    .map((key) => `${key}: ${Buffer.byteLength(textAt(data, key) ?? '', 'base64')} bytes`)
+}
+
+/** Builds an indented text of labelled values, as `kubectl describe` writes it. */
+export class Description {
+  readonly #lines: string[] = []
+
+  /** `Label:  value`; further lines of the value below it. */
+  add(
+    level: number,
+    label: string,
+    value: string | readonly string[],
+    width = level === 0 ? 18 : 20 - 2 * level,
+  ): void {
+    const lines = linesOf(typeof value === 'string' ? [value] : value)
+    const head = `${'  '.repeat(level)}${`${label}:`.padEnd(width)}`
+    const [first = '<none>', ...rest] = lines
+    this.#lines.push(`${head}${first}`.trimEnd())
+    for (const line of rest) this.#lines.push(`${' '.repeat(head.length)}${line}`)
+  }
+
+  /** A label, with its content on lines of their own, one level deeper. */
+  addBlock(level: number, label: string, lines: readonly string[]): void {
+    if (lines.length === 0) {
+      this.add(level, label, '<none>')
+      return
+    }
+    this.#lines.push(`${'  '.repeat(level)}${label}:`)
+    for (const line of linesOf(lines)) this.#lines.push(`${'  '.repeat(level + 1)}${line}`)
+  }
+
+  addLine(level: number, line: string): void {
+    this.#lines.push(`${'  '.repeat(level)}${line}`)
+  }
+
+  toString(): string {
+    return escapeControls(`${this.#lines.join('\n')}\n`)
+  }
+}
+
+/** Further lines of a value are indented, so that they don't look like separate values. */
+function linesOf(values: readonly string[]): readonly string[] {
+  return values.flatMap((value) => value.trimEnd().replaceAll('\n', '\n  ').split('\n'))
+}
+
+/** As kubectl writes times: `Fri, 20 Nov 2026 11:08:02 +0000`. */
+function describeTime(time: string | undefined): string {
+  const timeMs = time === undefined ? Number.NaN : Date.parse(time)
+  return Number.isNaN(timeMs) ? '<unknown>' : new Date(timeMs).toUTCString().replace('GMT', '+0000')
+}

@@ -1,0 +1,283 @@
+import type { PodListObject, PodObject } from '../../api/resource.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { parseDuration } from '../../config/option-type.ts'
+import { UsageError } from '../arguments/parse-arguments.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import {
+  annotatedContainer,
+  containerNames,
+  firstContainer,
+  listPath,
+  namesOfAll,
+  namespaceFlag,
+  podPath,
+  readNamespace,
+  readPodName,
+} from '../arguments/pod-argument.ts'
+import type { Verb } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
+import type { ApiClient } from '../client/client.ts'
+import { followLog, mergeLines } from '../client/follow-log.ts'
+
+export const logsVerb: Verb = {
+  usage:
+    'logs (POD | -l SELECTOR) [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
+  help: `Prints the log of a pod's container, from the oldest line that is kept, rotated files included. With -f it
+follows the log, across rotations and restarts of the container and of podd, until the container has terminated for good
+or Ctrl-C.
+The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.`,
+  flags: [
+    {
+      name: 'container',
+      short: 'c',
+      label: 'NAME',
+      doc: "Of this container; by default the pod's first one.",
+    },
+    { name: 'all-containers', doc: 'All containers of the pod, init containers first.' },
+    { name: 'follow', short: 'f', doc: 'Follow the log.' },
+    { name: 'previous', short: 'p', doc: 'Of the instance before the last restart.' },
+    {
+      name: 'selector',
+      short: 'l',
+      label: 'SELECTOR',
+      doc: 'Of all pods with these labels (app=web,tier!=db).',
+    },
+    {
+      name: 'tail',
+      label: 'LINES',
+      doc: 'Only this many of the last lines; -1 for all, the default except with -l, where it is 10.',
+    },
+    { name: 'since', label: 'DURATION', doc: 'Only lines newer than this (5s, 2m, 3h).' },
+    { name: 'since-time', label: 'TIME', doc: 'Only lines written at this time or later (RFC 3339).' },
+    { name: 'limit-bytes', label: 'BYTES', doc: 'At most this many bytes; 0 for all.' },
+    { name: 'timestamps', doc: 'Prefix each line with its time.' },
+    { name: 'prefix', doc: 'Prefix each line with its pod and container.' },
+    {
+      name: 'max-log-requests',
+      label: 'COUNT',
+      doc: 'Follow at most this many containers at once; by default 5.',
+    },
+    { name: 'ignore-errors', doc: 'Print the errors of single containers, and continue with the others.' },
+    {
+      name: 'pod-running-timeout',
+      label: 'DURATION',
+      doc: 'Has no effect: podd looks for no pod of a workload.',
+    },
+    {
+      name: 'insecure-skip-tls-verify-backend',
+      doc: 'Has no effect: no kubelet stands between podd and the logs.',
+    },
+    namespaceFlag,
+  ],
+  examples: [
+    ['logs web', 'all that is kept'],
+    ['logs web -f --tail 20', 'the last lines, then new ones'],
+    ['logs web -p', 'why it restarted'],
+    ['logs web --all-containers --prefix', 'everything in one stream'],
+  ],
+  async run({ args, client, clock, signal, notify }) {
+    const [first, second, extra] = args.positionals
+    const selector = args.value('selector')
+    if (selector !== undefined && first !== undefined)
+      throw new UsageError('only a selector (-l) or a POD name is allowed')
+    if (selector === undefined && first === undefined)
+      throw new UsageError('logs of which pod?', 'podd logs POD')
+    if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
+    const named = readContainer(args, second)
+    const query = readQuery(args)
+    const mostFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
+    const namespace = readNamespace(args)
+    const goesOn = args.has('follow') && !query.includes('limitBytes')
+    let isAway = false
+    const onAway = (line: string): void => {
+      if (!isAway) notify(line)
+      isAway = true
+    }
+    const stream = ({ namespace: where, name }: PodName, container: string | undefined) => {
+      const path = `${podPath(where, name)}/log`
+      const asked = logQuery(container, query)
+      if (!goesOn) return client.stream(`${path}?${asked}`, signal)
+      return followLog(client, clock, { path, query: new URLSearchParams(asked), signal, notify: onAway })
+    }
+    const name = first === undefined ? '' : readPodName(first, 'logs')
+    let pods: readonly PodObject[]
+    try {
+      pods =
+        selector === undefined
+          ? [await client.get<PodObject>(podPath(namespace, name), signal)]
+          : await selectPods(client, { namespace, selector }, signal)
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.reason !== 'NotFound' || args.has('all-containers'))
+        throw error
+      const prefix = args.has('prefix') ? `[pod/${name}${named === undefined ? '' : `/${named}`}] ` : ''
+      const kept = readRemoved(stream({ namespace, name }, named), { error, name, notify })
+      return {
+        kind: 'chunks',
+        chunks: prefix === '' ? kept : mergeLines([{ prefix, chunks: kept }], { inTurn: true }),
+      }
+    }
+    if (pods.length === 0) notify(`No resources found in ${namespace} namespace.`)
+    for (const pod of pods) if (named !== undefined) checkContainer(pod, named)
+    const targets = pods.flatMap((pod) =>
+      (args.has('all-containers') ? allContainers(pod) : [named ?? chooseContainer(pod, notify)]).map(
+        (container) => ({ pod: pod.metadata, container }),
+      ),
+    )
+    if (args.has('follow') && targets.length > 1 && targets.length > mostFollowed)
+      throw new UsageError(
+        `you are attempting to follow ${targets.length} log streams, but maximum allowed concurrency is ${mostFollowed}, use --max-log-requests to increase the limit`,
+      )
+    const streams = targets.map(({ pod, container }) => {
+      const chunks = stream(pod, container)
+      return {
+        prefix: args.has('prefix') ? `[pod/${pod.name}/${container}] ` : '',
+        chunks: args.has('ignore-errors') ? sayErrors(chunks, notify) : chunks,
+      }
+    })
+    const [only] = streams
+    if (streams.length === 1 && only?.prefix === '') return { kind: 'chunks', chunks: only.chunks }
+    return { kind: 'chunks', chunks: mergeLines(streams, { inTurn: !args.has('follow') }) }
+  },
+}
+
+interface PodName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The pods with these labels, in the order in which the daemon lists them. */
+async function selectPods(
+  client: Pick<ApiClient, 'getList'>,
+  { namespace, selector }: { readonly namespace: string; readonly selector: string },
+  signal: AbortSignal,
+): Promise<readonly PodObject[]> {
+  const path = `${listPath('pods', namespace)}?${new URLSearchParams({ labelSelector: selector }).toString()}`
+  return (await client.getList<PodListObject>(path, signal)).items
+}
+
+/** The kept log of a removed pod, with a note; throws the original error where none is kept. */
+async function* readRemoved(
+  chunks: AsyncIterable<Uint8Array>,
+  {
+    error,
+    name,
+    notify,
+  }: { readonly error: ServerError; readonly name: string; readonly notify: (line: string) => void },
+): AsyncGenerator<Uint8Array, void> {
+  let hasBegun = false
+  const begin = (): void => {
+    if (!hasBegun) notify(`Pod ${JSON.stringify(name)} was removed; its log was kept.`)
+    hasBegun = true
+  }
+  try {
+    for await (const chunk of chunks) {
+      begin()
+      yield chunk
+    }
+  } catch (failure) {
+    throw !hasBegun && failure instanceof ServerError && failure.reason === 'NotFound' ? error : failure
+  }
+  begin()
+}
+
+/** The parameters of a log's request. */
+function logQuery(container: string | undefined, query: string): string {
+  const name = container === undefined ? '' : `container=${encodeURIComponent(container)}`
+  return [name, query].filter((part) => part !== '').join('&')
+}
+
+/** Both as in kubectl. */
+const defaultMostFollowed = 5
+const selectedTail = 10
+
+/** The given container, if any; the messages are kubectl's (`kubectl/pkg/cmd/logs/logs.go` Validate, 1.36). */
+function readContainer(args: ParsedArguments, inline: string | undefined): string | undefined {
+  const flag = args.value('container')
+  if (flag !== undefined && inline !== undefined)
+    throw new UsageError('only one of -c or an inline [CONTAINER] arg is allowed')
+  const named = flag ?? inline
+  if (args.has('all-containers') && named !== undefined)
+    throw new UsageError(`--all-containers=true should not be specified with container name ${named}`)
+  return named
+}
+
+/** Ends the stream where it fails, with a note. */
+async function* sayErrors(
+  chunks: AsyncIterable<Uint8Array>,
+  notify: (line: string) => void,
+): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* chunks
+  } catch (error) {
+    notify(`error: ${errorMessage(error)}`)
+  }
+}
+
+function readQuery(args: ParsedArguments): string {
+  const query = new URLSearchParams()
+  for (const name of ['follow', 'previous', 'timestamps']) if (args.has(name)) query.set(name, 'true')
+  const tail = readCount(args, 'tail', -1, '--tail must be greater than or equal to -1')
+  if (tail !== undefined && tail >= 0) query.set('tailLines', String(tail))
+  else if (tail === undefined && args.has('selector')) query.set('tailLines', String(selectedTail))
+  const limitBytes = readCount(args, 'limit-bytes', 0, '--limit-bytes must be greater than 0')
+  if (limitBytes !== undefined && limitBytes > 0) query.set('limitBytes', String(limitBytes))
+  const since = args.value('since')
+  const sinceTime = args.value('since-time')
+  if (since !== undefined && sinceTime !== undefined)
+    throw new UsageError('at most one of `sinceTime` or `sinceSeconds` may be specified')
+  const seconds = since === undefined ? 0 : sinceSeconds(since)
+  if (seconds > 0) query.set('sinceSeconds', String(seconds))
+  if (sinceTime !== undefined) query.set('sinceTime', sinceTime)
+  return query.toString()
+}
+
+/** Throws UsageError: for a number below `least`, with kubectl's words. */
+function readCount(
+  args: ParsedArguments,
+  name: string,
+  least: number,
+  tooLittle: string,
+): number | undefined {
+  const text = args.value(name) ?? ''
+  if (/^-\d{1,15}$/u.test(text) && Number(text) < least) throw new UsageError(tooLittle)
+  return args.count(name, least)
+}
+
+function sinceSeconds(text: string): number {
+  let durationMs: number
+  try {
+    durationMs = parseDuration(text)
+  } catch {
+    // parseDuration throws for malformed text alone.
+    throw new UsageError('--since must be a duration such as 30s, 5m or 2h')
+  }
+  if (durationMs < 0) throw new UsageError('--since must be greater than 0')
+  return Math.ceil(durationMs / 1000)
+}
+
+function allContainers(pod: PodObject): readonly string[] {
+  return [
+    ...containerNames(pod, 'initContainers'),
+    ...containerNames(pod, 'containers'),
+    ...containerNames(pod, 'ephemeralContainers'),
+  ]
+}
+
+/** Other than what a log's request fails with, this is no error that may be ignored. */
+function checkContainer(pod: PodObject, name: string): void {
+  if (allContainers(pod).includes(name)) return
+  throw new PoddError(
+    'CONTAINER_NOT_FOUND',
+    `container ${name} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
+  )
+}
+
+/** The annotation's where the pod has it, else the first, as kubectl chooses (kubectl `polymorphichelpers/logsforobject.go`, 1.36). */
+function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated !== undefined) {
+    if (allContainers(pod).includes(annotated)) return annotated
+    notify(`Default container name ${JSON.stringify(annotated)} not found in pod ${pod.metadata.name}`)
+  }
+  return firstContainer(pod, notify)
+}
