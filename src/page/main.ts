@@ -1,19 +1,17 @@
 import type { PodObject } from '../api/resource.ts'
-import { ApiClient } from './data/api-client.ts'
-import { LiveData } from './data/live-data.ts'
-import { element, update } from './view/dom.ts'
-import { LogView } from './view/log-view.ts'
-import type { LogContainer, LogTarget } from './view/log-view.ts'
-import { loginForm } from './view/login.ts'
-import { overview } from './view/overview.ts'
-import { readPodLink } from './view/pod-link.ts'
-import { containersOf, podView } from './view/pod-view.ts'
+import { ApiClient, Refusal } from './api-client.ts'
+import { element, update } from './dom.ts'
+import { LiveData } from './live-data.ts'
+import { LogView } from './log-view.ts'
+import type { LogContainer, LogTarget } from './log-view.ts'
+import { overview } from './overview.ts'
+import { readPodLink } from './page-state.ts'
+import { containersOf, podView } from './pod-view.ts'
 
 /** How often ages are redrawn where nothing else changes. */
 const redrawMs = 5000
 
 const client = new ApiClient()
-const live = new LiveData({ client, onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
 const logs = new LogView(client)
 const body = element('div')
 const main = find('main')
@@ -21,6 +19,7 @@ const connection = find('connection')
 const signOutButton = find('sign-out')
 let isLoggedIn = false
 let isDue = false
+const live = new LiveData({ client, onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
 let place = ''
 
 function find(id: string): HTMLElement {
@@ -129,3 +128,50 @@ setInterval(redraw, redrawMs)
 const user = document.querySelector<HTMLMetaElement>('meta[name="podd-user"]')?.content ?? ''
 if (user !== '' || client.token !== undefined) signIn()
 else askForToken('')
+
+/** Asks for a token until podd knows one. */
+function loginForm(client: ApiClient, message: string, onDone: (user: string) => void): HTMLElement {
+  const error = element('p', { class: 'bad', role: 'alert' }, message)
+  const input = element('input', {
+    id: 'token',
+    type: 'password',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    required: true,
+    'aria-describedby': 'token-help',
+  })
+  const submit = async (): Promise<void> => {
+    client.token = input.value.trim()
+    try {
+      onDone(await client.whoAmI())
+    } catch (failure) {
+      client.token = undefined
+      error.textContent =
+        failure instanceof Refusal && failure.status === 401
+          ? 'The token is not valid.'
+          : failure instanceof Error
+            ? failure.message
+            : String(failure)
+      input.focus()
+    }
+  }
+  return element(
+    'form',
+    {
+      submit: (event) => {
+        event.preventDefault()
+        void submit()
+      },
+    },
+    element('h2', {}, 'Log in'),
+    error,
+    element('label', { for: 'token' }, 'Bearer token'),
+    input,
+    element(
+      'p',
+      { id: 'token-help', class: 'faint' },
+      'A token of api.tokenFile on the host. It is kept until this tab is closed.',
+    ),
+    element('button', { type: 'submit' }, 'Log in'),
+  )
+}

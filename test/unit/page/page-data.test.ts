@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { formatCpu, readAmount } from '../../../src/page/data/amounts.ts'
-import { computeChartShape } from '../../../src/page/data/chart-shape.ts'
-import type { ChartFacts } from '../../../src/page/data/chart-shape.ts'
-import { newestEvents, sortPods } from '../../../src/page/data/page-state.ts'
-import { readLines } from '../../../src/page/data/read-lines.ts'
-import { WatchedObjects } from '../../../src/page/data/watched-objects.ts'
-import { podLink, readPodLink } from '../../../src/page/view/pod-link.ts'
+import { formatCpu, readAmount, computeChartShape } from '../../../src/page/chart-shape.ts'
+import type { ChartFacts } from '../../../src/page/chart-shape.ts'
+import {
+  newestEvents,
+  sortPods,
+  readLines,
+  WatchedObjects,
+  podLink,
+  readPodLink,
+} from '../../../src/page/page-state.ts'
 import { eventObject, podObject } from '../../support/pod-objects.ts'
 
 describe('readLines', () => {

@@ -1,8 +1,7 @@
-import { escapeControls } from '../../base/text.ts'
-import type { ApiClient } from '../data/api-client.ts'
-import { readLines } from '../data/read-lines.ts'
-import { element, update } from './dom.ts'
-import { section } from './section.ts'
+import { escapeControls } from '../base/text.ts'
+import type { ApiClient } from './api-client.ts'
+import { element, section, update } from './dom.ts'
+import { readLines } from './page-state.ts'
 
 const mostLines = 1000
 

@@ -1,14 +1,12 @@
-import type { NodeObject } from '../../api/cluster-objects.ts'
-import type { EventObject, PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
-import type { SourceObject } from '../../api/sources.ts'
-import type { UsageHistoryReply } from '../../api/usage.ts'
+import type { NodeObject } from '../api/cluster-objects.ts'
+import type { EventObject, PodObject, ResourceList, ResourceObject } from '../api/resource.ts'
+import type { DaemonStatus } from '../api/routes.ts'
+import type { SourceObject } from '../api/sources.ts'
+import type { UsageHistoryReply } from '../api/usage.ts'
 import { Refusal } from './api-client.ts'
 import type { ApiClient } from './api-client.ts'
-import type { PageState } from './page-state.ts'
-import { readLines } from './read-lines.ts'
-import { WatchedObjects } from './watched-objects.ts'
-import type { WatchLine } from './watched-objects.ts'
+import { readLines, WatchedObjects } from './page-state.ts'
+import type { PageState, WatchLine } from './page-state.ts'
 
 /** How often data without a watch is polled. */
 const askEveryMs = 10_000

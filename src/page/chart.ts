@@ -1,8 +1,7 @@
-import { formatBytes } from '../../base/text.ts'
-import type { UsageHistoryReply, UsageSeries } from '../../api/usage.ts'
-import { formatCpu } from '../data/amounts.ts'
-import { computeChartShape } from '../data/chart-shape.ts'
-import type { ChartShape } from '../data/chart-shape.ts'
+import type { UsageHistoryReply, UsageSeries } from '../api/usage.ts'
+import { formatBytes } from '../base/text.ts'
+import { computeChartShape, formatCpu } from './chart-shape.ts'
+import type { ChartShape } from './chart-shape.ts'
 import { drawing, element } from './dom.ts'
 
 const measures = {

@@ -1,0 +1,139 @@
+import type { EventObject, PodObject } from '../api/resource.ts'
+import { formatAgeOf } from '../api/served-kind.ts'
+import { escapeControls } from '../base/text.ts'
+import { podLink } from './page-state.ts'
+
+type Child = Node | string | undefined
+
+/** Attributes; a function is a listener of the event of its name, what is undefined or false is left out. */
+export type Attributes = Readonly<
+  Record<string, string | number | boolean | undefined | ((event: Event) => void)>
+>
+
+/** An element of HTML. Text is shown with what is invisible or turns its direction escaped. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Tag] {
+  const made = document.createElement(tag)
+  setAttributes(made, attributes)
+  made.append(...toNodes(children))
+  return made
+}
+
+/** An element of SVG. */
+export function drawing<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[Tag] {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag)
+  setAttributes(made, attributes)
+  made.append(...toNodes(children))
+  return made
+}
+
+function setAttributes(target: Element, attributes: Attributes): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') target.addEventListener(name, value)
+    else if (value !== undefined && value !== false)
+      target.setAttribute(name, value === true ? '' : String(value))
+  }
+}
+
+function toNodes(children: readonly Child[]): readonly (Node | string)[] {
+  return children.flatMap((child) =>
+    child === undefined ? [] : [typeof child === 'string' ? escapeControls(child) : child],
+  )
+}
+
+/** Replaces an element's children, but keeps equal ones, so that the focus stays. */
+export function update(parent: Element, children: readonly Node[]): void {
+  for (const [at, child] of children.entries()) {
+    const current = parent.childNodes[at]
+    if (current === undefined) parent.append(child)
+    else if (!current.isEqualNode(child)) replace(current, child)
+  }
+  while (parent.childNodes.length > children.length) parent.lastChild?.remove()
+}
+
+/** Compares the contents of two elements of one kind too. */
+function replace(current: ChildNode, next: Node): void {
+  if (!(current instanceof Element) || !(next instanceof Element) || current.tagName !== next.tagName) {
+    current.replaceWith(next)
+    return
+  }
+  for (const name of current.getAttributeNames()) if (!next.hasAttribute(name)) current.removeAttribute(name)
+  for (const { name, value } of next.attributes)
+    if (current.getAttribute(name) !== value) current.setAttribute(name, value)
+  update(current, [...next.childNodes])
+}
+
+/** A cell: text, or what stands in it. */
+export type Cell = string | readonly Node[]
+
+export interface Column {
+  readonly title: string
+  /** It holds a figure with a chart. */
+  readonly isFigure?: true
+}
+
+/** A table that is a list of cards where the screen is narrow. */
+export function table(
+  caption: string,
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+): HTMLElement {
+  const headings = columns.map(({ title }) => element('th', { scope: 'col', role: 'columnheader' }, title))
+  const body = rows.map((cells) =>
+    element(
+      'tr',
+      { role: 'row' },
+      ...cells.map((cell, at) => {
+        const { title = '', isFigure } = columns[at] ?? {}
+        return element(
+          'td',
+          { role: 'cell', 'data-label': title, class: isFigure && 'figure' },
+          // A card shows its label and its value beside each other.
+          element('span', {}, ...(typeof cell === 'string' ? [cell] : cell)),
+        )
+      }),
+    ),
+  )
+  // Elements that are displayed as blocks lose their roles in some browsers.
+  return element(
+    'table',
+    { role: 'table', 'aria-label': caption },
+    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ...headings)),
+    element('tbody', { role: 'rowgroup' }, ...body),
+  )
+}
+
+/** A part of the page under a heading of its own. */
+export function section(title: string, ...children: readonly Node[]): HTMLElement {
+  return element('section', { 'aria-label': title }, element('h2', {}, title), ...children)
+}
+
+/** The events; those of existing pods link to them. */
+export function eventTable(
+  events: readonly EventObject[],
+  nowMs: number,
+  pods: readonly PodObject[],
+): HTMLElement {
+  const columns = ['Last seen', 'Type', 'Reason', 'Object', 'Message'].map((title) => ({ title }))
+  const rows = events.map((event): readonly Cell[] => {
+    const { lastTimestamp, type, reason, message, count, involvedObject } = event
+    const { kind, namespace, name, uid } = involvedObject
+    const about = `${kind.toLowerCase()}/${name}`
+    const isShown = kind === 'Pod' && pods.some(({ metadata }) => metadata.uid === uid)
+    return [
+      `${formatAgeOf(lastTimestamp, nowMs)}${count > 1 ? ` (x${count})` : ''}`,
+      [element('span', { class: type === 'Warning' ? 'warn' : undefined }, type)],
+      reason,
+      isShown ? [element('a', { href: podLink(namespace, name) }, about)] : about,
+      message,
+    ]
+  })
+  return table('Events', columns, rows)
+}

@@ -1,0 +1,119 @@
+import type { NodeObject } from '../api/cluster-objects.ts'
+import type { EventObject, PodObject, ResourceObject } from '../api/resource.ts'
+import type { DaemonStatus } from '../api/routes.ts'
+import type { SourceObject } from '../api/sources.ts'
+import type { UsageHistoryReply } from '../api/usage.ts'
+
+/** Everything that the page shows; data that has not arrived yet, or that the user may not read, is undefined. */
+export interface PageState {
+  readonly pods: readonly PodObject[]
+  readonly events: readonly EventObject[]
+  readonly node: NodeObject | undefined
+  readonly status: DaemonStatus | undefined
+  readonly sources: readonly SourceObject[] | undefined
+  readonly usage: UsageHistoryReply | undefined
+  /** The message of a request that podd refused. */
+  readonly refusals: readonly string[]
+}
+
+/** By namespace and name; a pod that replaces another of its name comes after it. */
+export function sortPods(pods: readonly PodObject[]): readonly PodObject[] {
+  const key = ({ metadata }: PodObject): string => `${metadata.namespace}/${metadata.name}`
+  return pods.toSorted(
+    (one, other) =>
+      compare(key(one), key(other)) ||
+      compare(one.metadata.creationTimestamp, other.metadata.creationTimestamp),
+  )
+}
+
+/** The newest first. */
+export function newestEvents(events: readonly EventObject[], most: number): readonly EventObject[] {
+  return events.toSorted((one, other) => compare(other.lastTimestamp, one.lastTimestamp)).slice(0, most)
+}
+
+function compare(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1
+}
+
+/** A line of a watch that lists first: an object, a bookmark or an error. */
+export interface WatchLine<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+  readonly object: T
+}
+
+const endOfList = 'k8s.io/initial-events-end'
+
+/**
+ * The objects of a watch. A watch that is restarted lists them again; the earlier ones are shown until its list is
+ * complete.
+ */
+export class WatchedObjects<T extends ResourceObject> {
+  #shown: ReadonlyMap<string, T> = new Map()
+  #objects = new Map<string, T>()
+  #isListed = false
+
+  /** The next lines are the initial list. */
+  begin(): void {
+    this.#objects = new Map()
+    this.#isListed = false
+  }
+
+  /** Whether what is shown has changed. */
+  take({ type, object }: WatchLine<T>): boolean {
+    if (type === 'BOOKMARK') {
+      if (this.#isListed || object.metadata.annotations?.[endOfList] !== 'true') return false
+      this.#isListed = true
+    } else if (type === 'DELETED') this.#objects.delete(object.metadata.uid)
+    else if (type !== 'ERROR') this.#objects.set(object.metadata.uid, object)
+    if (!this.#isListed) return false
+    this.#shown = this.#objects
+    return type !== 'ERROR'
+  }
+
+  list(): readonly T[] {
+    return [...this.#shown.values()]
+  }
+}
+
+/** The longest line; podd sends shorter ones. */
+const mostCharacters = 16 * 1024 * 1024
+
+/** The lines of a stream of UTF-8, in the batches in which they came. Rejects with the stream's error. */
+export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<readonly string[]> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      const text = done ? decoder.decode() : decoder.decode(value, { stream: true })
+      const lines = text.split('\n')
+      lines[0] = rest + (lines[0] ?? '')
+      rest = lines.pop() ?? ''
+      if (rest.length > mostCharacters) throw new Error('a line is too long')
+      if (lines.length > 0) yield lines
+      if (done) break
+    }
+    if (rest !== '') yield [rest]
+  } finally {
+    // A stream that failed has thrown already, and needs no cancelling.
+    reader.cancel().catch(() => {})
+  }
+}
+
+/** Where the page shows a pod. */
+export function podLink(namespace: string, name: string): string {
+  return `#pod/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
+}
+
+/** The pod that an address of the page shows; undefined for any other place. */
+export function readPodLink(hash: string): { readonly namespace: string; readonly name: string } | undefined {
+  const { namespace, name } = /^#pod\/(?<namespace>[^/]+)\/(?<name>[^/]+)$/u.exec(hash)?.groups ?? {}
+  if (namespace === undefined || name === undefined) return undefined
+  try {
+    return { namespace: decodeURIComponent(namespace), name: decodeURIComponent(name) }
+  } catch {
+    // Malformed escapes name no pod.
+    return undefined
+  }
+}
