@@ -36,7 +36,7 @@ export const longFiles: readonly string[] = [
   'test/component/cli/full-disk.test.ts',
   'test/component/sources/decode-source.test.ts',
   'test/component/volumes/open-inside.test.ts',
-  'test/component/containerd/supervise.test.ts',
+  'test/component/runtime/supervise.test.ts',
   'test/component/sources/directory.test.ts',
   'test/component/control/self-check.test.ts',
   'test/component/store/full-disks.test.ts',

@@ -1,8 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
-import type { Admission, Neighbour, HostLimits } from '../../../src/decide/admission/admit-pod.ts'
+import {
+  admitPod,
+  exclusiveClaimProblem,
+  findPortClash,
+  findRoomLack,
+  hostShares,
+  HostTally,
+  smallerShares,
+  totalShares,
+} from '../../../src/decide/admission/admit-pod.ts'
+import type { Admission, HostLimits, Neighbour } from '../../../src/decide/admission/admit-pod.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
+import { pick, seededRandom } from '../../support/walk-pods.ts'
 
 const roomy: HostLimits = { maxPods: 110 }
 
@@ -182,5 +194,140 @@ describe('room that is not there for long, or not yet', () => {
   it('leaves a promised port alone', () => {
     const others = [{ ...neighbour('next', port({ hostPort: 8080 })), isPromised: true }]
     expect(admitPod(makePod(port({ hostPort: 8080 })), others, roomy).kind).toBe('blocked')
+  })
+})
+
+/** What `admitPod` says, by a look at each neighbour. */
+function admitByEach(pod: Pod, neighbours: readonly Neighbour[], limits: HostLimits): Admission {
+  const wanted = hostShares(pod)
+  for (const { key, pod: other } of neighbours) {
+    const port = findPortClash(wanted, hostShares(other))
+    if (port !== undefined)
+      return {
+        kind: 'blocked',
+        reason: 'Blocked',
+        message: `host port ${port.port}/${port.protocol} is held by pod ${key}`,
+      }
+  }
+  const living = neighbours.filter(({ hasEnded }) => hasEnded !== true)
+  const lasting = living.flatMap(({ pod: other, next, isEnding }) => {
+    if (isEnding === true) return []
+    const shares = hostShares(other)
+    return [next === undefined ? shares : smallerShares(shares, hostShares(next))]
+  })
+  const present = living.flatMap(({ pod: other, isPromised }) =>
+    isPromised === true ? [] : hostShares(other),
+  )
+  const lack =
+    findRoomLack(wanted, totalShares(lasting), limits) ?? findRoomLack(wanted, totalShares(present), limits)
+  return lack === undefined
+    ? { kind: 'admitted' }
+    : { kind: 'blocked', reason: 'Blocked', message: lack.message }
+}
+
+it('admits each of many pods as a look at all of its neighbours does', () => {
+  const random = seededRandom(18)
+  const is = (chance: number): boolean => random() < chance
+  const draw = (name: string): Pod =>
+    makePod({
+      name,
+      containers: [
+        {
+          name: 'a',
+          resources: {
+            requests: { cpu: pick(random, ['1m', '250m', '1']), memory: pick(random, ['1Mi', '1Gi']) },
+          },
+          ports: is(0.3)
+            ? [
+                {
+                  containerPort: 80,
+                  hostPort: pick(random, [1, 2, 3]),
+                  hostIP: pick(random, ['', '127.0.0.1', '10.0.0.1', '0.0.0.0']),
+                  protocol: pick(random, ['TCP', 'UDP']),
+                },
+              ]
+            : [],
+        },
+      ],
+    })
+  const seen = new Set<string>()
+  for (let round = 0; round < 200; round += 1) {
+    const limits = { maxPods: 8, allocatable: { cpu: '3', memory: '4Gi' } }
+    const neighbours: Neighbour[] = Array.from({ length: Math.floor(random() * 6) }, (_, at) => ({
+      key: `default/old${at}`,
+      pod: draw(`old${at}`),
+      hasEnded: is(0.1),
+      isEnding: is(0.2),
+      isPromised: is(0.1),
+      next: is(0.2) ? draw(`old${at}`) : undefined,
+    }))
+    const tally = new HostTally(neighbours)
+    for (let at = 0; at < 8; at += 1) {
+      const pod = draw(`new${at}`)
+      const admission = admitPod(pod, neighbours, limits, tally)
+      expect(admission).toMatchObject(admitByEach(pod, neighbours, limits))
+      expect(admission).toEqual(admitPod(pod, neighbours, limits))
+      seen.add(
+        admission.kind === 'admitted'
+          ? admission.kind
+          : (/port|resource: \w+/u.exec(admission.message)?.[0] ?? ''),
+      )
+      if (admission.kind !== 'admitted') continue
+      const neighbour = { key: `default/new${at}`, pod }
+      neighbours.push(neighbour)
+      tally.add(neighbour)
+    }
+  }
+  expect([...seen].toSorted()).toEqual([
+    'admitted',
+    'port',
+    'resource: cpu',
+    'resource: memory',
+    'resource: pods',
+  ])
+})
+
+const podUsing = (name: string, claims: readonly string[], namespace = 'default'): Pod =>
+  podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace },
+    spec: {
+      containers: [{ name: 'app', image: 'a' }],
+      volumes: claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
+    },
+  })
+
+const beside = (pod: Pod): { readonly key: string; readonly pod: Pod } => ({
+  key: `${pod.metadata.namespace}/${pod.metadata.name}`,
+  pod,
+})
+
+const isExclusive = (name: string): boolean => name.startsWith('own')
+
+describe('a claim for one pod alone', () => {
+  it('keeps a second pod waiting, and names the first', () => {
+    const neighbours = [beside(podUsing('bystander', ['all'])), beside(podUsing('first', ['all', 'own']))]
+    expect(exclusiveClaimProblem(podUsing('second', ['all', 'own']), neighbours, isExclusive)).toEqual({
+      kind: 'blocked',
+      reason: 'Blocked',
+      message:
+        'persistentvolumeclaim "own" uses the ReadWriteOncePod access mode and is already in use by pod default/first',
+      at: ['spec', 'volumes', 1, 'persistentVolumeClaim', 'claimName'],
+    })
+  })
+
+  it.each<[string, Pod]>([
+    ['a pod that uses another claim', podUsing('first', ['own-other'])],
+    ['a pod that uses none', podUsing('first', [])],
+    ['a pod with a claim of that name elsewhere', podUsing('first', ['own'], 'elsewhere')],
+    ['the version of the pod before', podUsing('second', ['own'])],
+  ])('is free beside %s', (_what, other) => {
+    expect(exclusiveClaimProblem(podUsing('second', ['own']), [beside(other)], isExclusive)).toBeUndefined()
+  })
+
+  it('is no matter where it is for all', () => {
+    const first = beside(podUsing('first', ['all']))
+    expect(exclusiveClaimProblem(podUsing('second', ['all']), [first], isExclusive)).toBeUndefined()
   })
 })

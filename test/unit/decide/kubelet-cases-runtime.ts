@@ -4,7 +4,7 @@ import type { LedgerSection } from './kubelet-ledger.ts'
 const manager = 'pkg/kubelet/kuberuntime/kuberuntime_manager_test.go'
 const actions = 'unit/decide/compute-pod-actions.test.ts'
 const inits = 'unit/decide/init-containers.test.ts'
-const rules = 'unit/decide/restart-policy.test.ts'
+const rules = 'unit/decide/backoff.test.ts'
 const restartAll = 'unit/decide/restart-all.test.ts'
 const resizes = 'unit/decide/resize.test.ts'
 const resizing = 'component/control/resize.test.ts'
@@ -271,10 +271,10 @@ export const runtimeCases: readonly LedgerSection[] = [
       'image missing, unable to fetch': 'backs-off-pulling',
       'invalid image name, no pull': 'invalid-image-name',
       'image missing, SignatureValidationFailed': 'runtime-names-reason',
-      TestEvalCRIPullErr: at('unit/control/pull-failure.test.ts', 'reads-pull-failures'),
-      TestSerializedPuller: at('unit/control/image-pulls.test.ts', 'pulls-one-by-one'),
-      TestParallelPuller: at('unit/control/image-pulls.test.ts', 'pulls-without-limit'),
-      TestMaxParallelImagePullsLimit: at('unit/control/image-pulls.test.ts', 'pulls-as-many-as-may'),
+      TestEvalCRIPullErr: at('unit/control/image-puller.test.ts', 'reads-pull-failures'),
+      TestSerializedPuller: at('unit/control/image-puller.test.ts', 'pulls-one-by-one'),
+      TestParallelPuller: at('unit/control/image-puller.test.ts', 'pulls-without-limit'),
+      TestMaxParallelImagePullsLimit: at('unit/control/image-puller.test.ts', 'pulls-as-many-as-may'),
     },
   },
   {

@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest'
+import { loadProto } from '../../../src/grpc/load-proto.ts'
+import { RuntimeCaller } from '../../../src/runtime/call-runtime.ts'
+import type { CallChannel } from '../../../src/runtime/call-runtime.ts'
+import { createRuntimeService } from '../../../src/runtime/cri-client.ts'
+import { CriError } from '../../../src/runtime/cri-runtime.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+it.each([
+  [true, 1],
+  [false, 0],
+])('tells of a call that goes out, where the runtime is connected: %s', async (isReady, told) => {
+  let sent = 0
+  const channel: CallChannel = {
+    connections: 1,
+    isReady,
+    ready: async () => {},
+    suspect: () => {},
+    unary: async () => {
+      throw new CriError('RUNTIME_UNAVAILABLE', 'no connection')
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const onSent = (): void => void (sent += 1)
+  await expect(createRuntimeService(bind).execSync({ containerId: 'c' }, { onSent })).rejects.toThrow()
+  expect(sent).toBe(told)
+})
+
+it('makes sure of the connection again before it repeats a call that found it broken', async () => {
+  const steps: string[] = []
+  let broken = true
+  const channel: CallChannel = {
+    connections: 1,
+    isReady: true,
+    ready: async () => void steps.push('ready'),
+    suspect: () => void steps.push('suspect'),
+    unary: async ({ responseDeserialize }) => {
+      steps.push(broken ? 'breaks' : 'answers')
+      if (broken) {
+        broken = false
+        throw new CriError('RUNTIME_UNAVAILABLE', 'Connection dropped')
+      }
+      return responseDeserialize(Buffer.alloc(0))
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  await createRuntimeService(bind).listContainers({})
+  expect(steps).toEqual(['ready', 'breaks', 'suspect', 'ready', 'answers'])
+})
+
+it('holds calls about containers back while the gate is closed, and no others', async () => {
+  const sent: string[] = []
+  const channel: CallChannel = {
+    connections: 1,
+    isReady: true,
+    ready: async () => void sent.push('ready'),
+    suspect: () => {},
+    unary: async ({ path, responseDeserialize }) => {
+      sent.push(path.slice(path.lastIndexOf('/') + 1))
+      return responseDeserialize(Buffer.alloc(0))
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const caller = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const runtime = createRuntimeService(caller.bind)
+  let passes: 'rejects' | 'opens' = 'rejects'
+  let isOpen = false
+  caller.gateWith({
+    isOpen: () => isOpen,
+    pass: async () => {
+      sent.push(passes)
+      if (passes === 'rejects') throw new CriError('RUNTIME_UNAVAILABLE', 'it has forgotten containers')
+      isOpen = true
+    },
+  })
+  await expect(runtime.startContainer({ containerId: 'c' })).rejects.toThrow('it has forgotten containers')
+  expect(sent).toEqual(['ready', 'rejects'])
+  sent.length = 0
+  await runtime.updateRuntimeConfig({})
+  await runtime.listContainers({}, { isUngated: true })
+  expect(sent).toEqual(['ready', 'UpdateRuntimeConfig', 'ready', 'ListContainers'])
+  sent.length = 0
+  passes = 'opens'
+  await runtime.startContainer({ containerId: 'c' })
+  await runtime.startContainer({ containerId: 'c' })
+  expect(sent).toEqual(['ready', 'opens', 'ready', 'StartContainer', 'ready', 'StartContainer'])
+})
