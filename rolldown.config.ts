@@ -116,7 +116,7 @@ const program = defineConfig({
         { debugName: 'cli', name: (id, context) => (isNeededByGet(id, context) ? 'cli' : null) },
         { name: 'base', test: /\/src\/(?:base\/(?!logger)|pod\/values\/(?!hash))/u, minShareCount: 2 },
         // The daemon needs these as well, but not the definitions of protobuf, which typed clients alone speak.
-        { name: 'api', test: /\/src\/(?:api\/(?!wire)|cli\/arguments)/u },
+        { name: 'api', test: /\/src\/(?:api\/(?!read-protobuf|kubernetes)|cli\/arguments)/u },
       ],
     },
   },

@@ -53,7 +53,7 @@ export interface PodObject {
     readonly namespace: string
     readonly uid: string
     readonly resourceVersion?: string
-    /** See decide/pod-generation.ts. */
+    /** See decide/status/derive-status.ts. */
     readonly generation: number
     readonly creationTimestamp: string
     readonly deletionTimestamp?: string

@@ -37,18 +37,18 @@
  * GET  /podd/v1/usage                                     UsageHistoryReply (usage-history.ts), where the status page is on
  * GET  /ui                                                the status page where it is on; its files lie below
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
- * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
+ * GET  /podd/v1/applied                                   AppliedReply (sources.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them
  * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
- * POST /podd/v1/images/pull?image=NAME                    one PullUpdate (image-calls.ts) a line
+ * POST /podd/v1/images/pull?image=NAME                    one PullUpdate (images.ts) a line
  * GET  /podd/v1/images/export?image=NAME                  a tar, OCI layout; ?image any number
  * POST /podd/v1/images/remove?image=NAME                  RemovedImage; ?force=true: also one that is pinned or used
  * POST /podd/v1/images/prune                              GarbageReport, of images alone; ?dryRun ?all as with gc
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
  * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes unused images, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
- * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
+ * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (usage.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
  * POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews, …/selfsubjectrulesreviews, /apis/authentication.k8s.io/v1/selfsubjectreviews
  *                                                         what who asks may do, and who that is; JSON or protobuf

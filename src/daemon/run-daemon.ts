@@ -38,7 +38,7 @@ import { createHolds, createSources, createTrials } from './create-sources.ts'
 import { createDaemonJobs, openPage } from './daemon-jobs.ts'
 import { describeSelf, serviceStatus, tellManager } from './watch-self.ts'
 
-/** The request of `podd run` (see cli/arguments/deps.ts). */
+/** The request of `podd run` (see cli/arguments/verb.ts). */
 export interface DaemonRequest {
   readonly config: PoddConfig
   readonly warnings: readonly Problem[]

@@ -17,7 +17,7 @@ export interface LogFileName {
 /** The order of the live file, after all rotated ones. */
 export const liveOrder = '~'
 
-/** The suffix after `N.log`; translate/identity/log-path.ts parses the name itself. */
+/** The suffix after `N.log`; translate/identity.ts parses the name itself. */
 const rotatedSuffix = /\.log\.([\d.-]*\d)(?:\.gz)?$/u
 
 /** Undefined for what is no log file. */

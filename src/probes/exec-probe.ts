@@ -28,7 +28,7 @@ export interface ExecSyncResult {
 /** Runs a command in a container and waits for its end; rejects when it can't be run. */
 export type ExecSync = (request: ExecSyncRequest) => Promise<ExecSyncResult>
 
-/** Tells whether the runtime answers; see control/runtime-pulse.ts. */
+/** Tells whether the runtime answers; see control/runtime/runtime-watch.ts. */
 export interface Pulse {
   enter(): number
   leave(): void

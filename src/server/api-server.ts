@@ -40,7 +40,7 @@ export interface ApiServer {
 
 /**
  * Serves the API on a unix socket of mode 0600, which only root may open. Throws PoddError ALREADY_RUNNING where another
- * podd listens, or another error of listen-socket.ts.
+ * podd listens, or another error of listen.ts.
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, logger } = options

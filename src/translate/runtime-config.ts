@@ -25,12 +25,12 @@ export interface SandboxInput {
   readonly uid: PodUid
   /** 0 for the pod's first sandbox, incremented for each replacement. */
   readonly attempt: number
-  /** See labels.ts. */
+  /** See identity.ts. */
   readonly instance: string
   readonly manifestHash: string
   /** The pod's own cgroup, in its driver's form. */
   readonly cgroupParent: string
-  /** Absolute; see log-path.ts. */
+  /** Absolute; see identity.ts. */
   readonly logDirectory: string
   /** From podDns. */
   readonly dns: DNSConfigInput
@@ -108,7 +108,7 @@ export interface ContainerInput {
   readonly uid: PodUid
   readonly container: ContainerView
   readonly restartCount: number
-  /** See labels.ts. */
+  /** See identity.ts. */
   readonly instance: string
   /** The hash to find a changed spec by; see pod/hash.ts. */
   readonly specHash: string
@@ -117,7 +117,7 @@ export interface ContainerInput {
   readonly imageUser: ImageUser
   /** Expanded already; see environment.ts. */
   readonly environment: Environment
-  /** Expanded with it; see exec-limits.ts. */
+  /** Expanded with it; see environment.ts. */
   readonly command: ContainerCommand
   /** From containerMounts. */
   readonly mounts: readonly cri.MountInput[]

@@ -41,14 +41,14 @@ export interface VolumeContext {
 
 /**
  * Prepares one volume, unless it is prepared already; undefined where the volume is of another kind. Its files are in
- * the pod's directory and are removed with it (teardown-volumes.ts). Throws VolumeError.
+ * the pod's directory and are removed with it (prepare-volumes.ts). Throws VolumeError.
  */
 export type PrepareVolume = (volume: VolumeSpec, context: VolumeContext) => Promise<HostVolume | undefined>
 
 /**
  * An empty directory that lives as long as the pod, writable for all; on a tmpfs with medium Memory, no larger than its
  * limit and the pod's memory (`pkg/volume/emptydir/empty_dir.go`, 1.36). A limit on disk is enforced by checking usage
- * (disk-usage.ts).
+ * (open-inside.ts).
  */
 export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   if (volume.emptyDir === undefined) return undefined

@@ -124,7 +124,7 @@ export function recordEvent(
   ctx.events.record({ pod: ctx.ref, ...event })
 }
 
-/** What an action has led to, as data. The pod's worker applies it (worker/apply-outcome.ts). */
+/** What an action has led to, as data. The pod's worker applies it (control/pod/execute.ts). */
 export type ActionOutcome =
   /** It failed, and is not to be tried again before the hold ends. */
   | { readonly kind: 'held'; readonly key: HoldKey; readonly hold: Hold }

@@ -123,7 +123,7 @@ interface HostPort {
   readonly protocol: ContainerPort['protocol']
 }
 
-/** What the host gives pods; see allocatable.ts. */
+/** What the host gives pods; see admit-pod.ts. */
 export interface HostLimits {
   readonly maxPods: number
   /** What all pods together may request; a resource that isn't in it is unlimited. */

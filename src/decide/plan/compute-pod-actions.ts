@@ -23,7 +23,7 @@ import { computeRestartAll, isRestartRequested } from './restart-request.ts'
 import { canReplace, computeInitSequence, planStart } from './start-order.ts'
 
 /**
- * Computes the next actions of a pod that shall run. Pure. control/actions/execute-actions.ts carries them out in
+ * Computes the next actions of a pod that shall run. Pure. control/pod/execute.ts carries them out in
  * order; computed again afterwards, the plan is empty once nothing is left to do
  * (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` computePodActions, Kubernetes 1.36). Unlike in the kubelet, a pod
  * that has finished stays finished when the runtime has lost its containers: the record has how they ended.

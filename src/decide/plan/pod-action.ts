@@ -7,7 +7,7 @@ import type { ContainerResize, ResizeState } from './resize.ts'
 /** Why a single container is stopped; determines the event's text and the grace period. */
 export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
 
-/** One thing to do for a pod; control/actions/execute-actions.ts maps each kind to its executor. */
+/** One thing to do for a pod; control/pod/execute.ts maps each kind to its executor. */
 export type PodAction =
   /** Stop all containers (sidecars last) and the sandboxes: the pod has finished, or its sandbox must be recreated. */
   | { readonly kind: 'stop-pod'; readonly reason: string }

@@ -50,7 +50,7 @@ export interface PodFacts {
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
   /** Containers that were stopped to be started again, whatever their exit code (see PodRecord). */
   readonly restartsDue?: ReadonlySet<ContainerId> | undefined
-  /** Containers from before a restart of all: they count as never created (see restart-all.ts). */
+  /** Containers from before a restart of all: they count as never created (see restart-request.ts). */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
   /** Containers whose postStart hook is to be run, or waited for (see PodRecord). */
   readonly postStartsDue?: readonly ContainerId[] | undefined

@@ -152,9 +152,9 @@ export interface PodCgroups {
    * The pods with a cgroup in any hierarchy, including those of a kubelet or another podd with the same cgroup root.
    */
   listPods(): readonly PodCgroup[]
-  /** The OOM kills in the pod's cgroup, without those of live containers: see countOomKills (oom-kills.ts). */
+  /** The OOM kills in the pod's cgroup, without those of live containers: see countOomKills (files.ts). */
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
-  /** Whether the kernel has killed for memory in this container: see hasOomKills (oom-kills.ts). */
+  /** Whether the kernel has killed for memory in this container: see hasOomKills (files.ts). */
   hasOomKills(uid: PodUid, containerId: string): boolean
   /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
   hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined

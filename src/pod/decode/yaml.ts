@@ -29,7 +29,7 @@ export interface ParsedYaml {
 
 /**
  * One document of YAML, as Kubernetes reads it where the library is stricter or laxer (`scannerc.go`,
- * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may lack (see spaced-text.ts), and an escape
+ * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may lack (see text-faults.ts), and an escape
  * names no half of a surrogate pair, but in JSON.
  *
  * @throws YamlValueError
@@ -153,7 +153,7 @@ export function keyName(key: Scalar): string {
   return typeof name === 'number' || typeof name === 'boolean' ? String(name) : String(key.value)
 }
 
-/** Converts a document to JSON by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
+/** Converts a document to JSON by Kubernetes' rules (see yaml.ts). Throws YamlValueError. */
 export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
   const reader = new YamlReader(yaml)
   const value = reader.read(document.contents, 0)

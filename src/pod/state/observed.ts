@@ -94,7 +94,7 @@ export interface HandlerFeatures {
   readonly recursiveReadOnlyMounts: boolean
 }
 
-/** The features that the container runtime reports; see translate/read-runtime-features.ts. */
+/** The features that the container runtime reports; see translate/observe.ts. */
 export interface RuntimeFeatures {
   /** `containerd 1.6.20`, for messages about missing features. */
   readonly runtime: string

@@ -22,7 +22,7 @@ export interface EndedContainer {
   readonly stopSignal?: string | undefined
 }
 
-/** The state of a container's crash backoff (see decide/restart-policy.ts). */
+/** The state of a container's crash backoff (see decide/plan/backoff.ts). */
 export interface BackoffEntry {
   /** What caused the back-off; another image or other resources reset it. */
   readonly key: string
@@ -97,7 +97,7 @@ export interface PodRecord {
   readonly acceptedAtMs: number
   /**
    * Incremented with each change of the spec; absent means 1, as in records of older podds (see
-   * decide/pod-generation.ts).
+   * decide/status/derive-status.ts).
    */
   readonly generation?: number | undefined
   /** When podd began to start it (status.startTime). */

@@ -287,7 +287,7 @@ const sharedRules: readonly string[] = [
 /**
  * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the portmap plugin would
  * have made them of libcni's cached results: for rules that were lost before podd has read them. Empty where every port
- * has its rules; `masquerade-rules.ts` has those that masquerade all pods. `known` holds its own rules and the shared
+ * has its rules; `forward-rules.ts` has those that masquerade all pods. `known` holds its own rules and the shared
  * ones, as iptables-save prints them, without `-A`. The chain of a sandbox is returned as a whole.
  */
 export function deriveSandboxRules(

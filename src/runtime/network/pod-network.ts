@@ -61,7 +61,7 @@ export async function preparePodNetwork(
 
 /**
  * The network's definition: bridge with host-local addresses, then host ports. podd masquerades by itself
- * (`masquerade-rules.ts`): the plugin would run nine programs for each new sandbox, and six for each removed one.
+ * (`forward-rules.ts`): the plugin would run nine programs for each new sandbox, and six for each removed one.
  */
 export function formatConflist(
   places: ContainerdPlaces,

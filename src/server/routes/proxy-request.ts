@@ -69,7 +69,7 @@ const passedBack: readonly string[] = [
 /**
  * Forwards a request, and streams the response back (`apimachinery/pkg/util/proxy`, UpgradeAwareHandler, 1.36): a pod's
  * certificate is not checked, and links in pages stay as they are. Unlike there, a browser gets nothing that would act
- * with podd's own origin: the listener puts each body into a sandbox (`write-response.ts`), `passedBack` names the
+ * with podd's own origin: the listener puts each body into a sandbox (`http-listener.ts`), `passedBack` names the
  * headers, and redirects stay within the pod. Throws ApiError where the server can't be reached.
  */
 export async function proxyRequest(request: ApiRequest, to: ProxiedTo): Promise<ApiResponse> {

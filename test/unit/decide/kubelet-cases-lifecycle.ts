@@ -49,7 +49,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${workers} other tests`,
     file: life,
     cases: {
-      TestUpdatePodParallel: none('the newest manifest wins by there being one slot; see base/wake-slot.ts'),
+      TestUpdatePodParallel: none('the newest manifest wins by there being one slot; see base/waits.ts'),
       TestUpdatePodForRuntimePod: orphan,
       TestUpdatePodForTerminatedRuntimePod: 'stays-gone-though-events',
       TestUpdatePodDoesNotForgetSyncPodKill: endsOnce,
