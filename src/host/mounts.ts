@@ -110,6 +110,7 @@ export function mountSharing(path: string, mountInfo: string): MountSharing {
  * @throws PoddError MOUNT_NOT_SHARED
  */
 export async function checkMountSharing(path: string, isTwoWay: boolean): Promise<void> {
+  // The runtime says why a path that can't be resolved can't be mounted.
   const real = await realpath(path).catch(() => undefined)
   if (real === undefined) return
   // Containers are mounted in the namespace of the runtime, which is the first process's.

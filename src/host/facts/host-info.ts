@@ -51,8 +51,12 @@ export function nodeNameOf(hostname: string): string {
     .replaceAll(/[^a-z0-9.-]+/gu, '-')
     .split('.')
     .map((label) => label.replaceAll(/^-+|-+$/gu, ''))
-  const name = labels.filter((label) => label !== '').join('.')
-  return name.slice(0, maxNameLength).replace(/[.-]+$/u, '') || 'localhost'
+  let name = labels
+    .filter((label) => label !== '')
+    .join('.')
+    .slice(0, maxNameLength)
+  while (name.endsWith('-') || name.endsWith('.')) name = name.slice(0, -1)
+  return name === '' ? 'localhost' : name
 }
 
 /** Of a DNS name. */
