@@ -1,6 +1,8 @@
+import { readFileSync, renameSync } from 'node:fs'
+import { unreadableSuffix, writeFileAtomicSync } from './atomic-file.ts'
+import { errorCode, errorMessage } from './errors.ts'
 import type { Json, JsonObject } from './json.ts'
 import { isJsonObject } from './json.ts'
-import { errorMessage } from './errors.ts'
 
 /**
  * One step: the content that version N wrote, in the form of version N + 1. Pure; throws where the content is not
@@ -36,4 +38,38 @@ export function readState(text: string, migrations: readonly Migration[]): State
   } catch (error) {
     return { kind: 'unreadable', message: errorMessage(error) }
   }
+}
+
+/**
+ * Reads a state file that is needed before anything else is; undefined where there is none. Throws the system's error where it
+ * exists and can't be read: what it says may still hold, so it must not be replaced.
+ */
+export function readStateSync(path: string, migrations: readonly Migration[]): StateReading | undefined {
+  try {
+    return readState(readFileSync(path, 'utf8'), migrations)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+    return undefined
+  }
+}
+
+/** Replaces such a file durably. One that can't be read is put aside before, and reported. Throws the system's error. */
+export function replaceStateSync(
+  path: string,
+  before: StateReading | undefined,
+  content: JsonObject,
+  {
+    mode,
+    report,
+  }: {
+    readonly mode?: number
+    readonly report?: ((unreadable: { readonly path: string; readonly message: string }) => void) | undefined
+  },
+): void {
+  if (before !== undefined && before.kind !== 'current') {
+    const aside = `${path}${unreadableSuffix}`
+    renameSync(path, aside)
+    report?.({ path: aside, message: before.message })
+  }
+  writeFileAtomicSync(path, `${JSON.stringify(content)}\n`, mode === undefined ? {} : { mode })
 }

@@ -4,7 +4,6 @@ import {
   isAtomicFileTemp,
   putAside,
   readIfExists,
-  removeAtomicFileTemps,
   removeFileDurably,
   unreadableSuffix,
   writeFileAtomic,
@@ -14,6 +13,7 @@ import {
 } from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import { trace } from '../base/trace.ts'
@@ -21,7 +21,8 @@ import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
 import { kindOfSource, parseSourceName } from '../pod/values/ids.ts'
-import type { StateReport } from './state-report.ts'
+import { loadState, smallFile } from './state-report.ts'
+import type { SmallFile, StateReport } from './state-report.ts'
 
 /** A record that this podd can't read: corrupt, or of a newer podd's version. It is kept, under `path`. */
 export interface UnreadableRecord {
@@ -50,13 +51,13 @@ const roomBytes = 256 * 1024
 export class PodRecordStore {
   readonly #directory: string
   /** Those that ran when `podd down` ended them; see EndedByDown. */
-  readonly #endedPath: string
+  readonly #ended: SmallFile
   readonly #report: StateReport | undefined
 
   /** @param report called for each record that can't be read */
   constructor(rootDir: string, report?: StateReport) {
     this.#directory = join(rootDir, 'records')
-    this.#endedPath = join(rootDir, 'ended-by-down.json')
+    this.#ended = smallFile(join(rootDir, 'ended-by-down.json'))
     this.#report = report
   }
 
@@ -127,27 +128,19 @@ export class PodRecordStore {
    * put aside and reported, and the order of the manifests decides, as for new pods.
    */
   async loadEndedByDown(): Promise<readonly EndedByDown[]> {
-    const path = this.#endedPath
     try {
-      await removeAtomicFileTemps(path)
-      const text = await readIfExists(path)
-      if (text === undefined) return []
-      const reading = readState(text, endedMigrations)
-      const pods = reading.kind === 'current' ? reading.content['pods'] : undefined
-      if (Array.isArray(pods) && pods.every((pod) => isEndedByDown(pod))) return pods
-      const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
-      this.#report?.({ path: await putAside(path), message })
+      return (await loadState(this.#ended, endedMigrations, readEnded, this.#report)) ?? []
     } catch (error) {
-      this.#report?.({ path, message: errorMessage(error) })
+      this.#report?.({ path: this.#ended.path, message: errorMessage(error) })
+      return []
     }
-    return []
   }
 
   /** Throws the system's error (ENOSPC, EROFS, …). */
   async saveEndedByDown(pods: readonly EndedByDown[]): Promise<void> {
-    if (pods.length === 0) return removeFileDurably(this.#endedPath)
+    if (pods.length === 0) return removeFileDurably(this.#ended.path)
     const content = { version: endedMigrations.length + 1, pods }
-    await writeFileAtomic(this.#endedPath, `${JSON.stringify(content)}\n`)
+    await this.#ended.write(`${JSON.stringify(content)}\n`)
   }
 
   /** Whether there is room for another pod's record and its like. Throws the system's error (ENOSPC, EROFS, …) where there isn't. */
@@ -202,6 +195,11 @@ function withSource(content: PodRecord & { readonly sourceName?: unknown }): Pod
   const source = typeof sourceName === 'string' ? parseSourceName(sourceName) : undefined
   // Another podd version may have moved the pod to a source of another kind meanwhile.
   return source === undefined || kindOfSource(source) !== record.source ? record : { ...record, source }
+}
+
+function readEnded({ pods }: JsonObject): readonly EndedByDown[] | undefined {
+  const list: unknown = pods
+  return Array.isArray(list) && list.every((pod) => isEndedByDown(pod)) ? list : undefined
 }
 
 function isEndedByDown(value: unknown): value is EndedByDown {

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isJsonObject } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { NodeEvent, PodEvent } from '../pod/state/pod-event.ts'
@@ -50,11 +51,23 @@ export const eventMigrations: readonly Migration[] = [(content) => ({ events: co
 /** The events of that file, oldest first; none where this version can't read them. */
 export function readEventFile(text: string | undefined): readonly Kept[] {
   const reading = text === undefined ? undefined : readState(text, eventMigrations)
-  const events: unknown = reading?.kind === 'current' ? reading.content['events'] : undefined
-  return Array.isArray(events) ? events.filter((item) => isKept(item)) : []
+  return (reading?.kind === 'current' ? parseEvents(reading.content)?.events : undefined) ?? []
 }
 
-export function isKept(value: unknown): value is Kept {
+/** Undefined where it is no list of events; `revision` is the newest one that was given. */
+export function parseEvents(
+  content: JsonObject,
+): { readonly events: readonly Kept[]; readonly revision: number | undefined } | undefined {
+  const events: unknown = content['events']
+  if (!Array.isArray(events)) return undefined
+  const { revision } = content
+  return {
+    events: events.filter((item) => isKept(item)),
+    revision: typeof revision === 'number' ? revision : undefined,
+  }
+}
+
+function isKept(value: unknown): value is Kept {
   if (!isJsonObject(value) || !isJsonObject(value['event'])) return false
   const { pod } = value['event']
   if (pod !== undefined && !isJsonObject(pod)) return false

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { putAside } from '../base/atomic-file.ts'
 import { errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
@@ -9,6 +8,7 @@ import type { Migration } from '../base/state-file.ts'
 import type { HeldSet, TrialRecord, WorkedSet } from '../decide/sources/judge-trial.ts'
 import { parseSourceName } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
+import { loadState } from './state-report.ts'
 import type { SmallFile, StateReport } from './state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
@@ -20,17 +20,11 @@ export async function readTrialRecord(
   report: StateReport,
 ): Promise<TrialRecord | undefined> {
   try {
-    const text = await file.read()
-    if (text === undefined) return undefined
-    const reading = readState(text, migrations)
-    const record = reading.kind === 'current' ? toRecord(reading.content) : undefined
-    if (record !== undefined) return record
-    const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
-    report({ path: await putAside(file.path), message })
+    return await loadState(file, migrations, toRecord, report)
   } catch (error) {
     report({ path: file.path, message: errorMessage(error) })
+    return undefined
   }
-  return undefined
 }
 
 /** Throws the system's error (ENOSPC, EROFS, …). */
@@ -80,25 +74,18 @@ export type Holds = ReadonlyMap<SourceName, Hold>
 /** Never throws: without a record no source is held. One that can't be read is put aside and reported. */
 export async function readHolds(file: SmallFile, report: StateReport): Promise<Holds> {
   try {
-    const text = await file.read()
-    if (text === undefined) return new Map()
-    const reading = readState(text, migrations)
-    const held = reading.kind === 'current' ? reading.content['held'] : undefined
-    if (isJsonObject(held)) return toHolds(held)
-    const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
-    report({ path: await putAside(file.path), message })
+    return (await loadState(file, migrations, toHolds, report)) ?? new Map()
   } catch (error) {
     report({ path: file.path, message: errorMessage(error) })
+    return new Map()
   }
-  return new Map()
 }
 
 /** The sources that a podd holds, read without changing anything; none where they can't be read. */
 export function readHoldsAt(rootDir: string): Holds {
   try {
     const reading = readState(readFileSync(join(rootDir, 'holds.json'), 'utf8'), migrations)
-    const held = reading.kind === 'current' ? reading.content['held'] : undefined
-    return isJsonObject(held) ? toHolds(held) : new Map()
+    return (reading.kind === 'current' ? toHolds(reading.content) : undefined) ?? new Map()
   } catch {
     // podd was never here, or only root may look.
     return new Map()
@@ -110,7 +97,8 @@ export async function writeHolds(file: SmallFile, holds: Holds): Promise<void> {
   await file.write(`${JSON.stringify({ version: migrations.length + 1, held: Object.fromEntries(holds) })}\n`)
 }
 
-function toHolds(held: JsonObject): Holds {
+function toHolds({ held }: JsonObject): Holds | undefined {
+  if (!isJsonObject(held)) return undefined
   return new Map(
     Object.entries(held).flatMap(([key, value]): [SourceName, Hold][] => {
       const name = parseSourceName(key)

@@ -1,16 +1,15 @@
-import { putAside } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import { archiveRetryMs, selectKept } from '../../decide/node/plan-image-archives.ts'
 import type { ArchiveContent, ArchiveFile, ImportedArchive } from '../../decide/node/plan-image-archives.ts'
 import { isImageList } from '../../images/archive-directory.ts'
 import type { ArchiveDirectory, ArchiveLook } from '../../images/archive-directory.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
+import { loadState } from '../../store/state-report.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
 
 export type ArchiveHint =
@@ -194,14 +193,8 @@ export class ArchiveRecords {
   async load(): Promise<void> {
     const { path } = this.#file
     try {
-      const text = await this.#file.read()
-      if (text === undefined) return
-      const reading = readState(text, migrations)
-      if (reading.kind !== 'current') {
-        this.#report({ path: await putAside(path), message: reading.message })
-        return
-      }
-      const { archives, device } = reading.content
+      const content = await loadState(this.#file, migrations, (found) => found, this.#report)
+      const { archives, device } = content ?? {}
       if (typeof device === 'string') this.#device = device
       for (const [name, value] of Object.entries(isJsonObject(archives) ? archives : {})) {
         const record = toRecord(value)

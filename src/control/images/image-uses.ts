@@ -1,8 +1,6 @@
-import { putAside } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
@@ -13,6 +11,7 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
+import { loadState } from '../../store/state-report.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
@@ -75,12 +74,8 @@ export class ImageUses {
     this.#loaded = true
     const { file, clock, report, logger } = this.#options
     try {
-      const text = await file.read()
-      if (text === undefined) return
-      const reading = readState(text, migrations)
-      if (reading.kind !== 'current')
-        return report({ path: await putAside(file.path), message: reading.message })
-      const { images } = reading.content
+      const content = await loadState(file, migrations, (found) => found, report)
+      const { images } = content ?? {}
       const nowMs = clock.monotonicMs()
       for (const [id, ages] of Object.entries(isJsonObject(images) ? images : {})) {
         if (!isJsonObject(ages) || typeof ages['seenForMs'] !== 'number') continue

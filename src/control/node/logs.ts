@@ -1,11 +1,10 @@
-import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
-import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { existsSync, readdirSync } from 'node:fs'
 import { TurnPace } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readState } from '../../base/state-file.ts'
-import type { StateReading } from '../../base/state-file.ts'
+import { readStateSync, replaceStateSync } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
 import { mapBounded } from '../../base/waits.ts'
 import type { LogTotal } from '../../config/log-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
@@ -246,7 +245,7 @@ export function keepPodLogsDir(config: PoddConfig): KeptPodLogsDir {
 
 /** The directory that the last podd had its pods log to; undefined where that is unknown. Throws the system's error. */
 export function readPodLogsDir(rootDir: string): string | undefined {
-  const reading = read(rootDir)
+  const reading = readStateSync(statePath(rootDir), migrations)
   const path = reading?.kind === 'current' ? reading.content['podLogsDir'] : undefined
   return typeof path === 'string' ? path : undefined
 }
@@ -255,23 +254,12 @@ export function readPodLogsDir(rootDir: string): string | undefined {
 export function savePodLogsDir(rootDir: string, podLogsDir: string, report: StateReport): void {
   if (readPodLogsDir(rootDir) === podLogsDir) return
   const path = statePath(rootDir)
-  const reading = read(rootDir)
-  if (reading !== undefined && reading.kind !== 'current') {
-    renameSync(path, `${path}${unreadableSuffix}`)
-    report({ path: `${path}${unreadableSuffix}`, message: reading.message })
-  }
-  writeFileAtomicSync(path, `${JSON.stringify({ version: 1, podLogsDir })}\n`)
+  const content = { version: migrations.length + 1, podLogsDir }
+  replaceStateSync(path, readStateSync(path, migrations), content, { report })
 }
 
-function read(rootDir: string): StateReading | undefined {
-  try {
-    return readState(readFileSync(statePath(rootDir), 'utf8'), [])
-  } catch (error) {
-    // One that exists but can't be read must not be replaced: the logs of running pods follow it.
-    if (errorCode(error) !== 'ENOENT') throw error
-    return undefined
-  }
-}
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
 
 function statePath(rootDir: string): string {
   return `${rootDir}/pod-logs.json`

@@ -1,16 +1,15 @@
 import { join } from 'node:path'
 import type { EventObject } from '../../api/resource.ts'
-import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
+import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readState } from '../../base/state-file.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import { eventMigrations, isKept } from '../../store/reports.ts'
+import { eventMigrations, parseEvents } from '../../store/reports.ts'
 import type { Kept, KeptEvent } from '../../store/reports.ts'
-import { createStateReport } from '../../store/state-report.ts'
+import { createStateReport, loadState, smallFile } from '../../store/state-report.ts'
 import type { ShownResources } from './resource-store.ts'
 
 /** How many different events are kept; the oldest are dropped first. */
@@ -63,22 +62,15 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
 
   /** Loads the events of an earlier podd. A file that can't be read is put aside and doesn't prevent the start. */
   async load(): Promise<void> {
-    await removeAtomicFileTemps(this.#path)
+    const { logger, shown } = this.#options
+    const report = createStateReport(this, logger)
     try {
-      const text = await readIfExists(this.#path)
-      if (text === undefined) return
-      const reading = readState(text, eventMigrations)
-      const events: unknown = reading.kind === 'current' ? reading.content['events'] : undefined
-      if (Array.isArray(events)) {
-        const revision = reading.kind === 'current' ? reading.content['revision'] : undefined
-        if (typeof revision === 'number') this.#options.shown.revisions.continueAfter(revision)
-        for (const item of events) if (isKept(item)) this.#keep(keyOf(item.event), item)
-        return
-      }
-      const message = reading.kind === 'current' ? 'it has no events' : reading.message
-      createStateReport(this, this.#options.logger)({ path: await putAside(this.#path), message })
+      const content = await loadState(smallFile(this.#path), eventMigrations, parseEvents, report)
+      if (content === undefined) return
+      if (content.revision !== undefined) shown.revisions.continueAfter(content.revision)
+      for (const item of content.events) this.#keep(keyOf(item.event), item)
     } catch (error) {
-      this.#options.logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
+      logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
     }
   }
 

@@ -1,9 +1,8 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs'
-import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { readState } from '../../base/state-file.ts'
-import type { Migration, StateReading } from '../../base/state-file.ts'
+import { readStateSync, replaceStateSync } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
@@ -193,7 +192,7 @@ const version = migrations.length + 1
 
 /** The choice recorded in the state directory, by which its pods were created. Throws the system's error. */
 export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
-  const reading = readChoice(rootDir)
+  const reading = readStateSync(choicePath(rootDir), migrations)
   if (reading?.kind !== 'current') return undefined
   const { root, driver } = reading.content
   if (typeof root !== 'string' || (driver !== 'cgroupfs' && driver !== 'systemd')) return undefined
@@ -212,22 +211,8 @@ export function saveCgroupChoice(
     if ((statSync(path).mode & 0o777) !== choiceMode) chmodSync(path, choiceMode)
     return
   }
-  const reading = readChoice(rootDir)
-  if (reading !== undefined && reading.kind !== 'current') {
-    renameSync(path, `${path}${unreadableSuffix}`)
-    report?.({ path: `${path}${unreadableSuffix}`, message: reading.message })
-  }
-  writeFileAtomicSync(path, `${JSON.stringify({ version, ...choice })}\n`, { mode: choiceMode })
-}
-
-function readChoice(rootDir: string): StateReading | undefined {
-  try {
-    return readState(readFileSync(choicePath(rootDir), 'utf8'), migrations)
-  } catch (error) {
-    // A choice that exists but can't be read must not be replaced: the cgroups of running pods follow it.
-    if (errorCode(error) !== 'ENOENT') throw error
-    return undefined
-  }
+  const before = readStateSync(path, migrations)
+  replaceStateSync(path, before, { version, ...choice }, { mode: choiceMode, report })
 }
 
 function choicePath(rootDir: string): string {

@@ -1,8 +1,8 @@
-import { putAside, removeFileDurably } from '../../base/atomic-file.ts'
+import { removeFileDurably } from '../../base/atomic-file.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
+import { loadState } from '../../store/state-report.ts'
 import type { SmallFile } from '../../store/state-report.ts'
 
 /** An image as CRI lists it. */
@@ -158,12 +158,7 @@ export interface UnpackRecord {
  * where the disk can't be read.
  */
 export async function readUnpackRecord(file: SmallFile): Promise<UnpackRecord | undefined> {
-  const text = await file.read()
-  if (text === undefined) return undefined
-  const reading = readState(text, migrations)
-  const record = reading.kind === 'current' ? toRecord(reading.content) : undefined
-  if (record === undefined) await putAside(file.path)
-  return record
+  return loadState(file, migrations, toRecord)
 }
 
 /** Throws the system's error (ENOSPC, EROFS, …). */
