@@ -276,6 +276,7 @@ export class DesiredPods {
   /** Admits waiting pods; called whenever resources may have become free. */
   reviewAdmission(): void {
     if (!this.#isObserved) return
+    this.#replacements.dropUnkept((key) => this.#isKept(key))
     this.#queue.review()
     this.#replacements.review()
   }
@@ -343,11 +344,13 @@ export class DesiredPods {
    * host was shut down or podd was taken down.
    */
   #promises(): readonly Neighbour[] {
-    const versions = this.#replacements.promises((key) => {
-      const entry = this.#names.find(key)
-      return entry !== undefined && keepsResources(entry)
-    })
-    return [...versions, ...this.#incumbents()]
+    return [...this.#replacements.promises((key) => this.#isKept(key)), ...this.#incumbents()]
+  }
+
+  /** Whether resources are kept for the new version of this name. */
+  #isKept(key: PodKey): boolean {
+    const entry = this.#names.find(key)
+    return entry !== undefined && keepsResources(entry)
   }
 
   /** The pods that come back: the incumbents of what they had, whoever asks for it meanwhile. */

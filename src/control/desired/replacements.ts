@@ -53,7 +53,10 @@ const atHand = { kind: 'ready' } as const
 export class ReplacementQueue {
   readonly #deps: ReplacementQueueDeps
   readonly #waiting = new Map<PodKey, Waiting>()
-  /** New versions whose old versions are terminating: the resources that they request are reserved. */
+  /**
+   * New versions whose old versions are terminating: the resources that they request are reserved until they have them, or
+   * need them no more (see `dropUnkept`).
+   */
   readonly #promised = new Map<PodKey, Pod>()
   #problems: ReadonlyMap<PodKey, string> = new Map()
 
@@ -111,13 +114,16 @@ export class ReplacementQueue {
     return waiting && (waiting.replacement.problem ?? this.#problems.get(key))
   }
 
-  /**
-   * What is kept for versions whose pods were told to end.
-   * @param isOpen whether the version of that name hasn't got it yet
-   */
-  promises(isOpen: (key: PodKey) => boolean): readonly Neighbour[] {
-    for (const key of this.#promised.keys()) if (!isOpen(key)) this.#promised.delete(key)
-    return [...this.#promised].map(([key, pod]) => ({ key, pod, isPromised: true }))
+  /** What is kept for versions whose pods were told to end, as far as `isKept` says that it still is. */
+  promises(isKept: (key: PodKey) => boolean): readonly Neighbour[] {
+    return [...this.#promised]
+      .filter(([key]) => isKept(key))
+      .map(([key, pod]) => ({ key, pod, isPromised: true }))
+  }
+
+  /** Keeps nothing any more for versions that have what they asked for, or wait for something else. */
+  dropUnkept(isKept: (key: PodKey) => boolean): void {
+    for (const key of this.#promised.keys()) if (!isKept(key)) this.#promised.delete(key)
   }
 
   /** Looks again at all that wait: room may have been made, or one of them has got ready. */

@@ -81,14 +81,18 @@ export class ImageArchives {
     const name = normalizeImageName(image)
     const found = findAwaitedArchive(name, this.#archives, this.#plan.stages)
     if (found === undefined) return undefined
-    if (!this.#wanted.has(name)) {
-      this.#wanted.add(name)
-      this.#slot.wake()
-    }
     const path = `${directory}/${found.name}`
     return found.isKnown
       ? `waiting for ${path} to be imported, which has image "${image}"`
       : `waiting for ${path} to be read, which may have image "${image}"`
+  }
+
+  /** A pod waits for this image: the archive that has it is imported before others. */
+  prefer(image: string): void {
+    const name = normalizeImageName(image)
+    if (this.#wanted.has(name)) return
+    this.#wanted.add(name)
+    this.#slot.wake()
   }
 
   reports(): readonly ArchiveReport[] {

@@ -191,7 +191,7 @@ export interface PodHost {
   readonly logs: PodLogs
   readonly hooks: HookRunner
   /** Tells whether a missing image is about to be imported; left out where nothing is. */
-  readonly archives?: Pick<ImageArchives, 'awaited'>
+  readonly archives?: Pick<ImageArchives, 'awaited' | 'prefer'>
   readonly instance: string
   readonly hostName: string
   /** What pods on the host's network see as /etc/hosts. */

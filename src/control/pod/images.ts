@@ -186,6 +186,7 @@ async function checkAwaitedArchive(
   const message =
     container.imagePullPolicy === 'Always' ? undefined : ctx.host.archives?.awaited(container.image)
   if (message === undefined) return
+  ctx.host.archives?.prefer(container.image)
   if (((await found) ?? (await ctx.images.find({ pod: ctx.ref, container }))) !== undefined) return
   recordEvent(ctx, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
   throw new ImageError('AwaitingImport', message, ctx.clock.wallMs() + archiveRetryMs)

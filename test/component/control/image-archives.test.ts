@@ -194,10 +194,22 @@ describe('ImageArchives', () => {
     host.put('a.tar', [a])
     host.put('b.tar', [b])
     await host.start()
-    host.archives.awaited('b:1')
+    expect(host.archives.awaited('b:1')).toContain('b.tar')
+    host.archives.prefer('b:1')
     host.isRuntimeUp = true
     await host.clock.advance(1000)
     expect(host.calls.slice(-4)).toEqual(['import b.tar', `pin ${b}`, 'import a.tar', `pin ${a}`])
+  })
+
+  it('imports in the same order however often it is asked what an image waits for', async () => {
+    host.isRuntimeUp = false
+    host.put('a.tar', [a])
+    host.put('b.tar', [b])
+    await host.start()
+    for (let times = 0; times < 3; times += 1) expect(host.archives.awaited('b:1')).toContain('b.tar')
+    host.isRuntimeUp = true
+    await host.clock.advance(1000)
+    expect(host.calls.slice(-4)).toEqual(['import a.tar', `pin ${a}`, 'import b.tar', `pin ${b}`])
   })
 
   it('imports again what the runtime has lost', async () => {
