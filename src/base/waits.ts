@@ -1,3 +1,6 @@
+import { sleepUnlessAborted } from './clock.ts'
+import type { Clock } from './clock.ts'
+
 /** Admits at most `limit` callers at a time, first come first served. */
 export class Semaphore {
   #free: number
@@ -116,4 +119,43 @@ export async function settleAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
       return result.value
     }),
   )
+}
+
+/**
+ * Tells all who wait for a condition that what they look at may have changed: each looks again then, and at no other time.
+ * Whoever changes the state notes it afterwards.
+ */
+export class Changes {
+  readonly #waiting = new Set<() => void>()
+
+  /** Wakes all that wait now. */
+  note(): void {
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** Resolves at the next change, or after `timeoutMs`. Rejects with the signal's reason. */
+  async next(clock: Clock, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    const woken = new AbortController()
+    const wake = (): void => woken.abort()
+    this.#waiting.add(wake)
+    const ends = signal === undefined ? woken.signal : AbortSignal.any([woken.signal, signal])
+    await sleepUnlessAborted(clock, timeoutMs, ends)
+    this.#waiting.delete(wake)
+    signal?.throwIfAborted()
+  }
+
+  /**
+   * Resolves with true as soon as something holds, and with false after `timeoutMs`. Rejects with the signal's reason, and with
+   * what `holds` throws.
+   */
+  async until(holds: () => boolean, clock: Clock, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
+    const endMs = clock.monotonicMs() + timeoutMs
+    for (;;) {
+      if (holds()) return true
+      const leftMs = endMs - clock.monotonicMs()
+      if (leftMs <= 0) return false
+      await this.next(clock, leftMs, signal)
+    }
+  }
 }

@@ -1,10 +1,11 @@
 import type { PodObject } from '../api/resource.ts'
 import type { AppliedObjectEntry, AppliedPodEntry, AppliedReply } from '../api/sources.ts'
-import { pollUntil, SharedTurns, sleepUnlessAborted } from '../base/clock.ts'
+import { SharedTurns, sleepUnlessAborted } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import { canonicalJson } from '../base/json.ts'
 import { newUuid } from '../base/random.ts'
 import type { RandomSource } from '../base/random.ts'
+import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
 import { newPodRecord } from '../decide/sources/new-pod-record.ts'
@@ -309,25 +310,22 @@ export class PodSystem {
     readonly signal: AbortSignal
   }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
     const { clock } = this.#options
-    const isListed = await pollUntil(clock, () => this.#loops.reconciler.listed, {
-      periodMs: 20,
-      timeoutMs: firstListMs,
-      signal: options.signal,
-    })
+    const { changes, reconciler } = this.#loops
+    const isListed = await changes.until(() => reconciler.listed, clock, firstListMs, options.signal)
     if (!isListed)
       throw new PoddError(
         'RUNTIME_UNAVAILABLE',
-        this.#loops.reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
+        reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
       )
     this.#loops.desired.workers.endUnrecorded()
     await this.#noteRunning()
     const { graceSeconds, removesEnded = false, signal } = options
-    const runtimeProblem = (): string | undefined => this.#loops.reconciler.runtimeProblem
     return endPods([...this.#loops.desired.workers.all()], {
       graceSeconds,
       removesEnded,
+      changes,
       clock,
-      runtimeProblem,
+      runtimeProblem: () => reconciler.runtimeProblem,
       signal,
     })
   }
@@ -335,6 +333,7 @@ export class PodSystem {
 
 /** The control loops, each with what it needs of the others. None runs yet. */
 interface Loops {
+  readonly changes: Changes
   readonly statuses: StatusStore
   readonly snapshots: SourceSnapshots
   readonly loop: SyncLoop
@@ -352,6 +351,7 @@ interface Loops {
 
 function createLoops(options: PodSystemOptions): Loops {
   const { clock, random, logger, events, host, settings, objects } = options
+  const changes = new Changes()
   const statuses: StatusStore = new StatusStore(
     (options.shown ?? new ShownResources(clock.wallMs())).pods,
     options.presentPod,
@@ -387,7 +387,9 @@ function createLoops(options: PodSystemOptions): Loops {
       },
       probe: ({ uid }) => desired.workers.get(uid)?.notice(),
     },
-    { clock, logger },
+    clock,
+    logger,
+    changes,
   )
   const observer: RuntimeObserver = new RuntimeObserver({
     calls: options.runtime,
@@ -440,6 +442,7 @@ function createLoops(options: PodSystemOptions): Loops {
   const surroundings: WorkerSurroundings = {
     options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
     turns: new SharedTurns(clock),
+    changes,
     images,
     observer,
     prober,
@@ -473,6 +476,7 @@ function createLoops(options: PodSystemOptions): Loops {
   })
   const node: NodeWork = new NodeWork(options, {
     workers: () => desired.workers.all(),
+    changes,
     observed: () => observer.pods(),
     isListed: () => reconciler.listed,
     isRuntimeUp: () => reconciler.runtimeProblem === undefined,
@@ -494,6 +498,7 @@ function createLoops(options: PodSystemOptions): Loops {
     events,
   })
   return {
+    changes,
     statuses,
     snapshots,
     loop,

@@ -2,6 +2,7 @@ import { TurnPace } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/waits.ts'
+import type { Changes } from '../base/waits.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { PodUid } from '../pod/values/ids.ts'
@@ -52,15 +53,18 @@ export class SyncLoop {
   readonly #handlers: SyncHandlers
   readonly #clock: Clock
   readonly #logger: Logger
+  readonly #changes: Changes
   readonly #slot = new WakeSlot()
   #events: SyncEvent[] = []
   #waitsSinceMs: number | undefined
   #hasEnded = false
 
-  constructor(handlers: SyncHandlers, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+  /** @param changes noted after each event */
+  constructor(handlers: SyncHandlers, clock: Clock, logger: Logger, changes: Changes) {
     this.#handlers = handlers
     this.#clock = clock
     this.#logger = logger
+    this.#changes = changes
   }
 
   /** Since when the oldest event waits to be handled, monotonic; undefined where none does. */
@@ -87,6 +91,7 @@ export class SyncLoop {
         if (pace.isOver) await pace.next()
         const work = this.#handle(event)
         if (work !== undefined) await work
+        this.#changes.note()
       }
     }
     this.#hasEnded = true

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import type { Changes } from '../../base/waits.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import type { PodState } from '../pod/state.ts'
@@ -17,6 +18,8 @@ export interface EndOptions {
   readonly graceSeconds: number | undefined
   /** Whether those that have ended for good are removed too. */
   readonly removesEnded: boolean
+  /** Of the pods, and of the runtime's problem. */
+  readonly changes: Changes
   readonly clock: Clock
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
@@ -46,11 +49,17 @@ function staysEnded({ state }: PodWorker): boolean {
 /** Waits until all terminating pods are removed and the others released, or until there was no progress for a while. */
 export async function waitForEnds(
   workers: readonly EndingWorker[],
-  { clock, runtimeProblem, signal }: Pick<EndOptions, 'clock' | 'runtimeProblem' | 'signal'>,
+  {
+    changes,
+    clock,
+    runtimeProblem,
+    signal,
+  }: Pick<EndOptions, 'changes' | 'clock' | 'runtimeProblem' | 'signal'>,
 ): Promise<void> {
   const graces = workers.map(({ state }) => state.record.ending?.graceSeconds ?? 0)
   let sinceMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000
-  let untroubledMs = clock.monotonicMs()
+  /** Since when each that is left has a problem; undefined while one has none. */
+  let troubledAtMs: number | undefined
   let before = 0
   for (;;) {
     const nowMs = clock.monotonicMs()
@@ -62,9 +71,12 @@ export async function waitForEnds(
     before = done
     const isTroubled =
       runtimeProblem() !== undefined || left.every(({ state }) => state.lastError !== undefined)
-    if (!isTroubled) untroubledMs = nowMs
-    if (nowMs >= Math.max(sinceMs, untroubledMs) + troubledMs || nowMs >= sinceMs + patienceMs) return
-    await clock.sleep(20, signal)
+    troubledAtMs = isTroubled ? (troubledAtMs ?? nowMs) : undefined
+    const troubledUntilMs =
+      troubledAtMs === undefined ? Infinity : Math.max(sinceMs, troubledAtMs) + troubledMs
+    const untilMs = Math.min(troubledUntilMs, sinceMs + patienceMs)
+    if (nowMs >= untilMs) return
+    await changes.next(clock, untilMs - nowMs, signal)
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock, SharedTurns } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { Changes } from '../../base/waits.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { HostTally } from '../../decide/admission/admit-pod.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
@@ -350,6 +351,7 @@ export interface WorkerSurroundings {
     readonly containerPolicy?: ContainerGarbagePolicy
   }
   readonly turns: SharedTurns
+  readonly changes: Changes
   readonly images: ImagePuller
   readonly observer: RuntimeObserver
   readonly prober: Prober
@@ -409,6 +411,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
     {
       host,
       turns: around.turns,
+      changes: around.changes,
       images,
       events,
       records,

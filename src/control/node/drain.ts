@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
-import { pollUntil } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { Changes } from '../../base/waits.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
 import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
@@ -27,6 +27,8 @@ export interface NodeDrainOptions {
   readonly workers: () => Iterable<PodWorker>
   /** Pods may be admitted again, or no longer. */
   readonly onChange: () => void
+  /** Of the pods. */
+  readonly changes: Changes
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
@@ -38,8 +40,6 @@ export interface DrainResult {
   readonly stuck: readonly PodKey[]
 }
 
-/** How often to check whether a group has ended. */
-const pollMs = 50
 /** How long to wait at the end for pods that were killed at their deadline. */
 const killedMs = 10_000
 
@@ -141,11 +141,8 @@ export class NodeDrain {
   }
 
   async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
-    await pollUntil(this.#options.clock, () => workers.every((worker) => isOver(worker)), {
-      periodMs: pollMs,
-      timeoutMs: waitMs,
-      signal: this.#undone.signal,
-    })
+    const { changes, clock } = this.#options
+    await changes.until(() => workers.every((worker) => isOver(worker)), clock, waitMs, this.#undone.signal)
   }
 }
 

@@ -1,8 +1,8 @@
 import type { GarbageItem } from '../../api/images.ts'
-import { pollUntil } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/text.ts'
+import type { Changes } from '../../base/waits.ts'
 import { planContainerGarbage } from '../../decide/node/plan-container-garbage.ts'
 import type {
   ContainerGarbage as Garbage,
@@ -30,12 +30,13 @@ export interface ContainerGarbageOptions {
   readonly endOrphans: () => void
   readonly allSourcesReady: () => boolean
   readonly policy: ContainerGarbagePolicy
+  /** Of the pods, and of what was observed. */
+  readonly changes: Changes
   readonly clock: Clock
 }
 
 /** The workers' deadline for the removal. */
 const patienceMs = 30_000
-const lookMs = 100
 
 const messages: Readonly<Record<GarbageReason, string>> = {
   removed: 'its pod was removed',
@@ -70,17 +71,13 @@ export class ContainerGarbage {
     options: { readonly evictNonDeletedPods: boolean },
     signal: AbortSignal,
   ): Promise<readonly GarbageItem[]> {
-    const { clock, endOrphans } = this.#options
+    const { changes, clock, endOrphans } = this.#options
     const plan = this.#plan(options.evictNonDeletedPods)
     if (plan.length === 0) return []
     endOrphans()
     const workers = new Map([...this.#options.workers()].map((worker) => [worker.ref.uid, worker]))
     for (const garbage of plan) workers.get(garbage.pod.uid)?.collect(idsOf(garbage))
-    await pollUntil(clock, () => !plan.some((garbage) => this.#isLeft(garbage)), {
-      periodMs: lookMs,
-      timeoutMs: patienceMs,
-      signal,
-    })
+    await changes.until(() => !plan.some((garbage) => this.#isLeft(garbage)), clock, patienceMs, signal)
     return plan.flatMap((garbage) => itemsOf(garbage, this.#isLeft(garbage) ? 'failed' : 'removed'))
   }
 

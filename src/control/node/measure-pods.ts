@@ -59,19 +59,20 @@ type StarvedDisk = 'node' | 'image' | 'both'
 
 /**
  * What pods use of a resource, as the kubelet counts it (`pkg/kubelet/eviction/helpers.go`, podDiskUsage, 1.36), but
- * for hostPath volumes, whose data would stay. Pods that can't be measured are left out. Throws the runtime's errors.
+ * for hostPath volumes, whose data would stay. What can't be measured of a pod counts as nothing. Throws the runtime's errors.
  */
-export async function measurePods(
+export async function measurePods<Measured extends { readonly ref: PodRef; readonly pod: Pod }>(
   meter: PodMeter,
-  pods: readonly { readonly ref: PodRef; readonly pod: Pod }[],
+  pods: readonly Measured[],
   { resource, disk }: { readonly resource: StarvedResource; readonly disk: StarvedDisk },
   signal: AbortSignal,
-): Promise<readonly EvictionCandidate[]> {
+): Promise<ReadonlyMap<Measured, EvictionCandidate>> {
   const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
   const stats = resource === 'pids' ? [] : await meter.listContainerStats(signal)
   const wholes = isDisk ? new Map<PodUid, number>() : await measureWholes(meter, resource, signal)
-  const candidates: EvictionCandidate[] = []
-  for (const { ref, pod } of pods) {
+  const candidates = new Map<Measured, EvictionCandidate>()
+  for (const measured of pods) {
+    const { ref, pod } = measured
     signal.throwIfAborted()
     const own = stats.filter(({ attributes }) => attributes?.labels[labelKeys.podUid] === ref.uid)
     const used =
@@ -83,7 +84,7 @@ export async function measurePods(
           )
         : wholes.get(ref.uid)
     if (!isDisk) {
-      candidates.push(describe(ref, pod, { resource, used, containers: own, logs: new Map() }))
+      candidates.set(measured, describe(ref, pod, { resource, used, containers: own, logs: new Map() }))
       continue
     }
     const unit = resource === 'inodes' ? 'inodes' : 'bytes'
@@ -99,7 +100,8 @@ export async function measurePods(
     }
     const layers = disk === 'node' ? [] : own.map((each) => layerOf(each, unit))
     const rest = [...logs.values(), ...volumes].map((usage) => usage?.[unit])
-    candidates.push(describe(ref, pod, { resource, used: sum([...layers, ...rest]), containers: own, logs }))
+    const disks = sum([...layers, ...rest])
+    candidates.set(measured, describe(ref, pod, { resource, used: disks, containers: own, logs }))
   }
   return candidates
 }
@@ -287,8 +289,9 @@ export function storageMeter(
 ): (worker: PodWorker, signal: AbortSignal) => Promise<StorageUse> {
   return async ({ ref, state }, signal) => {
     const disk = await surroundings.diskOf('nodefs.available')
-    const pods = [{ ref, pod: state.pod }]
-    const [found] = await measurePods(surroundings, pods, { resource: 'ephemeral-storage', disk }, signal)
+    const own = { ref, pod: state.pod }
+    const resource = 'ephemeral-storage'
+    const found = (await measurePods(surroundings, [own], { resource, disk }, signal)).get(own)
     return {
       podBytes: found?.used['ephemeral-storage'] ?? 0,
       // Where layers are elsewhere, only the pod's total is judged.

@@ -1,7 +1,9 @@
 import type { GarbageItem } from '../../api/images.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
+import type { Changes } from '../../base/waits.ts'
 import type { PoddConfig } from '../../config/options.ts'
+import { listThresholds } from '../../decide/node/judge-pressure.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
@@ -36,8 +38,8 @@ import { NodeJobs } from './node-jobs.ts'
 import type { NodeJob } from './node-jobs.ts'
 import { orphanCollectionJob, Orphans } from './orphans.ts'
 import type { OrphansOptions } from './orphans.ts'
-import { createNodePressure } from './pressure.ts'
-import type { NodePressure, NodePressureWiring } from './pressure.ts'
+import { NodePressure } from './pressure.ts'
+import type { NodePressureOptions } from './pressure.ts'
 
 /** The dependencies of the work about the host. */
 export interface NodeWorkOptions {
@@ -46,7 +48,7 @@ export interface NodeWorkOptions {
   readonly events: EventRecorder & NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
-  readonly settings: NodePressureWiring['settings'] &
+  readonly settings: NodePressureOptions['settings'] &
     NodeDrainOptions['settings'] &
     Pick<PoddConfig, 'syncFrequencyMs'>
   /** Left out, images are never removed. */
@@ -74,6 +76,8 @@ export interface NodeWorkOptions {
 /** What the work about the host needs of the pods. */
 export interface NodePods {
   readonly workers: () => Iterable<PodWorker>
+  /** Noted whenever a pod, or what was observed, has changed. */
+  readonly changes: Changes
   /** The observed content of the runtime. */
   readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
   /** Whether the runtime was listed since podd started. */
@@ -101,7 +105,7 @@ export class NodeWork {
   /** Undefined where the host is never drained. */
   readonly drain: NodeDrain | undefined
   /** Undefined where no pod is evicted. */
-  readonly pressure: NodePressure | undefined
+  readonly pressure: NodePressure | undefined = undefined
   readonly #events: NodeEventRecorder
   readonly #pods: NodePods
   readonly #containerGarbage: ContainerGarbage
@@ -109,7 +113,7 @@ export class NodeWork {
 
   constructor(options: NodeWorkOptions, pods: NodePods) {
     const { clock, logger, settings, orphans } = options
-    const { workers, reviewAdmission } = pods
+    const { workers, reviewAdmission, changes } = pods
     this.#events = options.events
     this.#pods = pods
     this.imageGarbage =
@@ -128,6 +132,7 @@ export class NodeWork {
       endOrphans: pods.endOrphans,
       allSourcesReady: pods.knowsAllPods,
       policy: options.containerPolicy ?? defaultContainerPolicy,
+      changes,
       clock,
     })
     this.#orphans = new Orphans({
@@ -141,13 +146,14 @@ export class NodeWork {
       reviewAdmission()
     }
     this.drain =
-      options.drain && new NodeDrain({ ...options.drain, settings, workers, onChange, clock, logger })
-    this.pressure =
-      options.pressure &&
-      createNodePressure({
+      options.drain &&
+      new NodeDrain({ ...options.drain, settings, workers, onChange, changes, clock, logger })
+    if (options.pressure !== undefined && listThresholds(settings).length > 0)
+      this.pressure = new NodePressure({
         ...options.pressure,
         settings,
         workers,
+        changes,
         collectImages: (signal) => this.#collectForRoom(signal),
         onShortages: reviewAdmission,
         onRelaxed: () => pods.readmit('pressure-ends'),
@@ -196,7 +202,7 @@ export class NodeWork {
 
   /** The host's resolver changed, and with it perhaps its address. */
   followHost(): void {
-    for (const name of ['follow-address', 'follow-host']) this.jobs.wake(name)
+    for (const name of ['follow-address', 'follow-host'] as const) this.jobs.wake(name)
   }
 
   /** Readmits pods after a drain: the host was rebooted, or the drain undone. */

@@ -1,7 +1,8 @@
-import { pollUntil } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { LogFields, Logger } from '../../base/logger.ts'
+import type { Changes } from '../../base/waits.ts'
+import type { EvictionSignal } from '../../config/node-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import {
   evictionMessage,
@@ -15,69 +16,50 @@ import {
   starvedResource,
 } from '../../decide/node/judge-pressure.ts'
 import type {
-  EvictionCandidate,
   EvictionSettings,
   NodeRefusal,
   Observations,
   PressureCondition,
   PressureState,
   PressureVerdict,
-  StarvedResource,
   Threshold,
 } from '../../decide/node/judge-pressure.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import { measurePods } from './measure-pods.ts'
 import type { PressureSurroundings } from './measure-pods.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-/** A pod that may be evicted: how to tell it to end, and whether it still runs. */
-interface EvictablePod {
-  readonly uid: PodUid
-  readonly candidate: EvictionCandidate
-  readonly graceSeconds: number
-  /** Nothing of it runs any more. */
-  isOver(): boolean
-  /** Its volumes and its cgroup are gone too. */
-  isReclaimed(): boolean
-  evict(message: string, graceSeconds: number): void
-}
-
 export interface NodePressureOptions {
-  readonly thresholds: readonly Threshold[]
-  /** `evictionPressureTransitionPeriod` */
-  readonly transitionMs: number
-  /** `evictionMaxPodGracePeriod`, in seconds. */
-  readonly maxPodGraceSeconds: number
-  /** The currently available amounts, without signals that can't be read. */
-  readonly observe: (signal: AbortSignal) => Promise<Observations>
-  /** The running pods with their usage of a resource. */
-  readonly measure: (
-    threshold: Threshold,
-    resource: StarvedResource,
-    signal: AbortSignal,
-  ) => Promise<readonly EvictablePod[]>
-  /** Frees space without terminating a pod, where possible. Throws what prevented it. */
-  readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
+  readonly settings: EvictionSettings &
+    Pick<PoddConfig, 'evictionPressureTransitionPeriodMs' | 'evictionMaxPodGracePeriod'>
+  readonly surroundings: PressureSurroundings
+  readonly workers: () => Iterable<EvictableWorker>
+  /** Removes what no pod needs. Throws what prevented it. */
+  readonly collectImages: (signal: AbortSignal) => Promise<void>
   /** Other pods than before may be admitted. */
   readonly onShortages: (shortages: readonly PressureCondition[]) => void
   /** Called with each sync without pressure: evicted pods may run again. */
   readonly onRelaxed: () => void
+  /** Of the pods. */
+  readonly changes: Changes
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
-  readonly periodMs?: number
+}
+
+/** What is looked at of a pod, and how it is ended. */
+export type EvictableWorker = Pick<PodWorker, 'ref' | 'end'> & {
+  readonly state: Pick<PodWorker['state'], 'stage' | 'pod' | 'classedPod' | 'isOver' | 'isReleased'>
 }
 
 /** `pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36. */
 const periodMs = 10_000
 /** Reclaiming images from a slow disk takes minutes. */
 const deadlineMs = 1_800_000
-/** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout and podCleanupPollFreq, 1.36. */
+/** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout, 1.36. */
 const cleanupMs = 30_000
-const cleanupPollMs = 250
 /** How long to wait for the removal of an ended pod's volumes. */
 const reclaimMs = 300_000
 /** The interval of syncs under pressure. */
@@ -102,6 +84,8 @@ const conditionReasons: Readonly<Record<PressureCondition, readonly [string, str
  */
 export class NodePressure {
   readonly #options: NodePressureOptions
+  readonly #thresholds: readonly Threshold[]
+  readonly #signals: ReadonlySet<EvictionSignal>
   #state: PressureState = noPressure
   #conditions: readonly PressureCondition[] = []
   #shortages: readonly PressureCondition[] = []
@@ -111,6 +95,8 @@ export class NodePressure {
 
   constructor(options: NodePressureOptions) {
     this.#options = options
+    this.#thresholds = listThresholds(options.settings)
+    this.#signals = new Set(this.#thresholds.map(({ signal }) => signal))
   }
 
   /** The current pressure conditions. */
@@ -131,7 +117,7 @@ export class NodePressure {
   job(): NodeJob {
     return {
       name: 'relieve-pressure',
-      periodMs: this.#options.periodMs ?? periodMs,
+      periodMs,
       deadlineMs,
       run: async (signal) => {
         // One pod at a time; the effect is measured before the next one.
@@ -144,7 +130,7 @@ export class NodePressure {
   /** While the node is short of something, it is measured more often: pods wait for the end of the shortage. */
   async #awaitRelief(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    const untilMs = clock.monotonicMs() + (this.#options.periodMs ?? periodMs) - reliefPollMs
+    const untilMs = clock.monotonicMs() + periodMs - reliefPollMs
     while (this.#shortages.length > 0 && clock.monotonicMs() < untilMs) {
       await clock.sleep(reliefPollMs, signal)
       await this.#look(signal)
@@ -152,15 +138,19 @@ export class NodePressure {
   }
 
   async #look(signal: AbortSignal): Promise<readonly Threshold[]> {
-    const { thresholds, transitionMs, clock } = this.#options
-    this.#observations = await this.#options.observe(signal)
-    const verdict = judgePressure(thresholds, this.#observations, this.#state, {
-      transitionMs,
+    const { settings, clock } = this.#options
+    this.#observations = await this.#observe(signal)
+    const verdict = judgePressure(this.#thresholds, this.#observations, this.#state, {
+      transitionMs: settings.evictionPressureTransitionPeriodMs,
       nowMs: clock.monotonicMs(),
     })
     this.#state = verdict.state
     this.#show(verdict)
     return verdict.starving
+  }
+
+  #observe(signal: AbortSignal): Promise<Observations> {
+    return this.#options.surroundings.observe(this.#signals, signal)
   }
 
   /** Whether a pod was evicted. */
@@ -176,37 +166,51 @@ export class NodePressure {
       message: `Attempting to reclaim ${resource}`,
     })
     try {
-      await this.#options.reclaim(threshold, signal)
+      await this.#reclaim(threshold, signal)
     } catch (error) {
       signal.throwIfAborted()
       this.#warn('cannot reclaim what no pod needs', { reason: resource, err: error })
     }
-    const after = await this.#options.observe(signal)
+    const after = await this.#observe(signal)
     if (!starving.some((each) => isMissed(each, after, { withReclaim: true }))) return false
     return this.#evict(threshold, after, signal)
   }
 
+  /** Frees space without ending a pod, where the disk is short that holds the images. */
+  async #reclaim({ signal: starved }: Threshold, signal: AbortSignal): Promise<void> {
+    const { surroundings, collectImages } = this.#options
+    const isDisk = starved.startsWith('nodefs.') || starved.startsWith('imagefs.')
+    // Where images have a disk of their own, removing some frees no space on the node's.
+    if (isDisk && (await surroundings.diskOf(starved)) !== 'node') await collectImages(signal)
+  }
+
   async #evict(threshold: Threshold, observations: Observations, signal: AbortSignal): Promise<boolean> {
-    const { clock, logger, maxPodGraceSeconds } = this.#options
+    const { settings, surroundings, workers, changes, clock, logger } = this.#options
     const resource = starvedResource(threshold)
-    const pods = await this.#options.measure(threshold, resource, signal)
-    const ranked = rankForEviction(
-      pods.map(({ candidate }) => candidate),
-      resource,
-    )
-    const pod = pods.find(({ candidate }) => candidate === ranked[0])
-    if (pod === undefined) {
+    const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
+    const disk = isDisk ? await surroundings.diskOf(threshold.signal) : 'both'
+    const running = [...workers()].filter(({ state }) => state.stage === 'active' && !state.isOver)
+    const pods = running.map((worker) => ({ worker, ref: worker.ref, pod: worker.state.classedPod }))
+    const candidates = await measurePods(surroundings, pods, { resource, disk }, signal)
+    const [worst] = rankForEviction([...candidates.values()], resource)
+    const chosen = pods.find((pod) => candidates.get(pod) === worst)
+    if (worst === undefined || chosen === undefined) {
       this.#warn('the node is short of resources, and no pod can be evicted', { reason: threshold.signal })
       return false
     }
-    const message = evictionMessage(threshold, observations, pod.candidate)
-    const graceSeconds = isHard(threshold) ? hardGraceSeconds : Math.min(maxPodGraceSeconds, pod.graceSeconds)
-    logger.warn({ pod: pod.candidate.key, uid: pod.uid, reason: message }, 'evicting a pod')
-    pod.evict(message, graceSeconds)
-    const patience = { periodMs: cleanupPollMs, timeoutMs: cleanupMs + graceSeconds * 1000, signal }
+    const { ref, worker } = chosen
+    const message = evictionMessage(threshold, observations, worst)
+    const ownSeconds = worker.state.pod.spec.terminationGracePeriodSeconds
+    const graceSeconds = isHard(threshold)
+      ? hardGraceSeconds
+      : Math.min(settings.evictionMaxPodGracePeriod, ownSeconds)
+    logger.warn({ pod: worst.key, uid: ref.uid, reason: message }, 'evicting a pod')
+    worker.end({ cause: 'evicted', reason: 'Evicted', message, graceSeconds, until: 'pressure-ends' })
+    const isGone = (): boolean => worker.state.stage === 'gone'
+    const isOver = (): boolean => worker.state.isOver || isGone()
     // Removing many files from a slow disk takes time, and only then is the space free.
-    if (await pollUntil(clock, () => pod.isOver(), patience))
-      await pollUntil(clock, () => pod.isReclaimed(), { ...patience, timeoutMs: reclaimMs })
+    if (await changes.until(isOver, clock, cleanupMs + graceSeconds * 1000, signal))
+      await changes.until(() => worker.state.isReleased || isGone(), clock, reclaimMs, signal)
     return true
   }
 
@@ -243,66 +247,4 @@ export class NodePressure {
       logger.error({ err: error, reason: errorMessage(error) }, 'cannot apply the conditions of the node')
     }
   }
-}
-
-export interface NodePressureWiring {
-  readonly settings: EvictionSettings &
-    Pick<PoddConfig, 'evictionPressureTransitionPeriodMs' | 'evictionMaxPodGracePeriod'>
-  readonly surroundings: PressureSurroundings
-  readonly workers: () => Iterable<PodWorker>
-  /** Removes the images that no pod needs. */
-  readonly collectImages: (signal: AbortSignal) => Promise<void>
-  readonly onShortages: (shortages: readonly PressureCondition[]) => void
-  readonly onRelaxed: () => void
-  readonly events: NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
-/** The pressure of this host on its pods; undefined where the settings have no threshold. */
-export function createNodePressure(wiring: NodePressureWiring): NodePressure | undefined {
-  const { settings, surroundings, workers, collectImages, ...rest } = wiring
-  const thresholds = listThresholds(settings)
-  if (thresholds.length === 0) return undefined
-  const signals = new Set(thresholds.map(({ signal }) => signal))
-  return new NodePressure({
-    ...rest,
-    thresholds,
-    transitionMs: settings.evictionPressureTransitionPeriodMs,
-    maxPodGraceSeconds: settings.evictionMaxPodGracePeriod,
-    observe: (signal) => surroundings.observe(signals, signal),
-    async measure(threshold, resource, signal) {
-      const running = [...workers()].filter(({ state }) => state.stage === 'active' && !state.isOver)
-      const pods = running.map(({ ref, state }) => ({ ref, pod: state.classedPod }))
-      const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
-      const disk = isDisk ? await surroundings.diskOf(threshold.signal) : 'both'
-      const candidates = await measurePods(surroundings, pods, { resource, disk }, signal)
-      return running.flatMap<EvictablePod>((worker, at) => {
-        const candidate = candidates[at]
-        if (candidate === undefined) return []
-        return [
-          {
-            uid: worker.ref.uid,
-            candidate,
-            graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
-            isOver: () => worker.state.isOver || worker.state.stage === 'gone',
-            isReclaimed: () => worker.state.isReleased || worker.state.stage === 'gone',
-            evict: (message, graceSeconds) =>
-              worker.end({
-                cause: 'evicted',
-                reason: 'Evicted',
-                message,
-                graceSeconds,
-                until: 'pressure-ends',
-              }),
-          },
-        ]
-      })
-    },
-    async reclaim({ signal: starved }, signal) {
-      const isDisk = starved.startsWith('nodefs.') || starved.startsWith('imagefs.')
-      // Where images have a disk of their own, removing some frees no space on the node's.
-      if (isDisk && (await surroundings.diskOf(starved)) !== 'node') await collectImages(signal)
-    },
-  })
 }

@@ -2,6 +2,7 @@ import type { Clock, SharedTurns, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { WakeSlot } from '../../base/waits.ts'
+import type { Changes } from '../../base/waits.ts'
 import { withoutContainer } from '../../decide/plan/backoff.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import { blockedWaiting } from '../../decide/plan/pod-action.ts'
@@ -28,6 +29,8 @@ export interface PodPassesDeps extends PodExecutorDeps, PodDisplayDeps {
   readonly host: PodHost
   readonly records: PodMemoryDeps['records']
   readonly random: RandomSource
+  /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
+  readonly changes: Pick<Changes, 'note'>
 }
 
 /** What the passes of a pod tell its worker. */
@@ -212,6 +215,7 @@ export class PodPasses {
     } catch (cause) {
       this.#deps.logger.error({ pod, uid, err: cause }, 'cannot publish the status of the pod')
     }
+    this.#deps.changes.note()
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
@@ -219,6 +223,7 @@ export class PodPasses {
     const manifest = AbortSignal.any([signal, this.#outdate.signal])
     await this.#run({ pass: signal, manifest, life: this.#life.signal })
     this.state.lastError = undefined
+    this.#deps.changes.note()
   }
 
   /** Throws what a call threw, Interrupted where the pass was interrupted, OutdatedView where it has to begin again. */
@@ -319,6 +324,7 @@ export class PodPasses {
     this.#hooks.onObserved()
     if (this.state.isOver !== wasOver) this.#hooks.onStage()
     this.publish()
+    this.#deps.changes.note()
   }
 
   #settle(): void {

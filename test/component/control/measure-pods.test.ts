@@ -34,7 +34,7 @@ describe('what pods use of the memory', () => {
   it('is read from the cgroup of a pod that the runtime tells nothing of', async () => {
     const podMemoryBytes: PodMeter['podMemoryBytes'] = ({ uid }) => (uid === 'hung' ? 5000 : undefined)
     const found = await measurePods(meter({ podMemoryBytes }), pods, memory, signal)
-    expect(found.map(({ name, used }) => [name, used])).toEqual([
+    expect([...found.values()].map(({ name, used }) => [name, used])).toEqual([
       ['hung', { memory: 5000 }],
       ['other', { memory: 300 }],
     ])
@@ -48,6 +48,6 @@ describe('what pods use of the memory', () => {
     const podMemoryBytes = () => 1
     const surroundings = meter({ podMemoryBytes, listPodStats: async () => [whole] })
     const found = await measurePods(surroundings, pods, memory, signal)
-    expect(found.map(({ used }) => used)).toEqual([{ memory: 1 }, { memory: 900 }])
+    expect([...found.values()].map(({ used }) => used)).toEqual([{ memory: 1 }, { memory: 900 }])
   })
 })

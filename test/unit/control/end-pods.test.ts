@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
+import { Changes } from '../../../src/base/waits.ts'
 import { waitForEnds } from '../../../src/control/desired/end-pods.ts'
 import type { EndingWorker } from '../../../src/control/desired/end-pods.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -27,12 +28,14 @@ async function secondsWaited(
   const clock = new ManualClock()
   const waiting = { isOver: false }
   const { signal } = new AbortController()
-  const wait = waitForEnds(workers, { clock, runtimeProblem, signal }).then(() => {
+  const changes = new Changes()
+  const wait = waitForEnds(workers, { changes, clock, runtimeProblem, signal }).then(() => {
     waiting.isOver = true
   })
   let second = 0
   for (; second < 200 && !waiting.isOver; second++) {
     at(second)
+    changes.note()
     await clock.advance(1000)
   }
   await wait

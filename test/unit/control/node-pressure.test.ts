@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { Changes } from '../../../src/base/waits.ts'
 import type { EvictionSignal, Thresholds } from '../../../src/config/node-options.ts'
 import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
 import { NodePressure } from '../../../src/control/node/pressure.ts'
-import { listThresholds } from '../../../src/decide/node/judge-pressure.ts'
+import type { EvictableWorker } from '../../../src/control/node/pressure.ts'
 import type { Observation, PressureCondition } from '../../../src/decide/node/judge-pressure.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
 import { makePod } from '../../support/pod-builders.ts'
@@ -24,15 +25,18 @@ interface RigOptions {
     readonly graceMs: number
     readonly maxPodGraceSeconds: number
   }
+  /** What is short; memory where it is left out. */
+  readonly starved?: EvictionSignal
+  /** What the removal of unused images does. */
   readonly reclaim?: (make: (available: number) => void) => void
   readonly transitionMs?: number
   /** Pods whose volumes are not removed yet when they have ended. */
   readonly slowVolumes?: readonly string[]
 }
 
-/** A host with a memory of 1000, of which 100 are to stay available; each pod that ends frees what it uses. */
+/** A host that has 1000 of a resource, of which 100 are to stay available; each pod that ends frees what it uses. */
 async function rig(options: RigOptions = {}) {
-  const { pods = [], soft, transitionMs = 30_000 } = options
+  const { pods = [], soft, starved = 'memory.available', transitionMs = 30_000 } = options
   const clock = new ManualClock()
   const events: NodeEvent[] = []
   const log: string[] = []
@@ -48,52 +52,63 @@ async function rig(options: RigOptions = {}) {
     evictionSoftGracePeriodMs: {},
     evictionMinimumReclaim: {},
   }
-  const limit = { 'memory.available': { kind: 'amount', amount: 100 } } as const
+  const limit: Thresholds = { [starved]: { kind: 'amount', amount: 100 } }
+  const changes = new Changes()
+  const state = (name: string, isCritical: boolean): EvictableWorker['state'] => {
+    const pod = makePod({ spec: { terminationGracePeriodSeconds: 30, priority: isCritical ? 2e9 : 0 } })
+    return {
+      stage: 'active',
+      pod,
+      classedPod: pod,
+      get isOver() {
+        return ended.has(name)
+      },
+      get isReleased() {
+        return !slowVolumes.has(name)
+      },
+    }
+  }
+  const workers = pods.map(({ name, memory, isCritical = false, endsAfterMs }): EvictableWorker => ({
+    ref: { namespace: 'default', name, uid: name },
+    state: state(name, isCritical),
+    end({ message, graceSeconds }) {
+      log.push(`${clock.monotonicMs() / 1000} s: evict ${name}, grace ${graceSeconds} s: ${message}`)
+      if (endsAfterMs === undefined) return
+      clock.startTimer(endsAfterMs, () => {
+        ended.add(name)
+        available += memory
+        changes.note()
+      })
+    },
+  }))
   const pressure = new NodePressure({
-    thresholds: listThresholds({
+    settings: {
       ...none,
       ...(soft === undefined
         ? { evictionHard: limit }
         : { evictionSoft: soft.thresholds, evictionSoftGracePeriodMs: { 'memory.available': soft.graceMs } }),
       mergeDefaultEvictionSettings: false,
-    }),
-    transitionMs,
-    maxPodGraceSeconds: soft?.maxPodGraceSeconds ?? 0,
-    observe: async () =>
-      new Map<EvictionSignal, Observation>([['memory.available', { available, capacity: 1000 }]]),
-    measure: async (_, resource) =>
-      pods
-        .filter(({ name }) => !ended.has(name))
-        .map(({ name, memory, isCritical = false, endsAfterMs }) => ({
-          uid: name,
-          candidate: {
-            key: `default/${name}`,
-            name,
-            priority: 0,
-            isCritical,
-            used: { [resource]: memory },
-            requested: {},
-            podLevelMemory: false,
-            containers: [],
-          },
-          graceSeconds: 30,
-          isOver: () => ended.has(name),
-          isReclaimed: () => !slowVolumes.has(name),
-          evict(message, graceSeconds) {
-            log.push(`${clock.monotonicMs() / 1000} s: evict ${name}, grace ${graceSeconds} s: ${message}`)
-            if (endsAfterMs === undefined) return
-            clock.startTimer(endsAfterMs, () => {
-              ended.add(name)
-              available += memory
-            })
-          },
-        })),
-    reclaim: async () => {
+      evictionPressureTransitionPeriodMs: transitionMs,
+      evictionMaxPodGracePeriod: soft?.maxPodGraceSeconds ?? 0,
+    },
+    surroundings: {
+      observe: async () => new Map<EvictionSignal, Observation>([[starved, { available, capacity: 1000 }]]),
+      diskOf: async () => 'both',
+      listContainerStats: async () => [],
+      listPodStats: async () => [],
+      podMemoryBytes: ({ uid }) => pods.find(({ name }) => name === uid)?.memory,
+      logDirectory: () => '/none',
+      volumeDirectories: () => [],
+      measureDirectory: () => Promise.reject(new Error('not asked for')),
+    },
+    workers: () => workers,
+    collectImages: async () => {
       log.push(`${clock.monotonicMs() / 1000} s: reclaim`)
       options.reclaim?.((amount) => void (available = amount))
     },
     onShortages: (now) => void shortages.push(now),
     onRelaxed: () => void (relaxed += 1),
+    changes,
     events: { recordNode: (event) => void events.push(event) },
     clock,
     logger: { ...silentLogger, warn: (_, message) => void warnings.push(message) },
@@ -110,7 +125,10 @@ async function rig(options: RigOptions = {}) {
     shortages,
     relaxed: () => relaxed,
     reasons: () => events.map(({ reason }) => reason),
-    removeVolumes: (name: string) => void slowVolumes.delete(name),
+    removeVolumes: (name: string) => {
+      slowVolumes.delete(name)
+      changes.note()
+    },
     setAvailable: (amount: number) => void (available = amount),
     reports: () => jobs.reports(),
     end: async () => {
@@ -126,6 +144,7 @@ describe('NodePressure', () => {
   it('evicts nobody when reclaiming was enough', async () => {
     const { clock, log, shortages, reasons, setAvailable, end } = await rig({
       pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],
+      starved: 'nodefs.available',
       reclaim: (make) => make(400),
     })
     await clock.advance(10_000)
@@ -134,8 +153,8 @@ describe('NodePressure', () => {
     await clock.advance(10_000)
     expect(log).toEqual(['20 s: reclaim'])
     await clock.advance(1000)
-    expect(shortages).toEqual([['MemoryPressure'], []])
-    expect(reasons()).toEqual(['NodeHasInsufficientMemory', 'EvictionThresholdMet'])
+    expect(shortages).toEqual([['DiskPressure'], []])
+    expect(reasons()).toEqual(['NodeHasDiskPressure', 'EvictionThresholdMet'])
     await end()
   })
 
@@ -194,7 +213,7 @@ describe('NodePressure', () => {
     })
     setAvailable(20)
     await clock.advance(20_000)
-    expect(log).toEqual(['10 s: reclaim', '20 s: reclaim'])
+    expect(log).toEqual([])
     expect(reports()).toMatchObject([{ name: 'relieve-pressure', runs: 1 }])
     await end()
   })
@@ -230,7 +249,7 @@ describe('NodePressure', () => {
     expect(log).toEqual([])
     expect(shortages).toEqual([['MemoryPressure']])
     await clock.advance(10_000)
-    expect(log).toEqual(['30 s: reclaim', `30 s: evict web, grace 20 s: ${low} 50. `])
+    expect(log).toEqual([`30 s: evict web, grace 20 s: ${low} 50. `])
     await end()
   })
 
