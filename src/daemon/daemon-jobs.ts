@@ -55,7 +55,7 @@ export function createDaemonJobs(options: DaemonJobsOptions): readonly NodeJob[]
     keepSocketJob({
       path: socketPath,
       renew: () => server.renewSocket(),
-      wake: () => pods.node.jobs.wake(keepSocketName),
+      wake: () => pods.node.jobs.wake('keep-socket'),
       events,
       logger,
       signal,
@@ -95,8 +95,6 @@ export interface KeepSocketOptions {
   readonly signal: AbortSignal
 }
 
-const keepSocketName = 'keep-socket'
-
 /**
  * Recreates the API's socket where it was removed or replaced, as soon as the directory's watch reports it. Its
  * directory is recreated too.
@@ -113,7 +111,7 @@ export function keepSocketJob({ path, renew, wake, events, logger, signal }: Kee
   }
 
   return {
-    name: keepSocketName,
+    name: 'keep-socket',
     periodMs,
     deadlineMs,
     runsAtStart: true,

@@ -3,10 +3,31 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { noticeableBlockMs } from '../../decide/node/judge-health.ts'
 
+/** Every node job, as `podd status` shows it. Which of them there are depends on the config. */
+export type NodeJobName =
+  | 'sync-pods'
+  | 'follow-host'
+  | 'follow-address'
+  | 'follow-name'
+  | 'keep-network'
+  | 'collect-containers'
+  | 'collect-images'
+  | 'collect-orphans'
+  | 'finish-purges'
+  | 'limit-volumes'
+  | 'limit-logs'
+  | 'rotate-logs'
+  | 'relieve-pressure'
+  | 'record-usage'
+  | 'self-check'
+  | 'collect-memory'
+  | 'keep-socket'
+  | 'listen-api'
+  | 'listen-read-only'
+
 /** Periodic work about the host as a whole. */
-export interface NodeJob {
-  /** Shown in `podd status`: lowercase words with dashes. */
-  readonly name: string
+export interface NodeJob<Name extends string = NodeJobName> {
+  readonly name: Name
   /** The period between starts, in milliseconds; the first run comes one period after the jobs are started. */
   readonly periodMs: number
   /** Whether its first run comes as soon as the jobs are started. */
@@ -34,7 +55,7 @@ export interface NodeJobReport {
 }
 
 interface JobState {
-  readonly job: NodeJob
+  readonly job: NodeJob<string>
   /** Monotonic. */
   dueMs: number
   running: boolean
@@ -47,10 +68,10 @@ interface JobState {
  * The one scheduler of work about the host. A job never runs twice at a time, and a slow one delays no other. One timer
  * serves them all. A job's error is logged when it changes, and is in its report; the job runs again when it is due.
  */
-export class NodeJobs {
+export class NodeJobs<Name extends string = NodeJobName> {
   readonly #clock: Clock
   readonly #logger: Logger
-  readonly #states = new Map<string, JobState>()
+  readonly #states = new Map<Name, JobState>()
   #signal: AbortSignal | undefined
   #timer: Timer | undefined
   #blocked: NodeJobs['blocked']
@@ -61,14 +82,17 @@ export class NodeJobs {
   }
 
   /** Adds a job before the jobs are started. Throws PoddError INTERNAL where one of its name exists. */
-  add(job: NodeJob): void {
+  add(job: NodeJob<Name>): void {
     if (this.#states.has(job.name)) throw new PoddError('INTERNAL', `there is a node job ${job.name} already`)
     const report = { name: job.name, periodMs: job.periodMs, running: false, runs: 0 }
     this.#states.set(job.name, { job, dueMs: job.periodMs, running: false, again: false, report })
   }
 
-  /** Runs a job as soon as possible: at once, or once more after the run in flight. Does nothing before `run`. */
-  wake(name: string): void {
+  /**
+   * Runs a job as soon as possible: at once, or once more after the run in flight. Does nothing before `run`, and where
+   * the config has no such job.
+   */
+  wake(name: Name): void {
     const state = this.#states.get(name)
     if (state === undefined || this.#signal === undefined) return
     state.again = state.running

@@ -5,11 +5,11 @@ import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
 import type { NodeJob } from '../../../src/control/node/node-jobs.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-function rig(...jobs: readonly NodeJob[]) {
+function rig(...jobs: readonly NodeJob<string>[]) {
   const clock = new ManualClock(0)
   const warnings: LogFields[] = []
   const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) }
-  const nodeJobs = new NodeJobs({ clock, logger })
+  const nodeJobs = new NodeJobs<string>({ clock, logger })
   for (const job of jobs) nodeJobs.add(job)
   const stop = new AbortController()
   const running = nodeJobs.run(stop.signal)
@@ -20,7 +20,7 @@ function rig(...jobs: readonly NodeJob[]) {
   return { clock, warnings, nodeJobs, end }
 }
 
-function job(name: string, run: NodeJob['run'], periodMs = 10_000): NodeJob {
+function job(name: string, run: NodeJob['run'], periodMs = 10_000): NodeJob<string> {
   return { name, periodMs, deadlineMs: 60_000, run }
 }
 
@@ -137,7 +137,7 @@ describe('NodeJobs', () => {
   })
 
   it('takes no second job of a name', () => {
-    const nodeJobs = new NodeJobs({ clock: new ManualClock(), logger: silentLogger })
+    const nodeJobs = new NodeJobs<string>({ clock: new ManualClock(), logger: silentLogger })
     nodeJobs.add(job('one', async () => {}))
     expect(() => nodeJobs.add(job('one', async () => {}))).toThrow('there is a node job one already')
   })
