@@ -74,6 +74,11 @@ export function createSources(
   })
 }
 
+/** The names of the sources that `createSources` gives. */
+export function sourceNames(config: PoddConfig): readonly SourceName[] {
+  return configuredSources(config).map(({ name }) => name)
+}
+
 type Shared = Omit<HttpSourceOptions, 'name' | 'url' | 'headers' | 'periodMs'>
 type Named<Setting> = Omit<Setting, 'name'> & { readonly name: SourceName }
 

@@ -34,7 +34,7 @@ import {
   createWriting,
   presentPod,
 } from './create-api.ts'
-import { createHolds, createSources, createTrials } from './create-sources.ts'
+import { createHolds, createSources, createTrials, sourceNames } from './create-sources.ts'
 import { createDaemonJobs, openPage } from './daemon-jobs.ts'
 import { describeSelf, serviceStatus, tellManager } from './watch-self.ts'
 
@@ -61,6 +61,19 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const release = await takePlaces(config)
   const manager = takeServiceManager(process.env, process.pid)
   const restarts = takeRestarts(process.env)
+  for (const { message, place } of warnings)
+    logger.warn({ path: place.path, reason: message }, 'configuration')
+
+  const apiObjects = createApiObjects(config, { clock, logger })
+  const assembly = assemblePods({
+    config,
+    sources: [...sourceNames(config), 'api'],
+    presentPod: presentPod(apiObjects),
+    extended: (name) => ownNodeOf(apiObjects.get({ kind: 'Node', namespace: '', name })?.manifest).capacity,
+    clock,
+    logger,
+  })
+  const { runtime, events, pods } = assembly
   const guard = new CrashGuard({
     rootDir: config.rootDir,
     clock,
@@ -79,21 +92,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       ),
   })
   guard.begin(started.wallMs)
-  for (const { message, place } of warnings)
-    logger.warn({ path: place.path, reason: message }, 'configuration')
-
-  const report: StateReport = (state) => createStateReport(assembly.events, logger)(state)
+  const report = createStateReport(events, logger)
   const sources = createSources(config, { report, clock, logger })
-  const apiObjects = createApiObjects(config, { clock, logger })
-  const assembly = assemblePods({
-    config,
-    sources: [...sources.map(({ name }) => name), 'api'],
-    presentPod: presentPod(apiObjects),
-    extended: (name) => ownNodeOf(apiObjects.get({ kind: 'Node', namespace: '', name })?.manifest).capacity,
-    clock,
-    logger,
-  })
-  const { runtime, events, pods } = assembly
   await events.load()
   try {
     savePodLogsDir(config.rootDir, assembly.podLogsDir, report)
