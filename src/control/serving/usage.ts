@@ -147,51 +147,76 @@ function toInterfaces(network: cri.NetworkUsage | null | undefined): readonly In
   }))
 }
 
-interface Sample {
-  readonly takenAtMs: number
-  /** Of all CPUs since the host's start, in milliseconds. */
-  readonly busyMs: number
-}
-
 /** A shorter time is inaccurate, a longer one tells of the past. */
 const leastWindowMs = 1000
 const longestWindowMs = 60_000
 
-/** Measures what the host uses, when asked and at no other time, as UsageMeter does it for containers. */
+interface Reading<Found> {
+  readonly takenAtMs: number
+  readonly found: Found
+}
+
+/**
+ * Two readings of what only grows, for the difference between them, when asked and at no other time: one now, and the one
+ * before, if it was taken within the last minute, else one of a second ago.
+ */
+class TwoReadings<Found> {
+  readonly #clock: Clock
+  readonly #take: (signal: AbortSignal) => Found | Promise<Found>
+  #last: Reading<Found> | undefined
+
+  constructor(clock: Clock, take: (signal: AbortSignal) => Found | Promise<Found>) {
+    this.#clock = clock
+    this.#take = take
+  }
+
+  /** Throws what a reading throws, or the signal's reason. */
+  async read(
+    signal: AbortSignal,
+  ): Promise<{ readonly before: Found; readonly now: Found; readonly windowMs: number }> {
+    const clock = this.#clock
+    const ageMs = clock.monotonicMs() - (this.#last?.takenAtMs ?? -Infinity)
+    const before =
+      this.#last !== undefined && ageMs <= longestWindowMs ? this.#last : await this.#read(signal)
+    const leftMs = before.takenAtMs + leastWindowMs - clock.monotonicMs()
+    if (leftMs > 0) await clock.sleep(leftMs, signal)
+    const now = await this.#read(signal)
+    this.#last = now
+    return { before: before.found, now: now.found, windowMs: now.takenAtMs - before.takenAtMs }
+  }
+
+  async #read(signal: AbortSignal): Promise<Reading<Found>> {
+    const found = await this.#take(signal)
+    return { takenAtMs: this.#clock.monotonicMs(), found }
+  }
+}
+
+/** Measures what the host uses, as UsageMeter does it for containers. */
 export class NodeUsageMeter {
   readonly #clock: Clock
-  #before: Sample | undefined
+  readonly #busyMs: TwoReadings<number>
 
   constructor(clock: Clock) {
     this.#clock = clock
+    this.#busyMs = new TwoReadings(clock, readBusyMs)
   }
 
   /** Throws the signal's reason. */
   async read(signal: AbortSignal): Promise<NodeUsage> {
-    const clock = this.#clock
-    const ageMs = clock.monotonicMs() - (this.#before?.takenAtMs ?? -Infinity)
-    const base = this.#before !== undefined && ageMs <= longestWindowMs ? this.#before : this.#sample()
-    const leftMs = base.takenAtMs + leastWindowMs - clock.monotonicMs()
-    if (leftMs > 0) await clock.sleep(leftMs, signal)
-    const now = this.#sample()
-    this.#before = now
-    const windowMs = Math.max(1, now.takenAtMs - base.takenAtMs)
+    const { before, now, windowMs } = await this.#busyMs.read(signal)
     const memory = readMemoryAmount()
     return {
-      atMs: clock.wallMs(),
-      windowMs: Math.round(windowMs),
-      cpuNanoCores: Math.max(0, Math.round(((now.busyMs - base.busyMs) / windowMs) * 1e9)),
+      atMs: this.#clock.wallMs(),
+      windowMs: Math.round(Math.max(1, windowMs)),
+      cpuNanoCores: Math.max(0, Math.round(((now - before) / Math.max(1, windowMs)) * 1e9)),
       memoryBytes: memory === undefined ? 0 : memory.capacity - memory.available,
     }
   }
+}
 
-  #sample(): Sample {
-    const busyMs = cpus().reduce(
-      (sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq,
-      0,
-    )
-    return { takenAtMs: this.#clock.monotonicMs(), busyMs }
-  }
+/** Of all CPUs since the host's start, in milliseconds. */
+function readBusyMs(): number {
+  return cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0)
 }
 
 export interface UsageMeterOptions {
@@ -199,54 +224,47 @@ export interface UsageMeterOptions {
   readonly clock: Clock
 }
 
-interface ContainerSample {
-  readonly takenAtMs: number
+/**
+ * Measures what containers use: the CPU time between two readings. (Runtimes give a rate of their own only from containerd
+ * 2.x on, over a window of their own.)
+ */
+export class UsageMeter {
+  readonly #options: UsageMeterOptions
+  readonly #stats: TwoReadings<ContainerReadings>
+
+  constructor(options: UsageMeterOptions) {
+    this.#options = options
+    this.#stats = new TwoReadings(options.clock, (signal) => readContainers(options.stats, signal))
+  }
+
+  /** Throws CriError, or the signal's reason. */
+  async read(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
+    const { before, now, windowMs } = await this.#stats.read(signal)
+    return [...now.stats].flatMap(([id, stats]) => {
+      // It is not new: what it used since the other reading is unknown.
+      if (before.unanswered.has(id)) return []
+      const usage = measure(stats, before.stats.get(id), windowMs)
+      return usage === undefined ? [] : [{ ...usage, atMs: this.#options.clock.wallMs() }]
+    })
+  }
+}
+
+interface ContainerReadings {
   readonly stats: ReadonlyMap<string, cri.ContainerStats>
   /** The containers whose usage could not be read. */
   readonly unanswered: ReadonlySet<string>
 }
 
-/**
- * Measures what containers use, when asked and at no other time. CPU usage is the difference of two readings of the
- * CPU time: the one before, if it was taken within the last minute, else one of a second ago. (Runtimes give a rate of
- * their own only from containerd 2.x on, over a window of their own.)
- */
-export class UsageMeter {
-  readonly #options: UsageMeterOptions
-  #before: ContainerSample | undefined
-
-  constructor(options: UsageMeterOptions) {
-    this.#options = options
-  }
-
-  /** Throws CriError, or the signal's reason. */
-  async read(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
-    const { clock } = this.#options
-    const ageMs = clock.monotonicMs() - (this.#before?.takenAtMs ?? -Infinity)
-    const base =
-      this.#before !== undefined && ageMs <= longestWindowMs ? this.#before : await this.#sample(signal)
-    const leftMs = base.takenAtMs + leastWindowMs - clock.monotonicMs()
-    if (leftMs > 0) await clock.sleep(leftMs, signal)
-    const now = await this.#sample(signal)
-    this.#before = now
-    return [...now.stats].flatMap(([id, stats]) => {
-      // It is not new: what it used since the other reading is unknown.
-      if (base.unanswered.has(id)) return []
-      const usage = measure(stats, base.stats.get(id), now.takenAtMs - base.takenAtMs)
-      return usage === undefined ? [] : [{ ...usage, atMs: clock.wallMs() }]
-    })
-  }
-
-  async #sample(signal: AbortSignal): Promise<ContainerSample> {
-    const { clock } = this.#options
-    const { stats, unanswered } = await this.#options.stats.containers(signal)
-    return {
-      unanswered,
-      takenAtMs: clock.monotonicMs(),
-      stats: new Map(
-        stats.flatMap((entry) => (entry.attributes === null ? [] : [[entry.attributes.id, entry]])),
-      ),
-    }
+async function readContainers(
+  source: UsageMeterOptions['stats'],
+  signal: AbortSignal,
+): Promise<ContainerReadings> {
+  const { stats, unanswered } = await source.containers(signal)
+  return {
+    unanswered,
+    stats: new Map(
+      stats.flatMap((entry) => (entry.attributes === null ? [] : [[entry.attributes.id, entry]])),
+    ),
   }
 }
 
