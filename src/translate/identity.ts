@@ -30,7 +30,6 @@ export const annotationKeys = {
   preStopHandler: 'io.kubernetes.container.preStopHandler',
   ports: 'io.kubernetes.container.ports',
   terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
-  deletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
   /** The image's name in the manifest: runtimes return another name of the resolved image. */
   image: 'podd.dev/image',
   /** The cpu and memory of the container at its creation, by which a later change is recognized. */
@@ -82,7 +81,6 @@ export function containerAnnotations(input: {
   readonly container: ContainerView
   readonly specHash: string
   readonly restartCount: number
-  readonly deletionGraceSeconds?: number | undefined
 }): StringMap {
   const { pod, container } = input
   const preStop = container.lifecycle?.preStop
@@ -93,9 +91,6 @@ export function containerAnnotations(input: {
     [annotationKeys.terminationMessagePath]: container.terminationMessagePath,
     [annotationKeys.terminationMessagePolicy]: container.terminationMessagePolicy,
     [annotationKeys.terminationGracePeriod]: String(pod.spec.terminationGracePeriodSeconds),
-    ...(input.deletionGraceSeconds === undefined
-      ? {}
-      : { [annotationKeys.deletionGracePeriod]: String(input.deletionGraceSeconds) }),
     ...(preStop === undefined ? {} : { [annotationKeys.preStopHandler]: JSON.stringify(preStop) }),
     ...(container.ports.length === 0 ? {} : { [annotationKeys.ports]: JSON.stringify(container.ports) }),
     [annotationKeys.image]: container.image,
@@ -134,7 +129,6 @@ export interface ContainerFacts {
   readonly terminationMessagePath: string
   readonly terminationMessagePolicy: 'File' | 'FallbackToLogsOnError'
   readonly terminationGraceSeconds: number | undefined
-  readonly deletionGraceSeconds: number | undefined
   readonly preStop: LifecycleHandler | undefined
   readonly ports: readonly ContainerPort[]
 }
@@ -152,7 +146,6 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
     terminationMessagePath: annotations[annotationKeys.terminationMessagePath] ?? '',
     terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
     terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
-    deletionGraceSeconds: readCount(annotations[annotationKeys.deletionGracePeriod]),
     preStop: readHandler(parseJson(annotations[annotationKeys.preStopHandler])),
     ports: Array.isArray(ports)
       ? ports.map((port) => readPort(port)).filter((port) => port !== undefined)
@@ -286,7 +279,7 @@ const leastGraceSeconds = 2
 export function orphanManifest(observed: ObservedPod): JsonObject {
   const graces = observed.containers.map(({ annotations }) => {
     const facts = readContainerFacts(annotations)
-    return facts.deletionGraceSeconds ?? facts.terminationGraceSeconds ?? leastGraceSeconds
+    return facts.terminationGraceSeconds ?? leastGraceSeconds
   })
   return {
     apiVersion: 'v1',

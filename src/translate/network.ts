@@ -57,24 +57,15 @@ export interface PodDns {
 }
 
 /**
- * `network/dns/dns.go`, GetPodDNS (1.36). Without a cluster DNS, ClusterFirst is the host's resolver.
- * @param clusterServers the cluster's DNS servers (the kubelet's clusterDNS); none on a host of its own
- * @param clusterDomain the cluster's domain; may be empty
+ * How a pod resolves names (`network/dns/dns.go`, GetPodDNS, 1.36): there is no cluster DNS, so ClusterFirst is the host's
+ * resolver.
  */
-export function podDns(input: {
-  readonly pod: PodView
-  readonly host: ResolvConf
-  readonly clusterServers: readonly string[]
-  readonly clusterDomain: string
-}): PodDns {
-  const { pod } = input
+export function podDns(pod: PodView, host: ResolvConf): PodDns {
   const { dnsPolicy, hostNetwork, dnsConfig } = pod.spec
-  const wantsCluster =
-    dnsPolicy === 'ClusterFirstWithHostNet' || (dnsPolicy === 'ClusterFirst' && !hostNetwork)
-  const base = dnsPolicy === 'None' ? emptyConf : wantsCluster ? clusterConf(input) : input.host
+  const base = dnsPolicy === 'None' ? emptyConf : host
   const { conf, cut } = fitLimits(dnsConfig === undefined ? base : mergeDnsConfig(base, dnsConfig))
   const missing =
-    wantsCluster && input.clusterServers.length === 0 && dnsPolicy === 'ClusterFirstWithHostNet'
+    dnsPolicy === 'ClusterFirstWithHostNet'
       ? [{ reason: 'MissingClusterDNS' as const, message: missingClusterDns(dnsPolicy) }]
       : []
   const unreachable = !hostNetwork && dnsPolicy !== 'None' && conf.servers.length > 0 && isUnreachable(conf)
@@ -93,14 +84,9 @@ export function formatResolvConf({ servers = [], searches = [], options = [] }: 
 
 const emptyConf: ResolvConf = { servers: [], searches: [], options: [] }
 
-/** How a pod resolves names on this host: there is no cluster DNS. */
-export function podResolver(pod: PodView, host: ResolvConf): PodDns {
-  return podDns({ pod, host, clusterServers: [], clusterDomain: '' })
-}
-
 /** The text of the pod's resolv.conf. */
 export function podResolvConf(pod: PodView, host: ResolvConf): string {
-  return formatResolvConf(podResolver(pod, host).config)
+  return formatResolvConf(podDns(pod, host).config)
 }
 
 function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['warnings'][number] {
@@ -110,15 +96,6 @@ function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['
 
 function missingClusterDns(policy: string): string {
   return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
-}
-
-function clusterConf({ pod, host, clusterServers, clusterDomain }: Parameters<typeof podDns>[0]): ResolvConf {
-  if (clusterServers.length === 0) return host
-  const own =
-    clusterDomain === ''
-      ? []
-      : [`${pod.metadata.namespace}.svc.${clusterDomain}`, `svc.${clusterDomain}`, clusterDomain]
-  return { servers: clusterServers, searches: unique([...own, ...host.searches]), options: ['ndots:5'] }
 }
 
 /** What a pod's dnsConfig adds; an option it names replaces one of that name. */
@@ -168,19 +145,15 @@ interface PodHostname {
   readonly domain: string
 }
 
-/**
- * `kubelet_pods.go`, GeneratePodHostNameAndDomain (1.36).
- * @param clusterDomain what the pod's subdomain stands in; empty on a host without cluster DNS
- */
-export function podHostname({ metadata, spec }: PodView, clusterDomain: string): PodHostname {
+/** `kubelet_pods.go`, GeneratePodHostNameAndDomain (1.36), with an empty cluster domain: there is no cluster DNS. */
+export function podHostname({ metadata, spec }: PodView): PodHostname {
   const { hostnameOverride } = spec
   if (hostnameOverride !== undefined && hostnameOverride !== '')
     return { hostname: hostnameOverride, domain: '' }
   const name = spec.hostname === undefined || spec.hostname === '' ? metadata.name : spec.hostname
   const cut = name.length > longestHostname ? name.slice(0, longestHostname).replace(/[-.]+$/, '') : name
   const subdomain = spec.subdomain ?? ''
-  const tail = clusterDomain === '' ? '' : `.${clusterDomain}`
-  return { hostname: cut, domain: subdomain === '' ? '' : `${subdomain}.${metadata.namespace}.svc${tail}` }
+  return { hostname: cut, domain: subdomain === '' ? '' : `${subdomain}.${metadata.namespace}.svc` }
 }
 
 /**

@@ -34,8 +34,6 @@ export interface SandboxInput {
   readonly logDirectory: string
   /** From podDns. */
   readonly dns: DNSConfigInput
-  /** Empty where there is no cluster DNS. */
-  readonly clusterDomain: string
   readonly resources: ResourceFacts
   /** For a pod with a user namespace. */
   readonly userRange?: UserRange | undefined
@@ -53,9 +51,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
   return {
     metadata: { name: metadata.name, uid, namespace: metadata.namespace, attempt },
     // On the host's network a pod has the host's name.
-    hostname: spec.hostNetwork
-      ? ''
-      : kernelHostname(podHostname(pod, input.clusterDomain), spec.setHostnameAsFQDN ?? false),
+    hostname: spec.hostNetwork ? '' : kernelHostname(podHostname(pod), spec.setHostnameAsFQDN ?? false),
     logDirectory: input.logDirectory,
     dnsConfig: input.dns,
     portMappings: spec.hostNetwork ? [] : portMappings(spec),
@@ -127,8 +123,6 @@ export interface ContainerInput {
   readonly userRange?: UserRange | undefined
   /** The container whose processes an ephemeral container sees. */
   readonly targetContainerId?: string | undefined
-  /** Set when the pod is already terminating. */
-  readonly deletionGraceSeconds?: number | undefined
 }
 
 /** `kuberuntime_container.go`, generateContainerConfig (1.36). */
@@ -148,7 +142,6 @@ export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInp
       container,
       specHash: input.specHash,
       restartCount,
-      deletionGraceSeconds: input.deletionGraceSeconds,
     }),
     logPath: containerLogPath(container.name, restartCount),
     stdin: container.stdin ?? false,

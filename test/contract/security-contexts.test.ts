@@ -218,7 +218,6 @@ function cases(install: ContainerdInstall): void {
       cgroupParent: `${rig.cgroupParent}/${uid}`,
       logDirectory: join(rig.dir, 'logs', uid),
       dns: { servers: [], searches: [], options: [] },
-      clusterDomain: '',
     })
     let podSandboxId = ''
     try {

@@ -95,15 +95,14 @@ class PodRun {
       manifestHash: 'v1-manifest',
       cgroupParent: this.#cgroups.parentOf(cgroup),
       logDirectory: join(this.#rootDir, 'logs', uid),
-      dns: podDns({ pod, host: resolver, clusterServers: [], clusterDomain: '' }).config,
-      clusterDomain: '',
+      dns: podDns(pod, resolver).config,
       resources,
     })
     this.sandboxId = (await this.#client.runtime.runPodSandbox({ config: sandboxConfig })).podSandboxId
     const { status } = await this.#client.runtime.podSandboxStatus({ podSandboxId: this.sandboxId })
     const hosts = pod.spec.hostNetwork
       ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [] })
-      : podHostsFile({ ips: [status?.network?.ip ?? ''], hostname: podHostname(pod, ''), aliases: [] })
+      : podHostsFile({ ips: [status?.network?.ip ?? ''], hostname: podHostname(pod), aliases: [] })
     const limits = execLimits(host.pageBytes)
     const environment = resolveEnvironment({
       container,

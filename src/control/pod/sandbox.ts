@@ -9,7 +9,7 @@ import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { HostVolume } from '../../translate/mounts.ts'
-import { podResolvConf, podResolver } from '../../translate/network.ts'
+import { podDns, podResolvConf } from '../../translate/network.ts'
 import { readSandboxIps } from '../../translate/observe.ts'
 import { toSandboxConfig } from '../../translate/runtime-config.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
@@ -118,7 +118,7 @@ async function inspectSandbox(
 async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri.PodSandboxConfigInput> {
   const { pod, ref, host } = ctx
   const cgroupParent = await host.cgroups.ensure(ref.uid, pod, appliedPod(ctx))
-  const dns = podResolver(pod, await host.readResolver())
+  const dns = podDns(pod, await host.readResolver())
   for (const warning of dns.warnings) recordEvent(ctx, { type: 'Warning', ...warning })
   return toSandboxConfig({
     pod,
@@ -129,7 +129,6 @@ async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri
     cgroupParent,
     logDirectory: host.logs.directory(ref),
     dns: dns.config,
-    clusterDomain: '',
     resources: host.resources,
     userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
     seccompPath: host.sandboxSeccompPath?.(),

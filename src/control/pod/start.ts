@@ -285,7 +285,7 @@ async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<s
   const { pod, ref, host } = ctx
   const text = pod.spec.hostNetwork
     ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
-    : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod, ''), aliases: pod.spec.hostAliases })
+    : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod), aliases: pod.spec.hostAliases })
   return host.volumes.writeHostsFile(ref.uid, text)
 }
 

@@ -77,7 +77,7 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     spec.volumes.map((volume) => [volume.name, computeVolumeFiles(volume, { fields, capacity, objects })]),
   )
   const userRange = userRangeOf(pod)
-  const dns = podDns({ pod, host, clusterServers: [], clusterDomain: '' }).config
+  const dns = podDns(pod, host).config
   const config = toSandboxConfig({
     pod,
     uid,
@@ -87,7 +87,6 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     cgroupParent: '/kubepods/pod',
     logDirectory: `/var/log/pods/${metadata.namespace}_${metadata.name}_${uid}`,
     dns,
-    clusterDomain: '',
     resources,
     userRange,
   })
@@ -101,7 +100,7 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     files: {
       '/etc/hosts': spec.hostNetwork
         ? hostNetworkHostsFile({ hostFile, aliases })
-        : podHostsFile({ ips: podIps, hostname: podHostname(pod, ''), aliases }),
+        : podHostsFile({ ips: podIps, hostname: podHostname(pod), aliases }),
       '/etc/resolv.conf': formatResolvConf(dns),
       ...Object.fromEntries(
         [...files].flatMap(([name, content]) =>

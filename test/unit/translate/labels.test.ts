@@ -15,7 +15,7 @@ import { appOf, testPod } from './pods.ts'
 
 const owner = { uid: 'u-1', instance: 'edge' }
 
-function factsOf(container: JsonObject, deletionGraceSeconds?: number) {
+function factsOf(container: JsonObject) {
   const pod = testPod({ containers: [{ name: 'app', image: 'i', ...container }] })
   return readContainerFacts(
     containerAnnotations({
@@ -23,7 +23,6 @@ function factsOf(container: JsonObject, deletionGraceSeconds?: number) {
       container: appOf(pod),
       specHash: 'v1-ab',
       restartCount: 3,
-      deletionGraceSeconds,
     }),
   )
 }
@@ -73,7 +72,7 @@ describe('annotations', () => {
 
   it('read back as they were written', () => {
     expect(
-      factsOf({ terminationMessagePolicy: 'FallbackToLogsOnError', ports: [{ containerPort: 80 }] }, 7),
+      factsOf({ terminationMessagePolicy: 'FallbackToLogsOnError', ports: [{ containerPort: 80 }] }),
     ).toEqual({
       specHash: 'v1-ab',
       restartCount: 3,
@@ -82,7 +81,6 @@ describe('annotations', () => {
       terminationMessagePath: '/dev/termination-log',
       terminationMessagePolicy: 'FallbackToLogsOnError',
       terminationGraceSeconds: 30,
-      deletionGraceSeconds: 7,
       preStop: undefined,
       ports: [{ containerPort: 80, protocol: 'TCP' }],
     })

@@ -44,28 +44,20 @@ describe('selectHostResolver', () => {
 })
 
 describe('podDns', () => {
-  const cluster = { clusterServers: ['10.96.0.10'], clusterDomain: 'cluster.local' }
-  const none: typeof cluster = { clusterServers: [], clusterDomain: '' }
-  const of = (spec: JsonObject, dnsConfig?: PodDnsConfig, around = none, from = host) => {
+  const of = (spec: JsonObject, dnsConfig?: PodDnsConfig, from = host) => {
     const pod = podWith(testPod(spec), dnsConfig === undefined ? {} : { dnsConfig })
-    return podDns({ pod, host: from, ...around })
-  }
-  const inCluster = {
-    servers: ['10.96.0.10'],
-    searches: ['default.svc.cluster.local', 'svc.cluster.local', 'cluster.local', 'lan'],
-    options: ['ndots:5'],
+    return podDns(pod, from)
   }
   const empty = { servers: [], searches: [], options: [] }
 
   it.each([
-    [{}, none, host],
-    [{ dnsPolicy: 'Default' }, cluster, host],
-    [{ dnsPolicy: 'None' }, cluster, empty],
-    [{ dnsPolicy: 'ClusterFirst' }, cluster, inCluster],
-    [{ dnsPolicy: 'ClusterFirst', hostNetwork: true }, cluster, host],
-    [{ dnsPolicy: 'ClusterFirstWithHostNet', hostNetwork: true }, cluster, inCluster],
-  ])('of %j with %j is %j', (spec, around, expected) => {
-    expect(of(spec, undefined, around)).toEqual({ config: expected, warnings: [] })
+    [{}, host],
+    [{ dnsPolicy: 'Default' }, host],
+    [{ dnsPolicy: 'None' }, empty],
+    [{ dnsPolicy: 'ClusterFirst' }, host],
+    [{ dnsPolicy: 'ClusterFirst', hostNetwork: true }, host],
+  ])('of %j is %j', (spec, expected) => {
+    expect(of(spec)).toEqual({ config: expected, warnings: [] })
   })
 
   it('warns where a cluster’s DNS was asked for by name and there is none', () => {
@@ -82,7 +74,7 @@ describe('podDns', () => {
     [{ hostNetwork: true }, ['127.0.0.1'], 0],
     [{ dnsPolicy: 'None' }, ['127.0.0.1'], 0],
   ])('of %j with the servers %j of the host warns %i times of the loopback', (spec, servers, count) => {
-    const { warnings } = of(spec, undefined, none, { ...host, servers })
+    const { warnings } = of(spec, undefined, { ...host, servers })
     expect(warnings.map(({ message }) => message)).toEqual(
       Array.from({ length: count }, () =>
         expect.stringContaining(`${servers.join(', ')}, is on the host's loopback`),
@@ -92,7 +84,7 @@ describe('podDns', () => {
 
   it('warns of no loopback where the pod adds a server that it reaches', () => {
     const own: PodDnsConfig = { nameservers: ['192.0.2.7'], searches: [], options: [] }
-    expect(of({}, own, none, { ...host, servers: ['127.0.0.1'] }).warnings).toEqual([])
+    expect(of({}, own, { ...host, servers: ['127.0.0.1'] }).warnings).toEqual([])
   })
 
   it('takes in the pod’s own, an option replacing one of its name', () => {
@@ -121,7 +113,7 @@ describe('podDns', () => {
 
   it('cuts what a resolver doesn’t take, and says so', () => {
     const long = Array.from({ length: 40 }, (_, index) => `${'x'.repeat(70)}${index}.org`)
-    const { config, warnings } = of({}, undefined, none, {
+    const { config, warnings } = of({}, undefined, {
       servers: ['1', '2', '3', '4'],
       searches: long,
       options: [],
@@ -137,7 +129,7 @@ describe('podDns', () => {
 
   it('lets through 32 short search paths', () => {
     const many = Array.from({ length: 33 }, (_, index) => `s${index}`)
-    expect(of({}, undefined, none, { ...host, searches: many }).config.searches).toEqual(many.slice(0, 32))
+    expect(of({}, undefined, { ...host, searches: many }).config.searches).toEqual(many.slice(0, 32))
   })
 })
 
@@ -149,13 +141,7 @@ describe('podHostname', () => {
     [`${'a'.repeat(62)}-.b`, {}, { hostname: 'a'.repeat(62), domain: '' }],
     ['a'.repeat(80), {}, { hostname: 'a'.repeat(63), domain: '' }],
   ])('of %s with %j is %j', (name, spec, expected) => {
-    expect(podHostname(testPod(spec, { name }), '')).toEqual(expected)
-  })
-
-  it('stands in the cluster’s domain where there is one', () => {
-    expect(podHostname(testPod({ subdomain: 'db' }), 'cluster.local').domain).toBe(
-      'db.default.svc.cluster.local',
-    )
+    expect(podHostname(testPod(spec, { name }))).toEqual(expected)
   })
 })
 
