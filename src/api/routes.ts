@@ -39,7 +39,7 @@
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (sources.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them
- * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
+ * GET  /podd/v1/images/archives                           ArchiveReport[] (images.ts)
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
  * POST /podd/v1/images/pull?image=NAME                    one PullUpdate (images.ts) a line
  * GET  /podd/v1/images/export?image=NAME                  a tar, OCI layout; ?image any number
@@ -54,7 +54,7 @@
  *                                                         what who asks may do, and who that is; JSON or protobuf
  * GET  /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}   Lease, renewed at the moment
  * GET  /apis/metrics.k8s.io/v1beta1/nodes[/{name}]        NodeMetricsList; what the host uses
- * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList (pod-metrics.ts); takes a second where none was asked for in the last minute
+ * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList; takes a second where none was asked for in the last minute
  * GET  /apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods  the same, of one namespace; …/{name}: PodMetrics
  *
  * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).

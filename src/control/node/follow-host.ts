@@ -163,7 +163,7 @@ export interface PodNetworkJobOptions {
     check(): Promise<boolean>
     glance(): Promise<void>
   }
-  /** How many sandboxes were requested so far. */
+  /** How many calls to make a sandbox have ended so far. */
   readonly sandboxes: () => number
   /** Whether some may still be in creation: a check does not see their rules. */
   readonly isMaking: () => boolean
@@ -174,7 +174,7 @@ export interface PodNetworkJobOptions {
 
 /**
  * Restores the pods' network where it was changed from outside: quick checks in between, and a full check each period
- * and some time after a sandbox was requested. Wake it then: a reload of the firewall shortly afterwards would remove
+ * and some time after a sandbox was made. Wake it then: a reload of the firewall shortly afterwards would remove
  * rules that no check has seen.
  */
 export function podNetworkJob({

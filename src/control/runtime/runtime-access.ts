@@ -251,7 +251,10 @@ export class RuntimeAccess {
     return embedded === undefined ? undefined : () => embedded.endFrozen()
   }
 
-  /** Supervises the embedded containerd until the signal is aborted, and reports when it becomes unavailable and available. */
+  /**
+   * Until the signal is aborted: compares what CRI lists with what containerd has, supervises an embedded containerd, and
+   * reports when the runtime becomes unavailable (why) and available (undefined).
+   */
   async watch(onProblem: (problem: string | undefined) => void, signal: AbortSignal): Promise<void> {
     const watching = Promise.all([this.#meetLater(signal), this.#comparison.run(onProblem, signal)])
     if (this.#embedded === undefined) return void (await watching)
@@ -266,7 +269,7 @@ export class RuntimeAccess {
     stop()
   }
 
-  /** Calls back when a sandbox is requested: that adds firewall rules. */
+  /** Calls back when a call to make a sandbox has ended: it has added firewall rules. */
   onSandbox(listener: () => void): void {
     this.#onSandbox.add(listener)
   }

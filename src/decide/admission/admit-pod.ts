@@ -177,7 +177,7 @@ export function totalShares(all: readonly HostShares[]): SharesTotal {
   return { pods: all.length, requests }
 }
 
-/** The shares with the larger amount of each resource from both forms of the pod. */
+/** Of each resource the smaller amount of both forms of a pod: it has that much whichever of them runs. */
 export function smallerShares({ ports, requests }: HostShares, other: HostShares): HostShares {
   const least = [...requests].map(([name, amount]) => {
     const next = other.requests.get(name) ?? 0n

@@ -30,7 +30,7 @@ export interface RuntimeInventory {
  *
  * What never ran is not among them, as it cannot run twice: a sandbox that no container belongs to, which containerd
  * leaves where it is killed while it makes one, and what failed calls have left, which no start of containerd loads.
- * These are cleared away later (reap-leaks.ts).
+ * These are cleared away later (runtime/containerd/leaks.ts).
  */
 export function findForgotten(inventory: RuntimeInventory): readonly HeldContainer[] {
   const { held, sandboxes, containers, remains } = inventory

@@ -196,7 +196,7 @@ export function findAwaitedArchive(
 const firstRetryMs = 10_000
 const longestRetryMs = 600_000
 
-/** The delay before a retry after this many failures: 10 s longer each time, up to ten minutes. */
+/** The delay before a retry after this many failures: 10 s, twice as long each time, up to ten minutes. */
 export function archiveRetryMs(failures: number): number {
   return Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs)
 }

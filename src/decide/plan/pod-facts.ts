@@ -33,7 +33,7 @@ export interface ContainerFacts {
 
 /**
  * Everything that decides what a pod needs, as plain data. Equal facts give equal plans; logged facts can be replayed
- * (logged-facts.ts).
+ * (facts-json.ts).
  */
 export interface PodFacts {
   readonly pod: Pod

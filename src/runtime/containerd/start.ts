@@ -183,7 +183,7 @@ function workOf(process: HostProcess | undefined): ProcessWork {
   return { ticks: readProcessorTicks(process.pid), diskBytes: readDiskBytes(process.pid) }
 }
 
-/** grpc-js waits a second after a refused connection, so the socket is tried first. */
+/** Where nobody listens at the socket, no channel is made for the question. */
 async function answers({ places: { socketPath }, clock }: ContainerdHome): Promise<boolean> {
   return (await canConnect(socketPath)) && (await criAnswers(socketPath, clock, answerTimeoutMs))
 }
