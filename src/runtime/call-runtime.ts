@@ -8,14 +8,16 @@ import { CriError, isCriError } from './cri-runtime.ts'
 import type { CallOptions } from './cri-runtime.ts'
 
 /**
- * What happens to a call whose caller stops waiting: - `read`: cancelled, as its answer is not needed; sent again once
- * if the connection broke under it - `work`: cancelled, which stops the work (a pull, an exec) - `change`: left to run
- * its course; one that wasn't sent yet isn't sent
- *
- * A call that reaches its deadline is cancelled whatever it is: that is how a runtime learns that something it waits
- * for hangs, and rolls back.
+ * What happens to a call whose caller stops waiting. A call that reaches its deadline is cancelled whatever it is: that is
+ * how a runtime learns that something it waits for hangs, and rolls back.
  */
-export type CallKind = 'read' | 'work' | 'change'
+export type CallKind =
+  /** Cancelled, as its answer is not needed; sent again once if the connection broke under it. */
+  | 'read'
+  /** Cancelled, which stops the work (a pull, an exec). */
+  | 'work'
+  /** Left to run its course; one that wasn't sent yet isn't sent. */
+  | 'change'
 
 /** One RPC, as a service's table states it. */
 export interface RpcSpec<Request, Reply> {

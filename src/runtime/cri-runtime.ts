@@ -18,7 +18,7 @@ export interface CallOptions {
 type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<Reply>
 
 /**
- * CRI v1's RuntimeService, one method per RPC. Replies are checked as the kubelet checks them
+ * What podd calls of CRI v1's RuntimeService, one method per RPC. Replies are checked as the kubelet checks them
  * (`cri-client/pkg/remote_runtime.go`, Kubernetes 1.36). All methods throw CriError (cri-runtime.ts).
  */
 export interface RuntimeService {
@@ -39,30 +39,15 @@ export interface RuntimeService {
     cri.UpdateContainerResourcesResponse
   >
   readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequestInput, cri.ReopenContainerLogResponse>
-  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequestInput, cri.CheckpointContainerResponse>
   readonly execSync: Rpc<cri.ExecSyncRequestInput, cri.ExecSyncResponse>
-  readonly exec: Rpc<cri.ExecRequestInput, cri.ExecResponse>
   readonly attach: Rpc<cri.AttachRequestInput, cri.AttachResponse>
-  readonly portForward: Rpc<cri.PortForwardRequestInput, cri.PortForwardResponse>
   readonly containerStats: Rpc<cri.ContainerStatsRequestInput, cri.ContainerStatsResponse>
   readonly listContainerStats: Rpc<cri.ListContainerStatsRequestInput, cri.ListContainerStatsResponse>
   readonly podSandboxStats: Rpc<cri.PodSandboxStatsRequestInput, cri.PodSandboxStatsResponse>
   readonly listPodSandboxStats: Rpc<cri.ListPodSandboxStatsRequestInput, cri.ListPodSandboxStatsResponse>
   readonly updateRuntimeConfig: Rpc<cri.UpdateRuntimeConfigRequestInput, cri.UpdateRuntimeConfigResponse>
   readonly status: Rpc<cri.StatusRequestInput, cri.StatusResponse>
-  readonly listMetricDescriptors: Rpc<
-    cri.ListMetricDescriptorsRequestInput,
-    cri.ListMetricDescriptorsResponse
-  >
-  readonly listPodSandboxMetrics: Rpc<
-    cri.ListPodSandboxMetricsRequestInput,
-    cri.ListPodSandboxMetricsResponse
-  >
   readonly runtimeConfig: Rpc<cri.RuntimeConfigRequestInput, cri.RuntimeConfigResponse>
-  readonly updatePodSandboxResources: Rpc<
-    cri.UpdatePodSandboxResourcesRequestInput,
-    cri.UpdatePodSandboxResourcesResponse
-  >
 }
 
 /** CRI v1's ImageService. */
@@ -79,24 +64,27 @@ export function specOf(image: string): cri.ImageSpecInput {
   return { image, userSpecifiedImage: image }
 }
 
-/**
- * How podd classifies a failed call to the runtime: - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
- * - RUNTIME_EXISTS: it exists already - RUNTIME_INVALID: the runtime rejects the request - RUNTIME_UNAVAILABLE: no
- * connection to the runtime, it broke during the call, or the gate is closed (CallGate) - RUNTIME_TIMEOUT: no answer
- * within the deadline, or the runtime's own timeout passed - RUNTIME_UNSUPPORTED: this runtime lacks the call -
- * RUNTIME_BAD_REPLY: the answer lacks what it must have - RUNTIME_API_VERSION: the runtime speaks no CRI v1 -
- * RUNTIME_ENDPOINT: the endpoint is not a unix socket's - RUNTIME_FAILED: anything else
- */
+/** How podd classifies a failed call to the runtime. */
 export type CriErrorCode =
+  /** The sandbox, container or image does not exist. */
   | 'RUNTIME_NOT_FOUND'
+  /** It exists already. */
   | 'RUNTIME_EXISTS'
+  /** The runtime rejects the request. */
   | 'RUNTIME_INVALID'
+  /** There is no connection to the runtime, it broke during the call, or the gate is closed (CallGate). */
   | 'RUNTIME_UNAVAILABLE'
+  /** No answer within the deadline, or the runtime's own timeout passed. */
   | 'RUNTIME_TIMEOUT'
+  /** This runtime lacks the call. */
   | 'RUNTIME_UNSUPPORTED'
+  /** The answer lacks what it must have. */
   | 'RUNTIME_BAD_REPLY'
+  /** The runtime speaks no CRI v1. */
   | 'RUNTIME_API_VERSION'
+  /** The endpoint is not a unix socket's. */
   | 'RUNTIME_ENDPOINT'
+  /** Anything else. */
   | 'RUNTIME_FAILED'
 
 export interface CriErrorOptions {

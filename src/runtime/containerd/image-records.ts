@@ -4,10 +4,10 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
 import { criHeaders, methodOf, objectsIn, withDeadline } from './records.ts'
-import type { CallChannel, ServiceDefinitions } from './records.ts'
+import type { ContainerdCalls, ServiceDefinitions } from './records.ts'
 
 /** A connection to containerd's socket that serves these calls alone. */
-export interface OwnChannel extends Pick<CallChannel, 'unary'> {
+export interface OwnChannel extends Pick<ContainerdCalls, 'unary'> {
   close(): void
 }
 
@@ -107,7 +107,7 @@ export class ImageRecords {
 }
 
 export interface ContentStoreOptions {
-  readonly channel: CallChannel
+  readonly channel: ContainerdCalls
   /** proto/containerd-content.proto. */
   readonly definitions: ServiceDefinitions
   readonly clock: Clock
@@ -124,7 +124,7 @@ const partPattern = /^(?:layer|config)-/u
 
 /** containerd's content store, while images are pulled into it. The errors are the channel's. */
 export class ContentStore {
-  readonly #channel: CallChannel
+  readonly #channel: ContainerdCalls
   readonly #clock: Clock
   readonly #list: WireMethod
   readonly #read: WireMethod

@@ -9,6 +9,7 @@ import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { PoddErrorOptions } from '../../base/errors.ts'
 import { poddUmask } from '../../base/umask.ts'
+import { defaultRunDir } from '../../config/places.ts'
 import { searchDirectories, commandOutput, runCommand } from '../../host/run-command.ts'
 import { listProcesses, readProcess, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
@@ -180,9 +181,6 @@ export function containerdEnvironment(
   )
   return { PATH: [...new Set(path)].join(':'), ...Object.fromEntries(proxies) }
 }
-
-/** podd's default directories. */
-export const defaultRunDir = '/run/podd'
 
 /**
  * Every path and name that an embedded containerd owns. All of them follow from the root and the run directory, so that

@@ -6,10 +6,10 @@ import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
 import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity.ts'
 
-export type CallHeaders = Readonly<Record<string, string>>
+type CallHeaders = Readonly<Record<string, string>>
 
-/** Sends calls over a connection to containerd's socket. */
-export interface CallChannel {
+/** The calls of containerd's own services, over a connection to its socket (see RuntimeConnection). */
+export interface ContainerdCalls {
   unary(method: WireMethod, request: object, signal: AbortSignal, headers?: CallHeaders): Promise<object>
   /** Resolves or rejects when the stream has ended; with the code RUNTIME_UNSUPPORTED where there is no such service. */
   stream(
@@ -21,8 +21,8 @@ export interface CallChannel {
   ): Promise<void>
 }
 
-/** A channel that knows when calls can be sent. */
-export interface ContainerdChannel extends CallChannel {
+/** A connection that knows when calls can be sent. */
+export interface ContainerdChannel extends ContainerdCalls {
   /** Resolves when calls can be sent, or when waiting is pointless. */
   ready(signal?: AbortSignal): Promise<void>
 }

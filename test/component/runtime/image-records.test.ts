@@ -3,7 +3,7 @@ import { errorCode, PoddError } from '../../../src/base/errors.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ContentStore, ImageRecords } from '../../../src/runtime/containerd/image-records.ts'
 import type { OwnChannel } from '../../../src/runtime/containerd/image-records.ts'
-import type { CallChannel } from '../../../src/runtime/containerd/records.ts'
+import type { ContainerdCalls } from '../../../src/runtime/containerd/records.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 type Answer = object | PoddError | 'none'
@@ -116,7 +116,7 @@ const digest = `sha256:${'a'.repeat(64)}`
 function storeOf(answers: { readonly unary?: object; readonly stream?: readonly object[] }) {
   const clock = new ManualClock()
   const requests: object[] = []
-  const channel: CallChannel = {
+  const channel: ContainerdCalls = {
     unary: (_method, request, signal) => {
       requests.push(request)
       if (answers.unary !== undefined) return Promise.resolve(answers.unary)
