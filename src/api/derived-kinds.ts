@@ -1,6 +1,7 @@
 import type { EventObject, ResourceObject } from './resource.ts'
-import { readVerbs, servedKind } from './served-kind.ts'
+import { nameColumn, readVerbs, servedKind, withCell } from './served-kind.ts'
 import type { RoutedKind } from './served-kind.ts'
+import { eventColumns } from './served-kinds.ts'
 
 /** events.k8s.io/v1 Event: what core/v1 calls Event, under other names. */
 export interface RegardingEventObject {
@@ -40,7 +41,9 @@ export const regardingEventKind = servedKind<RegardingEventObject>({
     reportingController: ({ reportingController }) => reportingController,
     type: ({ type }) => type,
   },
-  columns: [],
+  columns: eventColumns.map((column) =>
+    withCell(column, (event, nowMs) => column.cell(toCoreEvent(event), nowMs)),
+  ),
 })
 
 /** The event in the form of events.k8s.io/v1; anything else as it is. */
@@ -97,8 +100,17 @@ const plain = {
   subresources: [],
   expires: false,
   fields: {},
-  columns: [],
-  cells: () => [],
+  // As an API server prints objects of which it knows no more.
+  columns: [
+    nameColumn,
+    {
+      name: 'Created At',
+      type: 'date',
+      description: 'When the object was created.',
+      cell: ({ metadata }: ResourceObject) => metadata.creationTimestamp ?? '',
+    },
+  ],
+  conditions: () => [],
 } as const
 
 /** There are never any: clients that look for some get an empty list. */

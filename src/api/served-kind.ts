@@ -11,11 +11,28 @@ import type {
 } from './cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from './resource.ts'
 
-/** A column of a kind's table. */
-export interface KindColumn {
-  readonly title: string
+export type TableCell = string | number | boolean
+
+/** A column of a kind's tables: of the API's Table, which kubectl prints, and of `podd get`. */
+export interface KindColumn<T extends ResourceObject = ResourceObject> {
+  /** As the API has it; `podd get` prints it in capitals. */
+  readonly name: string
+  readonly description: string
+  /** `string` unless said. */
+  readonly type?: 'string' | 'integer' | 'boolean' | 'date'
   /** Only with `-o wide`. */
   readonly wide?: boolean
+  /** Which of the two has it, where not both have. */
+  readonly only?: 'kubectl' | 'podd'
+  readonly cell: (object: T, nowMs: number) => TableCell
+}
+
+/** meta/v1 TableRowCondition: kubectl leaves out rows that are `Completed` where it is asked to. */
+export interface RowCondition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
 }
 
 /** One kind that the API serves and the command line shows. */
@@ -40,9 +57,9 @@ export interface ServedKind {
   readonly root: string
   /** What a field selector may name beside `metadata.name` and `metadata.namespace`. */
   readonly fields: Readonly<Record<string, (object: ResourceObject) => string>>
+  /** The cells of an object of another kind are empty. */
   readonly columns: readonly KindColumn[]
-  /** A cell for each column. */
-  cells(object: ResourceObject, nowMs: number): readonly string[]
+  conditions(object: ResourceObject): readonly RowCondition[]
 }
 
 /** The part of a kind that its routes need; also for kinds derived from another one's objects. */
@@ -61,12 +78,13 @@ export interface KindEntry<T extends ResourceObject>
       >
     > {
   readonly fields?: Readonly<Record<string, (object: T) => string>>
-  readonly columns: readonly (KindColumn & { cell(object: T, nowMs: number): string })[]
+  readonly columns: readonly KindColumn<T>[]
+  readonly conditions?: (object: T) => readonly RowCondition[]
 }
 
 export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): ServedKind {
   const isOfKind = (object: ResourceObject): object is T => object.kind === entry.kind
-  const { fields = {}, columns } = entry
+  const { fields = {}, columns, conditions = () => [] } = entry
   const apiVersion = entry.apiVersion ?? 'v1'
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
   return {
@@ -86,9 +104,39 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
         (object: ResourceObject) => (isOfKind(object) ? read(object) : ''),
       ]),
     ),
-    columns,
-    cells: (object, nowMs) => (isOfKind(object) ? columns.map((column) => column.cell(object, nowMs)) : []),
+    columns: columns.map((column) =>
+      withCell(column, (object, nowMs) => (isOfKind(object) ? column.cell(object, nowMs) : '')),
+    ),
+    conditions: (object) => (isOfKind(object) ? conditions(object) : []),
   }
+}
+
+/** The same column of objects in another form. */
+export function withCell<From extends ResourceObject, To extends ResourceObject>(
+  column: KindColumn<From>,
+  cell: KindColumn<To>['cell'],
+): KindColumn<To> {
+  return { ...column, cell }
+}
+
+/** The columns that kubectl gets, or `podd get` prints. */
+export function columnsFor(
+  reader: 'kubectl' | 'podd',
+  { columns }: Pick<ServedKind, 'columns'>,
+): readonly KindColumn[] {
+  return columns.filter(({ only = reader }) => only === reader)
+}
+
+export const nameColumn: KindColumn = {
+  name: 'Name',
+  description: "The object's name, unique among those of its kind in its namespace.",
+  cell: ({ metadata }) => metadata.name,
+}
+
+export const ageColumn: KindColumn = {
+  name: 'Age',
+  description: 'The time since the object was created.',
+  cell: ({ metadata }, nowMs) => formatAgeOf(metadata.creationTimestamp, nowMs),
 }
 
 /** The kind as discovery shows it. */

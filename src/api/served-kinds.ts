@@ -13,10 +13,23 @@ import type {
 } from './cluster-objects.ts'
 import { summarizePod } from './pod-summary.ts'
 import type { EventObject, PodObject } from './resource.ts'
-import { formatAge, formatAgeOf, readVerbs, servedKind, writeVerbs } from './served-kind.ts'
-import type { ServedKind } from './served-kind.ts'
+import {
+  ageColumn,
+  formatAge,
+  formatAgeOf,
+  nameColumn,
+  readVerbs,
+  servedKind,
+  writeVerbs,
+} from './served-kind.ts'
+import type { KindColumn, RowCondition, ServedKind } from './served-kind.ts'
 
-/** Pods: kubectl's columns; `-o wide` adds where they come from (`pkg/registry/core/pod/strategy.go`, ToSelectableFields, 1.36). */
+/**
+ * Each kind with its columns, as the API server prints them (`pkg/printers/internalversion/printers.go`, 1.36). `podd get`
+ * has those of them for which podd has something to show, and some of its own.
+ */
+
+/** Fields: `pkg/registry/core/pod/strategy.go`, ToSelectableFields, 1.36. */
 const podKind = servedKind<PodObject>({
   resource: 'pods',
   verbs: writeVerbs,
@@ -51,17 +64,23 @@ const podKind = servedKind<PodObject>({
     'status.nominatedNodeName': () => '',
   },
   columns: [
-    { title: 'NAME', cell: ({ metadata }) => metadata.name },
+    nameColumn,
     {
-      title: 'READY',
+      name: 'Ready',
+      description: 'How many containers are ready, of how many.',
       cell(pod) {
         const { ready, total } = summarizePod(pod)
         return `${ready}/${total}`
       },
     },
-    { title: 'STATUS', cell: (pod) => summarizePod(pod).status },
     {
-      title: 'RESTARTS',
+      name: 'Status',
+      description: "The pod's phase, or the reason that says more about its containers.",
+      cell: (pod) => summarizePod(pod).status,
+    },
+    {
+      name: 'Restarts',
+      description: 'How often containers were restarted, and when the last one was.',
       cell(pod, nowMs) {
         const { restarts, lastRestartMs } = summarizePod(pod)
         return lastRestartMs === undefined
@@ -69,23 +88,115 @@ const podKind = servedKind<PodObject>({
           : `${restarts} (${formatAge(nowMs - lastRestartMs)} ago)`
       },
     },
-    { title: 'AGE', cell: ({ metadata }, nowMs) => formatAgeOf(metadata.creationTimestamp, nowMs) },
-    { title: 'IP', wide: true, cell: ({ status }) => status.podIP ?? status.podIPs?.[0]?.ip ?? '<none>' },
-    { title: 'NODE', wide: true, cell: ({ spec }) => textAt(spec, 'nodeName', '<none>') },
+    ageColumn,
     {
-      title: 'SOURCE',
+      name: 'IP',
+      description: "The pod's address.",
       wide: true,
+      cell: ({ status }) => status.podIPs?.[0]?.ip ?? '<none>',
+    },
+    {
+      name: 'Node',
+      description: 'The host that runs the pod.',
+      wide: true,
+      cell: ({ spec }) => textAt(spec, 'nodeName', '<none>'),
+    },
+    {
+      name: 'Nominated Node',
+      description: 'Empty: podd schedules no pods.',
+      wide: true,
+      only: 'kubectl',
+      cell: () => '<none>',
+    },
+    {
+      name: 'Readiness Gates',
+      description: 'How many of the readiness gates are met, of how many.',
+      wide: true,
+      cell: (pod) => summarizeGates(pod),
+    },
+    {
+      name: 'Source',
+      description: 'The manifest: a file or a URL.',
+      wide: true,
+      only: 'podd',
       cell: ({ metadata }) => metadata.annotations?.['podd.dev/path'] ?? '<none>',
     },
   ],
+  conditions: ({ status }) => completed[status.phase] ?? [],
 })
+
+const completed: Readonly<Record<string, readonly RowCondition[]>> = {
+  Succeeded: [
+    {
+      type: 'Completed',
+      status: 'True',
+      reason: 'Succeeded',
+      message: 'The pod has completed successfully.',
+    },
+  ],
+  Failed: [{ type: 'Completed', status: 'True', reason: 'Failed', message: 'The pod failed.' }],
+}
+
+function summarizeGates({ spec, status }: PodObject): string {
+  const list = spec['readinessGates']
+  const gates = Array.isArray(list) ? list.filter((gate) => isJsonObject(gate)) : []
+  if (gates.length === 0) return '<none>'
+  const met = gates.filter(({ conditionType }) =>
+    status.conditions.some(({ type, status: value }) => type === conditionType && value === 'True'),
+  )
+  return `${met.length}/${gates.length}`
+}
 
 function textAt(object: JsonObject, key: string, absent: string): string {
   const value = object[key]
   return typeof value === 'string' && value !== '' ? value : absent
 }
 
-/** Events: the columns of `kubectl events` (`pkg/registry/core/event/strategy.go`, ToSelectableFields, 1.36). */
+/** Exported for events.k8s.io/v1, which has the same ones. */
+export const eventColumns: readonly KindColumn<EventObject>[] = [
+  {
+    name: 'Last Seen',
+    description: 'The time since it last happened.',
+    only: 'kubectl',
+    cell: ({ lastTimestamp }, nowMs) => formatAgeOf(lastTimestamp, nowMs),
+  },
+  {
+    name: 'Last Seen',
+    description: 'The time since it last happened, and how often it did; as in `kubectl events`.',
+    only: 'podd',
+    cell: formatSeen,
+  },
+  { name: 'Type', description: 'Normal or Warning.', cell: ({ type }) => type },
+  { name: 'Reason', description: 'Why it happened, in one word.', cell: ({ reason }) => reason },
+  {
+    name: 'Object',
+    description: 'What it is about.',
+    cell: ({ involvedObject: { kind, name } }) => `${kind.toLowerCase()}/${name}`,
+  },
+  {
+    name: 'Subobject',
+    description: 'The part of the object that it is about.',
+    wide: true,
+    cell: ({ involvedObject }) => involvedObject.fieldPath ?? '',
+  },
+  {
+    name: 'Source',
+    description: 'Who reports it.',
+    wide: true,
+    cell: ({ source: { component, host } }) => `${component}, ${host}`,
+  },
+  { name: 'Message', description: 'What happened.', cell: ({ message }) => message.trim() },
+  {
+    name: 'First Seen',
+    description: 'The time since it happened for the first time.',
+    wide: true,
+    cell: ({ firstTimestamp }, nowMs) => formatAgeOf(firstTimestamp, nowMs),
+  },
+  { name: 'Count', description: 'How often it has happened.', wide: true, cell: ({ count }) => count },
+  { name: 'Name', description: "The event's own name.", wide: true, cell: ({ metadata }) => metadata.name },
+]
+
+/** `pkg/registry/core/event/strategy.go`, ToSelectableFields, 1.36. */
 export const eventKind = servedKind<EventObject>({
   resource: 'events',
   singular: 'event',
@@ -105,13 +216,7 @@ export const eventKind = servedKind<EventObject>({
     source: ({ source }) => source.component,
     type: ({ type }) => type,
   },
-  columns: [
-    { title: 'LAST SEEN', cell: formatSeen },
-    { title: 'TYPE', cell: ({ type }) => type },
-    { title: 'REASON', cell: ({ reason }) => reason },
-    { title: 'OBJECT', cell: ({ involvedObject: { kind, name } }) => `${kind}/${name}` },
-    { title: 'MESSAGE', cell: ({ message }) => message.trim() },
-  ],
+  columns: eventColumns,
 })
 
 /** `5s`, or `5s (x3 over 2m)` for one that came again. */
@@ -120,13 +225,20 @@ export function formatSeen({ count, firstTimestamp, lastTimestamp }: EventObject
   return count > 1 ? `${last} (x${count} over ${formatAgeOf(firstTimestamp, nowMs)})` : last
 }
 
-const nameColumn = { title: 'NAME', cell: ({ metadata }: ConfigObject) => metadata.name }
+/** How many entries. */
+const dataColumn: KindColumn<ConfigObject> = {
+  name: 'Data',
+  description: 'How many entries it has.',
+  cell: (object) => keysOf(object).length,
+}
 
-/** How many entries, and their keys; no table has a value. */
-const dataColumns = [
-  { title: 'DATA', cell: (object: ConfigObject) => String(keysOf(object).length) },
-  { title: 'KEYS', cell: (object: ConfigObject) => keysOf(object).join(',') },
-]
+/** No table has a value. */
+const keysColumn: KindColumn<ConfigObject> = {
+  name: 'Keys',
+  description: 'The names of its entries.',
+  only: 'podd',
+  cell: (object) => keysOf(object).join(','),
+}
 
 const configMapKind = servedKind<ConfigObject>({
   resource: 'configmaps',
@@ -134,7 +246,7 @@ const configMapKind = servedKind<ConfigObject>({
   singular: 'configmap',
   shortNames: ['cm'],
   kind: 'ConfigMap',
-  columns: [nameColumn, ...dataColumns],
+  columns: [nameColumn, dataColumn, ageColumn, keysColumn],
 })
 
 /** Their tables are made from podd's redacted form, so that no value leaves the daemon for them. */
@@ -146,7 +258,13 @@ const secretKind = servedKind<ConfigObject>({
   kind: 'Secret',
   tableRoot: '/podd/v1',
   fields: { type: ({ type }) => type ?? '' },
-  columns: [nameColumn, { title: 'TYPE', cell: ({ type }) => type ?? '' }, ...dataColumns],
+  columns: [
+    nameColumn,
+    { name: 'Type', description: 'What the Secret is for.', cell: ({ type }) => type ?? '' },
+    dataColumn,
+    ageColumn,
+    keysColumn,
+  ],
 })
 
 function keysOf({ data = {}, binaryData = {} }: ConfigObject): readonly string[] {
@@ -167,19 +285,58 @@ const claimKind = servedKind<ClaimObject>({
   shortNames: ['pvc'],
   kind: 'PersistentVolumeClaim',
   columns: [
-    { title: 'NAME', cell: ({ metadata }) => metadata.name },
-    { title: 'STATUS', cell: ({ status }) => status.phase },
-    { title: 'CAPACITY', cell: ({ status }) => status.capacity?.storage ?? '' },
+    nameColumn,
+    { name: 'Status', description: "The claim's phase.", cell: ({ status }) => status.phase },
     {
-      title: 'USED',
+      name: 'Volume',
+      description: 'The volume that it is bound to.',
+      only: 'kubectl',
+      cell: ({ spec }) => spec?.volumeName ?? '',
+    },
+    {
+      name: 'Capacity',
+      description: 'How much the volume holds.',
+      cell: ({ spec, status }) => (spec?.volumeName === undefined ? '' : (status.capacity?.storage ?? '')),
+    },
+    {
+      name: 'Used',
+      description: 'How much is in its directory.',
+      only: 'podd',
       cell: ({ status }) => (status.usedBytes === undefined ? '<unknown>' : formatBytes(status.usedBytes)),
     },
     {
-      title: 'ACCESS MODES',
-      cell: ({ spec }) => (spec?.accessModes ?? []).map((mode) => shortModes[mode] ?? mode).join(','),
+      name: 'Access Modes',
+      description: 'How the volume may be mounted.',
+      cell: ({ spec, status }) =>
+        spec?.volumeName === undefined
+          ? ''
+          : (status.accessModes ?? []).map((mode) => shortModes[mode] ?? mode).join(','),
     },
-    { title: 'STORAGECLASS', cell: ({ spec }) => spec?.storageClassName ?? '' },
-    { title: 'DIRECTORY', wide: true, cell: ({ status }) => status.path },
+    {
+      name: 'StorageClass',
+      description: 'The class of the volume.',
+      cell: ({ spec }) => spec?.storageClassName ?? '',
+    },
+    {
+      name: 'VolumeAttributesClass',
+      description: 'Not used by podd.',
+      only: 'kubectl',
+      cell: () => '<unset>',
+    },
+    ageColumn,
+    {
+      name: 'VolumeMode',
+      description: 'Filesystem or Block.',
+      wide: true,
+      cell: ({ spec }) => spec?.volumeMode ?? '<unset>',
+    },
+    {
+      name: 'Directory',
+      description: 'Where its content is on the host.',
+      wide: true,
+      only: 'podd',
+      cell: ({ status }) => status.path,
+    },
   ],
 })
 
@@ -195,19 +352,6 @@ function formatBytes(bytes: number): string {
   return `${Number(size.toPrecision(3))}${units[unit] ?? ''}`
 }
 
-const clusterNameColumn = {
-  title: 'NAME',
-  cell: ({ metadata }: { readonly metadata: { readonly name: string } }) => metadata.name,
-}
-
-const ageColumn = {
-  title: 'AGE',
-  cell: (
-    { metadata }: { readonly metadata: { readonly creationTimestamp?: string } },
-    nowMs: number,
-  ): string => formatAgeOf(metadata.creationTimestamp, nowMs),
-}
-
 const namespaceKind = servedKind<NamespaceObject>({
   resource: 'namespaces',
   singular: 'namespace',
@@ -217,7 +361,11 @@ const namespaceKind = servedKind<NamespaceObject>({
   verbs: writeVerbs.filter((verb) => verb !== 'deletecollection'),
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status.phase },
-  columns: [clusterNameColumn, { title: 'STATUS', cell: ({ status }) => status.phase }, ageColumn],
+  columns: [
+    nameColumn,
+    { name: 'Status', description: 'Active or Terminating.', cell: ({ status }) => status.phase },
+    ageColumn,
+  ],
 })
 
 const serviceAccountKind = servedKind<ServiceAccountObject>({
@@ -225,8 +373,10 @@ const serviceAccountKind = servedKind<ServiceAccountObject>({
   singular: 'serviceaccount',
   shortNames: ['sa'],
   kind: 'ServiceAccount',
-  columns: [clusterNameColumn, ageColumn],
+  columns: [nameColumn, ageColumn],
 })
+
+const roleLabel = 'node-role.kubernetes.io/'
 
 export const nodeKind = servedKind<NodeObject>({
   resource: 'nodes',
@@ -241,13 +391,63 @@ export const nodeKind = servedKind<NodeObject>({
   namespaced: false,
   fields: { 'spec.unschedulable': ({ spec }) => String(spec.unschedulable === true) },
   columns: [
-    clusterNameColumn,
-    { title: 'STATUS', cell: (node) => nodeStatus(node) },
+    nameColumn,
+    { name: 'Status', description: 'Whether the host runs pods.', cell: (node) => nodeStatus(node) },
+    {
+      name: 'Roles',
+      description: "The host's roles, from its labels.",
+      cell: ({ metadata }) =>
+        Object.keys(metadata.labels ?? {})
+          .flatMap((key) => (key.startsWith(roleLabel) ? [key.slice(roleLabel.length)] : []))
+          .toSorted()
+          .join(',') || '<none>',
+    },
     ageColumn,
-    { title: 'VERSION', cell: ({ status }) => status.nodeInfo['kubeletVersion'] ?? '' },
-    { title: 'INTERNAL-IP', wide: true, cell: (node) => internalAddress(node) },
+    {
+      name: 'Version',
+      description: 'The Kubernetes release whose behaviour podd matches.',
+      cell: ({ status }) => status.nodeInfo['kubeletVersion'] ?? '',
+    },
+    {
+      name: 'Internal-IP',
+      description: "The host's own address.",
+      wide: true,
+      cell: ({ status }) => status.addresses.find(({ type }) => type === 'InternalIP')?.address ?? '<none>',
+    },
+    {
+      name: 'External-IP',
+      description: 'Not known to podd.',
+      wide: true,
+      only: 'kubectl',
+      cell: () => '<none>',
+    },
+    {
+      name: 'OS-Image',
+      description: 'The distribution.',
+      wide: true,
+      cell: ({ status }) => status.nodeInfo['osImage'] || '<unknown>',
+    },
+    {
+      name: 'Kernel-Version',
+      description: "The kernel's version and architecture.",
+      wide: true,
+      cell: ({ status: { nodeInfo } }) => `${nodeInfo['kernelVersion']} (${nodeInfo['architecture']})`,
+    },
+    {
+      name: 'Container-Runtime',
+      description: 'The runtime and its version.',
+      wide: true,
+      cell: ({ status }) => status.nodeInfo['containerRuntimeVersion'] || '<unknown>',
+    },
   ],
 })
+
+/** `Ready,SchedulingDisabled` (`pkg/printers/internalversion/printers.go`, printNode, 1.36). */
+function nodeStatus({ spec, status }: NodeObject): string {
+  const ready = status.conditions.find(({ type }) => type === 'Ready')
+  const word = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'
+  return spec.unschedulable === true ? `${word},SchedulingDisabled` : word
+}
 
 const priorityClassKind = servedKind<PriorityClassObject>({
   resource: 'priorityclasses',
@@ -258,10 +458,25 @@ const priorityClassKind = servedKind<PriorityClassObject>({
   verbs: writeVerbs,
   namespaced: false,
   columns: [
-    clusterNameColumn,
-    { title: 'VALUE', cell: ({ value }) => String(value) },
-    { title: 'GLOBAL-DEFAULT', cell: ({ globalDefault }) => String(globalDefault === true) },
+    nameColumn,
+    {
+      name: 'Value',
+      type: 'integer',
+      description: 'The higher, the later evicted.',
+      cell: ({ value }) => value,
+    },
+    {
+      name: 'Global-Default',
+      type: 'boolean',
+      description: 'Whether pods that name no class have it.',
+      cell: ({ globalDefault }) => globalDefault === true,
+    },
     ageColumn,
+    {
+      name: 'PreemptionPolicy',
+      description: 'Whether pods of the class may take the place of others.',
+      cell: ({ preemptionPolicy }) => preemptionPolicy,
+    },
   ],
 })
 
@@ -273,19 +488,12 @@ const runtimeClassKind = servedKind<RuntimeClassObject>({
   kind: 'RuntimeClass',
   verbs: writeVerbs,
   namespaced: false,
-  columns: [clusterNameColumn, { title: 'HANDLER', cell: ({ handler }) => handler }, ageColumn],
+  columns: [
+    nameColumn,
+    { name: 'Handler', description: "The runtime's handler.", cell: ({ handler }) => handler },
+    ageColumn,
+  ],
 })
-
-/** `Ready,SchedulingDisabled` (`pkg/printers/internalversion/printers.go`, printNode, 1.36). */
-export function nodeStatus({ spec, status }: NodeObject): string {
-  const ready = status.conditions.find(({ type }) => type === 'Ready')
-  const word = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'
-  return spec.unschedulable === true ? `${word},SchedulingDisabled` : word
-}
-
-export function internalAddress({ status }: NodeObject): string {
-  return status.addresses.find(({ type }) => type === 'InternalIP')?.address ?? '<none>'
-}
 
 const leaseKind = servedKind<LeaseObject>({
   resource: 'leases',
@@ -295,9 +503,9 @@ const leaseKind = servedKind<LeaseObject>({
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   columns: [
-    { title: 'NAME', cell: ({ metadata }) => metadata.name },
-    { title: 'HOLDER', cell: (lease) => holderOf(lease) },
-    { title: 'AGE', cell: ({ metadata }, nowMs) => formatAgeOf(metadata.creationTimestamp, nowMs) },
+    nameColumn,
+    { name: 'Holder', description: 'Who has the lease.', cell: (lease) => holderOf(lease) },
+    ageColumn,
   ],
 })
 
@@ -308,20 +516,24 @@ const podTemplateKind = servedKind<PodTemplateObject>({
   shortNames: [],
   kind: 'PodTemplate',
   columns: [
-    { title: 'NAME', cell: ({ metadata }) => metadata.name },
-    { title: 'CONTAINERS', cell: (object) => containerTexts(object, 'name') },
-    { title: 'IMAGES', cell: (object) => containerTexts(object, 'image') },
-    { title: 'POD LABELS', cell: (object) => templateLabels(object) },
+    nameColumn,
+    {
+      name: 'Containers',
+      description: 'The names of the containers.',
+      cell: (object) => containerTexts(object, 'name'),
+    },
+    { name: 'Images', description: 'Their images.', cell: (object) => containerTexts(object, 'image') },
+    { name: 'Pod Labels', description: 'The labels of its pods.', cell: (object) => templateLabels(object) },
   ],
 })
 
-export function holderOf({ spec }: LeaseObject): string {
+function holderOf({ spec }: LeaseObject): string {
   const holder = spec?.['holderIdentity']
   return typeof holder === 'string' ? holder : ''
 }
 
 /** One field of each container (`pkg/printers/internalversion/printers.go`, layoutContainerCells, 1.36). */
-export function containerTexts({ template }: PodTemplateObject, field: 'name' | 'image'): string {
+function containerTexts({ template }: PodTemplateObject, field: 'name' | 'image'): string {
   const spec = template?.['spec']
   const containers = isJsonObject(spec) ? spec['containers'] : undefined
   if (!Array.isArray(containers)) return ''
@@ -331,7 +543,7 @@ export function containerTexts({ template }: PodTemplateObject, field: 'name' | 
     .join(',')
 }
 
-export function templateLabels({ template }: PodTemplateObject): string {
+function templateLabels({ template }: PodTemplateObject): string {
   const metadata = template?.['metadata']
   const labels = isJsonObject(metadata) ? metadata['labels'] : undefined
   const pairs = Object.entries(isJsonObject(labels) ? labels : {}).flatMap(([key, value]) =>

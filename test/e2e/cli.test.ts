@@ -50,8 +50,13 @@ describePodd('the command line', { config }, (rig) => {
     expect(row.slice(0, 4)).toEqual(['web', '2/2', 'Running', '0'])
     expect(row[4]).toMatch(/^\d+m?s?/u)
     const [wideHeader, wide = []] = rows(await podd.cliOk('get', 'pods', 'web', '-o', 'wide'))
-    expect(wideHeader?.slice(5)).toEqual(['IP', 'NODE', 'SOURCE'])
-    expect(wide.slice(5)).toEqual([pod.status.podIP, 'box', join(podd.manifests, 'web.yaml')])
+    expect(wideHeader?.slice(5)).toEqual(['IP', 'NODE', 'READINESS GATES', 'SOURCE'])
+    expect(wide.slice(5)).toEqual([
+      pod.status.podIP,
+      'box',
+      '<none>',
+      join(podd.manifests, 'web.yaml'),
+    ])
     expect(await podd.cliOk('get', 'pod/web', '-o', 'name')).toBe('pod/web\n')
     expect((await podd.cliOk('get', 'pods', '-A')).split('\n')[0]).toMatch(/^NAMESPACE +NAME/u)
 
@@ -207,7 +212,7 @@ describePodd('the command line', { config }, (rig) => {
     expect(list.map((row) => row[2])).toEqual(
       expect.arrayContaining(['Pulled', 'Created', 'Started', 'BackOff']),
     )
-    expect(list.every((row) => row[3] === 'Pod/noisy')).toBe(true)
+    expect(list.every((row) => row[3] === 'pod/noisy')).toBe(true)
     const warnings = rows(await podd.cliOk('events', '--for', 'noisy', '--types', 'Warning')).slice(1)
     expect(new Set(warnings.map((row) => row[1]))).toEqual(new Set(['Warning']))
     const { items }: EventListObject = JSON.parse(await podd.cliOk('events', '-o', 'json'))

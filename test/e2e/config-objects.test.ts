@@ -514,13 +514,14 @@ describePodd('the command line', {}, (rig) => {
         .trim()
         .split('\n')
         .map((line) => line.split(/\s+/u))
+    const age = expect.stringMatching(/^\d+m?s?/u)
     expect(await rows('configmaps')).toEqual([
-      ['NAME', 'DATA', 'KEYS'],
-      ['settings', '2', 'one,two'],
+      ['NAME', 'DATA', 'AGE', 'KEYS'],
+      ['settings', '2', age, 'one,two'],
     ])
     expect(await rows('secrets')).toEqual([
-      ['NAME', 'TYPE', 'DATA', 'KEYS'],
-      ['access', 'Opaque', '1', 'password'],
+      ['NAME', 'TYPE', 'DATA', 'AGE', 'KEYS'],
+      ['access', 'Opaque', '1', age, 'password'],
     ])
     expect(await rig().cliOk('describe', 'secret', 'access')).toContain('password: <7 bytes>')
     const shown = await rig().cliOk('get', 'secret', 'access', '-o', 'yaml')
@@ -565,7 +566,7 @@ describePodd('the command line', {}, (rig) => {
         ),
       )
       await rig().untilLine('claimer', / up$/u)
-      expect(await columns()).toEqual(['data', 'Bound', '1Gi', '1Mi', 'RWO', 'podd-local'])
+      expect((await columns())?.slice(0, 6)).toEqual(['data', 'Bound', '1Gi', '1Mi', 'RWO', 'podd-local'])
       expect((await rig().cli('delete', 'pvc', 'data')).code).toBe(2)
       const refused = await rig().cli('delete', 'pvc', 'data', '--purge')
       expect([refused.code, refused.stderr]).toEqual([

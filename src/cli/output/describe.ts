@@ -1,5 +1,5 @@
 import type { EventObject, PodObject, ResourceObject } from '../../api/resource.ts'
-import { formatAge } from '../../api/served-kind.ts'
+import { columnsFor, formatAge } from '../../api/served-kind.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { formatSeen } from '../../api/served-kinds.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
@@ -307,10 +307,9 @@ export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: 
   if (namespace !== undefined) text.add(0, 'Namespace', namespace)
   text.add(0, 'Labels', entriesOf(labels, '='))
   text.add(0, 'Annotations', entriesOf(annotations, ': '))
-  const cells = kind.cells(object, nowMs)
-  for (const [index, { title }] of kind.columns.entries()) {
-    const label = title.charAt(0) + title.slice(1).toLowerCase()
-    if (!['NAME', 'DATA', 'KEYS'].includes(title)) text.add(0, label, cells[index] || '<none>')
+  for (const { name, cell } of columnsFor('podd', kind)) {
+    const label = name.charAt(0) + name.slice(1).toLowerCase()
+    if (!['Name', 'Data', 'Keys'].includes(name)) text.add(0, label, String(cell(object, nowMs)) || '<none>')
   }
   if ('data' in object && isJsonObject(object.data)) text.addBlock(0, 'Data', entriesOf(object.data, ': '))
   // As kubectl writes it (`kubectl/pkg/describe/describe.go` ConfigMapDescriber, 1.36).

@@ -1,7 +1,8 @@
 import type { Writable } from 'node:stream'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
-import type { ServedKind } from '../../api/served-kind.ts'
+import { columnsFor } from '../../api/served-kind.ts'
+import type { KindColumn, ServedKind } from '../../api/served-kind.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { escapeControls, escapeLine } from '../../base/text.ts'
 import type { Listing, OutputFormat, PrintableObject, TableStyle, VerbResult } from '../arguments/verb.ts'
@@ -168,18 +169,22 @@ export function listObjects(
 ): Listing {
   const withNamespace = isAcrossAll && kind.namespaced
   const { labelColumns, showLabels, showKind } = style
-  const named = showKind ? kind.columns.findIndex(({ title }) => title === 'NAME') : -1
+  const columns = columnsFor('podd', kind)
+  const cellOf = ({ name, cell }: KindColumn, object: ResourceObject): string => {
+    const text = String(cell(object, nowMs))
+    return showKind && name === 'Name' ? `${nameOfKind(kind)}/${text}` : text
+  }
   return {
     noHeaders,
     columns: [
       ...(withNamespace ? [{ title: 'NAMESPACE' }] : []),
-      ...kind.columns,
+      ...columns.map(({ name, wide = false }) => ({ title: name.toUpperCase(), wide })),
       ...labelColumns.map((key) => ({ title: key.slice(key.lastIndexOf('/') + 1).toUpperCase() })),
       ...(showLabels ? [{ title: 'LABELS' }] : []),
     ],
     rows: objects.map((object) => [
       ...(withNamespace ? [object.metadata.namespace ?? ''] : []),
-      ...kind.cells(object, nowMs).map((cell, at) => (at === named ? `${nameOfKind(kind)}/${cell}` : cell)),
+      ...columns.map((column) => cellOf(column, object)),
       ...labelColumns.map((key) => object.metadata.labels?.[key] ?? ''),
       ...(showLabels ? [formatLabels(object)] : []),
     ]),

@@ -1,5 +1,6 @@
-import { tableOf } from '../../api/tables.ts'
 import type { ResourceObject } from '../../api/resource.ts'
+import { columnsFor } from '../../api/served-kind.ts'
+import type { RoutedKind } from '../../api/served-kind.ts'
 import { ApiError } from '../requests/api-error.ts'
 
 /** The content of a bookmark: an object of the kind with nothing but a revision. */
@@ -9,15 +10,12 @@ export interface Bookmark {
   readonly metadata: { readonly resourceVersion: string }
 }
 
-/** How objects are encoded, in a list or alone. */
+/** How objects of one kind are encoded, in a list or alone. */
 export interface Representation {
   /** Whether objects are encoded unchanged, so that all watchers share their lines. */
   readonly isPlain: boolean
-  /** The list object of a kind; `field` holds the objects. */
-  listHead(
-    kind: { readonly apiVersion: string; readonly kind: string; readonly listKind: string },
-    metadata: object,
-  ): { readonly head: object; readonly field: 'items' | 'rows' }
+  /** The list object; `field` holds the objects. */
+  listHead(metadata: object): { readonly head: object; readonly field: 'items' | 'rows' }
   listItem(object: ResourceObject): unknown
   /** A single object: a response, or the object of a watch event. */
   single(object: ResourceObject): unknown
@@ -27,34 +25,24 @@ export interface Representation {
 
 type Form = { readonly as: 'object' } | { readonly as: 'table' | 'metadata'; readonly version: string }
 
-const plain: Representation = {
-  isPlain: true,
-  listHead: ({ apiVersion, listKind: kind }, metadata) => ({
-    head: { apiVersion, kind, metadata },
-    field: 'items',
-  }),
-  listItem: (object) => object,
-  single: (object) => object,
-  bookmark: (bookmark) => bookmark,
-}
-
 /**
  * The representation that a client accepts: the first that podd has, always as JSON
  * (`apiserver/pkg/endpoints/handlers/negotiation`, 1.36). Throws ApiError NotAcceptable or BadRequest.
  */
 export function chooseRepresentation(
+  kind: RoutedKind,
   accept: string | undefined,
   query: URLSearchParams,
   nowMs: () => number,
 ): Representation {
   const form = readForm(accept)
-  if (form.as === 'object') return plain
+  if (form.as === 'object') return unchanged(kind)
   const apiVersion = `meta.k8s.io/${form.version}`
   if (form.as === 'metadata') return metadataAlone(apiVersion)
   const include = query.get('includeObject') ?? ''
   if (!['', 'None', 'Metadata', 'Object'].includes(include))
     throw new ApiError(400, `unrecognized includeObject value: ${JSON.stringify(include)}`)
-  return asTable(apiVersion, include === '' ? 'Metadata' : include, nowMs)
+  return asTable(kind, apiVersion, include === '' ? 'Metadata' : include, nowMs)
 }
 
 function readForm(accept: string | undefined): Form {
@@ -74,11 +62,21 @@ function readForm(accept: string | undefined): Form {
   throw new ApiError(406, 'only the following media types are accepted: application/json')
 }
 
+function unchanged({ apiVersion, listKind }: RoutedKind): Representation {
+  return {
+    isPlain: true,
+    listHead: (metadata) => ({ head: { apiVersion, kind: listKind, metadata }, field: 'items' }),
+    listItem: (object) => object,
+    single: (object) => object,
+    bookmark: (bookmark) => bookmark,
+  }
+}
+
 function metadataAlone(apiVersion: string): Representation {
   const partial = ({ metadata }: ResourceObject): object => toPartial(apiVersion, metadata)
   return {
     isPlain: false,
-    listHead: (_, metadata) => ({
+    listHead: (metadata) => ({
       head: { kind: 'PartialObjectMetadataList', apiVersion, metadata },
       field: 'items',
     }),
@@ -92,29 +90,36 @@ function toPartial(apiVersion: string, metadata: object): object {
   return { kind: 'PartialObjectMetadata', apiVersion, metadata }
 }
 
-function asTable(apiVersion: string, include: string, nowMs: () => number): Representation {
+function asTable(
+  kind: RoutedKind,
+  apiVersion: string,
+  include: string,
+  nowMs: () => number,
+): Representation {
+  const columns = columnsFor('kubectl', kind)
   const row = (object: ResourceObject): object => {
-    const table = tableOf(object)
-    const conditions = table.conditions(object)
+    const conditions = kind.conditions(object)
     return {
-      cells: table.cells(object, nowMs()),
+      cells: columns.map((column) => column.cell(object, nowMs())),
       ...(conditions.length > 0 && { conditions }),
       object:
         include === 'Object' ? object : include === 'None' ? null : toPartial(apiVersion, object.metadata),
     }
   }
-  const head = (kind: { readonly apiVersion: string; readonly kind: string }, metadata: object): object => ({
-    kind: 'Table',
-    apiVersion,
-    metadata,
-    columnDefinitions: tableOf(kind).columns,
-  })
+  const columnDefinitions = columns.map(({ name, type = 'string', description, wide = false }) => ({
+    name,
+    type,
+    format: name === 'Name' ? 'name' : '',
+    description,
+    priority: wide ? 1 : 0,
+  }))
+  const head = (metadata: object): object => ({ kind: 'Table', apiVersion, metadata, columnDefinitions })
   return {
     isPlain: false,
-    listHead: (kind, metadata) => ({ head: head(kind, metadata), field: 'rows' }),
+    listHead: (metadata) => ({ head: head(metadata), field: 'rows' }),
     listItem: row,
     single: (object) => ({
-      ...head(object, { resourceVersion: object.metadata.resourceVersion }),
+      ...head({ resourceVersion: object.metadata.resourceVersion }),
       rows: [row(object)],
     }),
     bookmark: ({ metadata }) => ({

@@ -67,7 +67,7 @@ function routesOf(served: Served): readonly Route[] {
   const { resource, subresources } = kind
   const list = (call: Call): Promise<ApiResponse> => answerList(served, call)
   const single = async (call: Call): Promise<ApiResponse> => {
-    const form = formOf(call)
+    const form = formOf(kind, call)
     await served.whenListed()
     return jsonResponse(form.single(findObject(served, call.names)))
   }
@@ -86,19 +86,19 @@ function routesOf(served: Served): readonly Route[] {
   ]
 }
 
-function formOf({ request, query, clock }: Call): Representation {
-  return chooseRepresentation(request.headers.accept, query, () => clock.wallMs())
+function formOf(kind: RoutedKind, { request, query, clock }: Call): Representation {
+  return chooseRepresentation(kind, request.headers.accept, query, () => clock.wallMs())
 }
 
 async function answerList(served: Served, call: Call): Promise<ApiResponse> {
   const { query, names, clock, signal } = call
   const { kind, reader, lines, whenListed, random } = served
   const [namespace] = names
-  const form = formOf(call)
+  const form = formOf(kind, call)
   if (!booleanParam(query, 'watch')) {
     const options = readListOptions(query, kind, namespace)
     await whenListed()
-    return listResources(kind, reader, options, form)
+    return listResources(reader, options, form)
   }
   const asked = readWatchOptions(query, kind, namespace)
   // Each at another time, so that clients that began together don't all come back together.
@@ -138,7 +138,6 @@ const pieceBytes = 16 * 1024
  * forgotten revision, Timeout for a future one.
  */
 function listResources(
-  kind: RoutedKind,
   reader: ResourceReader<ResourceObject>,
   options: ListOptions,
   form: Representation,
@@ -156,7 +155,7 @@ function listResources(
   return {
     status: 200,
     contentType: 'application/json',
-    body: listPieces(kind, metadata, accepted.slice(offset, end), form),
+    body: listPieces(metadata, accepted.slice(offset, end), form),
   }
 }
 
@@ -194,12 +193,11 @@ function tooLarge(wanted: number, revision: number): ApiError {
 
 /** Encoded as the client reads: a list is never in memory as a whole text. */
 function* listPieces(
-  kind: RoutedKind,
   metadata: object,
   items: readonly ResourceObject[],
   form: Representation,
 ): Generator<Uint8Array, void> {
-  const { head, field } = form.listHead(kind, metadata)
+  const { head, field } = form.listHead(metadata)
   const encoder = new TextEncoder()
   let piece = `${JSON.stringify(head).slice(0, -1)},"${field}":[`
   for (const [index, item] of items.entries()) {

@@ -152,7 +152,12 @@ describe('podd status', () => {
 })
 
 describe('podd get of configs and claims', () => {
-  const meta = (name: string) => ({ name, namespace: 'default', uid: `uid-${name}` })
+  const meta = (name: string) => ({
+    name,
+    namespace: 'default',
+    uid: `uid-${name}`,
+    creationTimestamp: new Date(Date.now() - 300_500).toISOString(),
+  })
   beforeEach(() => {
     rig.configmaps.put({
       apiVersion: 'v1',
@@ -176,11 +181,11 @@ describe('podd get of configs and claims', () => {
   })
 
   it.each([
-    ['configmaps', 'NAME       DATA   KEYS\nsettings   2      a,b\n'],
-    ['secrets', 'NAME   TYPE     DATA   KEYS\ntls    Opaque   1      word\n'],
+    ['configmaps', 'NAME       DATA   AGE   KEYS\nsettings   2      5m    a,b\n'],
+    ['secrets', 'NAME   TYPE     DATA   AGE   KEYS\ntls    Opaque   1      5m    word\n'],
     [
       'pvc',
-      'NAME   STATUS     CAPACITY   USED    ACCESS MODES   STORAGECLASS\ndata   Released              1.5Ki\n',
+      'NAME   STATUS     CAPACITY   USED    ACCESS MODES   STORAGECLASS   AGE\ndata   Released              1.5Ki                                 5m\n',
     ],
   ])('shows %s in a table', async (resource, table) => {
     expect(await podd(`get ${resource}`)).toEqual({ exitCode: 0, stdout: table, stderr: '' })
@@ -219,7 +224,7 @@ describe('podd get of configs and claims', () => {
     const late = { apiVersion: 'v1', metadata: meta('late'), data: { key: '' } } as const
     rig.configmaps.put({ ...late, kind: 'ConfigMap' })
     rig.secrets.put({ ...late, kind: 'Secret', type: 'Opaque' })
-    await expect.poll(() => call.stdout()).toMatch(/\nlate .*1 +key\n$/u)
+    await expect.poll(() => call.stdout()).toMatch(/\nlate .*1 +5m +key\n$/u)
     call.interrupt()
     expect((await call.outcome).exitCode).toBe(130)
   })
@@ -234,7 +239,7 @@ describe('podd get pods', () => {
         name: 'web',
         metadata: { creationTimestamp: recent(300), annotations: { 'podd.dev/path': '/etc/pods/web.yaml' } },
         spec: { nodeName: 'box' },
-        status: { podIP: '10.88.0.2' },
+        status: { podIP: '10.88.0.2', podIPs: [{ ip: '10.88.0.2' }] },
       }),
     )
     const crashing = containerStatus('main', {
@@ -281,8 +286,8 @@ web             1/1     Running            0             5m
 
   it('shows more when asked to', async () => {
     const { stdout } = await podd('get po web -o wide')
-    expect(stdout).toBe(`NAME   READY   STATUS    RESTARTS   AGE   IP          NODE   SOURCE
-web    1/1     Running   0          5m    10.88.0.2   box    /etc/pods/web.yaml
+    expect(stdout).toBe(`NAME   READY   STATUS    RESTARTS   AGE   IP          NODE   READINESS GATES   SOURCE
+web    1/1     Running   0          5m    10.88.0.2   box    <none>            /etc/pods/web.yaml
 `)
   })
 
@@ -801,9 +806,9 @@ describe('podd events', () => {
 
   it('lists them oldest first', async () => {
     expect((await podd('events')).stdout).toBe(`LAST SEEN         TYPE      REASON    OBJECT    MESSAGE
-60s               Normal    Started   Pod/web   Container started
-5s (x4 over 2m)   Warning   BackOff   Pod/web   Back-off
-1s                Normal    Started   Pod/db    Container started
+60s               Normal    Started   pod/web   Container started
+5s (x4 over 2m)   Warning   BackOff   pod/web   Back-off
+1s                Normal    Started   pod/db    Container started
 `)
     expect((await podd('get events -o name')).stdout).toBe('event/e1\nevent/e2\nevent/e3\n')
   })

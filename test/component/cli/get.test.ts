@@ -20,7 +20,13 @@ beforeEach(async () => {
   rig.configmaps.put({
     apiVersion: 'v1',
     kind: 'ConfigMap',
-    metadata: { name: 'conf', namespace: 'default', uid: 'uid-conf', labels: { app: 'web' } },
+    metadata: {
+      name: 'conf',
+      namespace: 'default',
+      uid: 'uid-conf',
+      creationTimestamp,
+      labels: { app: 'web' },
+    },
     data: { key: 'value' },
   })
 })
@@ -67,13 +73,13 @@ shop      till   1/1   Running   0     5m    till   app=till
 pod/db    1/1     Running   0          5m
 pod/web   1/1     Running   0          5m
 
-NAME             DATA   KEYS
-configmap/conf   1      key
+NAME             DATA   AGE   KEYS
+configmap/conf   1      5m    key
 `,
     ],
     [
       'po,configmap,pods --no-headers',
-      'pod/db    1/1   Running   0     5m\npod/web   1/1   Running   0     5m\nconfigmap/conf   1     key\n',
+      'pod/db    1/1   Running   0     5m\npod/web   1/1   Running   0     5m\nconfigmap/conf   1     5m    key\n',
     ],
     [
       'pods,secrets -L app --no-headers',
@@ -81,8 +87,8 @@ configmap/conf   1      key
     ],
     [
       'cm/conf pod/web --sort-by .metadata.name',
-      `NAME             DATA   KEYS
-configmap/conf   1      key
+      `NAME             DATA   AGE   KEYS
+configmap/conf   1      5m    key
 
 NAME      READY   STATUS    RESTARTS   AGE
 pod/web   1/1     Running   0          5m
@@ -101,6 +107,40 @@ pod/web   1/1     Running   0          5m
     rig.pods.put(podObject({ name: 'late', metadata: { labels: { app: 'x' } } }))
     await expect.poll(() => call.stdout()).toMatch(/^db .*\nweb .*\nlate .* x\n$/u)
   })
+})
+
+describe('the columns of podd get', () => {
+  it.each(['pods', 'configmaps', 'namespaces'])(
+    'show of %s the same as the Table that kubectl gets',
+    async (resource) => {
+      rig.namespaces.put({
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'shop', uid: 'uid-shop', creationTimestamp: new Date().toISOString() },
+        spec: { finalizers: [] },
+        status: { phase: 'Active' },
+      })
+      const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+      const { text } = await rig.call(`/api/v1/${resource}`, 'GET', { accept })
+      const table: {
+        readonly columnDefinitions: readonly { readonly name: string }[]
+        readonly rows: readonly { readonly cells: readonly unknown[] }[]
+      } = JSON.parse(text)
+      const { stdout } = await get(`${resource} -A -o wide`)
+      const [titles = [], ...rows] = stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(/ {3,}/u))
+      const shared = table.columnDefinitions.flatMap(({ name }, at) => {
+        const own = titles.indexOf(name.toUpperCase())
+        return own === -1 ? [] : [{ name, at, own }]
+      })
+      expect(shared.length).toBeGreaterThan(2)
+      expect(rows.length).toBeGreaterThan(0)
+      for (const { at, own } of shared)
+        expect(rows.map((row) => row[own])).toEqual(table.rows.map(({ cells }) => String(cells[at])))
+    },
+  )
 })
 
 describe('data of podd get', () => {

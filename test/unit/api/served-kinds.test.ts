@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { columnsFor } from '../../../src/api/served-kind.ts'
 import { findKind, namesOfKind, servedKinds } from '../../../src/api/served-kinds.ts'
 import { isObjectKind, objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import { ShownResources } from '../../../src/control/serving/resource-store.ts'
@@ -26,8 +27,38 @@ describe('the kinds that are served', () => {
     },
   )
 
-  it('have no cells for an object of another kind', () => {
+  it('show nothing in the columns of an object of another kind', () => {
+    const others = servedKinds.filter(({ kind }) => kind !== 'Pod').flatMap(({ columns }) => columns)
+    expect(others.filter(({ cell }) => cell(podObject(), 0) !== '')).toEqual([])
+  })
+
+  it('give no column twice to kubectl or podd get, and each of them the name first', () => {
     for (const kind of servedKinds)
-      expect(kind.cells(podObject(), 0)).toHaveLength(kind.kind === 'Pod' ? kind.columns.length : 0)
+      for (const reader of ['kubectl', 'podd'] as const) {
+        const names = columnsFor(reader, kind).map(({ name }) => name)
+        expect(new Set(names).size).toBe(names.length)
+        expect(names).toContain('Name')
+      }
+  })
+
+  it.each<[kind: string, kubectl: readonly string[], podd: readonly string[]]>([
+    ['ConfigMap', [], ['Keys']],
+    ['Event', ['Last Seen'], ['Last Seen']],
+    ['Lease', [], []],
+    ['Namespace', [], []],
+    ['Node', ['External-IP'], []],
+    ['PersistentVolumeClaim', ['Volume', 'VolumeAttributesClass'], ['Used', 'Directory']],
+    ['Pod', ['Nominated Node'], ['Source']],
+    ['PodTemplate', [], []],
+    ['Secret', [], ['Keys']],
+    ['ServiceAccount', [], []],
+    ['PriorityClass', [], []],
+    ['RuntimeClass', [], []],
+  ])('differ between kubectl and podd get in few columns alone: %s', (name, kubectl, podd) => {
+    const columns = servedKinds.find(({ kind }) => kind === name)?.columns ?? []
+    const only = (reader: string) => columns.filter((each) => each.only === reader).map((each) => each.name)
+    expect(only('kubectl')).toEqual(kubectl)
+    expect(only('podd')).toEqual(podd)
+    expect(columns.filter((each) => each.only === undefined)).not.toEqual([])
   })
 })
