@@ -1,4 +1,5 @@
-import { isJsonObject } from '../base/json.ts'
+import { objectsAt } from '../base/json.ts'
+import type { JsonObject } from '../base/json.ts'
 import type { ContainerStatus } from '../pod/state/status.ts'
 import type { PodObject } from './resource.ts'
 
@@ -14,10 +15,10 @@ export interface PodSummary {
 
 /** As kubectl's table has it (kubernetes `pkg/printers/internalversion/printers.go`, printPod, 1.36). */
 export function summarizePod(pod: PodObject): PodSummary {
-  const { metadata, status } = pod
+  const { metadata, spec, status } = pod
   const sidecars = new Set(sidecarNames(pod))
-  const init = summarizeInit(status.initContainerStatuses ?? [], sidecars, initContainers(pod).length)
-  const total = containerCount(pod, 'containers') + sidecars.size
+  const init = summarizeInit(status.initContainerStatuses ?? [], sidecars, objectsAt(spec, 'initContainers').length)
+  const total = objectsAt(spec, 'containers').length + sidecars.size
   const isInitialized = status.conditions.some(
     ({ type, status }) => type === 'Initialized' && status === 'True',
   )
@@ -98,22 +99,28 @@ function endReason({
   return signal === undefined || signal === 0 ? `ExitCode:${exitCode}` : `Signal:${signal}`
 }
 
-function initContainers(pod: PodObject): readonly unknown[] {
-  const list = pod.spec['initContainers']
-  return Array.isArray(list) ? list : []
+const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const
+
+/** The names in one of the lists of a pod's containers. */
+export function containerNames(
+  { spec }: PodObject,
+  list: (typeof containerLists)[number],
+): readonly string[] {
+  return objectsAt(spec, list).flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
 }
 
-function sidecarNames(pod: PodObject): readonly string[] {
-  return initContainers(pod).flatMap((container) =>
-    isJsonObject(container) &&
-    container['restartPolicy'] === 'Always' &&
-    typeof container['name'] === 'string'
-      ? [container['name']]
-      : [],
+/** The names in all of them. */
+export function allContainerNames(pod: PodObject): readonly string[] {
+  return containerLists.flatMap((list) => containerNames(pod, list))
+}
+
+/** The container of this name, as the pod's spec has it. */
+export function findContainer({ spec }: PodObject, wanted: string): JsonObject | undefined {
+  return containerLists.flatMap((list) => objectsAt(spec, list)).find(({ name }) => name === wanted)
+}
+
+function sidecarNames({ spec }: PodObject): readonly string[] {
+  return objectsAt(spec, 'initContainers').flatMap(({ name, restartPolicy }) =>
+    restartPolicy === 'Always' && typeof name === 'string' ? [name] : [],
   )
-}
-
-function containerCount(pod: PodObject, list: 'containers'): number {
-  const containers = pod.spec[list]
-  return Array.isArray(containers) ? containers.length : 0
 }

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, parseJson } from '../base/json.ts'
 
 /**
  * The protocols of `exec` and `attach` over a WebSocket: binary messages, of which the first byte is the channel
@@ -142,13 +142,4 @@ export function parseOutcome(text: string): CommandOutcome {
   }
   const message = status['message']
   return { kind: 'failed', message: typeof message === 'string' ? message : 'the command failed' }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Cut short with the connection.
-    return undefined
-  }
 }

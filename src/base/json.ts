@@ -6,6 +6,18 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** What a JSON text says; undefined for a text that is none, and for none at all. */
+export function parseJson(text: string | undefined): Json | undefined {
+  if (text === undefined) return undefined
+  try {
+    const value: Json = JSON.parse(text)
+    return value
+  } catch {
+    // The caller says what a text means that is no JSON.
+    return undefined
+  }
+}
+
 /** JSON text with the keys of every object sorted: equal values give equal text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item)).join(',')}]`

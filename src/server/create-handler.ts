@@ -65,7 +65,7 @@ export function createHandler({
     ...resourceRoutes(readers, new WatchLines(), systemRandom),
     ...(readers.writer === undefined
       ? []
-      : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),
+      : writeRoutes(readers, readers.writer, systemRandom)),
     ...podRoutes(readers, logs),
     ...proxyRoutes(readers),
     ...imageRoutes(readers.images),

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, parseJson } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { ContainerPort, LifecycleHandler } from '../pod/schema/container-schema.ts'
 import { resizableResources } from '../pod/schema/pod-resources.ts'
@@ -155,16 +155,6 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
 
 function readCount(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
-}
-
-function parseJson(text: string | undefined): unknown {
-  if (text === undefined) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Another program wrote it: it counts as absent.
-    return undefined
-  }
 }
 
 function readResources(value: unknown): ResourceLists | undefined {

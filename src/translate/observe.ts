@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
-import { isJsonObject } from '../base/json.ts'
-import type { Json } from '../base/json.ts'
+import { isJsonObject, parseJson } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { cniHint } from '../pod/state/observed.ts'
 import type {
@@ -259,15 +258,5 @@ export function readCniPlaces(info: cri.StatusResponse['info']): CniPlaces {
   return {
     cniConfDir: typeof confDir === 'string' && confDir !== '' ? confDir : undefined,
     cniPluginDirs: Array.isArray(dirs) ? dirs.filter((dir) => typeof dir === 'string') : [],
-  }
-}
-
-function parseJson(text: string | undefined): Json | undefined {
-  try {
-    const value: Json | undefined = text === undefined ? undefined : JSON.parse(text)
-    return value
-  } catch {
-    // A runtime that tells something else than JSON does not tell it.
-    return undefined
   }
 }

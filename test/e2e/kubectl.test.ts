@@ -66,7 +66,7 @@ const alike: readonly (readonly string[])[] = [
     'get priorityclasses -o name',
     'logs web --tail=1 --prefix',
     'logs -l app=web -c main --ignore-errors',
-    'logs web -f=false --pod-running-timeout=5s',
+    'logs web -f=false',
   ].map((line) => line.split(' ')),
 ]
 

@@ -1,5 +1,6 @@
+import { allContainerNames, containerNames } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { PoddError } from '../../base/errors.ts'
 import { dnsLabel } from '../../pod/validation/name-rules.ts'
 import { UsageError } from './parse-arguments.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
@@ -77,39 +78,62 @@ export function poddPodPath(namespace: string, name: string): string {
 /** The annotation that names the default container; kubectl reads it, the API doesn't. */
 const annotation = 'kubectl.kubernetes.io/default-container'
 
-export function containerNames(
-  pod: PodObject,
-  list: 'initContainers' | 'containers' | 'ephemeralContainers',
-): readonly string[] {
-  const containers = pod.spec[list]
-  if (!Array.isArray(containers)) return []
-  return containers.flatMap((container: unknown) =>
-    isJsonObject(container) && typeof container['name'] === 'string' ? [container['name']] : [],
+/**
+ * The container of a call that names none: the annotation's, else the first (kubectl `cmd/util/podcmd/podcmd.go`
+ * FindOrDefaultContainerByName, 1.36). Throws PoddError CONTAINER_NOT_FOUND for an annotation that names none.
+ */
+export function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated === undefined) return firstContainer(pod, notify)
+  requireContainer(
+    pod,
+    annotated,
+    "The pod's annotation kubectl.kubernetes.io/default-container names it; -c names another.",
+  )
+  return annotated
+}
+
+/**
+ * The same of a log: an annotation that names no container is passed over with a note (kubectl
+ * `polymorphichelpers/logsforobject.go`, 1.36).
+ */
+export function chooseLoggedContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated !== undefined) {
+    if (allContainerNames(pod).includes(annotated)) return annotated
+    notify(`Default container name ${JSON.stringify(annotated)} not found in pod ${pod.metadata.name}`)
+  }
+  return firstContainer(pod, notify)
+}
+
+/** Throws PoddError CONTAINER_NOT_FOUND where the pod has no container of this name. */
+export function requireContainer(pod: PodObject, name: string, hint?: string): void {
+  if (allContainerNames(pod).includes(name)) return
+  throw new PoddError(
+    'CONTAINER_NOT_FOUND',
+    `container ${name} is not valid for pod ${pod.metadata.name} out of: ${shownNames(pod)}`,
+    { hint },
   )
 }
 
-/** The container named by the pod's annotation, whether it exists or not. */
-export function annotatedContainer({ metadata }: PodObject): string | undefined {
+function annotatedContainer({ metadata }: PodObject): string | undefined {
   const name = metadata.annotations?.[annotation]
   return name === '' ? undefined : name
 }
 
-/**
- * The first of the pod's main containers, with a note where it has others (kubectl `cmd/util/podcmd/podcmd.go`
- * FindOrDefaultContainerByName, 1.36).
- */
-export function firstContainer(pod: PodObject, notify: (line: string) => void): string {
-  const names = namesOfAll(pod)
+/** The first of the pod's main containers, with a note where it has others. */
+function firstContainer(pod: PodObject, notify: (line: string) => void): string {
   const [first = ''] = containerNames(pod, 'containers')
-  if (names.length > 1) notify(`Defaulted container ${JSON.stringify(first)} out of: ${names.join(', ')}`)
+  if (allContainerNames(pod).length > 1)
+    notify(`Defaulted container ${JSON.stringify(first)} out of: ${shownNames(pod)}`)
   return first
 }
 
-/** The names of all containers, as kubectl lists them. */
-export function namesOfAll(pod: PodObject): readonly string[] {
+/** All containers, as kubectl lists them. */
+function shownNames(pod: PodObject): string {
   return [
     ...containerNames(pod, 'containers'),
     ...containerNames(pod, 'ephemeralContainers').map((name) => `${name} (ephem)`),
     ...containerNames(pod, 'initContainers').map((name) => `${name} (init)`),
-  ]
+  ].join(', ')
 }

@@ -5,7 +5,7 @@ import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { DaemonStatus, StatusObject } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -238,10 +238,9 @@ function errorOfLine(line: unknown): ServerError | undefined {
 }
 
 function toServerError(statusCode: number, text: string): ServerError {
-  const status = parseObject(text)
-  const reason = status?.['reason']
-  const message = status?.['message']
-  const details = status?.['details']
+  const status = parseJson(text)
+  // What is no Status of the API tells its code alone.
+  const { reason, message, details } = isJsonObject(status) ? status : {}
   const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
   const [cause]: unknown[] = causes
   // A cause about a field repeats the message.
@@ -252,16 +251,6 @@ function toServerError(statusCode: number, text: string): ServerError {
     typeof message === 'string' ? message : `the answer was ${statusCode}`,
     hint === '' ? undefined : hint,
   )
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text)
-    return isJsonObject(parsed) ? parsed : undefined
-  } catch {
-    // It is no Status of the API: only the status code is known.
-    return undefined
-  }
 }
 
 /** How long a response may take before podd's health is checked, and the interval of these checks. */

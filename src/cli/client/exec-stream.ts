@@ -2,10 +2,17 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { Writable } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { decodeMessage, encodeMessage, formatTerminalSize, parseOutcome } from '../../api/remote-command.ts'
+import {
+  commandProtocols,
+  decodeMessage,
+  encodeMessage,
+  formatTerminalSize,
+  parseOutcome,
+} from '../../api/remote-command.ts'
 import type { CommandOutcome, TerminalSize } from '../../api/remote-command.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readMessages, sendMessage } from '../../server/streams/web-socket-messages.ts'
+import type { ApiClient } from './client.ts'
 
 /** The user's terminal. */
 export interface Terminal {
@@ -28,14 +35,16 @@ export interface ExecStreams {
 const mostInputBytes = 64 * 1024
 
 /**
- * Joins these streams with a command at the other end of a WebSocket, until it has ended. Throws PoddError DAEMON_GONE
- * where the connection breaks before that, or INTERRUPTED.
+ * Joins these streams with the command or the container that is asked for at this path, until it has ended. Throws
+ * ServerError where the daemon refuses, PoddError DAEMON_GONE where the connection breaks before the end, or INTERRUPTED.
  */
 export async function runExec(
-  socket: WebSocket,
+  client: ApiClient,
+  path: string,
   streams: ExecStreams,
   signal: AbortSignal,
 ): Promise<CommandOutcome> {
+  const socket = await client.openWebSocket(path, commandProtocols[0], signal)
   const { stdin, terminal } = streams
   const input = stdin === undefined ? undefined : stdin instanceof Readable ? stdin : Readable.from(stdin)
   const cut = (): void => socket.terminate()

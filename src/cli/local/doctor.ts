@@ -5,8 +5,7 @@ import type { DaemonStatus, PortOption, PortStatus } from '../../api/routes.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import { formatAddress } from '../../config/api-options.ts'
 import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
@@ -213,8 +212,8 @@ async function askRuntime(
   const { runtimeName, runtimeVersion } = await client.connect(signal)
   const { status, info } = await client.runtime.status({ verbose: true }, options)
   const { images } = await client.images.listImages({}, options)
-  const config = parseObject(info['config'])
-  const sandboxName = textOf(config['sandboxImage'])
+  const config = parseJson(info['config'])
+  const sandboxName = isJsonObject(config) ? textOf(config['sandboxImage']) : undefined
   const pinned = images.find((image) => image.pinned)?.repoTags[0]
   const names = new Set(images.flatMap((image) => image.repoTags))
   return {
@@ -234,16 +233,6 @@ async function askRuntime(
         : pinned === undefined
           ? undefined
           : { name: pinned, present: true },
-  }
-}
-
-function parseObject(text: string | undefined): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text ?? '')
-    return isJsonObject(value) ? value : {}
-  } catch {
-    // Only JSON holds the field.
-    return {}
   }
 }
 

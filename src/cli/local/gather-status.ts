@@ -6,7 +6,7 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import { unreadableSuffix } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { readNodeAddress } from '../../host/addresses.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
@@ -159,13 +159,9 @@ function readJsonFiles(directory: string): readonly { name: string; content: Jso
   return namesIn(directory)
     .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
     .flatMap((name) => {
-      try {
-        const content: unknown = JSON.parse(readText(join(directory, name)) ?? '')
-        return isJsonObject(content) ? [{ name: name.replace(/\.json$/u, ''), content }] : []
-      } catch {
-        // podd puts it aside at its next start.
-        return []
-      }
+      // podd puts one that is no JSON aside at its next start.
+      const content = parseJson(readText(join(directory, name)))
+      return isJsonObject(content) ? [{ name: name.replace(/\.json$/u, ''), content }] : []
     })
 }
 

@@ -5,15 +5,13 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { Pack } from 'tar/pack'
 import { ReadEntry } from 'tar/read-entry'
 import { Unpack } from 'tar/unpack'
-import type { WebSocket } from 'ws'
-import { commandProtocols } from '../../api/remote-command.ts'
 import type { PodObject } from '../../api/resource.ts'
 import { errorMessage, isSystemError, PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { namespaceFlag, podPath, readNamespace } from '../arguments/pod-argument.ts'
+import { chooseContainer, namespaceFlag, podPath, readNamespace } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { ApiClient } from '../client/client.ts'
 import { runExec } from '../client/exec-stream.ts'
-import { chooseContainer } from './exec.ts'
 
 export const cpVerb: Verb = {
   usage: 'cp SOURCE DESTINATION [-c CONTAINER]',
@@ -89,17 +87,17 @@ async function reachContainer(context: VerbContext, place: Place): Promise<Conta
       const query = new URLSearchParams({ container, stdout: 'true', stderr: 'true' })
       if (streams.stdin !== undefined) query.set('stdin', 'true')
       for (const word of command) query.append('command', word)
-      const socket = await client.openWebSocket(
-        `${path}/exec?${query.toString()}`,
-        commandProtocols[0],
-        signal,
-      )
-      return takeEnd(socket, streams, signal)
+      return runToEnd(client, `${path}/exec?${query.toString()}`, streams, signal)
     },
   }
 }
 
-async function takeEnd(socket: WebSocket, streams: Streams, signal: AbortSignal): Promise<Ended> {
+async function runToEnd(
+  client: ApiClient,
+  path: string,
+  streams: Streams,
+  signal: AbortSignal,
+): Promise<Ended> {
   let errors = ''
   const stderr = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -108,7 +106,7 @@ async function takeEnd(socket: WebSocket, streams: Streams, signal: AbortSignal)
     },
   })
   const { stdin, stdout = new Writable({ write: (_chunk, _encoding, done) => done() }) } = streams
-  const outcome = await runExec(socket, { stdin, stdout, stderr, terminal: undefined }, signal)
+  const outcome = await runExec(client, path, { stdin, stdout, stderr, terminal: undefined }, signal)
   if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
   return { exitCode: outcome.exitCode, errors: errors.trim() }
 }

@@ -1,3 +1,4 @@
+import { allContainerNames, containerNames } from '../../api/pod-summary.ts'
 import type { PodObject, WatchEvent } from '../../api/resource.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -6,7 +7,6 @@ import type { ContainerStatus } from '../../pod/state/status.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
-  containerNames,
   listPath,
   namespaceFlag,
   podPath,
@@ -123,9 +123,9 @@ of one that comes from a manifest, the manifest is changed, and the call says ho
     const joins = args.value('attach') === undefined ? args.has('stdin') : args.has('attach')
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const target = args.value('target')
-    if (target !== undefined) requireContainer(pod, target)
+    if (target !== undefined) requireTarget(pod, target)
     const container = args.value('container') ?? freeName(pod)
-    if (allNames(pod).includes(container))
+    if (allContainerNames(pod).includes(container))
       throw new UsageError(`pod ${name} has a container ${container} already`, '-c names another one.')
     const added = debugContainer({ name: container, image, command, target, args })
     if (args.value('container') === undefined) notify(`Defaulting debug container name to ${container}.`)
@@ -144,12 +144,7 @@ function readPod(args: ParsedArguments): { readonly pod: string; readonly comman
   return { pod: readPodName(first, 'debug'), command: args.positionals.slice(before.length) }
 }
 
-function allNames(pod: PodObject): readonly string[] {
-  const lists = ['containers', 'initContainers', 'ephemeralContainers'] as const
-  return lists.flatMap((list) => containerNames(pod, list))
-}
-
-function requireContainer(pod: PodObject, target: string): void {
+function requireTarget(pod: PodObject, target: string): void {
   const names = [...containerNames(pod, 'containers'), ...containerNames(pod, 'initContainers')]
   if (names.includes(target)) return
   throw new PoddError('CONTAINER_NOT_FOUND', `pod ${pod.metadata.name} has no container ${target}`, {
@@ -161,7 +156,7 @@ function requireContainer(pod: PodObject, target: string): void {
 const letters = 'bcdfghjklmnpqrstvwxz2456789'
 
 function freeName(pod: PodObject): string {
-  const taken = allNames(pod)
+  const taken = allContainerNames(pod)
   for (;;) {
     const end = Array.from({ length: 5 }, () => letters[Math.floor(systemRandom() * letters.length)])
     const name = `debugger-${end.join('')}`

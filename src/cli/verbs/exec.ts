@@ -1,17 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { ReadStream, WriteStream } from 'node:tty'
-import { commandProtocols } from '../../api/remote-command.ts'
+import { findContainer } from '../../api/pod-summary.ts'
 import type { TerminalSize } from '../../api/remote-command.ts'
 import type { PodObject } from '../../api/resource.ts'
 import { PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
-  annotatedContainer,
-  containerNames,
-  firstContainer,
-  namesOfAll,
+  chooseContainer,
   namespaceFlag,
   podPath,
   readNamespace,
@@ -51,19 +47,10 @@ ends the command too.`,
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const container = args.value('container') ?? chooseContainer(pod, notify)
     const streams = chooseStreams(context, notify)
-    const query = new URLSearchParams({ container, stdout: 'true' })
+    const query = streamQuery(container, streams.terminal !== undefined, streams)
     for (const word of command) query.append('command', word)
-    if (streams.terminal === undefined) query.set('stderr', 'true')
-    if (streams.stdin !== undefined) query.set('stdin', 'true')
-    if (streams.terminal !== undefined) {
-      query.set('tty', 'true')
-      const { columns, rows } = streams.terminal.size()
-      query.set('columns', String(columns))
-      query.set('rows', String(rows))
-    }
     const path = `${podPath(namespace, name)}/exec?${query.toString()}`
-    const socket = await client.openWebSocket(path, commandProtocols[0], signal)
-    const outcome = await runExec(socket, streams, signal)
+    const outcome = await runExec(client, path, streams, signal)
     if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
     if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)
     return { kind: 'done', exitCode: outcome.exitCode }
@@ -111,7 +98,7 @@ before, too.`,
     const name = readPodName(first, 'attach')
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const container = args.value('container') ?? chooseContainer(pod, notify)
-    const spec = specOf(pod, container)
+    const spec = findContainer(pod, container)
     if (args.has('stdin') && spec?.['stdin'] !== true) {
       throw new PoddError('ATTACH_FAILED', `container ${container} of pod ${name} takes no input`, {
         hint: 'Set `stdin: true` for it in the manifest; `podd exec -i` runs a command of its own.',
@@ -125,29 +112,6 @@ before, too.`,
     await joinContainer(context, { namespace, pod: name, container, tty: hasTerminal }, streams)
     return { kind: 'done', exitCode: 0 }
   },
-}
-
-function specOf({ spec }: PodObject, name: string): Readonly<Record<string, unknown>> | undefined {
-  for (const list of [spec['containers'], spec['initContainers'], spec['ephemeralContainers']]) {
-    if (!Array.isArray(list)) continue
-    const containers: readonly unknown[] = list
-    const found = containers.find((container) => isJsonObject(container) && container['name'] === name)
-    if (isJsonObject(found)) return found
-  }
-  return undefined
-}
-
-/** The annotation's, else the first, as kubectl chooses. Throws PoddError for an annotation that names none. */
-export function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
-  const annotated = annotatedContainer(pod)
-  if (annotated === undefined) return firstContainer(pod, notify)
-  const lists = ['containers', 'initContainers', 'ephemeralContainers'] as const
-  if (lists.some((list) => containerNames(pod, list).includes(annotated))) return annotated
-  throw new PoddError(
-    'CONTAINER_NOT_FOUND',
-    `container ${annotated} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
-    { hint: "The pod's annotation kubectl.kubernetes.io/default-container names it; -c names another." },
-  )
 }
 
 /** The command gets a terminal only where input and output are one, as with kubectl. */
@@ -198,19 +162,20 @@ export async function joinContainer(
   { namespace, pod, container, tty }: JoinedContainer,
   streams: ExecStreams,
 ): Promise<void> {
-  const query = new URLSearchParams({ container, stdout: 'true' })
-  if (streams.stdin !== undefined) query.set('stdin', 'true')
-  if (tty) query.set('tty', 'true')
-  else query.set('stderr', 'true')
-  if (streams.terminal !== undefined) {
-    const { columns, rows } = streams.terminal.size()
-    query.set('columns', String(columns))
-    query.set('rows', String(rows))
-  }
-  const path = `${podPath(namespace, pod)}/attach?${query.toString()}`
-  const socket = await client.openWebSocket(path, commandProtocols[0], signal)
-  const outcome = await runExec(socket, streams, signal)
+  const path = `${podPath(namespace, pod)}/attach?${streamQuery(container, tty, streams).toString()}`
+  const outcome = await runExec(client, path, streams, signal)
   if (outcome.kind === 'failed') throw new PoddError('ATTACH_FAILED', outcome.message)
+}
+
+/** @param tty whether the process in the container has a terminal, and so a single output */
+function streamQuery(container: string, tty: boolean, { stdin, terminal }: ExecStreams): URLSearchParams {
+  const query = new URLSearchParams({ container, stdout: 'true', [tty ? 'tty' : 'stderr']: 'true' })
+  if (stdin !== undefined) query.set('stdin', 'true')
+  if (terminal === undefined) return query
+  const { columns, rows } = terminal.size()
+  query.set('columns', String(columns))
+  query.set('rows', String(rows))
+  return query
 }
 
 /** They end this process. Node itself resets the terminal at SIGINT, SIGTERM and a plain exit. */

@@ -1,18 +1,17 @@
+import { allContainerNames } from '../../api/pod-summary.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
-import { errorMessage, PoddError } from '../../base/errors.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
-  annotatedContainer,
-  containerNames,
-  firstContainer,
+  chooseLoggedContainer,
   listPath,
-  namesOfAll,
   namespaceFlag,
   podPath,
   readNamespace,
   readPodName,
+  requireContainer,
 } from '../arguments/pod-argument.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
@@ -58,15 +57,6 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       doc: 'Follow at most this many containers at once; by default 5.',
     },
     { name: 'ignore-errors', doc: 'Print the errors of single containers, and continue with the others.' },
-    {
-      name: 'pod-running-timeout',
-      label: 'DURATION',
-      doc: 'Has no effect: podd looks for no pod of a workload.',
-    },
-    {
-      name: 'insecure-skip-tls-verify-backend',
-      doc: 'Has no effect: no kubelet stands between podd and the logs.',
-    },
     namespaceFlag,
   ],
   examples: [
@@ -117,11 +107,13 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       }
     }
     if (pods.length === 0) notify(`No resources found in ${namespace} namespace.`)
-    for (const pod of pods) if (named !== undefined) checkContainer(pod, named)
+    // Other than what a log's request fails with, this is no error that may be ignored.
+    for (const pod of pods) if (named !== undefined) requireContainer(pod, named)
     const targets = pods.flatMap((pod) =>
-      (args.has('all-containers') ? allContainers(pod) : [named ?? chooseContainer(pod, notify)]).map(
-        (container) => ({ pod: pod.metadata, container }),
-      ),
+      (args.has('all-containers')
+        ? allContainerNames(pod)
+        : [named ?? chooseLoggedContainer(pod, notify)]
+      ).map((container) => ({ pod: pod.metadata, container })),
     )
     if (args.has('follow') && targets.length > 1 && targets.length > mostFollowed)
       throw new UsageError(
@@ -253,31 +245,4 @@ function sinceSeconds(text: string): number {
   }
   if (durationMs < 0) throw new UsageError('--since must be greater than 0')
   return Math.ceil(durationMs / 1000)
-}
-
-function allContainers(pod: PodObject): readonly string[] {
-  return [
-    ...containerNames(pod, 'initContainers'),
-    ...containerNames(pod, 'containers'),
-    ...containerNames(pod, 'ephemeralContainers'),
-  ]
-}
-
-/** Other than what a log's request fails with, this is no error that may be ignored. */
-function checkContainer(pod: PodObject, name: string): void {
-  if (allContainers(pod).includes(name)) return
-  throw new PoddError(
-    'CONTAINER_NOT_FOUND',
-    `container ${name} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
-  )
-}
-
-/** The annotation's where the pod has it, else the first, as kubectl chooses (kubectl `polymorphichelpers/logsforobject.go`, 1.36). */
-function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
-  const annotated = annotatedContainer(pod)
-  if (annotated !== undefined) {
-    if (allContainers(pod).includes(annotated)) return annotated
-    notify(`Default container name ${JSON.stringify(annotated)} not found in pod ${pod.metadata.name}`)
-  }
-  return firstContainer(pod, notify)
 }

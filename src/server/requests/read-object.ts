@@ -22,7 +22,7 @@ export async function readObject(request: ApiRequest): Promise<JsonObject | unde
   const bytes = await request.readBody()
   if (bytes.length === 0) return undefined
   if (type === protobuf) return readKubernetesProtobuf(bytes)
-  return asObject(type === yaml ? await parseYamlBody(bytes) : parseJson(bytes))
+  return asObject(type === yaml ? await parseYamlBody(bytes) : parseJsonBody(bytes))
 }
 
 /** The same, and the fields that occur twice in it. Throws ApiError. */
@@ -32,7 +32,7 @@ export async function readWholeObject(
   if (contentTypeOf(request) !== json) return { object: await readObject(request), duplicates: [] }
   const bytes = await request.readBody()
   if (bytes.length === 0) return { object: undefined, duplicates: [] }
-  const object = asObject(parseJson(bytes))
+  const object = asObject(parseJsonBody(bytes))
   return { object, duplicates: findDuplicateFields(toText(bytes)) }
 }
 
@@ -59,7 +59,7 @@ export function asObject(value: Json): JsonObject {
 }
 
 /** Throws ApiError BadRequest. */
-export function parseJson(bytes: Uint8Array): Json {
+export function parseJsonBody(bytes: Uint8Array): Json {
   const text = toText(bytes)
   try {
     const value: Json = JSON.parse(text)
@@ -74,7 +74,7 @@ export async function parseYamlBody(bytes: Uint8Array): Promise<Json> {
   const text = toText(bytes)
   if (/^\s*[{[]/u.test(text)) {
     try {
-      return parseJson(bytes)
+      return parseJsonBody(bytes)
     } catch {
       // It may be YAML in flow style.
     }

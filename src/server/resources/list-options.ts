@@ -1,6 +1,6 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import type { RoutedKind } from '../../api/served-kind.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import { labelValue, qualifiedName } from '../../pod/validation/name-rules.ts'
 import { ApiError, invalidMetaOptions } from '../requests/api-error.ts'
 import type { OptionFault } from '../requests/api-error.ts'
@@ -151,15 +151,6 @@ function decodeContinuation(text: string): Continuation | undefined {
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The caller reports the error.
-    return undefined
-  }
 }
 
 /** The checks that lists and watches share (`pkg/apis/meta/internalversion/validation/validation.go`, 1.36). */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
+import { allContainerNames, containerNames } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { shouldRestart } from '../../decide/plan/backoff.ts'
 import { mayRestartAll } from '../../decide/plan/restart-request.ts'
 import { listRemovedPods } from '../../logs/container-log-directories.ts'
@@ -48,7 +48,7 @@ export class PodLogs {
 
   /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read. */
   async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    const container = chooseContainer(pod, request.container)
+    const container = findContainerName(pod, request.container)
     const directory = `${podLogDirectory(this.#options.podLogsDir, pod.metadata)}/${container}`
     const restartCount = await chooseInstance(pod, container, request, directory)
     const options = {
@@ -102,38 +102,25 @@ export class PodLogs {
   }
 }
 
-type ContainerList = 'containers' | 'initContainers' | 'ephemeralContainers'
-
-/** Names of the pod's containers, the main ones first. */
-function containerNames(pod: PodObject, list: ContainerList): readonly string[] {
-  const containers = pod.spec[list]
-  if (!Array.isArray(containers)) return []
-  return containers.flatMap((container: unknown) =>
-    isJsonObject(container) && typeof container['name'] === 'string' ? [container['name']] : [],
-  )
-}
-
 /**
  * The requested container, or the only one beside init and ephemeral containers (`pkg/registry/core/pod/strategy.go`
  * validateContainer, 1.36). Throws ApiError.
  */
-export function chooseContainer(pod: PodObject, wanted: string | undefined): string {
-  const main = containerNames(pod, 'containers')
-  const all = [
-    ...containerNames(pod, 'initContainers'),
-    ...main,
-    ...containerNames(pod, 'ephemeralContainers'),
-  ]
+export function findContainerName(pod: PodObject, wanted: string | undefined): string {
+  const all = allContainerNames(pod)
   const { name } = pod.metadata
-  if (wanted !== undefined) {
-    if (all.includes(wanted)) return wanted
-    throw new ApiError(400, `container ${wanted} is not valid for pod ${name}`, `It has: ${all.join(', ')}.`)
-  }
-  const [only] = main
-  if (only !== undefined && main.length === 1) return only
+  if (wanted === undefined) return onlyContainer(name, containerNames(pod, 'containers'), all)
+  if (all.includes(wanted)) return wanted
+  throw new ApiError(400, `container ${wanted} is not valid for pod ${name}`, `It has: ${all.join(', ')}.`)
+}
+
+/** @param all those to choose from where there is more than one */
+function onlyContainer(pod: string, main: readonly string[], all: readonly string[]): string {
+  const [only, second] = main
+  if (only !== undefined && second === undefined) return only
   throw new ApiError(
     400,
-    `a container name must be specified for pod ${name}, choose one of: [${all.join(' ')}]`,
+    `a container name must be specified for pod ${pod}, choose one of: [${all.join(' ')}]`,
   )
 }
 
@@ -315,7 +302,7 @@ async function findRemovedLog(
   const containers: string[] = []
   for (const name of await listDirectory(last.directory))
     if ((await listLogInstances(join(last.directory, name))).length > 0) containers.push(name)
-  const container = chooseRemovedContainer(pod.name, containers.toSorted(), wanted.container)
+  const container = findRemovedContainer(pod.name, containers.toSorted(), wanted.container)
   const directory = join(last.directory, container)
   const restartCount = (await listLogInstances(directory)).at(wanted.previous ? -2 : -1)
   if (restartCount !== undefined) return { directory, restartCount }
@@ -325,18 +312,12 @@ async function findRemovedLog(
   )
 }
 
-function chooseRemovedContainer(
+function findRemovedContainer(
   pod: string,
   containers: readonly string[],
   wanted: string | undefined,
 ): string {
-  const [only] = containers
-  if (wanted === undefined && only !== undefined && containers.length === 1) return only
-  if (wanted === undefined)
-    throw new ApiError(
-      400,
-      `a container name must be specified for pod ${pod}, choose one of: [${containers.join(' ')}]`,
-    )
+  if (wanted === undefined) return onlyContainer(pod, containers, containers)
   if (containers.includes(wanted)) return wanted
   throw new ApiError(
     400,

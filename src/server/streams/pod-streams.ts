@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
+import { findContainer } from '../../api/pod-summary.ts'
 import {
   chooseProtocol,
   commandProtocols,
@@ -13,18 +14,16 @@ import {
   portsProtocols,
 } from '../../api/remote-command.ts'
 import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
-import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders, RunningCommand } from '../requests/readers.ts'
 import { booleanParam, countParam, findRoute, readTarget } from '../requests/request.ts'
 import type { ApiRequest, OpenedStream } from '../requests/request.ts'
-import { chooseContainer, openLog } from '../routes/pod-logs.ts'
+import { findContainerName, openLog } from '../routes/pod-logs.ts'
 import type { PodLogs } from '../routes/pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from '../routes/pod-target.ts'
-import { readMessages, sendMessage } from './web-socket-messages.ts'
+import { readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 import { acceptWebSocket, checkHandshake } from './web-socket.ts'
 
 /**
@@ -144,7 +143,7 @@ export class PodStreams {
       throw new ApiError(400, 'you must specify at least one command for the container')
     refuseLong(command)
     const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
-    const container = chooseContainer(pod, query.get('container') || undefined)
+    const container = findContainerName(pod, query.get('container') || undefined)
     const wanted = { containerId: findRunningContainer(pod, container), command, ...readChoices(query) }
     return this.#serveCommand(opening, () =>
       reach.startCommand(wanted).catch((error: unknown) => {
@@ -158,9 +157,9 @@ export class PodStreams {
     const { query } = opening
     const { resources, reach } = this.#deps.readers
     const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
-    const container = chooseContainer(pod, query.get('container') || undefined)
+    const container = findContainerName(pod, query.get('container') || undefined)
     // Whether the process has a terminal was decided when it started (`pkg/kubelet/kubelet_pods.go` GetAttach, 1.36).
-    const terminal = hasTerminal(pod, container)
+    const terminal = findContainer(pod, container)?.['tty'] === true
     const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container), terminal }
     return this.#serveCommand(opening, () =>
       reach.attach(wanted).catch((error: unknown) => {
@@ -212,18 +211,6 @@ export class PodStreams {
   }
 }
 
-function hasTerminal({ spec }: PodObject, name: string): boolean {
-  const lists = [spec['containers'], spec['initContainers'], spec['ephemeralContainers']]
-  return lists.some(
-    (list) =>
-      Array.isArray(list) &&
-      list.some(
-        (container: unknown) =>
-          isJsonObject(container) && container['name'] === name && container['tty'] === true,
-      ),
-  )
-}
-
 function findForwardedPod(...where: Parameters<typeof findRunningPod>): ReturnType<typeof findRunningPod> {
   const pod = findRunningPod(...where)
   if (pod.status.phase === 'Running') return pod
@@ -273,10 +260,7 @@ async function serveCommand(
   start: () => Promise<RunningCommand>,
   clock: Clock,
 ): Promise<void> {
-  const gone = new Promise<void>((resolve) => {
-    connection.once('close', () => resolve())
-    if (connection.destroyed) resolve()
-  })
+  const gone = whenClosed(connection)
   // The API server signals with it that the streams are connected, and some clients wait for it.
   await sendMessage(socket, encodeMessage('stdout'))
   const outcome = await start().then(

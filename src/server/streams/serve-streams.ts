@@ -5,7 +5,7 @@ import { joinStreams } from '../../base/http.ts'
 import { SpdySession } from '../../runtime/spdy-session.ts'
 import type { SpdyStream } from '../../runtime/spdy-session.ts'
 import { ApiError } from '../requests/api-error.ts'
-import { readMessages, sendMessage } from './web-socket-messages.ts'
+import { readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 
 /** A channel is one byte, and each port has two. */
 const mostPorts = 128
@@ -38,10 +38,7 @@ export async function servePorts(
 ): Promise<void> {
   const send = (channel: number, bytes: Uint8Array): Promise<void> =>
     sendMessage(socket, Buffer.concat([Buffer.from([channel]), bytes]))
-  const gone = new Promise<void>((resolve) => {
-    connection.once('close', () => resolve())
-    if (connection.destroyed) resolve()
-  })
+  const gone = whenClosed(connection)
   const targets = ports.map(async (port, index) => {
     const told = Buffer.alloc(2)
     told.writeUInt16LE(port)
@@ -167,10 +164,7 @@ export async function serveLog(
   body: AsyncIterable<Uint8Array>,
   inBase64: boolean,
 ): Promise<void> {
-  const gone = new Promise<void>((resolve) => {
-    connection.once('close', () => resolve())
-    if (connection.destroyed) resolve()
-  })
+  const gone = whenClosed(connection)
   // The client's messages are dropped; reading detects its close.
   socket.resume()
   try {
@@ -178,19 +172,11 @@ export async function serveLog(
     await sendMessage(socket, Buffer.alloc(0))
     for await (const chunk of body) {
       if (socket.readyState !== socket.OPEN) break
-      await (inBase64 ? sendText(socket, Buffer.from(chunk).toString('base64')) : sendMessage(socket, chunk))
+      await (inBase64 ? sendMessage(socket, Buffer.from(chunk).toString('base64')) : sendMessage(socket, chunk))
     }
     socket.close(normalClosure)
   } catch (error) {
     socket.close(internalError, Buffer.from(errorMessage(error)).subarray(0, mostReasonBytes))
   }
   await gone
-}
-
-/** Resolves when the message was sent, or the connection is closed. */
-function sendText(socket: WebSocket, text: string): Promise<void> {
-  return new Promise((resolve) => {
-    if (socket.readyState === socket.OPEN) socket.send(text, () => resolve())
-    else resolve()
-  })
 }

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 
 /** How many messages wait for their reader before no more are read from the connection. */
@@ -50,10 +51,18 @@ export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | 
   }
 }
 
-/** Resolves when the connection has accepted the message, or is closed. */
-export function sendMessage(socket: WebSocket, message: Uint8Array): Promise<void> {
+/** Resolves when the connection is closed. */
+export function whenClosed(connection: Duplex): Promise<void> {
   return new Promise((resolve) => {
-    if (socket.readyState === socket.OPEN) socket.send(message, { binary: true }, () => resolve())
+    connection.once('close', () => resolve())
+    if (connection.destroyed) resolve()
+  })
+}
+
+/** Bytes are sent as a binary message, text as one of text. Resolves when the connection has accepted it, or is closed. */
+export function sendMessage(socket: WebSocket, message: Uint8Array | string): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.readyState === socket.OPEN) socket.send(message, { binary: typeof message !== 'string' }, () => resolve())
     else resolve()
   })
 }

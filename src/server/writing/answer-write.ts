@@ -11,7 +11,7 @@ import { ApiError, invalidMetaOptions, objectNotFound } from '../requests/api-er
 import {
   asObject,
   contentTypeOf,
-  parseJson,
+  parseJsonBody,
   parseYamlBody,
   readObject,
   readWholeObject,
@@ -243,7 +243,7 @@ export async function readPatch(request: ApiRequest): Promise<(current: JsonObje
   const type = contentTypeOf(request)
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
   if (apply === undefined) throw unknownFormat(Object.keys(patches))
-  const patch = parseJson(await request.readBody())
+  const patch = parseJsonBody(await request.readBody())
   if (apply === jsonPatch && !Array.isArray(patch))
     throw new ApiError(400, 'error decoding patch: a JSON patch must be a list of operations')
   return (current) => {

@@ -8,72 +8,55 @@ import type { WrittenKind } from './written-kind.ts'
 /** The routes that create, change and delete objects; their code is loaded with the first such request. */
 export function writeRoutes(
   readers: ApiReaders,
-  { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
+  writer: ObjectWriter,
+  random: RandomSource,
 ): readonly Route[] {
-  return servedKinds
-    .filter(({ verbs }) => verbs.includes('create'))
-    .flatMap((kind) => routesOf(kind, readers, { writer, random }))
-    .concat(nodeRoutes(readers, { writer, random }))
-}
-
-/** The one node is neither created nor deleted. */
-function nodeRoutes(
-  readers: ApiReaders,
-  { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
-): readonly Route[] {
-  const { nodes, namespaces, runtimeclasses, priorityclasses } = readers.resources
-  const route = (method: Route['method'], scope: 'object' | 'status'): Route => ({
-    method,
-    pattern: `${nodeKind.root}/nodes/*${scope === 'status' ? '/status' : ''}`,
-    async handle(call) {
-      const { answerNodeUpdate } = await import('./answer-write.ts')
-      await nodes.whenListed()
-      const written = {
-        kind: nodeKind,
-        reader: nodes.reader,
-        writer,
-        namespaces: namespaces.reader,
-        runtimeClasses: runtimeclasses.reader,
-        priorityClasses: priorityclasses.reader,
-        clock: call.clock,
-        random,
-      }
-      return answerNodeUpdate(written, call, scope)
-    },
-  })
-  return (['PUT', 'PATCH'] as const).flatMap((method) => [route(method, 'object'), route(method, 'status')])
-}
-
-function routesOf(
-  kind: ServedKind,
-  readers: ApiReaders,
-  { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
-): readonly Route[] {
-  const { reader, whenListed } = readers.resources[kind.resource]
-  const below = (call: Call): WrittenKind => ({
+  const of = (kind: ServedKind, { clock }: Call): WrittenKind => ({
     kind,
-    reader,
+    reader: readers.resources[kind.resource].reader,
     writer,
     namespaces: readers.resources.namespaces.reader,
     runtimeClasses: readers.resources.runtimeclasses.reader,
     priorityClasses: readers.resources.priorityclasses.reader,
-    clock: call.clock,
+    clock,
     random,
   })
-  const at = kind.namespaced ? `${kind.root}/namespaces/*/${kind.resource}` : `${kind.root}/${kind.resource}`
-  const route = (
-    method: Route['method'],
-    pattern: string,
-    handle: (written: WrittenKind, call: Call) => Promise<ApiResponse>,
-  ): Route => ({
+  const router: Router = (kind) => (method, pattern, handle) => ({
     method,
     pattern,
     async handle(call) {
-      await whenListed()
-      return handle(below(call), call)
+      await readers.resources[kind.resource].whenListed()
+      return handle(of(kind, call), call)
     },
   })
-  const load = () => import('./answer-write.ts')
+  return servedKinds
+    .filter(({ verbs }) => verbs.includes('create'))
+    .flatMap((kind) => kindRoutes(kind, router(kind)))
+    .concat(nodeRoutes(router(nodeKind)))
+}
+
+const load = () => import('./answer-write.ts')
+
+type WriteRoute = (
+  method: Route['method'],
+  pattern: string,
+  handle: (written: WrittenKind, call: Call) => Promise<ApiResponse>,
+) => Route
+type Router = (kind: ServedKind) => WriteRoute
+
+/** The one node is neither created nor deleted. */
+function nodeRoutes(route: WriteRoute): readonly Route[] {
+  const node = `${nodeKind.root}/nodes/*`
+  return (['PUT', 'PATCH'] as const).flatMap((method) => [
+    route(method, node, async (written, call) => (await load()).answerNodeUpdate(written, call, 'object')),
+    route(method, `${node}/status`, async (written, call) =>
+      (await load()).answerNodeUpdate(written, call, 'status'),
+    ),
+  ])
+}
+
+function kindRoutes(kind: ServedKind, route: WriteRoute): readonly Route[] {
+  const at = kind.namespaced ? `${kind.root}/namespaces/*/${kind.resource}` : `${kind.root}/${kind.resource}`
   const object = `${at}/*`
   const routes = [
     route('POST', at, async (written, call) => (await load()).answerCreate(written, call)),
