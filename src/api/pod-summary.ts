@@ -17,7 +17,11 @@ export interface PodSummary {
 export function summarizePod(pod: PodObject): PodSummary {
   const { metadata, spec, status } = pod
   const sidecars = new Set(sidecarNames(pod))
-  const init = summarizeInit(status.initContainerStatuses ?? [], sidecars, objectsAt(spec, 'initContainers').length)
+  const init = summarizeInit(
+    status.initContainerStatuses ?? [],
+    sidecars,
+    objectsAt(spec, 'initContainers').length,
+  )
   const total = objectsAt(spec, 'containers').length + sidecars.size
   const isInitialized = status.conditions.some(
     ({ type, status }) => type === 'Initialized' && status === 'True',

@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
 import { escapeControls, nearestName } from '../base/text.ts'
 import { ApiClient } from './client/client.ts'
-import type { CliDeps, Verb, VerbContext, VerbEntry } from './arguments/verb.ts'
+import type { DaemonActions, Verb, VerbContext, VerbEntry } from './arguments/verb.ts'
 import { formatError } from './output/report-format.ts'
 import { globalFlags, programHelp, verbHelp } from './help.ts'
 import type { Output } from './output/print.ts'
@@ -28,7 +28,11 @@ export interface Surroundings {
 const interruptedExitCode = 130
 
 /** Runs one command line; returns the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Never throws. */
-export async function runCli(argv: readonly string[], deps: CliDeps, around: Surroundings): Promise<number> {
+export async function runCli(
+  argv: readonly string[],
+  daemon: DaemonActions,
+  around: Surroundings,
+): Promise<number> {
   const output = createOutput(around.stdout)
   const { stdout, env, onInterrupt } = around
   let errors: Writable | undefined
@@ -49,7 +53,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps, around: Sur
     notify: (line) => void call.stderr.write(`${escapeControls(line)}\n`),
   }
   const { notify } = call
-  const exitCode = await runCommand(argv, deps, call).catch((error: unknown) => {
+  const exitCode = await runCommand(argv, daemon, call).catch((error: unknown) => {
     // An interrupt, or a closed output, needs no message.
     if (errorCode(error) === 'INTERRUPTED' && !output.closed.aborted) return interruptedExitCode
     if (output.closed.aborted) return 0
@@ -67,7 +71,7 @@ interface Call extends Surroundings {
   readonly notify: (line: string) => void
 }
 
-async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): Promise<number> {
+async function runCommand(argv: readonly string[], daemon: DaemonActions, call: Call): Promise<number> {
   const { before, name, after } = splitCommand(argv)
   const globals = parseArguments(before, [...flagsBefore, { name: 'version', doc: '' }])
   const wantsHelp = name === 'help' || (name === undefined && globals.has('help'))
@@ -94,15 +98,20 @@ async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): P
     await call.output.write(verbHelp(verb, columnsOf(call.stdout)))
     return 0
   }
-  return runVerb(verb, args, deps, call)
+  return runVerb(verb, args, daemon, call)
 }
 
-async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: Call): Promise<number> {
+async function runVerb(
+  verb: Verb,
+  args: ParsedArguments,
+  daemon: DaemonActions,
+  call: Call,
+): Promise<number> {
   const interrupt = verb.takesSignals === true ? new AbortController().signal : call.onInterrupt()
   const signal = AbortSignal.any([interrupt, call.output.closed])
   const context: VerbContext = {
     args,
-    deps,
+    daemon,
     client: new ApiClient(await findSocket(args, call.env), systemClock),
     clock: systemClock,
     env: call.env,

@@ -15,22 +15,21 @@ const measures = {
 
 export type Measure = keyof typeof measures
 
-export interface ChartOptions {
-  readonly usage: UsageHistoryReply
-  readonly series: UsageSeries
-  readonly measure: Measure
-  /** The capacity; left out, the chart's top is the largest figure. */
-  readonly capacity?: number | undefined
-}
-
 const width = 240
 const height = 60
 
-/** A chart of the usage over the last hour, with its figures as text. */
-export function chart(options: ChartOptions): HTMLElement {
-  const { measure, capacity, usage } = options
+/**
+ * A chart of the usage over the last hour, with its figures as text.
+ * @param capacity left out, the chart's top is the largest figure
+ */
+export function chart(
+  measure: Measure,
+  series: UsageSeries,
+  usage: UsageHistoryReply,
+  capacity?: number,
+): HTMLElement {
   const { title, format } = measures[measure]
-  const shape = shapeOf(options)
+  const shape = shapeOf(measure, series, usage, capacity)
   const now = shape.last === undefined ? 'not measured yet' : format(shape.last)
   const of = capacity === undefined ? '' : ` of ${format(capacity)}`
   const most = shape.most === undefined ? '' : `, ${format(shape.most)} at most`
@@ -53,14 +52,14 @@ function axis(spanSeconds: number): readonly HTMLElement[] {
 }
 
 /** The same in a line of text. */
-export function spark(options: ChartOptions): Node[] {
-  const { title, format } = measures[options.measure]
-  const shape = shapeOf(options)
+export function spark(measure: Measure, series: UsageSeries, usage: UsageHistoryReply): Node[] {
+  const { title, format } = measures[measure]
+  const shape = shapeOf(measure, series, usage, undefined)
   if (shape.last === undefined) return [element('span', { class: 'faint' }, '-')]
   const most = format(shape.most ?? 0)
   return [
     paths(shape, {
-      measure: options.measure,
+      measure,
       kind: 'spark',
       label: `${title}: ${most} at most in the last hour`,
     }),
@@ -68,7 +67,12 @@ export function spark(options: ChartOptions): Node[] {
   ]
 }
 
-function shapeOf({ usage, series, measure, capacity }: ChartOptions): ChartShape {
+function shapeOf(
+  measure: Measure,
+  series: UsageSeries,
+  usage: UsageHistoryReply,
+  capacity: number | undefined,
+): ChartShape {
   const untilMs = usage.times.at(-1) ?? 0
   const facts = {
     times: usage.times,

@@ -12,8 +12,8 @@ import type { PageState, WatchLine } from './page-state.ts'
 const askEveryMs = 10_000
 const longestPauseMs = 10_000
 
-export interface LiveDataOptions {
-  readonly client: ApiClient
+/** Who shows the data. */
+interface Viewer {
   readonly onChange: () => void
   /** Undefined: podd answers. */
   readonly onTrouble: (message: string | undefined) => void
@@ -22,7 +22,8 @@ export interface LiveDataOptions {
 
 /** The current data of the page: watched where the API has watches, polled elsewhere. */
 export class LiveData {
-  readonly #options: LiveDataOptions
+  readonly #client: ApiClient
+  readonly #viewer: Viewer
   readonly #pods = new WatchedObjects<PodObject>()
   readonly #events = new WatchedObjects<EventObject>()
   readonly #refusals = new Map<string, string>()
@@ -34,8 +35,9 @@ export class LiveData {
   }
   #running: AbortController | undefined
 
-  constructor(options: LiveDataOptions) {
-    this.#options = options
+  constructor(client: ApiClient, viewer: Viewer) {
+    this.#client = client
+    this.#viewer = viewer
   }
 
   get state(): PageState {
@@ -72,13 +74,13 @@ export class LiveData {
     let pauseMs = 500
     while (!signal.aborted) {
       try {
-        const stream = await this.#options.client.open(`${path}?${query}`, signal)
+        const stream = await this.#client.open(`${path}?${query}`, signal)
         this.#refusals.delete(path)
         objects.begin()
         for await (const lines of readLines(stream)) {
           pauseMs = 500
           const changes = lines.map((line) => objects.take(parse<T>(line)))
-          if (changes.includes(true)) this.#options.onChange()
+          if (changes.includes(true)) this.#viewer.onChange()
         }
       } catch (error) {
         if (!signal.aborted) this.#take(path, error)
@@ -105,15 +107,15 @@ export class LiveData {
         sources: sources ?? before.sources,
         usage: usage ?? before.usage,
       }
-      if (answers.some((answer) => answer !== undefined)) this.#options.onTrouble(undefined)
-      this.#options.onChange()
+      if (answers.some((answer) => answer !== undefined)) this.#viewer.onTrouble(undefined)
+      this.#viewer.onChange()
       await pause(askEveryMs, signal)
     }
   }
 
   async #ask<T>(path: string): Promise<T | undefined> {
     try {
-      const answer = await this.#options.client.get<T>(path)
+      const answer = await this.#client.get<T>(path)
       this.#refusals.delete(path)
       return answer
     } catch (error) {
@@ -123,8 +125,8 @@ export class LiveData {
   }
 
   #take(path: string, error: unknown): void {
-    if (!(error instanceof Refusal)) this.#options.onTrouble('podd does not answer; the page keeps trying')
-    else if (error.status === 401) this.#options.onUnauthorized()
+    if (!(error instanceof Refusal)) this.#viewer.onTrouble('podd does not answer; the page keeps trying')
+    else if (error.status === 401) this.#viewer.onUnauthorized()
     else this.#refusals.set(path, error.message)
   }
 }

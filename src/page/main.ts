@@ -19,7 +19,7 @@ const connection = find('connection')
 const signOutButton = find('sign-out')
 let isLoggedIn = false
 let isDue = false
-const live = new LiveData({ client, onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
+const live = new LiveData(client, { onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
 let place = ''
 
 function find(id: string): HTMLElement {

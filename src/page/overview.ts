@@ -75,7 +75,7 @@ function host({ node, status, usage, pods }: PageState, nowMs: number): readonly
     usage === undefined
       ? []
       : (['cpu', 'memory'] as const).map((measure) =>
-          chart({ usage, series: usage.node, measure, capacity: capacityOf(node, measure) }),
+          chart(measure, usage.node, usage, capacityOf(node, measure)),
         )
   return [element('dl', {}, ...known), element('div', { class: 'charts' }, ...charts)]
 }
@@ -102,7 +102,7 @@ function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
     const summary = summarizePod(pod)
     const series = usage?.pods.find((each) => each.uid === uid)
     const figure = (measure: Measure): Cell =>
-      usage === undefined || series === undefined ? '-' : spark({ usage, series, measure })
+      usage === undefined || series === undefined ? '-' : spark(measure, series, usage)
     return [
       namespace,
       [element('a', { href: podLink(namespace, name) }, name)],

@@ -54,7 +54,7 @@ export function podView(pod: PodObject, { usage, events, pods }: PageState, nowM
         { class: 'charts' },
         ...(usage === undefined || series === undefined
           ? []
-          : (['cpu', 'memory'] as const).map((measure) => chart({ usage, series, measure }))),
+          : (['cpu', 'memory'] as const).map((measure) => chart(measure, series, usage))),
       ),
     ),
     section('Containers', containerTable(pod, nowMs)),

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
-import { mayDo, parseRole, rulesOf } from './access/access.ts'
+import { mayDo, parseRole, rulesOf } from './access/authorize.ts'
 import type { NetworkApi } from './network-api.ts'
 import { ApiError, invalidOptions } from './requests/api-error.ts'
 import { readObject } from './requests/read-object.ts'

@@ -2,12 +2,11 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import { createHandler } from './create-handler.ts'
-import { createHttpListener } from './http/http-listener.ts'
+import { createHttpListener, requestMs } from './http/http-listener.ts'
 import { listenOnSocket } from './http/listen.ts'
 import type { ServedPort } from './http/listen.ts'
-import type { NetworkApi, NetworkOptions } from './network-api.ts'
+import type { NetworkOptions } from './network-api.ts'
 import { root } from './requests/request.ts'
-import type { ReadOnlyPort } from './read-only-port.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
 export interface ApiServerOptions {
@@ -15,16 +14,16 @@ export interface ApiServerOptions {
   readonly socketPath: string
   readonly podLogsDir: string
   readonly readers: ApiReaders
-  /** Left out, the API is served on the socket only. */
-  readonly network?: NetworkOptions | undefined
-  /** Where the kubelet's read-only port is served; left out: nowhere. */
-  readonly readOnly?: ListenAddress | undefined
+  /** Undefined: the API is served on the socket only. */
+  readonly network: NetworkOptions | undefined
+  /** Where the kubelet's read-only port is served; undefined: nowhere. */
+  readonly readOnly: ListenAddress | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /** The largest head of a request: root's commands may be as long as Linux allows, with each byte escaped. */
-const mostHeaderBytes = 8 * 1024 * 1024
+const maxHeaderBytes = 8 * 1024 * 1024
 
 export interface ApiServer {
   /** The ports that podd listens at beside its socket. Each was tried once. */
@@ -43,19 +42,23 @@ export interface ApiServer {
  * podd listens, or another error of listen.ts.
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
-  const { clock, logger } = options
-  const network = options.network === undefined ? undefined : await createNetwork(options.network, options)
-  const handler = createHandler({ ...options, network })
+  const { readers, podLogsDir, clock, logger } = options
+  // What podd doesn't listen at is not loaded.
+  const network =
+    options.network && new (await import('./network-api.ts')).NetworkApi(options.network, clock, logger)
+  const readOnly =
+    options.readOnly &&
+    new (await import('./read-only-port.ts')).ReadOnlyPort(options.readOnly, readers, clock, logger)
+  const handler = createHandler(readers, podLogsDir, network, clock, logger)
   const listener = createHttpListener({
     handler,
     identify: () => root,
-    mostHeaderBytes,
+    maxHeaderBytes,
+    requestMs,
     clock,
     logger,
   })
   const socket = await listenOnSocket(listener.server, options.socketPath)
-  const readOnly =
-    options.readOnly === undefined ? undefined : await createReadOnly(options.readOnly, options)
   const ports = [network?.servePort(handler) ?? [], readOnly ?? []].flat()
   // The job that opens a port tries again, and tells why.
   await Promise.all(ports.map((port) => port.open().catch(() => undefined)))
@@ -72,21 +75,4 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     },
     renewSocket: async () => closed === undefined && socket.renew(),
   }
-}
-
-/** Its code is not loaded where podd listens on the socket only. */
-async function createNetwork(
-  network: NetworkOptions,
-  deps: { readonly clock: Clock; readonly logger: Logger },
-): Promise<NetworkApi> {
-  const { NetworkApi } = await import('./network-api.ts')
-  return new NetworkApi(network, deps)
-}
-
-async function createReadOnly(
-  address: ListenAddress,
-  { readers, clock, logger }: Pick<ApiServerOptions, 'readers' | 'clock' | 'logger'>,
-): Promise<ReadOnlyPort> {
-  const { ReadOnlyPort } = await import('./read-only-port.ts')
-  return new ReadOnlyPort({ address, readers, clock, logger })
 }

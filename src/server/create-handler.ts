@@ -7,7 +7,8 @@ import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { systemRandom } from '../base/random.ts'
 import { accessRoutes, reviewRoutes } from './access-routes.ts'
-import { impersonate, readAttributes, refuseAccess, refuseForeignSite } from './access/access.ts'
+import { impersonate, readAttributes, refuseAccess } from './access/authorize.ts'
+import { refuseForeignSite } from './access/browser-requests.ts'
 import { kubeletRoutes } from './metrics/kubelet-routes.ts'
 import type { NetworkApi } from './network-api.ts'
 import type { ApiReaders, PageReader } from './requests/readers.ts'
@@ -33,27 +34,21 @@ import { PodStreams } from './streams/pod-streams.ts'
 import { asksForWatch, openWatch } from './streams/web-socket.ts'
 import { writeRoutes } from './writing/write-routes.ts'
 
-export interface HandlerOptions {
-  /** Undefined where podd listens on its socket only. */
-  readonly network?: Pick<NetworkApi, 'kubeconfig'> | undefined
-  readonly podLogsDir: string
-  readonly readers: ApiReaders
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
-/** What is served, from requests to answers; src/api/routes.ts tells the same in words. Knows no sockets. */
-export function createHandler({
-  podLogsDir,
-  readers: given,
-  network,
-  clock,
-  logger,
-}: HandlerOptions): ApiHandler {
+/**
+ * What is served, from requests to answers; src/api/routes.ts tells the same in words. Knows no sockets.
+ * @param network undefined where podd listens on its socket only
+ */
+export function createHandler(
+  given: ApiReaders,
+  podLogsDir: string,
+  network: Pick<NetworkApi, 'kubeconfig'> | undefined,
+  clock: Clock,
+  logger: Logger,
+): ApiHandler {
   const readers = withNodeLease(given, clock)
   const pods = readers.resources.pods
-  const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
-  const streams = new PodStreams({ readers, logs, clock })
+  const logs = new PodLogs(podLogsDir, pods.reader, clock)
+  const streams = new PodStreams(readers, logs, clock)
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),
@@ -63,9 +58,7 @@ export function createHandler({
       ...computedResources,
     ]),
     ...resourceRoutes(readers, new WatchLines(), systemRandom),
-    ...(readers.writer === undefined
-      ? []
-      : writeRoutes(readers, readers.writer, systemRandom)),
+    ...(readers.writer === undefined ? [] : writeRoutes(readers, readers.writer, systemRandom)),
     ...podRoutes(readers, logs),
     ...proxyRoutes(readers),
     ...imageRoutes(readers.images),

@@ -5,8 +5,8 @@ import type { Logger } from '../base/logger.ts'
 import { formatAddress } from '../config/api-options.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import type { StateReport } from '../store/state-report.ts'
-import { groupOfRole } from './access/access.ts'
-import type { Role } from './access/access.ts'
+import { groupOfRole } from './access/authorize.ts'
+import type { Role } from './access/authorize.ts'
 import { OwnAuthority } from './access/own-authority.ts'
 import { PortOpener } from './http/listen.ts'
 import type { ServedPort } from './http/listen.ts'
@@ -22,7 +22,7 @@ export interface NetworkOptions {
   readonly rootDir: string
   readonly tokenFile: string | undefined
   /** Called for certificates that can't be read. */
-  readonly report?: StateReport | undefined
+  readonly report: StateReport
 }
 
 export interface KubeconfigRequest {
@@ -42,15 +42,12 @@ export class NetworkApi {
   #listener: TlsListener | undefined
   #opener: PortOpener<TlsListener> | undefined
 
-  constructor(
-    options: NetworkOptions,
-    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-  ) {
+  constructor(options: NetworkOptions, clock: Clock, logger: Logger) {
     this.#options = options
     this.#clock = clock
     this.#logger = logger
     const { rootDir, names, report } = options
-    this.#authority = new OwnAuthority({ rootDir, names, report, clock })
+    this.#authority = new OwnAuthority(rootDir, names, report, clock)
   }
 
   /** The port for this handler; nothing is opened yet. */

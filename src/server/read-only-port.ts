@@ -5,7 +5,7 @@ import { formatAddress } from '../config/api-options.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import { healthRoutes } from './routes/health-routes.ts'
 import { kubeletRoutes } from './metrics/kubelet-routes.ts'
-import { createHttpListener } from './http/http-listener.ts'
+import { createHttpListener, requestMs } from './http/http-listener.ts'
 import type { HttpListener } from './http/http-listener.ts'
 import { PortOpener, cannotListen } from './http/listen.ts'
 import type { ServedPort } from './http/listen.ts'
@@ -13,15 +13,8 @@ import type { ApiHandler } from './requests/request.ts'
 import { anonymous, findRoute, readTarget, statusResponse } from './requests/request.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
-export interface ReadOnlyPortOptions {
-  readonly address: ListenAddress
-  readonly readers: ApiReaders
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 /** The largest head of a request; scrapers send little. */
-const mostHeaderBytes = 16 * 1024
+const maxHeaderBytes = 16 * 1024
 
 /** The kubelet's read-only port: metrics, stats and pods over plain HTTP, without authentication. */
 export class ReadOnlyPort implements ServedPort {
@@ -29,12 +22,13 @@ export class ReadOnlyPort implements ServedPort {
   readonly address: ListenAddress
   readonly #opener: PortOpener<HttpListener>
 
-  constructor({ address, readers, clock, logger }: ReadOnlyPortOptions) {
+  constructor(address: ListenAddress, readers: ApiReaders, clock: Clock, logger: Logger) {
     this.address = address
     const listener = createHttpListener({
       handler: readOnlyHandler(readers, clock),
       identify: () => anonymous,
-      mostHeaderBytes,
+      maxHeaderBytes,
+      requestMs,
       clock,
       logger,
     })

@@ -51,12 +51,7 @@ describePodd('the command line', { config }, (rig) => {
     expect(row[4]).toMatch(/^\d+m?s?/u)
     const [wideHeader, wide = []] = rows(await podd.cliOk('get', 'pods', 'web', '-o', 'wide'))
     expect(wideHeader?.slice(5)).toEqual(['IP', 'NODE', 'READINESS GATES', 'SOURCE'])
-    expect(wide.slice(5)).toEqual([
-      pod.status.podIP,
-      'box',
-      '<none>',
-      join(podd.manifests, 'web.yaml'),
-    ])
+    expect(wide.slice(5)).toEqual([pod.status.podIP, 'box', '<none>', join(podd.manifests, 'web.yaml')])
     expect(await podd.cliOk('get', 'pod/web', '-o', 'name')).toBe('pod/web\n')
     expect((await podd.cliOk('get', 'pods', '-A')).split('\n')[0]).toMatch(/^NAMESPACE +NAME/u)
 

@@ -85,6 +85,7 @@ describe.skipIf(chromiumPath === undefined || address === undefined)(
         names: ['localhost', host],
         rootDir: rig.directory,
         tokenFile: undefined,
+        report: () => {},
       })
       const kubeconfig = await rig.call('/podd/v1/kubeconfig?user=ann&role=admin', 'POST')
       const login = readKubeconfig(kubeconfig.text)

@@ -281,6 +281,7 @@ export class ApiRig {
   async listen(network?: NetworkOptions): Promise<void> {
     this.#server = await startApiServer({
       network,
+      readOnly: undefined,
       socketPath: this.socketPath,
       podLogsDir: this.podLogsDir,
       readers: this.readers(),

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import type { CliDeps } from '../../src/cli/arguments/verb.ts'
+import type { DaemonActions } from '../../src/cli/arguments/verb.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
 
 /** What a command line gave. */
@@ -19,7 +19,7 @@ export interface CliCall extends Disposable {
 }
 
 export interface CliOptions {
-  readonly deps?: Partial<CliDeps>
+  readonly daemon?: Partial<DaemonActions>
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string | AsyncIterable<string>
   /** The reader goes away after so many bytes. */
@@ -41,7 +41,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
   const missing = (): Promise<never> => Promise.reject(new Error('the test gave no such function'))
   const outcome = runCli(
     argv,
-    { startDaemon: missing, down: missing, doctor: missing, ...options.deps },
+    { startDaemon: missing, down: missing, doctor: missing, ...options.daemon },
     {
       stdout: sink('stdout', options.closeAfterBytes),
       stderr: sink('stderr'),

@@ -26,6 +26,7 @@ export class PageRig extends ApiRig {
       names: ['localhost', '127.0.0.1'],
       rootDir: this.directory,
       tokenFile: join(this.directory, 'tokens'),
+      report: () => {},
     })
   }
 

@@ -136,6 +136,6 @@ async function withApiObjects<T>(rootDir: string, work: (objects: ApiObjects) =>
   }
 }
 
-function openAuthority(rootDir: string, report?: StateReport): OwnAuthority {
-  return new OwnAuthority({ rootDir, names: ['localhost'], report, clock: new ManualClock() })
+function openAuthority(rootDir: string, report: StateReport = () => {}): OwnAuthority {
+  return new OwnAuthority(rootDir, ['localhost'], report, new ManualClock())
 }

@@ -43,7 +43,7 @@ export interface HelpSection {
 export interface VerbContext {
   readonly args: ParsedArguments
   readonly client: ApiClient
-  readonly deps: CliDeps
+  readonly daemon: DaemonActions
   readonly clock: Clock
   readonly env: Readonly<Record<string, string | undefined>>
   /** Aborted by Ctrl-C, and when the output is closed. */
@@ -151,7 +151,7 @@ export interface DownResult {
  * Functions that need the daemon's or the runtime's code. main.ts passes functions that load their code when they are
  * called.
  */
-export interface CliDeps {
+export interface DaemonActions {
   /** Runs until it is stopped; returns the exit code. */
   startDaemon(request: RunRequest): Promise<number>
   /** Ends all pods, then the embedded containerd; works whether a daemon runs or not. */

@@ -20,7 +20,6 @@ import type {
 import { listenProblem } from '../../host/addresses.ts'
 import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
 import { systemHostProbe } from '../../host/host-probe.ts'
-import type { HostProbe } from '../../host/host-probe.ts'
 import { findPauseProgram } from '../../images/sandbox-image.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { askCgroupDriver, CriClient } from '../../runtime/cri-client.ts'
@@ -33,13 +32,6 @@ import { readHoldsAt } from '../../store/source-records.ts'
 import { readCniPlaces } from '../../translate/observe.ts'
 import { askStatus } from '../client/client.ts'
 
-/** The environment of `podd doctor`. */
-interface DoctorDeps {
-  readonly probe: HostProbe
-  readonly clock: Clock
-  readonly isRoot: boolean
-}
-
 /**
  * Examines the host as `podd run` with this config would find it: one or more findings for each check. Needs no daemon,
  * and changes nothing.
@@ -50,12 +42,12 @@ export async function runDoctor(
   signal: AbortSignal,
   { isOther }: { readonly isOther: boolean } = { isOther: false },
 ): Promise<readonly DoctorFinding[]> {
-  const deps = { probe: systemHostProbe, clock: systemClock, isRoot: process.getuid?.() === 0 }
-  const askDaemon = askLazily(config, deps.clock, signal)
-  const runtime = await gatherRuntimeFacts(config, deps, { askDaemon, signal })
-  const host = await gatherHostFacts(deps.probe, {
-    clock: deps.clock,
-    isRoot: deps.isRoot,
+  const isRoot = process.getuid?.() === 0
+  const askDaemon = askLazily(config, signal)
+  const runtime = await gatherRuntimeFacts(config, isRoot, askDaemon, signal)
+  const host = await gatherHostFacts(systemHostProbe, {
+    clock: systemClock,
+    isRoot,
     rootDir: config.rootDir,
     runDir: config.runDir,
     podLogsDir: config.podLogsDir,
@@ -101,19 +93,20 @@ async function findNameProblems(path: string): Promise<readonly Problem[]> {
 
 async function gatherRuntimeFacts(
   config: PoddConfig,
-  deps: DoctorDeps,
-  { askDaemon, signal }: { readonly askDaemon: () => Promise<Asked>; readonly signal: AbortSignal },
+  isRoot: boolean,
+  askDaemon: () => Promise<Asked>,
+  signal: AbortSignal,
 ): Promise<RuntimeFacts> {
   if (config.containerRuntimeEndpoint !== 'embedded') {
-    return gatherExternalFacts(config.containerRuntimeEndpoint, deps.clock, signal)
+    return gatherExternalFacts(config.containerRuntimeEndpoint, systemClock, signal)
   }
-  const pause = await findPauseProgram(deps.probe.find)
+  const pause = await findPauseProgram(systemHostProbe.find)
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
     askDaemon: async () => containerdOf(await askDaemon()),
-    clock: deps.clock,
-    isRoot: deps.isRoot,
+    clock: systemClock,
+    isRoot,
     podCidrs: config.podCidrs,
     registryConfigDir: config.registryConfigDir,
     pauseProgram: pause?.hostPath,
@@ -123,11 +116,11 @@ async function gatherRuntimeFacts(
 type Asked = { readonly status: DaemonStatus } | { readonly error: unknown }
 
 /** Asks the daemon when its answer is first needed, and once: one that hangs takes its time. Throws the signal's reason. */
-function askLazily({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): () => Promise<Asked> {
+function askLazily({ runDir }: PoddConfig, signal: AbortSignal): () => Promise<Asked> {
   let asked: Promise<Asked> | undefined
   const ask = async (): Promise<Asked> => {
     try {
-      return { status: await askStatus(apiSocketPath(runDir), signal, clock) }
+      return { status: await askStatus(apiSocketPath(runDir), signal, systemClock) }
     } catch (error) {
       signal.throwIfAborted()
       return { error }

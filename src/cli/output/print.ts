@@ -154,21 +154,23 @@ function writeFailed(cause: unknown): PoddError {
 
 const poddGroup = 'podd.dev'
 
-export interface ObjectListingOptions extends TableStyle {
-  readonly withNamespace: boolean
-  readonly nowMs: number
-  /** Whether a single requested object is shown without a list in JSON and YAML. */
-  readonly isSingle: boolean
-}
-
 /** A listing of objects of one kind with its columns, in the given order. */
 export function listObjects(
   kind: ServedKind,
   objects: readonly ResourceObject[],
-  { withNamespace: isAcrossAll, nowMs, isSingle, noHeaders, ...style }: ObjectListingOptions,
+  { labelColumns, showLabels, showKind, noHeaders }: TableStyle,
+  {
+    nowMs,
+    isSingle,
+    ...shown
+  }: {
+    readonly withNamespace: boolean
+    readonly nowMs: number
+    /** Whether a single requested object is shown without a list in JSON and YAML. */
+    readonly isSingle: boolean
+  },
 ): Listing {
-  const withNamespace = isAcrossAll && kind.namespaced
-  const { labelColumns, showLabels, showKind } = style
+  const withNamespace = shown.withNamespace && kind.namespaced
   const columns = columnsFor('podd', kind)
   const cellOf = ({ name, cell }: KindColumn, object: ResourceObject): string => {
     const text = String(cell(object, nowMs))

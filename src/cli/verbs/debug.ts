@@ -6,13 +6,7 @@ import { systemRandom } from '../../base/random.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import {
-  listPath,
-  namespaceFlag,
-  podPath,
-  readNamespace,
-  readPodName,
-} from '../arguments/pod-argument.ts'
+import { listPath, namespaceFlag, podPath, readNamespace, readPodName } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { chooseStreams, joinContainer } from './exec.ts'

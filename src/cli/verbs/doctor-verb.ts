@@ -24,7 +24,7 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
     ['doctor -o json', 'for a program that watches over hosts'],
   ],
   async run(context) {
-    const { args, client, deps, signal } = context
+    const { args, client, daemon, signal } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(args)
@@ -32,8 +32,8 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
     const places = await placesOfNamed(context)
     const findings =
       places === undefined
-        ? await deps.doctor(config, signal)
-        : await deps.doctor(atPlaces(config, places), signal, {
+        ? await daemon.doctor(config, signal)
+        : await daemon.doctor(atPlaces(config, places), signal, {
             isOther: client.socketPath !== apiSocketPath(config.runDir),
           })
     return {

@@ -25,11 +25,11 @@ them; a file with errors suffices if it names them.`,
     ['down --socket /run/other/podd.sock', 'stop the podd that listens there'],
   ],
   async run(context) {
-    const { args, deps, signal, notify } = context
+    const { args, daemon, signal, notify } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`down takes no argument ${JSON.stringify(extra)}`)
     const target = await findDownTarget(context)
-    const { podsStopped, leftovers } = await deps.down({
+    const { podsStopped, leftovers } = await daemon.down({
       ...target,
       graceSeconds: args.count('grace-period'),
       removesEnded: args.has('all'),

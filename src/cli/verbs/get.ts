@@ -211,7 +211,7 @@ function listOne(
   const { custom, style, withNamespace, isSingle } = look
   return custom?.kind === 'columns'
     ? { ...custom.list(items), noHeaders: style.noHeaders }
-    : listObjects(kind, items, { ...style, withNamespace, nowMs: clock.wallMs(), isSingle })
+    : listObjects(kind, items, style, { withNamespace, nowMs: clock.wallMs(), isSingle })
 }
 
 async function readLook(args: ParsedArguments, { kinds }: Asked): Promise<Look> {

@@ -14,9 +14,9 @@ Settings come from flags, then the config file, then the defaults; docs/OPTIONS.
     ['run --container-runtime-endpoint unix:///run/containerd/containerd.sock', "the host's own containerd"],
   ],
   takesSignals: true,
-  async run({ args, deps }) {
+  async run({ args, daemon }) {
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`run takes no argument ${JSON.stringify(extra)}`)
-    return { kind: 'done', exitCode: await deps.startDaemon(await loadConfig(args)) }
+    return { kind: 'done', exitCode: await daemon.startDaemon(await loadConfig(args)) }
   },
 }

@@ -60,7 +60,7 @@ answers.`,
 const mayHoldValues = /^(?:logs\/|(?:status|pods|events)\.json$)/u
 
 async function makeOf(context: VerbContext): Promise<Buffer> {
-  const { client, deps, clock, signal, notify } = context
+  const { client, daemon, clock, signal, notify } = context
   const { config, warnings } = await findBundleTarget(context)
   const { rootDir, runDir } = config
   const ask = async (path: string, get: () => Promise<unknown>): Promise<BundleSource> => {
@@ -76,7 +76,7 @@ async function makeOf(context: VerbContext): Promise<Buffer> {
     { path: 'config.json', kind: 'json', content: redactConfig(config) },
     { path: 'config-warnings.json', kind: 'json', content: asJson(warnings) },
     await ask('status', () => gatherStatus(client, { rootDir, runDir }, signal)),
-    await ask('doctor', () => deps.doctor(config, signal)),
+    await ask('doctor', () => daemon.doctor(config, signal)),
     await ask('pods', () => client.get('/api/v1/pods', signal)),
     await ask('events', () => client.get('/api/v1/events', signal)),
     ...(await readLogs(rootDir, runDir)),

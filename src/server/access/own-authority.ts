@@ -51,32 +51,31 @@ const serverRenewDays = 60
 /** Certificates are valid from this long before now, because clocks differ. */
 const slackMs = 5 * 60 * 1000
 
-export interface AuthorityOptions {
-  /** podd's root directory; podd's own certificates are in `tls` below it. */
-  readonly rootDir: string
-  /** Host names and addresses under which the listener is reached. */
-  readonly names: readonly string[]
-  /** Called for a file that can't be read: it is put aside and replaced. */
-  readonly report?: StateReport | undefined
-  readonly clock: Clock
-}
-
 /**
  * The certificate authority of one host: made at first use, in files that only their owner reads, and succeeded by
  * another long before it expires. The oldest one signs servers' certificates, as all clients know it; the newest one
  * signs clients'. All calls throw the system's errors as they are.
  */
 export class OwnAuthority {
-  readonly #options: AuthorityOptions
   readonly #directory: string
+  readonly #names: readonly string[]
+  readonly #report: StateReport
+  readonly #clock: Clock
   #authorities: readonly KeyPair[] | undefined
   #server: KeyPair | undefined
   #renewAtMs = 0
   #validFromMs = 0
 
-  constructor(options: AuthorityOptions) {
-    this.#options = options
-    this.#directory = join(options.rootDir, 'tls')
+  /**
+   * @param rootDir podd's root directory; podd's own certificates are in `tls` below it
+   * @param names host names and addresses under which the listener is reached
+   * @param report called for a file that can't be read: it is put aside and replaced
+   */
+  constructor(rootDir: string, names: readonly string[], report: StateReport, clock: Clock) {
+    this.#directory = join(rootDir, 'tls')
+    this.#names = names
+    this.#report = report
+    this.#clock = clock
   }
 
   /** The certificates that clients and servers are trusted by, in PEM. */
@@ -88,7 +87,7 @@ export class OwnAuthority {
 
   /** The server's current certificate; call it again once `mustRenew` returns true. */
   server(): KeyPair {
-    const now = this.#options.clock.wallMs()
+    const now = this.#clock.wallMs()
     const known = this.#server ?? this.#read('server')
     if (known !== undefined && this.#fits(known)) return this.#take(known)
     const issuer = oldestFor(this.#load(), now + serverRenewDays * dayMs)
@@ -96,7 +95,7 @@ export class OwnAuthority {
     const made = issueCertificate(
       {
         subject: { commonName: 'podd' },
-        use: { kind: 'server', names: this.#options.names },
+        use: { kind: 'server', names: this.#names },
         fromMs: now - slackMs,
         untilMs,
       },
@@ -112,7 +111,7 @@ export class OwnAuthority {
 
   /** Whether the server needs another certificate than the one that `server` returned. */
   get mustRenew(): boolean {
-    const now = this.#options.clock.wallMs()
+    const now = this.#clock.wallMs()
     return now >= this.#renewAtMs || now < this.#validFromMs
   }
 
@@ -121,7 +120,7 @@ export class OwnAuthority {
     subject: { readonly commonName: string; readonly organizations: readonly string[] },
     days: number,
   ): KeyPair {
-    const now = this.#options.clock.wallMs()
+    const now = this.#clock.wallMs()
     const issuer = this.#load().at(-1)
     const untilMs = now + days * dayMs
     return issueCertificate({ subject, use: { kind: 'client' }, fromMs: now - slackMs, untilMs }, issuer)
@@ -140,10 +139,10 @@ export class OwnAuthority {
     const isOurs = this.#load().some((authority) =>
       parsed.verify(new X509Certificate(authority.certificate).publicKey),
     )
-    const now = this.#options.clock.wallMs()
+    const now = this.#clock.wallMs()
     const lasts = now + serverRenewDays * dayMs < parsed.validToDate.getTime()
     const hasBegun = parsed.validFromDate.getTime() <= now
-    const names = this.#options.names.every(
+    const names = this.#names.every(
       (name) => (isIP(name) === 0 ? parsed.checkHost(name) : parsed.checkIP(name)) !== undefined,
     )
     return isOurs && lasts && hasBegun && names
@@ -151,7 +150,7 @@ export class OwnAuthority {
 
   /** The authorities, oldest first, without expired ones. */
   #load(): readonly KeyPair[] {
-    const now = this.#options.clock.wallMs()
+    const now = this.#clock.wallMs()
     const all = this.#authorities ?? [this.#read('ca-old'), this.#read('ca')].flatMap((pair) => pair ?? [])
     const valid = all.filter((pair) => endOf(pair) > now)
     const newest = valid.at(-1)
@@ -185,7 +184,7 @@ export class OwnAuthority {
     const aside = `${path}${unreadableSuffix}`
     renameSync(path, aside)
     const message = name === 'server' ? pair : `${pair}; clients need a new kubeconfig`
-    this.#options.report?.({ path: aside, message })
+    this.#report({ path: aside, message })
     return undefined
   }
 

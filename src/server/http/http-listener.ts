@@ -23,10 +23,10 @@ export interface HttpListenerOptions {
   readonly isStill?: (request: IncomingMessage, identity: Identity) => boolean
   /** Left out, connections are plain. */
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
-  /** The largest head of a request, in bytes; by default 512 KiB. */
-  readonly mostHeaderBytes?: number
-  /** How long a request may take to arrive with its body; by default 30 s. */
-  readonly requestMs?: number
+  /** The largest head of a request, in bytes: it has the words of a command in its path. */
+  readonly maxHeaderBytes: number
+  /** How long a request may take to arrive with its body. */
+  readonly requestMs: number
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -40,10 +40,8 @@ export interface HttpListener {
   close(graceMs: number): Promise<void>
 }
 
-/** Large, because a command's words are in the request's path. */
-const usualHeaderBytes = 512 * 1024
-
-const usualRequestMs = 30_000
+/** How long a request may take at all ports of podd. */
+export const requestMs = 30_000
 
 /**
  * How long a connection may be idle: longer than clients in Go keep one (90 s, `net/http` DefaultTransport), or they
@@ -60,14 +58,13 @@ const streamBufferBytes = 16 * 1024
 /** Serves the API's handler over HTTP/1.1. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const { handler, identify, tls, clock, logger } = options
-  const requestMs = options.requestMs ?? usualRequestMs
   const closing = new AbortController()
   const budget = new BodyBudget()
   const http = {
-    maxHeaderSize: options.mostHeaderBytes ?? usualHeaderBytes,
-    requestTimeout: requestMs,
+    maxHeaderSize: options.maxHeaderBytes,
+    requestTimeout: options.requestMs,
     keepAliveTimeout: idleMs,
-    connectionsCheckingInterval: requestMs,
+    connectionsCheckingInterval: options.requestMs,
     highWaterMark: streamBufferBytes,
     shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
   }

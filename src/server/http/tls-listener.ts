@@ -11,7 +11,7 @@ import type { OwnAuthority } from '../access/own-authority.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { anonymous, authenticatedGroup } from '../requests/request.ts'
 import type { ApiHandler, Identity } from '../requests/request.ts'
-import { createHttpListener } from './http-listener.ts'
+import { createHttpListener, requestMs } from './http-listener.ts'
 import type { HttpListener } from './http-listener.ts'
 import { cannotListen } from './listen.ts'
 
@@ -32,7 +32,7 @@ export interface TlsListener {
 
 const mostConnections = 1000
 /** The largest head of a request, in bytes: any client may make podd keep this much before it is identified. */
-const mostHeaderBytes = 128 * 1024
+const maxHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
 
 /**
@@ -104,7 +104,8 @@ function createTlsListener({
   }
   const listener = createHttpListener({
     handler,
-    mostHeaderBytes,
+    maxHeaderBytes,
+    requestMs,
     identify(request) {
       const { socket } = request
       if (!(socket instanceof EncryptedSocket))

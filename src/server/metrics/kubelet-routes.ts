@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
-import { refuseProxied } from '../access/access.ts'
+import { refuseProxied } from '../access/browser-requests.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse, Route } from '../requests/request.ts'

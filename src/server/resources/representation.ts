@@ -90,12 +90,7 @@ function toPartial(apiVersion: string, metadata: object): object {
   return { kind: 'PartialObjectMetadata', apiVersion, metadata }
 }
 
-function asTable(
-  kind: RoutedKind,
-  apiVersion: string,
-  include: string,
-  nowMs: () => number,
-): Representation {
+function asTable(kind: RoutedKind, apiVersion: string, include: string, nowMs: () => number): Representation {
   const columns = columnsFor('kubectl', kind)
   const row = (object: ResourceObject): object => {
     const conditions = kind.conditions(object)

@@ -109,7 +109,7 @@ async function answerList(served: Served, call: Call): Promise<ApiResponse> {
   return {
     status: 200,
     contentType: 'application/json',
-    body: watchResources(kind, reader, options, { clock, lines, form, signal, cutOff: () => cutOff.abort() }),
+    body: watchResources(kind, reader, options, { form, signal, cutOff: () => cutOff.abort() }, lines, clock),
     headFirst: true,
     cutOff: cutOff.signal,
   }

@@ -18,9 +18,9 @@ const muchForMs = 1000
 /** The interval of bookmarks, for watchers that request them (as in an API server's watch cache). */
 const bookmarkPeriodMs = 60_000
 
-export interface WatchDeps {
-  readonly clock: Clock
-  readonly lines: WatchLines
+/** Who watches. */
+interface Watcher {
+  /** How it wants objects. */
   readonly form: Representation
   readonly signal: AbortSignal
   /** Cuts the client off, whatever is still unsent. */
@@ -36,7 +36,9 @@ export async function* watchResources(
   kind: RoutedKind,
   reader: ResourceReader<ResourceObject>,
   options: WatchOptions & { readonly timeoutSeconds: number },
-  { clock, lines, form, signal, cutOff }: WatchDeps,
+  { form, signal, cutOff }: Watcher,
+  lines: WatchLines,
+  clock: Clock,
 ): AsyncGenerator<Uint8Array, void> {
   const { accepts, revision, sendInitialEvents, bookmarks, timeoutSeconds } = options
   const begun = reader.revision

@@ -32,24 +32,22 @@ interface LogRequest {
   readonly limitBytes: number | undefined
 }
 
-export interface PodLogsOptions {
-  readonly podLogsDir: string
-  readonly pods: Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>
-  readonly clock: Clock
-}
-
 /** Reads the logs of pods; the checks and messages are the kubelet's (pkg/kubelet/kubelet_pods.go, 1.36). */
 export class PodLogs {
-  readonly #options: PodLogsOptions
+  readonly #podLogsDir: string
+  readonly #pods: Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>
+  readonly #clock: Clock
 
-  constructor(options: PodLogsOptions) {
-    this.#options = options
+  constructor(podLogsDir: string, pods: Pick<ResourceReader<PodObject>, 'list' | 'subscribe'>, clock: Clock) {
+    this.#podLogsDir = podLogsDir
+    this.#pods = pods
+    this.#clock = clock
   }
 
   /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system are thrown while the chunks are read. */
   async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const container = findContainerName(pod, request.container)
-    const directory = `${podLogDirectory(this.#options.podLogsDir, pod.metadata)}/${container}`
+    const directory = `${podLogDirectory(this.#podLogsDir, pod.metadata)}/${container}`
     const restartCount = await chooseInstance(pod, container, request, directory)
     const options = {
       tailLines: request.tailLines,
@@ -65,7 +63,7 @@ export class PodLogs {
           restartCount,
           options,
           lifetime: this.#lifetime(pod, container),
-          clock: this.#options.clock,
+          clock: this.#clock,
           signal,
         })
       : readLog(directory, restartCount, options)
@@ -80,14 +78,14 @@ export class PodLogs {
     pod: { readonly namespace: string; readonly name: string },
     request: LogRequest,
   ): Promise<AsyncIterable<Uint8Array> | undefined> {
-    const found = await findRemovedLog(this.#options.podLogsDir, pod, request)
+    const found = await findRemovedLog(this.#podLogsDir, pod, request)
     if (found === undefined) return undefined
     const chunks = readLog(found.directory, found.restartCount, request)
     return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
   }
 
   #lifetime(pod: PodObject, container: string): LogLifetime {
-    const { pods } = this.#options
+    const pods = this.#pods
     const { uid } = pod.metadata
     return {
       isOver() {

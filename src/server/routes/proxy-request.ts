@@ -5,7 +5,7 @@ import { errorMessage } from '../../base/errors.ts'
 import { nodeHttp } from '../../base/http.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
-import { isBrowser } from '../access/access.ts'
+import { isBrowser } from '../access/browser-requests.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, ApiResponse } from '../requests/request.ts'
 

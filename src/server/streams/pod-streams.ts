@@ -32,12 +32,6 @@ import { acceptWebSocket, checkHandshake } from './web-socket.ts'
  */
 const logProtocols = ['binary.k8s.io', 'base64.binary.k8s.io', ''] as const
 
-export interface PodStreamsDeps {
-  readonly readers: Pick<ApiReaders, 'resources' | 'reach'>
-  readonly logs: PodLogs
-  readonly clock: Clock
-}
-
 interface Opening {
   readonly request: ApiRequest
   readonly connection: Duplex
@@ -62,10 +56,14 @@ interface StreamRoute {
  * rejected client retries with SPDY/3.1 and shows the second response, which is the same.
  */
 export class PodStreams {
-  readonly #deps: PodStreamsDeps
+  readonly #readers: Pick<ApiReaders, 'resources' | 'reach'>
+  readonly #logs: PodLogs
+  readonly #clock: Clock
 
-  constructor(deps: PodStreamsDeps) {
-    this.#deps = deps
+  constructor(readers: Pick<ApiReaders, 'resources' | 'reach'>, logs: PodLogs, clock: Clock) {
+    this.#readers = readers
+    this.#logs = logs
+    this.#clock = clock
   }
 
   /** Whether a request asks for a stream. */
@@ -81,7 +79,7 @@ export class PodStreams {
     const url = readTarget(request.target)
     const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
     const [namespace = '', name = ''] = names
-    await this.#deps.readers.resources.pods.whenListed()
+    await this.#readers.resources.pods.whenListed()
     const serve = await route.prepare({ request, connection, namespace, name, query: url.searchParams })
     const protocol = chooseProtocol(request.headers['sec-websocket-protocol'], route.protocols)
     if (!isWebSocket(request.headers.upgrade) || protocol === undefined) {
@@ -126,8 +124,8 @@ export class PodStreams {
   }
 
   async #log({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
-    const { readers, logs, clock } = this.#deps
-    const { body } = await openLog(readers, logs, { namespace, name, query, clock, signal: request.signal })
+    const call = { namespace, name, query, clock: this.#clock, signal: request.signal }
+    const { body } = await openLog(this.#readers, this.#logs, call)
     return async (protocol) => {
       const { serveLog } = await import('./serve-streams.ts')
       const socket = await acceptWebSocket(request, connection, protocol)
@@ -137,7 +135,7 @@ export class PodStreams {
 
   #exec(opening: Opening): Serve {
     const { query } = opening
-    const { resources, reach } = this.#deps.readers
+    const { resources, reach } = this.#readers
     const command = query.getAll('command')
     if (command.length === 0)
       throw new ApiError(400, 'you must specify at least one command for the container')
@@ -155,7 +153,7 @@ export class PodStreams {
 
   #attach(opening: Opening): Serve {
     const { query } = opening
-    const { resources, reach } = this.#deps.readers
+    const { resources, reach } = this.#readers
     const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
     const container = findContainerName(pod, query.get('container') || undefined)
     // Whether the process has a terminal was decided when it started (`pkg/kubelet/kubelet_pods.go` GetAttach, 1.36).
@@ -176,12 +174,12 @@ export class PodStreams {
       const socket = await acceptWebSocket(request, connection, protocol)
       if (socket === undefined) return
       const saysAll = protocol !== 'channel.k8s.io'
-      await serveCommand({ socket, connection, wants, saysAll }, start, this.#deps.clock)
+      await serveCommand({ socket, connection, wants, saysAll }, start, this.#clock)
     }
   }
 
   async #forward({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
-    const { resources, reach } = this.#deps.readers
+    const { resources, reach } = this.#readers
     const find = () => findForwardedPod(resources.pods.reader, namespace, name)
     find()
     // Forwarding survives a restart or a new version of the pod: each connection goes to the current pod of that name.

@@ -172,7 +172,9 @@ export async function serveLog(
     await sendMessage(socket, Buffer.alloc(0))
     for await (const chunk of body) {
       if (socket.readyState !== socket.OPEN) break
-      await (inBase64 ? sendMessage(socket, Buffer.from(chunk).toString('base64')) : sendMessage(socket, chunk))
+      await (inBase64
+        ? sendMessage(socket, Buffer.from(chunk).toString('base64'))
+        : sendMessage(socket, chunk))
     }
     socket.close(normalClosure)
   } catch (error) {

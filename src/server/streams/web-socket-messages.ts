@@ -62,7 +62,8 @@ export function whenClosed(connection: Duplex): Promise<void> {
 /** Bytes are sent as a binary message, text as one of text. Resolves when the connection has accepted it, or is closed. */
 export function sendMessage(socket: WebSocket, message: Uint8Array | string): Promise<void> {
   return new Promise((resolve) => {
-    if (socket.readyState === socket.OPEN) socket.send(message, { binary: typeof message !== 'string' }, () => resolve())
+    if (socket.readyState === socket.OPEN)
+      socket.send(message, { binary: typeof message !== 'string' }, () => resolve())
     else resolve()
   })
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } 
 import { parse } from 'yaml'
 import type { DaemonStatus } from '../../../src/api/routes.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { CliDeps, DownRequest, RunRequest } from '../../../src/cli/arguments/verb.ts'
+import type { DaemonActions, DownRequest, RunRequest } from '../../../src/cli/arguments/verb.ts'
 import { verbHelp } from '../../../src/cli/help.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
@@ -1534,13 +1534,13 @@ describe('podd run, down and doctor', () => {
       'apiVersion: podd.dev/v1\nkind: PoddConfiguration\nmaxPods: 5\nrunDir: /run/file\nfailSwapOn: true\n',
     )
     const requests: RunRequest[] = []
-    const deps = {
+    const daemon = {
       startDaemon: async (request: RunRequest) => {
         requests.push(request)
         return 3
       },
     }
-    expect((await podd(`run --config ${config} --run-dir /run/flag`, { deps })).exitCode).toBe(3)
+    expect((await podd(`run --config ${config} --run-dir /run/flag`, { daemon })).exitCode).toBe(3)
     expect(requests).toMatchObject([
       {
         config: { ...defaultConfig(), maxPods: 5, runDir: '/run/flag' },
@@ -1575,14 +1575,14 @@ docs/OPTIONS.md lists the fields.
 
   it('report what down could not end', async () => {
     const graces: (number | undefined)[] = []
-    const deps = {
+    const daemon = {
       down: async ({ graceSeconds, report }: DownRequest) => {
         graces.push(graceSeconds)
         report('ending default/web')
         return { podsStopped: 1, leftovers: ['bridge podd0'] }
       },
     }
-    expect(await callCli(['down', '--grace-period=2'], { deps })).toEqual({
+    expect(await callCli(['down', '--grace-period=2'], { daemon })).toEqual({
       exitCode: 1,
       stdout: '1 pod ended\n',
       stderr: 'ending default/web\nleft over: bridge podd0\n',
@@ -1601,14 +1601,14 @@ docs/OPTIONS.md lists the fields.
       cgroupDriver: 'cgroupfs',
     } as const
     const requests: DownRequest[] = []
-    const deps = {
+    const daemon = {
       down: async (request: DownRequest) => {
         requests.push(request)
         return { podsStopped: 2, leftovers: [] }
       },
     }
     const down = (line: string, socket = rig.socketPath): Promise<CliOutcome> =>
-      callCli(`down --socket ${socket} ${line}`.trim().split(/ +/u), { deps })
+      callCli(`down --socket ${socket} ${line}`.trim().split(/ +/u), { daemon })
     const noSocket = (): string => join(rig.directory, 'none.sock')
     let older: DaemonStatus
     beforeEach(() => {
@@ -1618,7 +1618,7 @@ docs/OPTIONS.md lists the fields.
     })
 
     it.each(['--socket', 'PODD_SOCKET'])('ends what the daemon there says is its own: %s', async (way) => {
-      const outcome = way === '--socket' ? await down('') : await podd('down', { deps })
+      const outcome = way === '--socket' ? await down('') : await podd('down', { daemon })
       expect(outcome).toEqual({ exitCode: 0, stdout: '2 pods ended\n', stderr: '' })
       expect(requests).toMatchObject([
         {
@@ -1672,13 +1672,13 @@ docs/OPTIONS.md lists the fields.
     it('has doctor look at those places, too', async () => {
       const looked: PoddConfig[] = []
       const others: unknown[] = []
-      const doctor: CliDeps['doctor'] = async (config, _signal, options) => {
+      const doctor: DaemonActions['doctor'] = async (config, _signal, options) => {
         looked.push(config)
         others.push(options)
         return []
       }
-      expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
-      const away = await callCli(['doctor', '--socket', noSocket()], { deps: { doctor } })
+      expect((await podd('doctor', { daemon: { doctor } })).exitCode).toBe(0)
+      const away = await callCli(['doctor', '--socket', noSocket()], { daemon: { doctor } })
       expect(away.stderr).toContain(`no daemon listens at ${noSocket()}`)
       expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
       expect(others).toEqual([{ isOther: true }, undefined])
@@ -1696,7 +1696,7 @@ docs/OPTIONS.md lists the fields.
           ...rig.status,
           places: { ...places, ...more, ...(staticPodPath !== undefined && { staticPodPath }) },
         }
-        expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
+        expect((await podd('doctor', { daemon: { doctor } })).exitCode).toBe(0)
         expect(looked.pop()).toEqual({ ...defaultConfig(), ...places, ...more, staticPodPath })
       }
     })
@@ -1722,7 +1722,7 @@ docs/OPTIONS.md lists the fields.
       const file = join(rig.directory, 'config.yaml')
       await writeFile(file, ['apiVersion: podd.dev/v1', 'kind: PoddConfiguration', ...lines, ''].join('\n'))
       const requests: DownRequest[] = []
-      const deps = {
+      const daemon = {
         down: async (request: DownRequest) => {
           requests.push(request)
           return { podsStopped: 2, leftovers: [] }
@@ -1731,7 +1731,7 @@ docs/OPTIONS.md lists the fields.
       return {
         file,
         requests,
-        outcome: await callCli(`down --config ${file}${flags}`.split(' '), { deps }),
+        outcome: await callCli(`down --config ${file}${flags}`.split(' '), { daemon }),
       }
     }
 
@@ -1776,12 +1776,12 @@ docs/OPTIONS.md lists the fields.
       { name: 'runc', status: 'error', message: 'not found', hint: 'apt-get install runc' },
     ]
     const doctor = async (): Promise<readonly DoctorFinding[]> => findings
-    const json = await podd('doctor -o json', { deps: { doctor } })
+    const json = await podd('doctor -o json', { daemon: { doctor } })
     expect(json).toMatchObject({ exitCode: 1, stderr: '' })
     const report = { apiVersion: 'podd.dev/v1', kind: 'DoctorReport', items: findings }
     expect(JSON.parse(json.stdout)).toEqual(report)
-    expect(parse((await podd('doctor --output=yaml', { deps: { doctor } })).stdout)).toEqual(report)
-    expect(await podd('doctor -o jsn', { deps: { doctor } })).toEqual({
+    expect(parse((await podd('doctor --output=yaml', { daemon: { doctor } })).stdout)).toEqual(report)
+    expect(await podd('doctor -o jsn', { daemon: { doctor } })).toEqual({
       exitCode: 2,
       stdout: '',
       stderr: 'podd: unknown output format "jsn"\nDid you mean json?\n',
@@ -1798,7 +1798,7 @@ docs/OPTIONS.md lists the fields.
         hint: 'apt-get install containernetworking-plugins',
       },
     ]
-    expect(await podd('doctor', { deps: { doctor: async () => findings } })).toEqual({
+    expect(await podd('doctor', { daemon: { doctor: async () => findings } })).toEqual({
       exitCode: 1,
       stdout: `ok      containerd    2.1.0
 error   cni-plugins   not found

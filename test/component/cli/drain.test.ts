@@ -65,7 +65,7 @@ function runDrain(env: Readonly<Record<string, string>>): Promise<VerbResult> {
     args: parseArguments([], drainVerb.flags),
     // It asks a real server how it is.
     client: new ApiClient(join(directory, 'podd.sock'), systemClock),
-    deps: { startDaemon: refuse, down: refuse, doctor: refuse },
+    daemon: { startDaemon: refuse, down: refuse, doctor: refuse },
     clock,
     env: { PATH: `${directory}:${process.env['PATH']}`, ...env },
     signal: new AbortController().signal,

@@ -67,7 +67,7 @@ async function pack(...flags: readonly string[]): Promise<Packed> {
     doctored.push(config)
     return []
   }
-  const outcome = await callCli(['support-bundle', path, ...flags], { deps: { doctor } })
+  const outcome = await callCli(['support-bundle', path, ...flags], { daemon: { doctor } })
   const bytes = outcome.exitCode === 0 ? gunzipSync(await readFile(path)) : Buffer.alloc(0)
   return { ...outcome, bundle: bytes.toString('utf8') }
 }

@@ -38,8 +38,12 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
     const other = createServer().listen(address.port, address.host)
     await once(other, 'listening')
     await using rig = await ApiRig.start()
-    const network = new NetworkApi({ address, names: ['localhost'], rootDir, tokenFile: undefined }, deps)
-    const readOnly = new ReadOnlyPort({ address, readers: rig.readers(), ...deps })
+    const network = new NetworkApi(
+      { address, names: ['localhost'], rootDir, tokenFile: undefined, report: () => {} },
+      clock,
+      silentLogger,
+    )
+    const readOnly = new ReadOnlyPort(address, rig.readers(), clock, silentLogger)
     const port = option === 'api.listen' ? network.servePort(handler) : readOnly
     expect(port.problem).toBeUndefined()
     await expect(port.open()).rejects.toMatchObject({ code: 'SOCKET_FAILED' })
@@ -94,12 +98,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
 it('a port is closed although it was about to be opened, and is opened no more', async () => {
   const address = { host: '127.0.0.1', port: await freePort() }
   await using rig = await ApiRig.start()
-  const port = new ReadOnlyPort({
-    address,
-    readers: rig.readers(),
-    clock: new ManualClock(),
-    logger: silentLogger,
-  })
+  const port = new ReadOnlyPort(address, rig.readers(), new ManualClock(), silentLogger)
   const opening = port.open()
   await port.close(0)
   await opening

@@ -39,6 +39,7 @@ beforeEach(async () => {
     names: ['127.0.0.1'],
     rootDir: rig.directory,
     tokenFile: undefined,
+    report: () => {},
   })
   for (let index = 0; index < 20; index += 1) rig.pods.put(podObject({ name: `pod-${index}` }))
 })

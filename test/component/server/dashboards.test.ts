@@ -29,6 +29,7 @@ beforeEach(async () => {
     names: ['127.0.0.1'],
     rootDir: rig.directory,
     tokenFile,
+    report: () => {},
   })
   admin = readKubeconfig((await rig.call('/podd/v1/kubeconfig', 'POST')).text)
   const pod = podObject({ name: 'web' })

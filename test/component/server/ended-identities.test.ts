@@ -30,6 +30,7 @@ beforeEach(async () => {
     names: ['127.0.0.1'],
     rootDir: rig.directory,
     tokenFile: tokens,
+    report: () => {},
   })
   const kubeconfig = await rig.call('/podd/v1/kubeconfig', 'POST')
   url = /https:\/\/[\d.:]+/u.exec(kubeconfig.text)?.[0] ?? ''

@@ -29,7 +29,7 @@ function begin(): void {
   rig = new ApiRig('/nowhere')
   clock = new ManualClock()
   ending = new AbortController()
-  handler = createHandler({ podLogsDir: '/nowhere', readers: rig.readers(), clock, logger: silentLogger })
+  handler = createHandler(rig.readers(), '/nowhere', undefined, clock, silentLogger)
 }
 
 function ask(target: string, identity: Identity = root, method = 'GET'): Promise<ApiResponse> {

@@ -24,6 +24,7 @@ import { slowness } from '../../support/slowness.ts'
 /** Connections of each kind. */
 const slowClients = 40
 const requestMs = 500
+const maxHeaderBytes = 512 * 1024
 
 let directory: string
 let listener: HttpListener
@@ -42,17 +43,13 @@ afterEach(async () => {
 /** A listener that is quickly out of patience. */
 async function listen(isTls: boolean, handshakeMs = 600_000): Promise<() => Socket> {
   const rig = new ApiRig(directory)
-  const authority = new OwnAuthority({ rootDir: directory, names: ['127.0.0.1'], clock: systemClock })
+  const authority = new OwnAuthority(directory, ['127.0.0.1'], () => {}, systemClock)
   const { certificate: cert, key } = authority.server()
   listener = createHttpListener({
-    handler: createHandler({
-      podLogsDir: directory,
-      readers: rig.readers(),
-      clock: systemClock,
-      logger: silentLogger,
-    }),
+    handler: createHandler(rig.readers(), directory, undefined, systemClock, silentLogger),
     identify: () => root,
     ...(isTls && { tls: { cert, key, handshakeMs } }),
+    maxHeaderBytes,
     requestMs,
     clock: systemClock,
     logger: silentLogger,
@@ -70,8 +67,15 @@ async function listen(isTls: boolean, handshakeMs = 600_000): Promise<() => Sock
 
 async function listenManually(clock: ManualClock): Promise<string> {
   const readers = new ApiRig(directory).readers()
-  const handler = createHandler({ podLogsDir: directory, readers, clock, logger: silentLogger })
-  listener = createHttpListener({ handler, identify: () => root, clock, logger: silentLogger })
+  const handler = createHandler(readers, directory, undefined, clock, silentLogger)
+  listener = createHttpListener({
+    handler,
+    identify: () => root,
+    maxHeaderBytes,
+    requestMs: 30_000,
+    clock,
+    logger: silentLogger,
+  })
   const path = join(directory, 'socket')
   await once(listener.server.listen(path), 'listening')
   return path
@@ -165,7 +169,14 @@ it('survives a stream that fails, and cuts it off', async () => {
     ...silentLogger,
     error: (fields, message) => void lines.push(`${message}: ${errorMessage(fields.err)}`),
   }
-  listener = createHttpListener({ handler, identify: () => root, clock: systemClock, logger })
+  listener = createHttpListener({
+    handler,
+    identify: () => root,
+    maxHeaderBytes,
+    requestMs,
+    clock: systemClock,
+    logger,
+  })
   listener.server.listen(join(directory, 'stream.sock'))
   await once(listener.server, 'listening')
   const socket = connectPlain(join(directory, 'stream.sock'))

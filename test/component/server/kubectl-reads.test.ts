@@ -21,12 +21,7 @@ let ending: AbortController
 beforeEach(() => {
   rig = new ApiRig('/nowhere')
   ending = new AbortController()
-  handler = createHandler({
-    podLogsDir: '/nowhere',
-    readers: rig.readers(),
-    clock: new ManualClock(),
-    logger: silentLogger,
-  })
+  handler = createHandler(rig.readers(), '/nowhere', undefined, new ManualClock(), silentLogger)
 })
 
 interface Asked {

@@ -157,7 +157,7 @@ describe('the read-only port', () => {
   it('serves metrics and pods, and nothing that changes or shows more', async () => {
     const address = { host: '127.0.0.1', port: await freePort() }
     const readers = rig.readers()
-    const port = new ReadOnlyPort({ address, readers, clock: systemClock, logger: silentLogger })
+    const port = new ReadOnlyPort(address, readers, systemClock, silentLogger)
     await port.open()
     try {
       const ask = async (path: string, method = 'GET'): Promise<number> =>

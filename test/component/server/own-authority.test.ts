@@ -21,7 +21,7 @@ afterEach(() => {
 })
 
 const open = (names: readonly string[] = ['localhost', '127.0.0.1']) =>
-  new OwnAuthority({ rootDir: directory, names, clock })
+  new OwnAuthority(directory, names, () => {}, clock)
 
 const certificatesOf = (pem: string): readonly X509Certificate[] =>
   pem

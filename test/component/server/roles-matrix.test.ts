@@ -51,12 +51,7 @@ beforeEach(() => {
     type: 'Opaque',
     data: { key: secretBase64 },
   })
-  handler = createHandler({
-    podLogsDir: '/nowhere',
-    readers: rig.readers(),
-    clock: new ManualClock(),
-    logger: silentLogger,
-  })
+  handler = createHandler(rig.readers(), '/nowhere', undefined, new ManualClock(), silentLogger)
 })
 
 /** Every path of discovery and of src/api/routes.ts, over all methods, and lists also as watches. */

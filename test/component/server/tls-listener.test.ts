@@ -29,6 +29,7 @@ beforeEach(async () => {
     names: ['localhost', '127.0.0.1', '::1', 'fd00::1:2'],
     rootDir: rig.directory,
     tokenFile,
+    report: () => {},
   })
   url = `https://127.0.0.1:${port}`
   admin = await login('')

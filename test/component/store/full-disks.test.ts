@@ -150,7 +150,7 @@ describe.skipIf(rootOnly).each(faults)('on a disk that gives %s', (code, fail, m
   })
 
   it('the API shows a certificate that is not kept, of an authority that is', () => {
-    const open = () => new OwnAuthority({ rootDir: disk, names: ['localhost'], clock: new ManualClock() })
+    const open = () => new OwnAuthority(disk, ['localhost'], () => {}, new ManualClock())
     const trusted = open().trusted()
     const before = filesOf()
     fail()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { groupOfRole, impersonate, mayDo, readAttributes } from '../../../src/server/access/access.ts'
-import type { Role } from '../../../src/server/access/access.ts'
+import { groupOfRole, impersonate, mayDo, readAttributes } from '../../../src/server/access/authorize.ts'
+import type { Role } from '../../../src/server/access/authorize.ts'
 import { anonymous, authenticatedGroup, root, statusResponse } from '../../../src/server/requests/request.ts'
 import type { Identity } from '../../../src/server/requests/request.ts'
 

@@ -1,14 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../requests/api-error.ts'
-import {
-  anonymous,
-  authenticatedGroup,
-  booleanParam,
-  isAnonymous,
-  mayDoAll,
-  root,
-} from '../requests/request.ts'
-import type { ApiRequest, Identity } from '../requests/request.ts'
+import { anonymous, authenticatedGroup, booleanParam, isAnonymous, mayDoAll } from '../requests/request.ts'
+import type { Identity } from '../requests/request.ts'
+
+/** Who may do what: what a request wants, the rules of the roles, and both compared. */
 
 /** What a request wants, in the words of Kubernetes' authorizers. */
 interface Attributes {
@@ -122,124 +117,6 @@ export function refuseAccess(identity: Identity, attributes: Attributes): void {
 
 function qualified(resource: string, group: string): string {
   return group === '' ? resource : `${resource}.${group}`
-}
-
-const serviceAccount = /^system:serviceaccount:(?<namespace>[^:]+):[^:]+$/u
-
-/**
- * The identity that a request is authorized as: administrators may impersonate others, whom headers name
- * (`apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, 1.36). Extra fields and the UID have no effect.
- * @throws ApiError Forbidden for clients that may not, BadRequest for groups without a user
- */
-export function impersonate(identity: Identity, headers: IncomingHttpHeaders): Identity {
-  const name = textOf(headers['impersonate-user'])
-  const given = groupsOf(textOf(headers['impersonate-group']))
-  if (name === '') {
-    if (Object.keys(headers).some((key) => key.startsWith('impersonate-')))
-      throw new ApiError(400, 'requested to impersonate without a user')
-    return identity
-  }
-  refuse(identity, 'users', name)
-  for (const group of given) refuse(identity, 'groups', group)
-  if (name === anonymous.name) return anonymous
-  return { name, groups: [...new Set([...(given.length > 0 ? given : ownGroups(name)), authenticatedGroup])] }
-}
-
-function refuse(identity: Identity, resource: 'users' | 'groups', name: string): void {
-  const wanted = { group: '', version: 'v1', resource, subresource: '', namespace: '', name }
-  refuseAccess(identity, { verb: 'impersonate', resource: wanted, path: '' })
-}
-
-/** The groups of a user for whom none are named. */
-function ownGroups(name: string): readonly string[] {
-  const namespace = serviceAccount.exec(name)?.groups?.['namespace']
-  return namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
-}
-
-/** Node joins a header that occurs several times. */
-function groupsOf(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((group) => group.trim())
-    .filter((group) => group !== '')
-}
-
-function textOf(header: string | readonly string[] | undefined): string {
-  return typeof header === 'string' ? header : (header ?? []).join(',')
-}
-
-/** Host names of a page on this host, or of a tunnel to it. */
-const localHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/iu
-
-type Headers = ApiRequest['headers']
-
-/**
- * Rejects requests that a page of another site makes through a browser. A browser sends a client certificate with every
- * request, and every user of a tunnel to the unix socket is root; a token is sent only by the page that was given it.
- * Clients other than browsers don't send an origin, and pass. Reads pass too, but for those of proxies
- * (`refuseProxied`): a browser shows another site no response.
- * @throws ApiError Forbidden
- */
-export function refuseForeignSite(request: ApiRequest): void {
-  const { method, headers, identity } = request
-  // No part of podd is a service worker: it would come between podd and all that its users see.
-  if (headers['service-worker'] !== undefined)
-    throw new ApiError(403, 'podd serves no script of a service worker')
-  if (sendsToken(request)) return
-  const { host = '', upgrade } = headers
-  // DNS rebinding: a foreign name that resolves to this host makes a foreign page the same site.
-  if (identity === root && isBrowser(headers) && !localHost.test(host))
-    throw new ApiError(403, `browsers reach podd's socket as localhost, not as ${JSON.stringify(host)}`)
-  // A page can't add this header to cross-site requests: a proxy of the user's own sends it, as dashboards do.
-  if (headers['x-forwarded-for'] !== undefined) return
-  if (isForeign(headers) && (method !== 'GET' || upgrade !== undefined))
-    throw new ApiError(403, 'the request comes from a page of another site')
-}
-
-/**
- * Rejects requests of browsers to servers behind a proxy unless a user or a page of podd's own makes them: such a server
- * may do something for a GET. A page that a server behind the proxy sent counts as another site, too. Browsers that
- * don't say where a request comes from (`Sec-Fetch-Site`) are rejected: old ones, and all of them where podd is reached
- * by plain HTTP under another name than localhost.
- * @throws ApiError Forbidden
- */
-export function refuseProxied(request: ApiRequest): void {
-  const { headers } = request
-  if (sendsToken(request) || !isBrowser(headers)) return
-  const hint =
-    'Open the address itself in an up-to-date browser, over TLS or at localhost, or use `podd port-forward`, which has no such limits.'
-  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
-  // Dashboards fetch through a proxy of the user's own; a link of another site is a navigation, or asks for no answer.
-  if (headers['x-forwarded-for'] !== undefined && (mode === 'cors' || mode === 'same-origin')) return
-  if (site === undefined) throw new ApiError(403, 'the browser does not say which site asks', hint)
-  if (isForeign(headers)) throw new ApiError(403, 'the request comes from a page of another site', hint)
-  // Never a script or a frame of the status page, whatever gets into it.
-  if (destination !== undefined && destination !== 'document' && destination !== 'empty')
-    throw new ApiError(403, `what servers in pods send is no ${destination} of another page`, hint)
-}
-
-/** Whether a request comes from a browser, in which pages of any site run. A page can't prevent all of these headers. */
-export function isBrowser(headers: Headers): boolean {
-  if (headers['sec-fetch-site'] !== undefined || headers.origin !== undefined) return true
-  return headers['accept-language'] !== undefined || headers['user-agent']?.startsWith('Mozilla/') === true
-}
-
-/** Whether a page of another site makes the request, as far as the browser says. */
-function isForeign({ host = '', origin, 'sec-fetch-site': site }: Headers): boolean {
-  if (site !== undefined) return site !== 'same-origin' && site !== 'none'
-  // Browsers send the site to trustworthy addresses alone, and the origin with all requests but reads. That of a page
-  // in a sandbox is `null`.
-  if (origin === undefined) return false
-  const from = URL.parse(origin)
-  return from === null || from.host !== URL.parse(`${from.protocol}//${host}`)?.host
-}
-
-/**
- * Whether the request has a token: a page of another site could add one to no request without being asked first (CORS),
- * and a browser sends none by itself, unlike other credentials that an address has.
- */
-function sendsToken({ identity, headers: { authorization = '' } }: ApiRequest): boolean {
-  return identity.byToken === true || /^bearer /iu.test(authorization)
 }
 
 /** A role: everything; work with pods and what they refer to; or reading everything but Secrets. */
@@ -446,4 +323,48 @@ function covers(list: readonly string[], one: string): boolean {
 function coversPath(pattern: string, path: string): boolean {
   if (pattern === '*') return true
   return pattern.endsWith('/*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
+}
+
+const serviceAccount = /^system:serviceaccount:(?<namespace>[^:]+):[^:]+$/u
+
+/**
+ * The identity that a request is authorized as: administrators may impersonate others, whom headers name
+ * (`apiserver/pkg/endpoints/filters/impersonation/impersonation.go`, 1.36). Extra fields and the UID have no effect.
+ * @throws ApiError Forbidden for clients that may not, BadRequest for groups without a user
+ */
+export function impersonate(identity: Identity, headers: IncomingHttpHeaders): Identity {
+  const name = textOf(headers['impersonate-user'])
+  const given = groupsOf(textOf(headers['impersonate-group']))
+  if (name === '') {
+    if (Object.keys(headers).some((key) => key.startsWith('impersonate-')))
+      throw new ApiError(400, 'requested to impersonate without a user')
+    return identity
+  }
+  refuse(identity, 'users', name)
+  for (const group of given) refuse(identity, 'groups', group)
+  if (name === anonymous.name) return anonymous
+  return { name, groups: [...new Set([...(given.length > 0 ? given : ownGroups(name)), authenticatedGroup])] }
+}
+
+function refuse(identity: Identity, resource: 'users' | 'groups', name: string): void {
+  const wanted = { group: '', version: 'v1', resource, subresource: '', namespace: '', name }
+  refuseAccess(identity, { verb: 'impersonate', resource: wanted, path: '' })
+}
+
+/** The groups of a user for whom none are named. */
+function ownGroups(name: string): readonly string[] {
+  const namespace = serviceAccount.exec(name)?.groups?.['namespace']
+  return namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
+}
+
+/** Node joins a header that occurs several times. */
+function groupsOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((group) => group.trim())
+    .filter((group) => group !== '')
+}
+
+function textOf(header: string | readonly string[] | undefined): string {
+  return typeof header === 'string' ? header : (header ?? []).join(',')
 }
