@@ -123,6 +123,9 @@ export class FakeRuntimeWorld {
   /** How long after a process ended CRI says so; a real containerd takes 20 to 70 ms. */
   exitLagMs = 0
 
+  /** Events of exits say how the process ended, as those of containerd's own stream do. */
+  tellsExits = false
+
   constructor(clock: Clock, emit: (event: Fact) => void) {
     this.#clock = clock
     this.#emit = emit
@@ -255,7 +258,8 @@ export class FakeRuntimeWorld {
     }
     if (this.exitLagMs === 0) takeNote()
     if (reason === 'OOMKilled') this.#emit({ kind: 'oom', containerId: container.id })
-    this.#emit({ kind: 'exited', containerId: container.id })
+    const exit = this.tellsExits ? { exitCode, atMs: finishedAtMs } : undefined
+    this.#emit({ kind: 'exited', containerId: container.id, exit })
     if (this.exitLagMs > 0) this.#clock.startTimer(this.exitLagMs, takeNote)
   }
 

@@ -67,7 +67,11 @@ export async function stopOneContainer(
   const timeout = stopTimeout(leftMs(), request.overrideSeconds)
   const deadline = isStuck() ? { deadlineMs: timeout * 1000 + stuckContainerMs } : {}
   const signal = ctx.signals.pass
-  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
+  try {
+    await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_FAILED') || !(await haveEnded(ctx, [request.id]))) throw error
+  }
 }
 
 /** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
@@ -243,7 +247,14 @@ async function stopSandbox(
     )
   const ofIt = failed.filter(({ container }) => container.sandboxId === sandboxId)
   try {
-    await stop(ofIt.some(isSilent) ? stuckSandboxMs : undefined)
+    await stop(ofIt.some(isSilent) ? stuckSandboxMs : undefined).catch(async (error: unknown) => {
+      const ids = ctx.observed.containers
+        .filter((each) => each.sandboxId === sandboxId && each.provisional === true)
+        .map(({ id }) => id)
+      const mayPass = ids.length > 0 && isCriError(error, 'RUNTIME_FAILED')
+      if (!mayPass || !(await haveEnded(ctx, ids))) throw error
+      await stop()
+    })
   } catch (error) {
     const isStuck = isSilent({ error })
     if (!isStuck && (ofIt.length === 0 || !isCriError(error, 'RUNTIME_FAILED'))) throw error
@@ -314,14 +325,12 @@ export async function removeContainers(ctx: PodContext, ids: readonly ContainerI
   await settleAll(ids.map((id) => removeContainer(ctx, id)))
 }
 
-export async function removeSandboxes(
-  { host: { calls } }: Pick<PodContext, 'host'>,
-  ids: readonly SandboxId[],
-): Promise<void> {
+/** Stops sandboxes, by force where their shim hangs, and removes them. Throws what a call threw. */
+export async function removeSandboxes(ctx: PodContext, ids: readonly SandboxId[]): Promise<void> {
   await settleAll(
     ids.map(async (podSandboxId) => {
-      await calls.stopPodSandbox({ podSandboxId })
-      await calls.removePodSandbox({ podSandboxId })
+      await stopSandbox(ctx, podSandboxId, [])
+      await ctx.host.calls.removePodSandbox({ podSandboxId })
     }),
   )
 }
@@ -339,13 +348,37 @@ async function removeContainer(ctx: PodContext, id: ContainerId): Promise<void> 
   await removeWhenSettled(ctx, id, check)
 }
 
-type RemoveContext = Pick<PodContext, 'clock'> & {
-  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'removeContainer' | 'containerStatus'> }
+type StatusContext = Pick<PodContext, 'clock'> & {
+  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'containerStatus'> }
   readonly signals: Pick<PodContext['signals'], 'pass'>
+}
+
+type RemoveContext = StatusContext & {
+  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'removeContainer'> }
 }
 
 /** How long a container that can't be removed yet is given to settle, 3.4 s in all. */
 const settleDelaysMs = [10, 40, 160, 640, 2560]
+
+/** How long containers that may have ended are given until the runtime tells so, 850 ms in all. */
+const endDelaysMs = [10, 40, 160, 640]
+
+/**
+ * Whether these have ended, by the time the runtime tells so. For a moment after a container's exit containerd still counts
+ * it as running, and stopping it, or its sandbox, may fail because its task is being deleted
+ * (`internal/cri/server/container_stop.go` stopContainer, containerd 2.1; 1.6 too).
+ */
+async function haveEnded(ctx: StatusContext, ids: readonly ContainerId[]): Promise<boolean> {
+  const areAlive = async (): Promise<boolean> => {
+    const states = await Promise.all(ids.map((id) => readState(ctx, id)))
+    return states.some((state) => state === 'CONTAINER_RUNNING' || state === 'CONTAINER_UNKNOWN')
+  }
+  for (const delayMs of endDelaysMs) {
+    if (!(await areAlive())) return true
+    await ctx.clock.sleep(delayMs, ctx.signals.pass)
+  }
+  return !(await areAlive())
+}
 
 /**
  * Removes a container. containerd refuses that for a moment after the container's exit, while it still reports the
@@ -378,7 +411,7 @@ export async function removeWhenSettled(
   await ctx.host.calls.removeContainer({ containerId })
 }
 
-async function readState({ host: { calls } }: RemoveContext, containerId: ContainerId) {
+async function readState({ host: { calls } }: StatusContext, containerId: ContainerId) {
   try {
     const { status } = await calls.containerStatus({ containerId })
     return status?.state

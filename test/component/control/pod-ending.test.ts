@@ -448,6 +448,49 @@ describe('a call that fails while a pod ends', () => {
   )
 })
 
+describe('a container that has just ended by itself, which the runtime still counts as running', () => {
+  const message = 'failed to stop container "x": failed to kill container "x": ttrpc: closed: unknown'
+
+  beforeEach(() => {
+    Object.assign(rig.fake.world, { exitLagMs: 60, tellsExits: true })
+  })
+
+  it('has the sandbox of its completed pod stopped without a word, though the runtime fails that once', async () => {
+    await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
+    rig.fake.fault('StopPodSandbox', { kind: 'fails', message })
+    rig.fake.exitContainer('main', 0)
+    await rig.clock.advance(5000)
+    expect(rig.fake.calls('StopPodSandbox').map(({ outcome }) => outcome)).toEqual(['failed', 'ok'])
+    expect(rig.pod('job').status.phase).toBe('Succeeded')
+    expect(rig.events.filter(({ type }) => type === 'Warning')).toEqual([])
+  })
+
+  it('counts as stopped, though the runtime fails to stop it', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.fault('StopContainer', { kind: 'fails', message }, { when: exits })
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.fake.calls('StopContainer')).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+    expect(rig.events.filter(({ type }) => type === 'Warning')).toEqual([])
+  })
+
+  /** It ends at the moment at which it is to be stopped. */
+  function exits(): boolean {
+    rig.fake.exitContainer('main', 0)
+    return true
+  }
+
+  it('is told of where it does not end after all', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.fault('StopContainer', { kind: 'fails', message })
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.reasons('web')).toContain('FailedKillPod')
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
 describe('a pod whose shim gives the runtime no answer', () => {
   const killing = (): readonly string[] =>
     rig.events
@@ -517,6 +560,25 @@ describe('a pod whose shim gives the runtime no answer', () => {
     expect(acts).toEqual(['processes of 1', 'shim'])
     expect(rig.running()).toEqual(['web/main'])
     expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('goes on without a dead sandbox of its own whose shim hangs', async () => {
+    const { acts } = await startHung({ restartPolicy: 'Always' })
+    rig.fake.clearFaults()
+    const [dead] = rig.fake.sandboxesOf('web')
+    const isDead = ({ podSandboxId }: { podSandboxId: string }): boolean => podSandboxId === dead?.id
+    // Its end is noted, so that its successor is made; what is left of it is stopped once more before it is removed.
+    let stops = 0
+    const when = (request: { podSandboxId: string }): boolean => isDead(request) && (stops += 1) > 1
+    rig.fake.fault('StopPodSandbox', { kind: 'hangs' }, { times: 99, when })
+    rig.fake.endSandbox('web')
+    await rig.clock.advance(60_000)
+    // The dead sandbox goes with its container, of which the newest one is kept.
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(300_000)
+    expect(acts).toEqual(['processes of 1', 'shim'])
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.sandboxesOf('web').map(({ ready }) => ready)).toEqual([true])
   })
 
   it('is left alone while the runtime as a whole gives no answer', async () => {
