@@ -12,6 +12,7 @@ import type { DesiredPods } from './desired/desired-pods.ts'
 import type { SourceSnapshots } from './desired/source-snapshots.ts'
 import type { ImageArchives } from './images/archives.ts'
 import type { NodeJobs } from './node/node-jobs.ts'
+import type { NodeWork } from './node/node-work.ts'
 import type { PodWorker } from './pod/worker.ts'
 import type { RuntimeHealth } from './runtime/runtime-observer.ts'
 import type { RuntimeKnowledge } from './runtime/runtime-watch.ts'
@@ -139,7 +140,7 @@ export interface ReconcilerParts {
   readonly awaited: AwaitedPods
   readonly knowledge: RuntimeKnowledge
   readonly archives: Pick<ImageArchives, 'recheck'> | undefined
-  readonly node: { readonly jobs: Pick<NodeJobs, 'wake'>; readmitDrained(): void }
+  readonly node: Pick<NodeWork, 'begin' | 'readmitDrained'> & { readonly jobs: Pick<NodeJobs, 'wake'> }
   /** Without a source, as in `podd down`, nothing says what is desired: pods are only ended on request. */
   readonly hasSources: boolean
   readonly events: NodeEventRecorder
@@ -214,6 +215,7 @@ export class Reconciler {
       archives?.recheck()
     }
     if (problem === undefined && !this.#listed) {
+      await node.begin()
       this.#listed = true
       try {
         desired.takeObserved()

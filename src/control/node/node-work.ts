@@ -195,6 +195,11 @@ export class NodeWork {
     ]
   }
 
+  /** Has it known what the host is short of before the first pod is admitted. Never throws. */
+  async begin(): Promise<void> {
+    await this.pressure?.begin()
+  }
+
   /** Why the host admits no such pod now; undefined where it does. */
   refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
     return this.drain?.refusal() ?? this.pressure?.refusal(pod)

@@ -1,3 +1,4 @@
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { LogFields, Logger } from '../../base/logger.ts'
@@ -62,6 +63,8 @@ const deadlineMs = 1_800_000
 const cleanupMs = 30_000
 /** How long to wait for the removal of an ended pod's volumes. */
 const reclaimMs = 300_000
+/** How long the first look may take: pods wait for it. */
+const firstLookMs = 1000
 /** The interval of syncs under pressure. */
 const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
@@ -112,6 +115,20 @@ export class NodePressure {
   /** Why a pod isn't admitted now; undefined where it is. */
   refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
     return refuseUnderPressure(pod.spec, this.#shortages)
+  }
+
+  /**
+   * Looks before any pod is admitted: a podd that was killed during a shortage must not start what waited for its end. (The
+   * kubelet looks for the first time when it starts, and admits static pods meanwhile.) Never throws.
+   */
+  async begin(): Promise<void> {
+    const { clock, logger } = this.#options
+    const over = new AbortController()
+    const look = this.#look(over.signal).catch((error: unknown) =>
+      logger.debug({ err: error }, 'cannot find out what the node is short of'),
+    )
+    await Promise.race([look, sleepUnlessAborted(clock, firstLookMs, over.signal)])
+    over.abort()
   }
 
   job(): NodeJob {

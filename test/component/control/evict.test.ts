@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { Observation } from '../../../src/decide/node/judge-pressure.ts'
+import type { EvictionSignal } from '../../../src/config/node-options.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -46,5 +48,50 @@ describe('a pod that is evicted', () => {
     await rig.system.node.collectGarbage({ dryRun: false }, new AbortController().signal)
     expect(rig.fake.calls('RemoveContainer')).toEqual([])
     expect(rig.pod('web').status.phase).toBe('Failed')
+  })
+})
+
+describe('a podd that starts while the host is short of disk', () => {
+  async function startShort(): Promise<{ readonly host: { available: number; answers: boolean } }> {
+    const host = { available: 1, answers: true }
+    rig = new PodRig({
+      observe: async () => {
+        if (!host.answers) await new Promise(() => {})
+        const { available } = host
+        return new Map<EvictionSignal, Observation>([['nodefs.available', { available, capacity: 100 }]])
+      },
+    })
+    await rig.apply(podManifest('web'))
+    await rig.start()
+    return { host }
+  }
+
+  it('starts nothing that was not started yet, and what waits once the shortage is over', async () => {
+    const { host } = await startShort()
+    const [start, later] = [rig.fake.calls('StartContainer').length, 9000]
+    await rig.clock.advance(later)
+    expect([start, rig.fake.calls('RunPodSandbox')]).toEqual([0, []])
+    expect(rig.container('web').state.waiting).toMatchObject({
+      message: expect.stringContaining('DiskPressure'),
+    })
+    host.available = 50
+    await rig.clock.advance(11_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('goes on with what runs, and after a second where the host gives no answer', async () => {
+    const { host } = await startShort()
+    host.available = 50
+    await rig.clock.advance(20_000)
+    await rig.kill()
+    host.available = 1
+    await rig.start()
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.kill()
+    host.answers = false
+    rig.fake.exitContainer('main', 1)
+    await rig.start()
+    await rig.clock.advance(15_000)
+    expect(rig.running()).toEqual(['web/main'])
   })
 })

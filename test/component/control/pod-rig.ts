@@ -14,6 +14,7 @@ import { createHookRunner } from '../../../src/control/pod/stop.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
+import type { PressureSurroundings } from '../../../src/control/node/measure-pods.ts'
 import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system.ts'
 import type { PodHost } from '../../../src/control/pod/host.ts'
 import type {
@@ -62,6 +63,8 @@ export interface PodRigOptions {
   readonly objectRules?: ObjectRules
   /** Images are collected, on a disk of this capacity. */
   readonly imageDiskBytes?: number
+  /** What the host has of memory, disks and the like; left out, no pod is evicted. */
+  readonly observe?: PressureSurroundings['observe']
 }
 
 /**
@@ -335,6 +338,25 @@ export class PodRig {
         events: { recordNode: (event) => void this.nodeEvents.push(event) },
       },
       ...this.#imageOptions(),
+      ...this.#pressureOptions(),
+    }
+  }
+
+  #pressureOptions(): Pick<PodSystemOptions, 'pressure'> {
+    const { observe } = this.#options
+    if (observe === undefined) return {}
+    const surroundings: PressureSurroundings = {
+      observe,
+      diskOf: async () => 'both',
+      listContainerStats: async () => [],
+      listPodStats: async () => [],
+      podMemoryBytes: () => undefined,
+      logDirectory: () => '/logs',
+      volumeDirectories: () => [],
+      measureDirectory: async () => ({ bytes: 0, inodes: 0 }),
+    }
+    return {
+      pressure: { surroundings, events: { recordNode: (event) => void this.nodeEvents.push(event) } },
     }
   }
 
