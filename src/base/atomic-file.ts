@@ -15,7 +15,7 @@ import {
   write,
   writeFileSync,
 } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
+import { access, mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { errorCode } from './errors.ts'
 import { newUuid } from './random.ts'
@@ -270,6 +270,14 @@ export async function writeInto(directory: string, mode: number, write: () => Pr
     await makeDirectory(directory, mode)
     await write()
   }
+}
+
+/** Whether there is something at this path; true where that can't be known. */
+export async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    (error: unknown) => errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR',
+  )
 }
 
 async function makeOne(path: string, mode: number): Promise<void> {

@@ -542,7 +542,7 @@ export interface PodSystemOptions extends NodeWorkOptions {
   readonly runtimeEvents: RuntimeEventSource | undefined
   readonly records: Pick<
     PodRecordStore,
-    'load' | 'save' | 'remove' | 'checkRoom' | 'loadEndedByDown' | 'saveEndedByDown'
+    'load' | 'save' | 'isThere' | 'remove' | 'checkRoom' | 'loadEndedByDown' | 'saveEndedByDown'
   >
   /** Where the pods are shown; left out, in a store of their own. */
   readonly shown?: ShownResources

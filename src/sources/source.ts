@@ -85,6 +85,16 @@ export class LastGoodSaver {
     this.#saving ??= this.#run()
   }
 
+  /** Saves the copy again where its file is gone: somebody has removed it, or its directory. Never throws. */
+  async keep(): Promise<void> {
+    const saved = this.#saved
+    if (saved === undefined || this.#saving !== undefined || (await this.#store.isThere(this.#source))) return
+    // It is being saved by now.
+    if (this.#saving !== undefined || this.#saved !== saved) return
+    this.#saved = undefined
+    this.save(saved.documents, saved.mountPoint)
+  }
+
   /** The problem that keeps the copy from being saved. */
   problem(): Problem | undefined {
     return this.#problem

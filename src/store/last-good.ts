@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import {
   appendFileDurably,
+  isThere,
   putAside,
   readIfExists,
   removeAtomicFileTemps,
@@ -45,6 +46,8 @@ export interface LastGoodStore {
     documents: readonly SourceDocument[],
     mountPoint?: string,
   ): Promise<void>
+  /** Whether the source has a file, as far as can be known. */
+  isThere(source: SourceName): Promise<boolean>
 }
 
 const migrations: readonly Migration[] = []
@@ -101,6 +104,7 @@ export function createLastGoodStore(
         ...(typeof mountPoint === 'string' && { mountPoint }),
       }
     },
+    isThere: (source) => isThere(pathOf(source)),
     async save(source, location, documents, mountPoint) {
       const kept = persistSecrets ? documents : documents.filter(({ manifest }) => !holdsSecrets(manifest))
       const before = written.get(source)

@@ -8,6 +8,7 @@ import {
   unreadableSuffix,
   writeFileAtomic,
   tryRemove,
+  isThere,
   makeDirectory,
   writeInto,
 } from '../base/atomic-file.ts'
@@ -121,6 +122,11 @@ export class PodRecordStore {
       writeFileAtomic(this.#path(record.uid), formatRecord(record)),
     )
     trace?.('wrote record', record.uid)
+  }
+
+  /** Whether the pod's file is there, as far as can be known. */
+  isThere(uid: PodUid): Promise<boolean> {
+    return isThere(this.#path(uid))
   }
 
   /**

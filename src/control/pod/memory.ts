@@ -7,14 +7,15 @@ import { explainEnd, findOomKilled, oomKilled } from '../../decide/status/derive
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
-import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
+import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
+import type { PodRecordStore } from '../../store/pod-records.ts'
 import { readContainerFacts } from '../../translate/identity.ts'
 import type { PodHost } from './host.ts'
 
 export interface PodMemoryDeps {
   /** Changes with each boot of the host. */
   readonly bootId: string
-  readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
+  readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove'>
   /** The termination message of a container; never rejects. */
   readonly readEndMessage: (container: ObservedContainer) => Promise<string>
   /**
@@ -38,6 +39,7 @@ export class PodMemory {
   #freeAttempt: number | undefined
   /** The record as it is on disk; differs from the current one while the disk can't be written. */
   #saved: PodRecord | undefined
+  #isForgotten = false
   /** The write in flight. The next one begins when it is done, so that writes keep their order. */
   #writing: Promise<unknown> = Promise.resolve()
 
@@ -294,8 +296,19 @@ export class PodMemory {
     }
   }
 
+  /** Writes the record again where its file is gone: somebody has removed it, or its directory. Never throws. */
+  async keep(): Promise<void> {
+    if (this.#saved === undefined || this.#isForgotten) return
+    await this.#inTurn('best-effort', async () => {
+      if (this.#isForgotten || (await this.#deps.records.isThere(this.#record.uid))) return
+      this.#saved = undefined
+      await this.#write()
+    })
+  }
+
   /** Forgets the pod. Throws what the disk throws. */
   async remove(): Promise<void> {
+    this.#isForgotten = true
     await this.#writing
     await this.#deps.records.remove(this.#record.uid)
   }

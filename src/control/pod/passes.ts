@@ -140,10 +140,11 @@ export class PodPasses {
   }
 
   /**
-   * The periodic sync, without a question to the runtime: looks at the pod's cgroup, and has a pass run where the pod needs
-   * something of which no event told. Never throws.
+   * The periodic sync, without a question to the runtime: looks at the pod's record and its cgroup, and has a pass run where
+   * the pod needs something of which no event told. Never throws.
    */
   async look(): Promise<void> {
+    await this.state.memory.keep()
     const { stage, isSeen, isOver, record } = this.state
     if (stage !== 'active' || !isSeen || isOver || record.failed !== undefined) return
     await this.#lookAtCgroup()

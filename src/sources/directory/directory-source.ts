@@ -206,6 +206,7 @@ class DirectoryLoop {
       return
     }
     this.#isListingDue = false
+    void this.#saver.keep()
     try {
       const identity = await identify(this.#directory)
       const { isStrict, recursive = false } = this.#options

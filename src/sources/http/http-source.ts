@@ -124,6 +124,7 @@ class HttpLoop {
           return false
         })
         if (isWhole && isTaken) this.#wholeAtMs = startedMs
+        void this.#parts.saver.keep()
         this.publish()
         const outcome = {
           isTaken,

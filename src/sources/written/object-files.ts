@@ -1,6 +1,6 @@
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { isAtomicFileTemp, removeAtomicFileTemps } from '../../base/atomic-file.ts'
+import { isAtomicFileTemp, makeDirectory, removeAtomicFileTemps } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -349,11 +349,11 @@ class ObjectDirectory {
 
   /**
    * Undefined where it can't be read: see `problem`. Never throws.
-   * @param isExpected files are known that are in it; otherwise it is made with the first one
+   * @param isExpected files are known that are in it; otherwise a missing one is made again
    */
   async list(isExpected: boolean): Promise<ObjectListing | undefined> {
     try {
-      const { id } = await identify(this.#path)
+      const { id } = await this.#find(isExpected)
       const all = await readdir(this.#path)
       const wasAway = this.#id !== undefined && (this.#id !== id || this.#problem !== undefined)
       this.#id = id
@@ -365,6 +365,18 @@ class ObjectDirectory {
     } catch (error) {
       this.#note(errorCode(error) === 'ENOENT' && !isExpected ? undefined : this.#problemOf(error), error)
       return undefined
+    }
+  }
+
+  /** Where files are known, it may be about to be replaced by another one; without any, nothing is lost by a new one. */
+  async #find(isExpected: boolean): ReturnType<typeof identify> {
+    try {
+      return await identify(this.#path)
+    } catch (error) {
+      if (isExpected || errorCode(error) !== 'ENOENT') throw error
+      // On a disk that can't be written, the next write tells.
+      await makeDirectory(this.#path, 0o700).catch(() => undefined)
+      return identify(this.#path)
     }
   }
 

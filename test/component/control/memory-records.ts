@@ -32,6 +32,10 @@ export class MemoryRecords {
     this.history.push(copy)
   }
 
+  async isThere(uid: PodUid): Promise<boolean> {
+    return this.saved.has(uid)
+  }
+
   ended: readonly EndedByDown[] = []
 
   async loadEndedByDown(): Promise<readonly EndedByDown[]> {

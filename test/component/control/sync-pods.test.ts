@@ -37,6 +37,38 @@ const withTwo = (restartPolicy: string) =>
     ],
   })
 
+describe('the records of pods', () => {
+  it('are written again within a period where somebody has removed them, and none of a pod that is gone', async () => {
+    const rig = new PodRig()
+    await rig.start()
+    await rig.apply(
+      podManifest('runs'),
+      podManifest('done', { restartPolicy: 'Never', containers: [{ name: 'job', image: 'app:1' }] }),
+      podManifest('waits', { containers: [{ name: 'main', image: 'gone:1' }] }),
+      podManifest('goes'),
+    )
+    rig.fake.exitContainer('job', 0)
+    await rig.clock.advance(5000)
+    const before = new Map(rig.records.saved)
+    rig.records.saved.clear()
+    await rig.remove('goes')
+    await rig.clock.advance(61_000)
+    expect([...rig.records.saved.values()].map(({ name }) => name).toSorted()).toEqual([
+      'done',
+      'runs',
+      'waits',
+    ])
+    for (const [uid, record] of rig.records.saved)
+      expect(record.containers).toEqual(before.get(uid)?.containers)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['runs/main'])
+    expect(rig.pod('done').status.phase).toBe('Succeeded')
+    expect(rig.fake.calls('StartContainer')).toHaveLength(3)
+  })
+})
+
 describe('a running pod whose cgroup was removed', () => {
   it.each(['Always', 'OnFailure'])(
     'is killed and recreated within a period, under restartPolicy %s',

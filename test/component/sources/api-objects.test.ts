@@ -6,6 +6,7 @@ import {
   readdir,
   rename,
   rm,
+  stat,
   symlink,
   unlink,
   writeFile,
@@ -472,6 +473,18 @@ describe('files that are replaced', () => {
 })
 
 describe('the directory', () => {
+  it('is made again where it is removed with nothing in it, and watched', async () => {
+    await using rig = await ObjectsRig.start()
+    await rm(rig.directory, { recursive: true })
+    await rig.hint()
+    expect(await readdir(rig.directory)).toEqual([])
+    expect((await stat(rig.directory)).mode & 0o777).toBe(0o700)
+    expect([rig.refused, rig.watches]).toEqual([[], 2])
+    await writeFile(join(rig.directory, file('web')), JSON.stringify(pod('web')))
+    await rig.hint(file('web'))
+    expect(rig.followed).toEqual([`web uid-web ${file('web')}`])
+  })
+
   const web = JSON.stringify(pod('web'))
   const files = { [file('web')]: web, [file('db')]: JSON.stringify(pod('db')) }
 

@@ -360,6 +360,7 @@ describe('a last good copy that can’t be saved', () => {
     let isFull = true
     const lastGood: LastGoodStore = {
       load: (...place) => store.load(...place),
+      isThere: (source) => store.isThere(source),
       save: (...copy) => (isFull ? Promise.reject(new Error('no space left')) : store.save(...copy)),
     }
     answer = (request, response) => {

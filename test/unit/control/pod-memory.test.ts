@@ -36,7 +36,7 @@ function memoryOf(initial: PodRecord): PodMemory {
   const log = ['first line', 'first line, last line', 'something else']
   return new PodMemory(
     {
-      records: { save: async () => {}, remove: async () => {} },
+      records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
       bootId: 'boot-1',
       readEndMessage: async () => log.shift() ?? 'nothing',
       countOomKills: async () => kills.shift(),

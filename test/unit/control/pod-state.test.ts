@@ -13,7 +13,7 @@ it('tells after each change of a pod whether it has ended', () => {
   const record = podRecord()
   const memory = new PodMemory(
     {
-      records: { save: async () => {}, remove: async () => {} },
+      records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
       bootId: 'boot-1',
       readEndMessage: async () => '',
       countOomKills: async () => undefined,

@@ -16,6 +16,7 @@ function document(value: string): SourceDocument {
 it('has nothing to complain about once what is on disk is what is wanted again', async () => {
   const store: LastGoodStore = {
     load: async () => undefined,
+    isThere: async () => true,
     save: async (_source, _location, documents) => {
       if (documents[0]?.manifest === second.manifest) throw new Error('no space left')
     },
@@ -37,6 +38,7 @@ it('saves what changes after a set that was on disk already', async () => {
   const saved: (readonly SourceDocument[])[] = []
   const store: LastGoodStore = {
     load: async () => ({ documents: [document('1')], isComplete: true }),
+    isThere: async () => true,
     save: async (_source, _location, documents) => void saved.push(documents),
   }
   const saver = new LastGoodSaver(store, 'file', '/etc/pods', silentLogger, () => {})
@@ -47,6 +49,28 @@ it('saves what changes after a set that was on disk already', async () => {
   saver.save([document('2')])
   await saver.flush()
   expect(saved).toEqual([[document('2')]])
+})
+
+it('saves a copy again whose file is gone, and only then', async () => {
+  const saved: (readonly SourceDocument[])[] = []
+  let isThere = true
+  const store: LastGoodStore = {
+    load: async () => undefined,
+    isThere: async () => isThere,
+    save: async (_source, _location, documents) => void saved.push(documents),
+  }
+  const saver = new LastGoodSaver(store, 'file', '/etc/pods', silentLogger, () => {})
+  await saver.keep()
+  const documents = [document('1')]
+  saver.save(documents)
+  await saver.flush()
+  await saver.keep()
+  await saver.flush()
+  expect(saved).toEqual([documents])
+  isThere = false
+  await saver.keep()
+  await saver.flush()
+  expect(saved).toEqual([documents, documents])
 })
 
 const decode = (...texts: string[]) => decodeDocuments(texts.join('---\n'), { path: 'a.yaml' })
