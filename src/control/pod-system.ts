@@ -486,6 +486,9 @@ function createLoops(options: PodSystemOptions): Loops {
     endOrphans: () => reconciler.endOrphans(),
     readmit: (now) => desired.readmitEvicted(now),
     reviewAdmission: () => desired.reviewAdmission(),
+    reviewSources: () => {
+      for (const snapshot of snapshots.withRoom()) loop.post({ kind: 'snapshot', snapshot })
+    },
   })
   const reconciler: Reconciler = new Reconciler({
     snapshots,

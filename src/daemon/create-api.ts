@@ -20,6 +20,7 @@ import type { LocalObjects } from '../control/serving/local-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { TerminationCounter } from '../control/serving/status-store.ts'
 import type { NodeMeter } from '../control/serving/usage.ts'
+import { boundOfSource } from '../control/desired/source-snapshots.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
 import { readMachineInfo } from '../host/facts/host-info.ts'
@@ -417,7 +418,11 @@ export function presentPod(objects: ApiObjects): (object: PodObject) => PodObjec
 export function createWriting(
   objects: ApiObjects,
   { pods, shown, hostName }: PodAssembly,
-  { localObjects, logger }: { readonly localObjects: LocalObjects; readonly logger: Logger },
+  {
+    config,
+    localObjects,
+    logger,
+  }: { readonly config: PoddConfig; readonly localObjects: LocalObjects; readonly logger: Logger },
 ): WrittenObjects {
   const writing = new WrittenObjects({
     objects,
@@ -432,6 +437,7 @@ export function createWriting(
     shown: shown.pods,
     showClaims: () => localObjects.measureClaims(),
     nodeName: hostName,
+    maxPods: boundOfSource(config.maxPods),
     logger,
   })
   writing.begin()

@@ -136,7 +136,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     shown: assembly.shown,
     written: (kind) => apiObjects.list(kind).map(({ manifest }) => manifest),
   })
-  const writing = createWriting(apiObjects, assembly, { localObjects, logger })
+  const writing = createWriting(apiObjects, assembly, { config, localObjects, logger })
   /** Set once podd has tried to listen at them; the socket answers before. */
   let ports: readonly ServedPort[] | undefined
   const readers = createReaders(config, assembly, {

@@ -67,6 +67,7 @@ export class WritingRig extends ApiRig {
       shown: this.shown.pods,
       showClaims: () => local.measureClaims(),
       nodeName: 'here',
+      maxPods: 20,
       logger: silentLogger,
     })
     this.#writing.begin()

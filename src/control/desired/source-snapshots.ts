@@ -58,8 +58,11 @@ interface Merged {
   readonly objectProblems: readonly Problem[]
 }
 
-/** How many times as many pods as run here a source may give. */
-const boundFactor = 2
+/** How many pods that have not ended a source may give where `maxPods` run: twice as many, of which the others wait. */
+export function boundOfSource(maxPods: number): number {
+  return maxPods * 2
+}
+
 /** How many of the pods that are left out a problem names. */
 const mostNamed = 10
 
@@ -69,6 +72,8 @@ const noObjects: ChangedObjects = new Map()
 export class SourceSnapshots {
   readonly #options: SourceSnapshotsOptions
   readonly #newest = new Map<SourceName, SourceSnapshot>()
+  /** Those of which pods are left out, as their sources gave them. */
+  readonly #whole = new Map<SourceName, SourceSnapshot>()
   /** Pods that a source has been seen to drop while another one hasn't spoken. */
   readonly #dropped = new Map<PodKey, SourceName>()
   #problems: readonly Problem[] = []
@@ -107,6 +112,8 @@ export class SourceSnapshots {
 
   take(snapshot: SourceSnapshot): void {
     const renamed = this.#boundPods(this.#renamePods(snapshot))
+    if (renamed.pods.length < snapshot.pods.length) this.#whole.set(snapshot.source, snapshot)
+    else this.#whole.delete(snapshot.source)
     if (this.areReady) this.#dropped.clear()
     else this.#noteDropped(this.#newest.get(snapshot.source), renamed)
     this.#newest.set(snapshot.source, renamed)
@@ -134,19 +141,22 @@ export class SourceSnapshots {
 
   /**
    * Leaves out the pods of a snapshot that are beyond what this host could ever hold, before anything is done for each: an
-   * answer of a few megabytes may have tens of thousands. Those that were started stay; of the others the first count.
+   * answer of a few megabytes may have tens of thousands. Those that were started stay; of the others the first count. As in
+   * a cluster, pods that have ended count for nothing (`pkg/quota/v1/evaluator/core/pods.go` QuotaV1Pod, Kubernetes 1.36).
    */
   #boundPods(snapshot: SourceSnapshot): SourceSnapshot {
     const { maxPods, workers, endedByDown } = this.#options
-    const bound = maxPods * boundFactor
+    const bound = boundOfSource(maxPods)
     if (snapshot.pods.length <= bound) return snapshot
-    const started = new Set(
-      snapshot.pods.filter(({ pod }) => {
-        const key = podKey(pod.metadata)
-        return hasStarted(workers().find(key)) || endedByDown(key) !== undefined
-      }),
-    )
-    let room = bound - started.size
+    const started = new Set<PodDocument>()
+    let room = bound
+    for (const document of snapshot.pods) {
+      const key = podKey(document.pod.metadata)
+      const worker = workers().find(key)
+      if (!hasStarted(worker) && endedByDown(key) === undefined) continue
+      started.add(document)
+      if (worker?.state.hasEnded !== true) room -= 1
+    }
     const left: PodDocument[] = []
     const pods = snapshot.pods.filter((document) => {
       if (started.has(document)) return true
@@ -154,8 +164,21 @@ export class SourceSnapshots {
       if (room < 0) left.push(document)
       return room >= 0
     })
+    if (left.length === 0) return snapshot
     const problem = tooManyProblem(snapshot, { maxPods, followed: pods.length, left })
     return { ...snapshot, pods, problems: [...snapshot.problems, problem] }
+  }
+
+  /** Snapshots of which pods were left out, and of whose pods enough have ended since that some may be followed. */
+  withRoom(): readonly SourceSnapshot[] {
+    const { maxPods, workers } = this.#options
+    return [...this.#whole.values()].filter(({ source }) => {
+      const open = this.#newest.get(source)?.pods.filter(({ pod }) => {
+        const worker = workers().find(podKey(pod.metadata))
+        return worker?.state.hasEnded !== true
+      })
+      return open !== undefined && open.length < boundOfSource(maxPods)
+    })
   }
 
   #noteDropped(before: SourceSnapshot | undefined, now: SourceSnapshot): void {

@@ -95,6 +95,8 @@ export interface NodePods {
   readonly readmit: (now: EvictionEnd) => void
   /** The results of admission may change. */
   readonly reviewAdmission: () => void
+  /** Pods that were left out may be followed now. */
+  readonly reviewSources: () => void
 }
 
 /** The work about the host as a whole: its periodic jobs, garbage, pressure and drain. */
@@ -172,10 +174,14 @@ export class NodeWork {
   }
 
   #ownJobs({ host, settings, orphans, events, clock, logger }: NodeWorkOptions): readonly NodeJob[] {
-    const { workers, isListed, isRuntimeUp, reviewAdmission } = this.#pods
+    const { workers, isListed, isRuntimeUp, reviewAdmission, reviewSources } = this.#pods
     const isReady = (): boolean => isListed() && isRuntimeUp()
+    const review = (): void => {
+      reviewSources()
+      reviewAdmission()
+    }
     return [
-      syncPodsJob({ workers, reviewAdmission, isReady, periodMs: settings.syncFrequencyMs }),
+      syncPodsJob({ workers, review, isReady, periodMs: settings.syncFrequencyMs }),
       followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
       followAddressJob({
         hostIps: () => host.hostIps(),
@@ -340,12 +346,13 @@ const maxParts = 6
  */
 function syncPodsJob(options: {
   readonly workers: () => Iterable<Pick<PodWorker, 'ref' | 'sync'>>
-  readonly reviewAdmission: () => void
+  /** Decides again which pods are followed and admitted. */
+  readonly review: () => void
   /** The runtime was listed, and takes calls. */
   readonly isReady: () => boolean
   readonly periodMs: number
 }): NodeJob {
-  const { workers, reviewAdmission, isReady, periodMs } = options
+  const { workers, review, isReady, periodMs } = options
   const parts = Math.min(maxParts, Math.max(1, Math.floor(periodMs / 1000)))
   let part = 0
   return {
@@ -355,7 +362,7 @@ function syncPodsJob(options: {
     async run(signal) {
       if (!isReady()) return
       part = (part + 1) % parts
-      if (part === 0) reviewAdmission()
+      if (part === 0) review()
       for (const worker of workers()) {
         if (partOf(worker.ref.uid, parts) !== part) continue
         signal.throwIfAborted()

@@ -39,6 +39,8 @@ export interface WrittenObjectsDeps {
   /** Resolves when the claims are shown in their current state. */
   readonly showClaims: () => Promise<void>
   readonly nodeName: string
+  /** See ObjectWriter. */
+  readonly maxPods: number
   readonly logger: Logger
 }
 
@@ -52,6 +54,10 @@ export class WrittenObjects {
 
   get nodeName(): string {
     return this.#deps.nodeName
+  }
+
+  get maxPods(): number {
+    return this.#deps.maxPods
   }
 
   /** Begins to remove deleted pods once they have ended, for as long as the process runs. */

@@ -181,6 +181,8 @@ export interface WrittenObject extends ObjectName {
 export interface ObjectWriter {
   /** The name of the node that all pods run on. */
   readonly nodeName: string
+  /** How many pods that have not ended are followed. */
+  readonly maxPods: number
   /** Runs a transaction: no other one runs in between. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
   get(object: ObjectName): WrittenObject | undefined

@@ -1,4 +1,5 @@
 import type { PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
+import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { formatTime } from '../../base/clock.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
@@ -67,6 +68,7 @@ export function createObject(
     const classes = kind.kind === 'Pod' ? podPriority(written, classed) : undefined
     const manifest = withPreemption(classed, classes)
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
+    if (kind.kind === 'Pod') refuseBeyondQuota(written, name)
     if (options.dryRun) return { object: asFirstShown(manifest, classes?.priority), status: 201, warnings }
     await writer.put(manifest)
     if (kind.kind === 'Namespace') await writer.put(rootAuthority(manifest, name))
@@ -96,6 +98,30 @@ function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, n
       ],
     },
   )
+}
+
+/**
+ * Throws ApiError Forbidden where the API has as many pods as are followed, in the words of a cluster's quota, so that
+ * clients know it (`apiserver/pkg/admission/plugin/resourcequota/controller.go` checkRequest, 1.36).
+ */
+function refuseBeyondQuota({ reader, writer: { maxPods } }: WrittenKind, name: string): void {
+  const used = reader.list().filter((shown) => isOfApi(shown) && !hasEnded(shown)).length
+  if (used < maxPods) return
+  throw new ApiError(
+    403,
+    `pods ${JSON.stringify(name)} is forbidden: exceeded quota: maxPods, requested: pods=1, used: pods=${used}, limited: pods=${maxPods}: delete pods that are not needed, or raise maxPods`,
+    undefined,
+    { name, kind: 'pods' },
+  )
+}
+
+function isOfApi({ metadata }: ResourceObject): boolean {
+  return metadata.annotations?.['podd.dev/source'] === 'api'
+}
+
+function hasEnded(shown: ResourceObject): boolean {
+  const status: unknown = 'status' in shown ? shown.status : undefined
+  return isJsonObject(status) && (status['phase'] === 'Succeeded' || status['phase'] === 'Failed')
 }
 
 /**

@@ -497,6 +497,26 @@ describe('a source that gives more pods than could ever run here', () => {
     expect(rig.system.statuses.list()).toHaveLength(6)
   })
 
+  it('has more of them followed within a sync period when others have ended', async () => {
+    const rig = new PodRig({ settings: { maxPods: 3 } })
+    await rig.start()
+    const jobs = Array.from({ length: 9 }, (_, at) => podManifest(`job-${at}`, { restartPolicy: 'Never' }))
+    await rig.apply(...jobs)
+    expect(rig.system.statuses.list()).toHaveLength(6)
+    rig.fake.script('main', { kind: 'exits', afterMs: 1000, exitCode: 0 })
+    for (const container of rig.fake.world.containers.values()) rig.fake.world.exit(container, 0)
+    await rig.clock.advance(125_000)
+    expect(rig.system.statuses.list().map(({ status }) => status.phase)).toEqual(
+      Array.from({ length: 9 }, () => 'Succeeded'),
+    )
+    expect(told(rig)).toEqual([])
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(10_000)
+    expect(rig.system.statuses.list()).toHaveLength(9)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(9)
+  })
+
   it('has more of them followed when others go', async () => {
     const rig = new PodRig({ settings: { maxPods: 3 } })
     await rig.start()

@@ -156,6 +156,33 @@ describe('creating', () => {
   })
 })
 
+describe('a pod beyond what is followed', () => {
+  const withLabel = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'first', labels: { a: 'b' } } }
+
+  it('is refused in the words of an exceeded quota, unless others have ended', async () => {
+    await using rig = await startWritingRig()
+    const made = await Promise.all(
+      Array.from({ length: 20 }, (_, at) => rig.ask('POST', pods, pod(at === 0 ? 'first' : `other-${at}`))),
+    )
+    expect(made.map(({ code }) => code)).toEqual(Array.from({ length: 20 }, () => 201))
+    const message =
+      'pods "last" is forbidden: exceeded quota: maxPods, requested: pods=1, used: pods=20, limited: pods=20: delete pods that are not needed, or raise maxPods'
+    const refusal = {
+      code: 403,
+      body: { reason: 'Forbidden', message, details: { name: 'last', kind: 'pods' } },
+    }
+    expect(await rig.ask('POST', pods, pod('last'))).toMatchObject(refusal)
+    expect(await rig.ask('POST', `${pods}?dryRun=All`, pod('last'))).toMatchObject(refusal)
+    const change = await rig.ask('PATCH', `${pods}/first`, withLabel, 'application/merge-patch+json')
+    expect(change.code).toBe(200)
+    const first = rig.shown.pods.list().find(({ metadata }) => metadata.name === 'first')
+    if (first === undefined) throw new Error('the first pod is not shown')
+    rig.shown.pods.put(first.metadata.uid, { ...first, status: { ...first.status, phase: 'Succeeded' } })
+    expect(await rig.ask('POST', pods, pod('last'))).toMatchObject({ code: 201 })
+    expect(await rig.ask('POST', pods, pod('one-more'))).toMatchObject({ code: 403 })
+  })
+})
+
 describe('changing', () => {
   it('takes PUT of what was read, refuses a stale one, and says of no change that there was none', async () => {
     await using rig = await startWritingRig()
