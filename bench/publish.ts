@@ -12,10 +12,10 @@ import type { PoddUnderTest } from './podd-under-test.ts'
 const firstCall = /^trace ([\d.]+) sending (?:ImageStatus|RunPodSandbox)$/mu
 const mostRenameMs = 20
 const mostPushMs = 30
-const reference = new URL('../docs/source-server.ts', import.meta.url).pathname
+const reference = new URL('../examples/source-server.ts', import.meta.url).pathname
 
 /**
- * From the rename of a manifest, and from its publication on the reference server of the docs, to the first CRI call. What
+ * From the rename of a manifest, and from its publication on the reference server, to the first CRI call. What
  * podd prints with PODD_TRACE=1 is on the same clock.
  */
 export async function benchPublish(podd: PoddUnderTest, rounds: number): Promise<readonly Figure[]> {

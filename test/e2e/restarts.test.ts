@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { processesOf } from '../support/podd-leftovers.ts'
+import { processesOf } from '../support/leftovers.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'

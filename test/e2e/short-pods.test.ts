@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { awaitCounts, countHost } from '../support/host-counts.ts'
+import { awaitCounts, countHost } from '../support/leftovers.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 

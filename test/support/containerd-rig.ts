@@ -21,6 +21,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { OciImage } from '../../src/images/sandbox-image.ts'
 import { formatOciArchive } from '../../src/images/sandbox-image.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
+import { removeContainerd } from './leftovers.ts'
 import { testOciRuntime } from './oci-runtime.ts'
 import { pauseImage, pauseImageName, shellImage } from './oci-image.ts'
 import { slowness } from './slowness.ts'
@@ -40,8 +41,6 @@ export interface ContainerdRigOptions {
 /** Where the rigs' directories lie, each with the pid of its process; one whose process is gone is swept by the next rig that starts. */
 const rigsDir = '/tmp'
 const directoryPrefix = 'podd-test-rig-'
-
-const ipProgram = '/sbin/ip'
 
 /**
  * A private containerd: its own root, state, socket, network and cgroup, beside whatever else runs on the
@@ -275,86 +274,11 @@ function sweep(): void {
   }
 }
 
-/** Takes away all that a rig's directory tells of: processes, mounts, the bridge, cgroups, and the directory. */
+/** Takes away all that a rig's directory tells of, and the directory. */
 function removeRig(dir: string): void {
-  killAll(dir)
-  for (const mount of mountsBelow(dir)) run('umount', ['-l', mount])
   const leftovers = join(dir, 'leftovers')
-  if (existsSync(leftovers)) {
-    const [bridge = '', cgroup = ''] = readFileSync(leftovers, 'utf8').split(' ')
-    run(ipProgram, ['link', 'delete', bridge])
-    removeCgroups(cgroup)
-  }
+  const told = existsSync(leftovers) ? readFileSync(leftovers, 'utf8') : ''
+  const [bridge = '', cgroup = ''] = told.split(' ')
+  removeContainerd(dir, bridge, cgroup)
   rmSync(dir, { recursive: true, force: true })
-}
-
-function run(program: string, args: readonly string[]): void {
-  try {
-    execFileSync(program, args, { stdio: 'ignore' })
-  } catch {
-    // What isn't there need not be removed.
-  }
-}
-
-/** Kills containerd and its shims, which bear the directory in their arguments, and everything below them. */
-function killAll(dir: string): void {
-  for (let round = 0; round < 50; round += 1) {
-    const pids = processTree((pid) => commandLine(pid).includes(`${dir}/`))
-    if (pids.length === 0) return
-    for (const pid of pids) kill(pid)
-    execFileSync('sleep', ['0.02'])
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It ended in the meantime.
-  }
-}
-
-function commandLine(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-function parentOf(pid: number): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-  } catch {
-    return 0
-  }
-}
-
-function processTree(isRoot: (pid: number) => boolean): number[] {
-  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
-  const found = new Set(pids.filter((pid) => pid !== process.pid && isRoot(pid)))
-  for (let before = -1; before !== found.size;) {
-    before = found.size
-    for (const pid of pids) if (found.has(parentOf(pid))) found.add(pid)
-  }
-  return [...found]
-}
-
-function mountsBelow(dir: string): string[] {
-  return readFileSync('/proc/self/mounts', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[1] ?? '')
-    .filter((path) => path.startsWith(`${dir}/`))
-    .reverse()
-}
-
-/** Removes a cgroup with all below it, in every hierarchy; the processes in them are dead by now. */
-function removeCgroups(cgroup: string): void {
-  if (!/^\/podd-test-\w+$/.test(cgroup)) return
-  const base = '/sys/fs/cgroup'
-  for (const root of [base, ...readdirSync(base).map((name) => join(base, name))]) {
-    const path = join(root, cgroup)
-    if (existsSync(path)) run('find', [path, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'])
-  }
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeLeftovers } from './podd-leftovers.ts'
+import { removeLeftovers } from './leftovers.ts'
 import type { PoddRig } from './podd-rig.ts'
 
 /** EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from now on nothing reaches the disk, what was not synced included. */

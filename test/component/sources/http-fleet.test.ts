@@ -269,9 +269,9 @@ describe('TLS of its own', () => {
 })
 
 describe('a server that holds answers back', () => {
-  /** docs/source-server.ts, and its address. */
+  /** examples/source-server.ts, and its address. */
   async function serveReference(directory: string): Promise<{ readonly url: string; stop(): Promise<void> }> {
-    const path = join(import.meta.dirname, '../../../docs/source-server.ts')
+    const path = join(import.meta.dirname, '../../../examples/source-server.ts')
     const child = spawn(process.execPath, [path, directory, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
     const [line] = (await once(child.stdout, 'data')) as [Buffer]
     const [, port] = /port: (\d+)/u.exec(line.toString()) ?? []

@@ -1,8 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { documentedErrorCodes, errorsDoc } from '../../../docs/errors-doc.ts'
-import { optionsDoc } from '../../../docs/options-doc.ts'
+import { documentedErrorCodes, errorsDoc } from '../../../tools/errors-doc.ts'
+import { optionsDoc } from '../../../tools/options-doc.ts'
 import { errorCodes } from '../../../src/base/errors.ts'
 import { poddVersion } from '../../../src/api/resource.ts'
 
@@ -32,7 +32,7 @@ describe('docs', () => {
   })
 
   it('tell every error code that there is, once, and no other', () => {
-    expect([...documentedErrorCodes()].sort(), 'see docs/errors-doc.ts').toEqual([...errorCodes].sort())
+    expect([...documentedErrorCodes()].sort(), 'see tools/errors-doc.ts').toEqual([...errorCodes].sort())
   })
 
   it('tell of no error code that nothing raises', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { validationDoc } from '../../../docs/validation-doc.ts'
+import { validationDoc } from '../../../tools/validation-doc.ts'
 import { measureAgreement, percentages } from '../../judge/agreement.ts'
 import { corpora } from '../../judge/corpus.ts'
 import { slowness } from '../../support/slowness.ts'

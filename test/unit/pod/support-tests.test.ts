@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { listSupportTests, parseSupportTests } from '../../../docs/support-tests.ts'
+import { listSupportTests, parseSupportTests } from '../../../tools/support-tests.ts'
 import { objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'

@@ -1,5 +1,5 @@
 /**
- * A server for podd's URLs, to begin with: node docs/source-server.ts DIRECTORY [PORT]
+ * A server for podd's URLs, to begin with: node examples/source-server.ts DIRECTORY [PORT]
  * It answers /NAME with DIRECTORY/NAME, a 304 while the file is what the client has, and holds that answer back where the
  * client says how long it waits (`Prefer: wait=SECONDS`). docs/SOURCES.md has the protocol.
  */

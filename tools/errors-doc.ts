@@ -521,7 +521,7 @@ export function errorsDoc(): string {
   })
   return `# Errors
 
-<!-- Made from docs/errors-doc.ts by \`npm run generate\`; a test holds it against the code. -->
+<!-- Made from tools/errors-doc.ts by \`npm run generate\`; a test holds it against the code. -->
 
 Every error of podd has a code that is stable across versions; podd's log has it as \`err.code\`. The
 reasons of pods and events (\`CrashLoopBackOff\`, \`ErrImagePull\`, \`Unhealthy\` and so on) are Kubernetes' own and are
