@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import type { StatusFacts, PodFacts, ProbeVerdict, ProbeVerdicts } from '../../src/decide/plan/pod-facts.ts'
 import type { PodPlan, Waiting } from '../../src/decide/plan/pod-action.ts'
-import { containerHold, noHolds, withHold, backoffLimits } from '../../src/decide/plan/backoff.ts'
-import type { Hold, HoldKey } from '../../src/decide/plan/backoff.ts'
+import { containerBackoff, noBackoffs, withBackoff, backoffLimits } from '../../src/decide/plan/backoff.ts'
+import type { Backoff, BackoffKey } from '../../src/decide/plan/backoff.ts'
 import { containerSpecHash } from '../../src/pod/values/hash.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/state/observed.ts'
 import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
@@ -177,25 +177,25 @@ export function containerFacts({ spec }: Pod, answers: ContainerAnswers = {}): P
 }
 
 export interface FactsChanges
-  extends ContainerAnswers, Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'holds'>> {
+  extends ContainerAnswers, Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'backoffs'>> {
   readonly pod?: PodChanges
   readonly sandboxes?: readonly ObservedSandbox[]
   readonly containers?: readonly ObservedContainer[]
   readonly verdicts?: Readonly<Record<string, ProbeVerdict>>
   /** By container. */
-  readonly holds?: Readonly<Record<string, Hold>>
+  readonly backoffs?: Readonly<Record<string, Backoff>>
   /** On anything else. */
-  readonly otherHolds?: readonly (readonly [HoldKey, Hold])[]
+  readonly otherBackoffs?: readonly (readonly [BackoffKey, Backoff])[]
 }
 
 /** The facts about a pod whose three containers run. */
 export function podFacts(changes: FactsChanges = {}): PodFacts {
-  const { pod: podChanges, sandboxes, containers, verdicts, holds, otherHolds = [], ...more } = changes
+  const { pod: podChanges, sandboxes, containers, verdicts, backoffs, otherBackoffs = [], ...more } = changes
   const { specHash, imageReady, missingFor, ...others } = more
   const pod = makePod(podChanges)
-  const held = [
-    ...Object.entries(holds ?? {}).map(([name, hold]) => [containerHold(name), hold] as const),
-    ...otherHolds,
+  const failed = [
+    ...Object.entries(backoffs ?? {}).map(([name, backoff]) => [containerBackoff(name), backoff] as const),
+    ...otherBackoffs,
   ]
   return {
     pod,
@@ -210,7 +210,7 @@ export function podFacts(changes: FactsChanges = {}): PodFacts {
       ...(imageReady === undefined ? {} : { imageReady }),
       ...(missingFor === undefined ? {} : { missingFor }),
     }),
-    holds: held.reduce((all, [key, hold]) => withHold(all, key, hold), noHolds),
+    backoffs: failed.reduce((all, [key, backoff]) => withBackoff(all, key, backoff), noBackoffs),
     nowMs,
     bootId,
     limits: backoffLimits(),

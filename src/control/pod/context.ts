@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { Hold, HoldKey } from '../../decide/plan/backoff.ts'
+import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -126,8 +126,8 @@ export function recordEvent(
 
 /** What an action has led to, as data. The pod's worker applies it (control/pod/execute.ts). */
 export type ActionOutcome =
-  /** It failed, and is not to be tried again before the hold ends. */
-  | { readonly kind: 'held'; readonly key: HoldKey; readonly hold: Hold }
+  /** It failed, and is not to be tried again before the backoff ends. */
+  | { readonly kind: 'backoff'; readonly key: BackoffKey; readonly backoff: Backoff }
   /** No sandbox was created under this number, so that it can be given again. */
   | { readonly kind: 'attempt-unused'; readonly attempt: number }
   /** The start of this container never came to pass for what it waits for: its backoff does not count. */

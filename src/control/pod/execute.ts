@@ -3,7 +3,7 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import { settleAll } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
-import { holdOf, nextImageHold, resizeHold, withHold } from '../../decide/plan/backoff.ts'
+import { backoffOf, nextImageBackoff, resizeBackoff, withBackoff } from '../../decide/plan/backoff.ts'
 import type { BackoffLimits } from '../../decide/plan/backoff.ts'
 import type { PodAction, PodPlan } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
@@ -68,7 +68,7 @@ export class PodExecutor {
   readonly #state: PodState
   readonly #onNews: (observed: ObservedPod) => void
   readonly #wake: () => void
-  /** Ends the watches for paths that holds wait for. */
+  /** Ends the watches for paths that backoffs wait for. */
   #watches = new AbortController()
   /** The signal of the actions in flight; undefined while there are none. */
   #signal: AbortSignal | undefined
@@ -77,7 +77,7 @@ export class PodExecutor {
   /**
    * @param onNews called with an observation made while actions are in flight; the actions themselves keep to the
    * earlier one
-   * @param wake called when what a hold waited for is there
+   * @param wake called when what a backoff waited for is there
    */
   constructor(
     deps: PodExecutorDeps,
@@ -105,7 +105,7 @@ export class PodExecutor {
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
-        if (outcome.kind === 'held') this.#awaitPath(outcome, signals.life)
+        if (outcome.kind === 'backoff') this.#awaitPath(outcome, signals.life)
         // Resources that a runtime may not report are on disk before they are shown.
         if (outcome.kind === 'resized') await this.#state.memory.save('best-effort')
       }
@@ -173,14 +173,14 @@ export class PodExecutor {
     })
   }
 
-  /** Ends a hold early that waits for something on the host. */
-  #awaitPath({ key, hold }: Extract<ActionOutcome, { kind: 'held' }>, life: AbortSignal): void {
-    if (hold.awaitedPath === undefined) return
+  /** Ends a backoff early that waits for something on the host. */
+  #awaitPath({ key, backoff }: Extract<ActionOutcome, { kind: 'backoff' }>, life: AbortSignal): void {
+    if (backoff.awaitedPath === undefined) return
     const signal = AbortSignal.any([life, this.#watches.signal])
-    void this.#deps.host.volumes.whenThere(hold.awaitedPath, signal).then(
+    void this.#deps.host.volumes.whenThere(backoff.awaitedPath, signal).then(
       () => {
-        if (signal.aborted || holdOf(this.#state.holds, key) !== hold) return
-        this.#state.holds = withHold(this.#state.holds, key, undefined)
+        if (signal.aborted || backoffOf(this.#state.backoffs, key) !== backoff) return
+        this.#state.backoffs = withBackoff(this.#state.backoffs, key, undefined)
         this.#wake()
       },
       // The next pass looks anyway.
@@ -216,8 +216,8 @@ function applyOutcome(
 ): void {
   const { memory, fresh } = state
   switch (outcome.kind) {
-    case 'held':
-      state.holds = withHold(state.holds, outcome.key, outcome.hold)
+    case 'backoff':
+      state.backoffs = withBackoff(state.backoffs, outcome.key, outcome.backoff)
       break
     case 'attempt-unused':
       memory.freeSandboxAttempt(outcome.attempt)
@@ -227,7 +227,7 @@ function applyOutcome(
       break
     case 'images-fetched':
       for (const image of outcome.images) fresh.add(image)
-      state.holds = withHold(state.holds, nextImageHold(outcome.container), undefined)
+      state.backoffs = withBackoff(state.backoffs, nextImageBackoff(outcome.container), undefined)
       break
     case 'fetch-superseded':
       state.aheadFetches.cancel(outcome.container)
@@ -359,7 +359,7 @@ const retryMs = 10_000
  * Gives running containers, and the pod itself, other resources: the pod's cgroup first where it grows, then the containers,
  * then the pod's cgroup where it shrinks. A memory limit below what is in use is refused before anything
  * is touched (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` doPodResizeAction and
- * validateMemoryResizeAction, Kubernetes 1.36). A failure becomes a hold; what was done stays done.
+ * validateMemoryResizeAction, Kubernetes 1.36). A failure becomes a backoff; what was done stays done.
  */
 async function resizeContainers(
   ctx: PodContext,
@@ -386,8 +386,8 @@ async function resizeContainers(
   } catch (error) {
     const message = errorMessage(error)
     recordEvent(ctx, { type: 'Warning', reason: 'ResizeError', message: `Pod resize error: ${message}` })
-    const hold = { untilMs: ctx.clock.wallMs() + retryMs, waiting: { reason: 'Error', message } }
-    return [resized(), { kind: 'held', key: resizeHold, hold }]
+    const backoff = { untilMs: ctx.clock.wallMs() + retryMs, waiting: { reason: 'Error', message } }
+    return [resized(), { kind: 'backoff', key: resizeBackoff, backoff }]
   }
   if (isLast) return []
   const what = [...(podLevel ? ['the pod itself'] : []), ...resizes.map(({ spec }) => spec.name)]

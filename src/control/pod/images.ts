@@ -1,6 +1,6 @@
 import { errorMessage } from '../../base/errors.ts'
-import { containerHold, nextImageHold, previousImageHold } from '../../decide/plan/backoff.ts'
-import type { HoldKey } from '../../decide/plan/backoff.ts'
+import { containerBackoff, nextImageBackoff, previousImageBackoff } from '../../decide/plan/backoff.ts'
+import type { BackoffKey } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -40,33 +40,33 @@ export interface FetchOptions {
 interface Fetch extends FetchOptions {
   /** Ends the wait for it. */
   readonly signal: AbortSignal
-  /** What is held where an image is unavailable. */
-  readonly holdKey: HoldKey
+  /** What is put off where an image is unavailable. */
+  readonly backoffKey: BackoffKey
   /** Fresh images that were used so far. */
   readonly used: string[]
 }
 
-type Held = Extract<ActionOutcome, { kind: 'held' }>
-type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | Held
+type BackedOff = Extract<ActionOutcome, { kind: 'backoff' }>
+type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | BackedOff
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
 
 /** When an image is looked for again that an archive shall bring; its import itself is heard of at once. */
 const archiveRetryMs = 2000
 
-/** Ensures all images that this start needs; `fetched` is the container's own, or a hold that says why one is unavailable. */
+/** Ensures all images that this start needs; `fetched` is the container's own, or a backoff that says why one is unavailable. */
 export async function fetchImages(
   ctx: PodContext,
   { spec, awaitedImage }: StartAction,
   options: FetchOptions,
 ): Promise<{ readonly fetched: Fetched; readonly used: readonly string[] }> {
   const signal = ctx.signals.manifest
-  const fetch: Fetch = { ...options, signal, holdKey: containerHold(spec.name), used: [] }
+  const fetch: Fetch = { ...options, signal, backoffKey: containerBackoff(spec.name), used: [] }
   const own = await (awaitedImage === undefined
     ? ensureOwnImage(ctx, spec, fetch)
     : findPreviousImage(ctx, spec, awaitedImage))
-  const held = own.kind === 'held' ? own : await ensureVolumeImages(ctx, spec, fetch)
-  return { fetched: held ?? own, used: fetch.used }
+  const failed = own.kind === 'backoff' ? own : await ensureVolumeImages(ctx, spec, fetch)
+  return { fetched: failed ?? own, used: fetch.used }
 }
 
 /** As long as a start that failed for a reason of ours isn't tried again. */
@@ -77,20 +77,20 @@ export async function fetchImagesAhead(
   ctx: PodContext,
   spec: ContainerSpec,
   signal: AbortSignal,
-): Promise<Held | Extract<ActionOutcome, { kind: 'images-fetched' }> | undefined> {
-  const holdKey = nextImageHold(spec.name)
-  const fetch: Fetch = { sandbox: undefined, foreseen: new Map(), signal, holdKey, used: [] }
+): Promise<BackedOff | Extract<ActionOutcome, { kind: 'images-fetched' }> | undefined> {
+  const backoffKey = nextImageBackoff(spec.name)
+  const fetch: Fetch = { sandbox: undefined, foreseen: new Map(), signal, backoffKey, used: [] }
   try {
-    const held = await ensureVolumeImages(ctx, spec, fetch)
-    const own = held ?? (await ensureOwnImage(ctx, spec, fetch))
-    if (own.kind === 'held') return own
+    const failed = await ensureVolumeImages(ctx, spec, fetch)
+    const own = failed ?? (await ensureOwnImage(ctx, spec, fetch))
+    if (own.kind === 'backoff') return own
     if (signal.aborted) return undefined
     const volumeImages = selectVolumeImages(ctx.pod.spec.volumes, spec).map(({ image }) => image)
     return { kind: 'images-fetched', container: spec.name, images: [...volumeImages, spec.image] }
   } catch (error) {
     if (signal.aborted) return undefined
     const waiting = { reason: 'ErrImagePull', message: errorMessage(error) }
-    return { kind: 'held', key: holdKey, hold: { untilMs: ctx.clock.wallMs() + retryMs, waiting } }
+    return { kind: 'backoff', key: backoffKey, backoff: { untilMs: ctx.clock.wallMs() + retryMs, waiting } }
   }
 }
 
@@ -98,26 +98,26 @@ async function ensureVolumeImages(
   ctx: PodContext,
   spec: ContainerSpec,
   fetch: Fetch,
-): Promise<Held | undefined> {
+): Promise<BackedOff | undefined> {
   for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec)) {
     const fetched = await ensureImage(ctx, volumeImage, fetch)
-    if (fetched.kind === 'held') return fetched
+    if (fetched.kind === 'backoff') return fetched
   }
   return undefined
 }
 
-/** The container's own image; a hold on it names the image. */
+/** The container's own image; its backoff names the image. */
 async function ensureOwnImage(ctx: PodContext, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
   const fetched = await ensureImage(ctx, spec, fetch)
   // What is about to be imported is waited for, also by a container that had another image.
-  if (fetched.kind !== 'held' || fetched.hold.waiting.reason === 'AwaitingImport') return fetched
-  return { ...fetched, hold: { ...fetched.hold, image: spec.image } }
+  if (fetched.kind !== 'backoff' || fetched.backoff.waiting.reason === 'AwaitingImport') return fetched
+  return { ...fetched, backoff: { ...fetched.backoff, image: spec.image } }
 }
 
 async function ensureImage(
   ctx: PodContext,
   wanted: WantedImage,
-  { sandbox, foreseen, signal, holdKey, used }: Fetch,
+  { sandbox, foreseen, signal, backoffKey, used }: Fetch,
 ): Promise<Fetched> {
   const found = foreseen.get(wanted.image)
   foreseen.delete(wanted.image)
@@ -138,7 +138,7 @@ async function ensureImage(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (!(error instanceof ImageError)) throw error
-    return heldBy(error, holdKey)
+    return backoffAfter(error, backoffKey)
   }
 }
 
@@ -152,7 +152,7 @@ async function findPreviousImage(
   awaitedImage: string,
 ): Promise<Fetched> {
   const image = await findImage(ctx, spec)
-  if (image instanceof ImageError) return heldBy(image, previousImageHold(spec.name))
+  if (image instanceof ImageError) return backoffAfter(image, previousImageBackoff(spec.name))
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message, container: spec.name })
   return { kind: 'present', image }
@@ -169,8 +169,8 @@ async function findImage(ctx: PodContext, spec: ContainerSpec): Promise<PresentI
   }
 }
 
-function heldBy({ reason, message, retryAtMs }: ImageError, key: HoldKey): Held {
-  return { kind: 'held', key, hold: { untilMs: retryAtMs, waiting: { reason, message } } }
+function backoffAfter({ reason, message, retryAtMs }: ImageError, key: BackoffKey): BackedOff {
+  return { kind: 'backoff', key, backoff: { untilMs: retryAtMs, waiting: { reason, message } } }
 }
 
 /**

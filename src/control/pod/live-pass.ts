@@ -260,7 +260,7 @@ type FactsDeps = Pick<PassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 
 function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFacts {
   const { host, probes, limits, clock } = deps
   const pod = state.allocatedPod
-  const { holds, resizeRefusal } = state
+  const { backoffs, resizeRefusal } = state
   const facts = { ...state.restartFacts, pod }
   const { initContainers, containers, ephemeralContainers } = pod.spec
   const specs = [...initContainers, ...containers, ...ephemeralContainers]
@@ -281,7 +281,7 @@ function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFacts {
     ...facts,
     probes: probes(),
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
-    holds,
+    backoffs,
     ...(blocked === undefined ? {} : { blocked }),
     ...(state.isCgroupRemoved ? { isCgroupRemoved: true } : {}),
     resizeRefusal,

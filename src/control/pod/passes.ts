@@ -480,7 +480,7 @@ export async function requestRestart(
   await memory.commit(({ restartRequested = [] }) => ({
     restartRequested: [...new Set([...restartRequested, ...choice.ids])],
   }))
-  for (const container of choice.names) state.holds = withoutContainer(state.holds, container)
+  for (const container of choice.names) state.backoffs = withoutContainer(state.backoffs, container)
   return choice.names
 }
 

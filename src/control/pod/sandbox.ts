@@ -1,7 +1,7 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { sandboxHold } from '../../decide/plan/backoff.ts'
-import type { Hold } from '../../decide/plan/backoff.ts'
+import { sandboxBackoff } from '../../decide/plan/backoff.ts'
+import type { Backoff } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -26,7 +26,7 @@ export type CreatedSandbox =
   | { readonly kind: 'failed'; readonly outcomes: readonly ActionOutcome[] }
 
 /**
- * Creates a sandbox and reads its addresses. A failure becomes a hold on the sandbox.
+ * Creates a sandbox and reads its addresses. A failure becomes a backoff of the sandbox.
  * @param onSending the runtime is about to be asked for it
  */
 export async function createSandbox(
@@ -37,11 +37,11 @@ export async function createSandbox(
   const network = ctx.pod.spec.hostNetwork ? undefined : await ctx.networkProblem()
   if (network !== undefined) {
     // `pkg/kubelet/kubelet.go` SyncPod, Kubernetes 1.36.
-    const outcome = holdSandbox(ctx, 'NetworkNotReady', `network is not ready: ${network}`)
+    const outcome = backOffSandbox(ctx, 'NetworkNotReady', `network is not ready: ${network}`)
     return { kind: 'failed', outcomes: [unused, outcome] }
   }
-  const held = await mountVolumes(ctx, needs.volumes)
-  if (held !== undefined) return { kind: 'failed', outcomes: [unused, held] }
+  const failed = await mountVolumes(ctx, needs.volumes)
+  if (failed !== undefined) return { kind: 'failed', outcomes: [unused, failed] }
   let made: { readonly id: SandboxId; readonly config: cri.PodSandboxConfigInput }
   try {
     const config = await needs.config
@@ -55,7 +55,7 @@ export async function createSandbox(
   } catch (error) {
     if (isAbandoned(ctx, error)) return { kind: 'failed', outcomes: [unused] }
     const message = `Failed to create pod sandbox: ${errorMessage(error)}`
-    const failed = holdSandbox(ctx, 'FailedCreatePodSandBox', message)
+    const failed = backOffSandbox(ctx, 'FailedCreatePodSandBox', message)
     return { kind: 'failed', outcomes: isOutcomeUnknown(error) ? [failed] : [unused, failed] }
   }
   try {
@@ -63,20 +63,20 @@ export async function createSandbox(
   } catch (error) {
     // It exists: its number is used, and the next pass goes on with it (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` SyncPod, 1.36).
     const message = `Unable to get pod sandbox status: ${errorMessage(error)}`
-    return { kind: 'failed', outcomes: [holdSandbox(ctx, 'FailedStatusPodSandBox', message)] }
+    return { kind: 'failed', outcomes: [backOffSandbox(ctx, 'FailedStatusPodSandBox', message)] }
   }
 }
 
-/** Records why there is no sandbox to go on with, and holds the next attempt. */
-function holdSandbox(ctx: PodContext, reason: string, message: string, awaitedPath?: string): ActionOutcome {
+/** Records why there is no sandbox to go on with, and puts the next attempt off. */
+function backOffSandbox(ctx: PodContext, reason: string, message: string, awaitedPath?: string): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason, message })
   const untilMs = ctx.clock.wallMs() + retryMs
-  const hold: Hold = {
+  const backoff: Backoff = {
     untilMs,
     waiting: { reason: 'ContainerCreating', message },
     ...(awaitedPath !== undefined && { awaitedPath }),
   }
-  return { kind: 'held', key: sandboxHold, hold }
+  return { kind: 'backoff', key: sandboxBackoff, backoff }
 }
 
 /** Whether the call was not sent, because the pod has more urgent work. */
@@ -146,7 +146,7 @@ function prepareVolumes(ctx: PodContext): Promise<ReadonlyMap<string, HostVolume
 }
 
 /**
- * Waits for the pod's volumes, which have to be ready before its sandbox is made. Returns a hold, and records the
+ * Waits for the pod's volumes, which have to be ready before its sandbox is made. Returns a backoff, and records the
  * kubelet's event, where one can't be made (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
  */
 async function mountVolumes(
@@ -158,7 +158,7 @@ async function mountVolumes(
     return undefined
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
-    return holdSandbox(ctx, 'FailedMount', errorMessage(error), awaitedPathOf(error))
+    return backOffSandbox(ctx, 'FailedMount', errorMessage(error), awaitedPathOf(error))
   }
 }
 

@@ -1,6 +1,6 @@
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { containerHold } from '../../decide/plan/backoff.ts'
+import { containerBackoff } from '../../decide/plan/backoff.ts'
 import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -45,7 +45,7 @@ const showErrorMs = 1000
 /**
  * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
  * events (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, Kubernetes 1.36).
- * A failure becomes a hold on this container; the other containers go on.
+ * A failure becomes a backoff of this container; the other containers go on.
  */
 export async function startContainer(
   ctx: PodContext,
@@ -54,13 +54,13 @@ export async function startContainer(
 ): Promise<readonly ActionOutcome[]> {
   const { fetched, used } = await fetchImages(ctx, action, { sandbox, foreseen: ahead.images })
   const imagesUsed: ActionOutcome = { kind: 'images-used', images: used }
-  if (fetched.kind === 'held') return [imagesUsed, fetched]
+  if (fetched.kind === 'backoff') return [imagesUsed, fetched]
   ctx.pass.checkSeen()
   await ctx.journal.charge(action)
   const files = ahead.takeFiles(action.spec)
   const failure = await createAndStart(ctx, action, { sandbox, files, image: fetched.image })
   if (failure === undefined) return [imagesUsed]
-  const isAwaited = failure.kind === 'held' && failure.hold.awaitedPath !== undefined
+  const isAwaited = failure.kind === 'backoff' && failure.backoff.awaitedPath !== undefined
   return [
     imagesUsed,
     ...(isAwaited ? [{ kind: 'backoff-unused', container: action.spec.name } as const] : []),
@@ -75,7 +75,7 @@ interface ContainerNeeds {
   readonly files: Promise<ContainerFiles | undefined> | undefined
 }
 
-/** Returns a hold where it failed. */
+/** Returns a backoff where it failed. */
 async function createAndStart(
   ctx: PodContext,
   action: StartAction,
@@ -123,7 +123,7 @@ async function bringUp(
   return undefined
 }
 
-/** Whether a start that failed has ended the container; where it hasn't, nothing but the hold keeps it from being tried again. */
+/** Whether a start that failed has ended the container; where it hasn't, nothing but the backoff keeps it from being tried again. */
 async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
   try {
     const { status } = await ctx.host.calls.containerStatus({ containerId: id })
@@ -139,27 +139,27 @@ function fail(
   spec: ContainerSpec,
   reason: string,
   message: string,
-  until: HoldUntil = {},
+  until: BackoffUntil = {},
 ): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
-  return hold(ctx, spec.name, { reason, message }, until)
+  return backOff(ctx, spec.name, { reason, message }, until)
 }
 
-interface HoldUntil {
+interface BackoffUntil {
   readonly afterMs?: number
-  /** See Hold. */
+  /** See Backoff. */
   readonly awaitedPath?: string | undefined
 }
 
-function hold(
+function backOff(
   ctx: PodContext,
   container: string,
   waiting: Waiting,
-  { afterMs = retryMs, awaitedPath }: HoldUntil,
+  { afterMs = retryMs, awaitedPath }: BackoffUntil,
 ): ActionOutcome {
   const untilMs = ctx.clock.wallMs() + afterMs
   const awaited = awaitedPath === undefined ? {} : { awaitedPath }
-  return { kind: 'held', key: containerHold(container), hold: { untilMs, waiting, ...awaited } }
+  return { kind: 'backoff', key: containerBackoff(container), backoff: { untilMs, waiting, ...awaited } }
 }
 
 interface MadeContainer {
@@ -198,7 +198,7 @@ async function createContainer(
 function failMount(ctx: PodContext, { name }: ContainerSpec, error: unknown): ActionOutcome {
   const message = errorMessage(error)
   recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
-  return hold(ctx, name, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
+  return backOff(ctx, name, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
 }
 
 async function buildContainerConfig(

@@ -1,13 +1,13 @@
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import {
-  containerHold,
-  holdOf,
-  nextImageHold,
-  noHolds,
+  containerBackoff,
+  backoffOf,
+  nextImageBackoff,
+  noBackoffs,
   selectCancelledStarts,
   withoutCancelledStarts,
 } from '../../decide/plan/backoff.ts'
-import type { Holds } from '../../decide/plan/backoff.ts'
+import type { Backoffs } from '../../decide/plan/backoff.ts'
 import { goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { PodFacts } from '../../decide/plan/pod-facts.ts'
@@ -62,8 +62,8 @@ export class PodState {
   readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
   /** Image fetches for containers that keep running meanwhile. */
   readonly aheadFetches: AheadFetches
-  /** Starts and fetches that are held back after failures. */
-  holds: Holds = noHolds
+  /** Of starts and fetches that failed. */
+  backoffs: Backoffs = noBackoffs
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
@@ -256,9 +256,9 @@ export class PodState {
       return newest.state === 'running' || this.waiting.get(name)?.reason === 'CrashLoopBackOff'
     }
     const why = ({ name, image }: ContainerSpec): string | undefined => {
-      const own = holdOf(this.holds, containerHold(name))
-      const hold = holdOf(this.holds, nextImageHold(name)) ?? (own?.image === image ? own : undefined)
-      return hold?.waiting.message ?? this.blockedRestarts.get(name)
+      const own = backoffOf(this.backoffs, containerBackoff(name))
+      const backoff = backoffOf(this.backoffs, nextImageBackoff(name)) ?? (own?.image === image ? own : undefined)
+      return backoff?.waiting.message ?? this.blockedRestarts.get(name)
     }
     const { initContainers, containers } = this.pod.spec
     const spec = [...initContainers, ...containers].find((each) => goesOn(each) && why(each) !== undefined)

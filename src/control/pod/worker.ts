@@ -2,7 +2,7 @@ import { PoddError } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
-import { noHolds, withoutReasons, withoutReferenceHolds } from '../../decide/plan/backoff.ts'
+import { noBackoffs, withoutReasons, withoutReferenceBackoffs } from '../../decide/plan/backoff.ts'
 import { computeEnding } from '../../decide/plan/ending.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import {
@@ -124,7 +124,7 @@ export class PodWorker {
    */
   reviewReferences({ pullSecrets }: { readonly pullSecrets: boolean }): void {
     this.#passes.markVolumes()
-    this.#state.holds = withoutReferenceHolds(this.#state.holds)
+    this.#state.backoffs = withoutReferenceBackoffs(this.#state.backoffs)
     if (pullSecrets) this.#endImageBackoff()
     this.#passes.wake()
   }
@@ -138,7 +138,7 @@ export class PodWorker {
   }
 
   #endImageBackoff(): void {
-    this.#state.holds = withoutReasons(this.#state.holds, isImageReason)
+    this.#state.backoffs = withoutReasons(this.#state.backoffs, isImageReason)
     this.#deps.images.clearBackoff(this.ref.uid)
   }
 
@@ -252,9 +252,9 @@ export class PodWorker {
     await this.#passes.stop()
   }
 
-  /** A changed manifest may have mended what failed: drops all holds, backoffs and waits. */
+  /** A changed manifest may have mended what failed: drops all backoffs and waits. */
   #clearBackoff(): void {
-    this.#state.holds = noHolds
+    this.#state.backoffs = noBackoffs
     this.#state.fresh.clear()
     this.#state.aheadFetches.cancel()
     this.#deps.images.clearBackoff(this.ref.uid)

@@ -1,3 +1,7 @@
+/*
+ * When what ended or failed is tried again: by the restart policy; after a restart's backoff; after the backoff of a
+ * failed start, pull or resize; and at once where a start was cut off by podd's own end.
+ */
 import { canonicalJson } from '../../base/json.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
@@ -63,8 +67,8 @@ export function backoffLimits(maxRestartPeriodMs = 300_000): BackoffLimits {
   return { initialMs: Math.min(10_000, maxRestartPeriodMs), maxMs: maxRestartPeriodMs }
 }
 
-/** The key of a backoff: with another image or other resources it starts over. */
-export function backoffKey(container: Pick<ContainerSpec, 'image' | 'resources'>): string {
+/** Tells restarts of one kind from others: with another image or other resources their backoff starts over. */
+export function restartKey(container: Pick<ContainerSpec, 'image' | 'resources'>): string {
   return `${container.image} ${canonicalJson(container.resources)}`
 }
 
@@ -112,8 +116,8 @@ export function computeRestartTiming(facts: {
   return earn(Math.min(delayMs * 2, limits.maxMs))
 }
 
-/** A failed start: it is not retried before `untilMs`, and `waiting` is shown until then. */
-export interface Hold {
+/** Of a start, pull or resize that failed: it is not retried before `untilMs`, and `waiting` is shown until then. */
+export interface Backoff {
   readonly untilMs: number
   readonly waiting: Waiting
   /** The image that is unavailable, where that is why. */
@@ -123,99 +127,99 @@ export interface Hold {
 }
 
 /**
- * What a hold applies to. `next-image`: the image that a running container's manifest was changed to; `previous-image`:
+ * What a backoff applies to. `next-image`: the image that a running container's manifest was changed to; `previous-image`:
  * the one that the container had before.
  */
-export type HoldKey =
+export type BackoffKey =
   | { readonly kind: 'sandbox' | 'resize' }
-  | { readonly kind: ContainerHoldKind; readonly container: string }
+  | { readonly kind: ContainerBackoffKind; readonly container: string }
 
-type ContainerHoldKind = 'container' | 'next-image' | 'previous-image'
+type ContainerBackoffKind = 'container' | 'next-image' | 'previous-image'
 
-/** All holds of one pod. */
-export interface Holds {
-  readonly sandbox?: Hold | undefined
-  readonly resize?: Hold | undefined
+/** All backoffs of one pod after failures; those of restarts are in its record. */
+export interface Backoffs {
+  readonly sandbox?: Backoff | undefined
+  readonly resize?: Backoff | undefined
   /** By container name. */
-  readonly containers: Readonly<Record<string, { readonly [Kind in ContainerHoldKind]?: Hold | undefined }>>
+  readonly containers: Readonly<Record<string, { readonly [Kind in ContainerBackoffKind]?: Backoff | undefined }>>
 }
 
-export const noHolds: Holds = { containers: {} }
+export const noBackoffs: Backoffs = { containers: {} }
 
-export const sandboxHold: HoldKey = { kind: 'sandbox' }
-export const resizeHold: HoldKey = { kind: 'resize' }
+export const sandboxBackoff: BackoffKey = { kind: 'sandbox' }
+export const resizeBackoff: BackoffKey = { kind: 'resize' }
 
-export function containerHold(container: string): HoldKey {
+export function containerBackoff(container: string): BackoffKey {
   return { kind: 'container', container }
 }
 
-export function nextImageHold(container: string): HoldKey {
+export function nextImageBackoff(container: string): BackoffKey {
   return { kind: 'next-image', container }
 }
 
-export function previousImageHold(container: string): HoldKey {
+export function previousImageBackoff(container: string): BackoffKey {
   return { kind: 'previous-image', container }
 }
 
-/** The hold under this key, which may have expired. */
-export function holdOf(holds: Holds, key: HoldKey): Hold | undefined {
-  return 'container' in key ? holds.containers[key.container]?.[key.kind] : holds[key.kind]
+/** The backoff under this key, which may have expired. */
+export function backoffOf(backoffs: Backoffs, key: BackoffKey): Backoff | undefined {
+  return 'container' in key ? backoffs.containers[key.container]?.[key.kind] : backoffs[key.kind]
 }
 
-/** `holds` with another hold under this key, or none. */
-export function withHold(holds: Holds, key: HoldKey, hold: Hold | undefined): Holds {
-  if (!('container' in key)) return { ...holds, [key.kind]: hold }
-  const { containers } = holds
-  const changed = { ...containers[key.container], [key.kind]: hold }
-  return { ...holds, containers: { ...containers, [key.container]: changed } }
+/** `backoffs` with another one under this key, or none. */
+export function withBackoff(backoffs: Backoffs, key: BackoffKey, backoff: Backoff | undefined): Backoffs {
+  if (!('container' in key)) return { ...backoffs, [key.kind]: backoff }
+  const { containers } = backoffs
+  const changed = { ...containers[key.container], [key.kind]: backoff }
+  return { ...backoffs, containers: { ...containers, [key.container]: changed } }
 }
 
-/** `holds` without those on the container and its images. */
-export function withoutContainer({ containers, ...others }: Holds, container: string): Holds {
+/** `backoffs` without those of the container and its images. */
+export function withoutContainer({ containers, ...others }: Backoffs, container: string): Backoffs {
   const { [container]: _, ...left } = containers
   return { ...others, containers: left }
 }
 
 /**
- * The holds that a changed object does not end. It ends the hold on the sandbox, which waits for volumes, and those on
+ * The backoffs that a changed object does not end. It ends that of the sandbox, which waits for volumes, and those of
  * containers that could not be configured.
  */
-export function withoutReferenceHolds(holds: Holds): Holds {
-  return withoutReasons({ ...holds, sandbox: undefined }, (reason) => reason === 'CreateContainerConfigError')
+export function withoutReferenceBackoffs(backoffs: Backoffs): Backoffs {
+  return withoutReasons({ ...backoffs, sandbox: undefined }, (reason) => reason === 'CreateContainerConfigError')
 }
 
-/** `holds` without those on containers and their images whose waiting reason `isEnded`. */
+/** `backoffs` without those of containers and their images whose waiting reason `isEnded`. */
 export function withoutReasons(
-  { containers, ...others }: Holds,
+  { containers, ...others }: Backoffs,
   isEnded: (reason: string) => boolean,
-): Holds {
-  const isKept = (hold: Hold | undefined): boolean => hold === undefined || !isEnded(hold.waiting.reason)
-  const left = Object.entries(containers).map(([name, holds]) => [
+): Backoffs {
+  const isKept = (backoff: Backoff | undefined): boolean => backoff === undefined || !isEnded(backoff.waiting.reason)
+  const left = Object.entries(containers).map(([name, backoffs]) => [
     name,
-    Object.fromEntries(Object.entries(holds).filter(([, hold]) => isKept(hold))),
+    Object.fromEntries(Object.entries(backoffs).filter(([, backoff]) => isKept(backoff))),
   ])
   return { ...others, containers: Object.fromEntries(left) }
 }
 
-/** The longest hold (the cap of the image backoff); a longer one dates from before the clock was set back. */
-const longestHoldMs = 300_000
+/** The cap of the image backoff; a longer one dates from before the clock was set back. */
+const maxBackoffMs = 300_000
 
-/** The hold under this key that has not expired. */
-export function activeHold(
-  { holds, nowMs }: { readonly holds: Holds; readonly nowMs: number },
-  key: HoldKey,
-): Hold | undefined {
-  const hold = holdOf(holds, key)
-  if (hold === undefined || nowMs >= hold.untilMs) return undefined
-  return hold.untilMs - nowMs > longestHoldMs ? undefined : hold
+/** The backoff under this key that has not expired. */
+export function activeBackoff(
+  { backoffs, nowMs }: { readonly backoffs: Backoffs; readonly nowMs: number },
+  key: BackoffKey,
+): Backoff | undefined {
+  const backoff = backoffOf(backoffs, key)
+  if (backoff === undefined || nowMs >= backoff.untilMs) return undefined
+  return backoff.untilMs - nowMs > maxBackoffMs ? undefined : backoff
 }
 
 /**
- * Selects the containers whose start may have been cancelled because podd ended during the call, and what keeps the call
- * (`host/keep-connection.ts`) with it. The next podd finds
- * them created (containerd may still be starting them), or failed to start without a record of that failure, which a podd
- * that receives the answer writes. Such a failure is no exit of the container. (The error message does not prove a
- * cancellation: it is "context canceled", or that the shim was killed.)
+ * Selects the containers whose start may have been cancelled because podd ended during the call, and with it what keeps
+ * the connection of the call (`host/keep-connection.ts`). The next podd finds them created (containerd may still be
+ * starting them), or failed to start without a record of that failure, which a podd that receives the answer writes.
+ * Such a failure is no exit of the container. (The error message does not prove a cancellation: it is "context
+ * canceled", or that the shim was killed.)
  */
 export function selectCancelledStarts(
   observed: ObservedPod,

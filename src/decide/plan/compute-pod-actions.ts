@@ -4,14 +4,14 @@ import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../pod/
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { defaultContainerPolicy, selectDeadContainers } from '../node/plan-container-garbage.ts'
 import {
-  activeHold,
-  containerHold,
-  nextImageHold,
-  resizeHold,
+  activeBackoff,
+  containerBackoff,
+  nextImageBackoff,
+  resizeBackoff,
   restartsAfterStop,
-  sandboxHold,
+  sandboxBackoff,
 } from './backoff.ts'
-import type { Hold } from './backoff.ts'
+import type { Backoff } from './backoff.ts'
 import { isOutdated, isUnrun } from './container-view.ts'
 import { blockedWaiting } from './pod-action.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
@@ -100,8 +100,8 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
   }
   if (facts.blocked !== undefined)
     return plan.waitForSandbox({ waiting: blockedWaiting(facts.blocked.message) }, toStart)
-  const hold = activeHold(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
-  if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
+  const backoff = activeBackoff(facts, sandboxBackoff) ?? backoffAfterLastSandbox(facts)
+  if (backoff !== undefined) return plan.waitForSandbox(backoff, toStart)
   const { initContainers } = facts.pod.spec
   const goesOn = new Set([...initContainers, ...toStart].map(({ name }) => name))
   plan.noteRestarts(facts.observed.containers.filter(({ name }) => goesOn.has(name)))
@@ -139,7 +139,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
 /** The kubelet syncs a pod once a second; a sandbox that dies at once isn't recreated more often here either. */
 const sandboxRetryMs = 1000
 
-function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
+function backoffAfterLastSandbox({ observed, nowMs }: PodFacts): Backoff | undefined {
   const newest = observed.sandboxes[0]
   if (newest === undefined) return undefined
   const untilMs = newest.createdAtMs + sandboxRetryMs
@@ -192,9 +192,9 @@ function planResizes(facts: PodFacts, plan: PlanBuilder): void {
   const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
   const podLevel = changesPodLevel(facts)
   if (resizes.length === 0 && !podLevel) return
-  const hold = activeHold(facts, resizeHold)
-  plan.resize ??= { kind: 'in-progress', error: hold?.waiting.message }
-  if (hold !== undefined) return plan.wakeAt(hold.untilMs)
+  const backoff = activeBackoff(facts, resizeBackoff)
+  plan.resize ??= { kind: 'in-progress', error: backoff?.waiting.message }
+  if (backoff !== undefined) return plan.wakeAt(backoff.untilMs)
   const [restarts, inPlace] = [true, false].map((wanted) =>
     resizes.filter((resize) => needsRestart(resize) === wanted),
   )
@@ -272,7 +272,7 @@ class PlanBuilder {
   }
 
   waitForSandbox(
-    { waiting, untilMs }: Pick<Hold, 'waiting'> & Partial<Pick<Hold, 'untilMs'>>,
+    { waiting, untilMs }: Pick<Backoff, 'waiting'> & Partial<Pick<Backoff, 'untilMs'>>,
     containers: readonly ContainerSpec[],
   ): void {
     for (const { name } of containers) this.#waiting.set(name, waiting)
@@ -289,11 +289,11 @@ class PlanBuilder {
 
   /** Has the new image of a running container fetched. Returns why it is unavailable for now. */
   #fetch(spec: ContainerSpec): string | undefined {
-    const hold =
-      activeHold(this.#facts, nextImageHold(spec.name)) ?? activeHold(this.#facts, containerHold(spec.name))
-    if (hold !== undefined) {
-      this.wakeAt(hold.untilMs)
-      return hold.waiting.message
+    const backoff =
+      activeBackoff(this.#facts, nextImageBackoff(spec.name)) ?? activeBackoff(this.#facts, containerBackoff(spec.name))
+    if (backoff !== undefined) {
+      this.wakeAt(backoff.untilMs)
+      return backoff.waiting.message
     }
     const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
     if (!isPlanned && this.#facts.containerFacts[spec.name]?.isFetching !== true)
@@ -368,10 +368,9 @@ export type SandboxChange =
   | { readonly kind: 'create'; readonly attempt: number }
 
 /**
- * Whether a pod needs a sandbox: there is none, several are ready, the newest isn't, the network
- * namespace's mode differs, or it has no address
- * (`pkg/kubelet/kuberuntime/util/util.go` PodSandboxChanged, Kubernetes 1.36). So does a pod whose cgroup was removed:
- * what runs of it is killed and recreated (`pkg/kubelet/kubelet.go` SyncPod, 1.36).
+ * Whether a pod needs a sandbox: there is none, several are ready, the newest isn't, the network namespace's mode
+ * differs, or it has no address (`pkg/kubelet/kuberuntime/util/util.go` PodSandboxChanged, Kubernetes 1.36). So does a
+ * pod whose cgroup was removed: what runs of it is killed and recreated (`pkg/kubelet/kubelet.go` SyncPod, 1.36).
  */
 export function computeSandboxChange(
   observed: ObservedPod,

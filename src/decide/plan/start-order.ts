@@ -2,12 +2,12 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
 import {
-  activeHold,
-  backoffKey,
+  activeBackoff,
+  restartKey,
   computeRestartTiming,
-  containerHold,
+  containerBackoff,
   isRestartableInit,
-  previousImageHold,
+  previousImageBackoff,
   restartsAfterStop,
   shouldRestart,
 } from './backoff.ts'
@@ -39,7 +39,7 @@ export interface InitPlan {
 }
 
 /** The effect of an init container on later ones. */
-type Step = 'passed' | 'holds' | 'failed'
+type Step = 'passed' | 'pending' | 'failed'
 
 /**
  * Which init containers are to run now in this sandbox, in their order; including sidecars that exited
@@ -71,7 +71,7 @@ export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): 
     const step = judge(facts, spec, { view: view(spec), toStart, toStop, toFetch })
     if (step === 'failed') return done(false, true)
     // A sidecar that exits after its turn is restarted beside later containers, and no longer delays them.
-    if (!passedBefore && step === 'holds') return done(false)
+    if (!passedBefore && step === 'pending') return done(false)
   }
   return done(true)
 }
@@ -94,10 +94,10 @@ function judgeOnce(facts: PodFacts, spec: ContainerSpec, judgement: Judgement): 
   }
   if (view.kind === 'live' && view.container.state === 'running') {
     const { container } = view
-    if (!isOutdated(container, facts.containerFacts[spec.name]?.specHash)) return 'holds'
+    if (!isOutdated(container, facts.containerFacts[spec.name]?.specHash)) return 'pending'
     if (!canReplace(facts, spec)) {
       toFetch.push(spec)
-      return 'holds'
+      return 'pending'
     }
     const message = `Init container ${spec.name} definition changed`
     toStop.push({ kind: 'stop-container', container, cause: 'changed', message })
@@ -107,7 +107,7 @@ function judgeOnce(facts: PodFacts, spec: ContainerSpec, judgement: Judgement): 
     toStop.push(stopUnknown(view.container))
   }
   toStart.push(spec)
-  return 'holds'
+  return 'pending'
 }
 
 /** A sidecar: counts as passed once it has started, that is, once its startup probe (if any) has succeeded. */
@@ -115,7 +115,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   const { view, toStart, toStop, toFetch } = judgement
   if (view.kind !== 'live' || view.container.state === 'created') {
     toStart.push(spec)
-    return 'holds'
+    return 'pending'
   }
   const { container } = view
   const restart = (cause: StopCause, message: string): void => {
@@ -134,15 +134,15 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   if (container.state === 'unknown') {
     toStop.push(stopUnknown(container))
     toStart.push(spec)
-    return 'holds'
+    return 'pending'
   }
   if (spec.startupProbe !== undefined) {
     const startup = facts.probes[container.id]?.startup
     if (startup !== 'success') {
-      if (renew()) return 'holds'
+      if (renew()) return 'pending'
       if (startup === 'failure') restart('startup', `Init container ${spec.name} failed startup probe`)
       else if (outdated || requested) toFetch.push(spec)
-      return 'holds'
+      return 'pending'
     }
   }
   // From here on it has started: its later failures don't delay the following ones.
@@ -225,11 +225,11 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   if (facts.blocked?.containers.includes(wanted.name) === true)
     return { kind: 'wait', untilMs: undefined, waiting: blockedWaiting(facts.blocked.message) }
   const previous = withPreviousImage(facts, wanted, view)
-  const hold = activeHold(facts, containerHold(wanted.name))
-  if (hold !== undefined && previous === undefined) {
-    const { waiting } = hold
-    const lookAgainMs = activeHold(facts, previousImageHold(wanted.name))?.untilMs ?? Infinity
-    return { kind: 'wait', untilMs: Math.min(hold.untilMs, lookAgainMs), waiting }
+  const backoff = activeBackoff(facts, containerBackoff(wanted.name))
+  if (backoff !== undefined && previous === undefined) {
+    const { waiting } = backoff
+    const lookAgainMs = activeBackoff(facts, previousImageBackoff(wanted.name))?.untilMs ?? Infinity
+    return { kind: 'wait', untilMs: Math.min(backoff.untilMs, lookAgainMs), waiting }
   }
   const spec = previous ?? wanted
   const awaited = previous === undefined ? {} : { awaitedImage: wanted.image }
@@ -249,7 +249,7 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
     view.kind === 'ended' ? view.end.finishedAtMs : newestEnd(spec.name, observed, history)?.finishedAtMs
   if (countedFromMs === undefined) return start(history?.backoff)
   const timing = computeRestartTiming({
-    key: backoffKey(spec),
+    key: restartKey(spec),
     previous: history?.backoff,
     finishedAtMs: view.kind === 'ended' ? view.end.finishedAtMs : nowMs,
     countedFromMs,
@@ -275,7 +275,7 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
  * none.)
  */
 function withPreviousImage(
-  facts: Pick<PodFacts, 'pod' | 'history' | 'containerFacts' | 'holds' | 'nowMs'>,
+  facts: Pick<PodFacts, 'pod' | 'history' | 'containerFacts' | 'backoffs' | 'nowMs'>,
   spec: ContainerSpec,
   view: ContainerView,
 ): ContainerSpec | undefined {
@@ -283,11 +283,11 @@ function withPreviousImage(
   const history = facts.history[name]
   const had = previousImage(view, history)
   if (had === undefined || had === image || facts.containerFacts[name]?.imageReady === true) return undefined
-  if (activeHold(facts, previousImageHold(name)) !== undefined) return undefined
-  const hold = activeHold(facts, containerHold(name))
+  if (activeBackoff(facts, previousImageBackoff(name)) !== undefined) return undefined
+  const backoff = activeBackoff(facts, containerBackoff(name))
   const isStopped = view.kind === 'live' && view.container.state !== 'created'
   const isAwaited = history?.awaitedImage === image && !hasCompleted(facts, spec, view)
-  const goesOn = hold === undefined ? isStopped || isAwaited : hold.image === image
+  const goesOn = backoff === undefined ? isStopped || isAwaited : backoff.image === image
   return goesOn ? { ...spec, image: had, imagePullPolicy: 'Never' } : undefined
 }
 

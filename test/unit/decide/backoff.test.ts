@@ -1,26 +1,26 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import {
-  activeHold,
-  backoffKey,
+  activeBackoff,
+  restartKey,
   backoffLimits,
   backoffResetMs,
   computeRestartTiming,
-  containerHold,
+  containerBackoff,
   isRestartableInit,
   matchRestartRule,
-  nextImageHold,
-  noHolds,
+  nextImageBackoff,
+  noBackoffs,
   restartsAfterStop,
-  sandboxHold,
+  sandboxBackoff,
   selectCancelledStarts,
   shouldRestart,
-  withHold,
+  withBackoff,
   withoutCancelledStarts,
   withoutReasons,
-  withoutReferenceHolds,
+  withoutReferenceBackoffs,
 } from '../../../src/decide/plan/backoff.ts'
-import type { Holds } from '../../../src/decide/plan/backoff.ts'
+import type { Backoffs } from '../../../src/decide/plan/backoff.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import { nextRestartCount } from '../../../src/decide/plan/container-view.ts'
 import type { ObservedContainer } from '../../../src/pod/state/observed.ts'
@@ -320,7 +320,7 @@ describe('computeRestartTiming', () => {
   })
 })
 
-describe('backoffKey', () => {
+describe('restartKey', () => {
   const container = policies('Always', { resources: { limits: { cpu: '1', memory: '1Gi' } } }).container
 
   it.each([
@@ -333,41 +333,41 @@ describe('backoffKey', () => {
       resources: { limits: { cpu: '1', memory: '1Gi' } },
       ...fields,
     }).container
-    expect(backoffKey(changed) === backoffKey(container)).toBe(same)
+    expect(restartKey(changed) === restartKey(container)).toBe(same)
   })
 })
 
-const hold = (reason: string) => ({ untilMs: 1000, waiting: { reason, message: '' } })
+const backoff = (reason: string) => ({ untilMs: 1000, waiting: { reason, message: '' } })
 
-const all: Holds = [
-  [sandboxHold, 'FailedMount'] as const,
-  [containerHold('a'), 'CreateContainerConfigError'] as const,
-  [nextImageHold('a'), 'ErrImagePull'] as const,
-  [containerHold('b'), 'ImagePullBackOff'] as const,
-].reduce((holds, [key, reason]) => withHold(holds, key, hold(reason)), noHolds)
+const all: Backoffs = [
+  [sandboxBackoff, 'FailedMount'] as const,
+  [containerBackoff('a'), 'CreateContainerConfigError'] as const,
+  [nextImageBackoff('a'), 'ErrImagePull'] as const,
+  [containerBackoff('b'), 'ImagePullBackOff'] as const,
+].reduce((backoffs, [key, reason]) => withBackoff(backoffs, key, backoff(reason)), noBackoffs)
 
-it('ends the holds on the sandbox and on what could not be configured where an object changed', () => {
-  const left = withoutReferenceHolds(all)
+it('ends the backoffs of the sandbox and of what could not be configured where an object changed', () => {
+  const left = withoutReferenceBackoffs(all)
   expect(left.sandbox).toBeUndefined()
   expect(left.containers).toEqual({
-    a: { 'next-image': hold('ErrImagePull') },
-    b: { container: hold('ImagePullBackOff') },
+    a: { 'next-image': backoff('ErrImagePull') },
+    b: { container: backoff('ImagePullBackOff') },
   })
 })
 
-it('ends holds by their reasons alone, and leaves the one on the sandbox', () => {
+it('ends backoffs by their reasons alone, and leaves that of the sandbox', () => {
   const left = withoutReasons(all, (reason) => reason.includes('Image'))
-  expect(left.sandbox).toEqual(hold('FailedMount'))
-  expect(left.containers).toEqual({ a: { container: hold('CreateContainerConfigError') }, b: {} })
+  expect(left.sandbox).toEqual(backoff('FailedMount'))
+  expect(left.containers).toEqual({ a: { container: backoff('CreateContainerConfigError') }, b: {} })
 })
 
 it.each([
   ['before its end', 999, true],
   ['at its end', 1000, false],
-  ['as long before its end as a hold may last', 1000 - 300_000, true],
+  ['as long before its end as a backoff may last', 1000 - 300_000, true],
   ['longer before its end, as where the clock was set back', 1000 - 300_001, false],
-])('counts a hold %s or not', (_when, nowMs, isActive) => {
-  expect(activeHold({ holds: all, nowMs }, sandboxHold) !== undefined).toBe(isActive)
+])('counts a backoff %s or not', (_when, nowMs, isActive) => {
+  expect(activeBackoff({ backoffs: all, nowMs }, sandboxBackoff) !== undefined).toBe(isActive)
 })
 
 const failed = (message: string): ObservedContainer =>

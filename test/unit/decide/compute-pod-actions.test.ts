@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
-import { sandboxHold, backoffKey } from '../../../src/decide/plan/backoff.ts'
+import { sandboxBackoff, restartKey } from '../../../src/decide/plan/backoff.ts'
 import { hasFinished } from '../../../src/decide/plan/progress.ts'
 import { containerSpecHash } from '../../../src/pod/values/hash.ts'
 import {
@@ -218,7 +218,7 @@ const changeRows: readonly Row[] = [
     'leaves a container running while its new image cannot be had',
     {
       pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
-      holds: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
+      backoffs: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
     },
     [],
   ],
@@ -476,35 +476,35 @@ describe('a plan that waits', () => {
     const plan = computePodActions(
       podFacts({
         containers: [running('a'), running('c')],
-        holds: { b: { untilMs: nowMs + 4000, waiting } },
+        backoffs: { b: { untilMs: nowMs + 4000, waiting } },
       }),
     )
     expect(plan).toEqual({ actions: [], wakeAtMs: nowMs + 4000, waiting: new Map([['b', waiting]]) })
   })
 
   it('wakes for what comes first', () => {
-    const holds = { b: { untilMs: nowMs + 4000, waiting }, c: { untilMs: nowMs + 3000, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a')], holds }))
+    const backoffs = { b: { untilMs: nowMs + 4000, waiting }, c: { untilMs: nowMs + 3000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a')], backoffs }))
     expect(plan.wakeAtMs).toBe(nowMs + 3000)
     expect([...plan.waiting.keys()]).toEqual(['b', 'c'])
   })
 
-  it('tries again once the hold is over', () => {
-    const holds = { b: { untilMs: nowMs, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], holds }))
+  it('tries again once the backoff is over', () => {
+    const backoffs = { b: { untilMs: nowMs, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], backoffs }))
     expect(actionsOf(plan)).toEqual(['start b#0'])
   })
 
-  it('gives a hold up that a clock set back has made endless', () => {
-    const holds = { b: { untilMs: nowMs + 3_600_000, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], holds }))
+  it('gives a backoff up that a clock set back has made endless', () => {
+    const backoffs = { b: { untilMs: nowMs + 3_600_000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], backoffs }))
     expect(actionsOf(plan)).toEqual(['start b#0'])
   })
 
   it('starts nothing while the sandbox cannot be made', () => {
     const creating = { reason: 'ContainerCreating', message: 'no network' }
     const plan = computePodActions(
-      podFacts({ ...allGone, otherHolds: [[sandboxHold, { untilMs: nowMs + 4000, waiting: creating }]] }),
+      podFacts({ ...allGone, otherBackoffs: [[sandboxBackoff, { untilMs: nowMs + 4000, waiting: creating }]] }),
     )
     expect(actionsOf(plan)).toEqual([])
     expect(plan.wakeAtMs).toBe(nowMs + 4000)
@@ -515,7 +515,7 @@ describe('a plan that waits', () => {
 
   it('starts the successor of a changed container at once, though that had crashed a moment ago', () => {
     const [, spec] = podFacts({}).pod.spec.containers
-    const key = spec === undefined ? '' : backoffKey(spec)
+    const key = spec === undefined ? '' : restartKey(spec)
     const plan = computePodActions(
       podFacts({
         containers: [
@@ -548,7 +548,7 @@ describe('a plan that waits', () => {
     const plan = computePodActions(
       podFacts({
         pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
-        holds: { b: { untilMs: nowMs + 4000, waiting } },
+        backoffs: { b: { untilMs: nowMs + 4000, waiting } },
       }),
     )
     expect(plan).toEqual({

@@ -2,16 +2,16 @@ import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.
 import { hasFinished } from '../../../src/decide/plan/progress.ts'
 import { endOf } from '../../../src/decide/plan/container-view.ts'
 import {
-  containerHold,
-  nextImageHold,
-  noHolds,
-  previousImageHold,
-  sandboxHold,
-  withHold,
+  containerBackoff,
+  nextImageBackoff,
+  noBackoffs,
+  previousImageBackoff,
+  sandboxBackoff,
+  withBackoff,
   backoffLimits,
   isRestartableInit,
 } from '../../../src/decide/plan/backoff.ts'
-import type { Hold, HoldKey, Holds } from '../../../src/decide/plan/backoff.ts'
+import type { Backoff, BackoffKey, Backoffs } from '../../../src/decide/plan/backoff.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/plan/pod-action.ts'
 import type { PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/plan/pod-facts.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../src/decide/plan/restart-request.ts'
@@ -71,7 +71,7 @@ export class PodModel {
   sandboxes: readonly ObservedSandbox[] = []
   containers: readonly ObservedContainer[] = []
   history: PodRecord['containers'] = {}
-  holds: Holds = noHolds
+  backoffs: Backoffs = noBackoffs
   readonly #verdicts: Record<ContainerId, PodFacts['probes'][ContainerId]> = {}
   readonly #fresh = new Set<string>()
   readonly #highestCount = new Map<string, number>()
@@ -143,15 +143,15 @@ export class PodModel {
       restartAll: this.#restartAll,
       probes: { ...this.#verdicts },
       containerFacts: containerFacts(pod, { imageReady: ({ image }) => this.#fresh.has(image) }),
-      holds: this.holds,
+      backoffs: this.backoffs,
       nowMs: this.nowMs,
       bootId,
       limits: backoffLimits(),
     }
   }
 
-  #hold(key: HoldKey, hold: Hold): void {
-    this.holds = withHold(this.holds, key, hold)
+  #backOff(key: BackoffKey, backoff: Backoff): void {
+    this.backoffs = withBackoff(this.backoffs, key, backoff)
   }
 
   /** Lets podd look and act once; returns what it decided. */
@@ -178,7 +178,7 @@ export class PodModel {
 
   /** The next podd knows what is on record, and nothing more. */
   #beginAgain(): void {
-    this.holds = noHolds
+    this.backoffs = noBackoffs
     this.#fresh.clear()
     for (const id of Object.keys(this.#verdicts)) delete this.#verdicts[id]
   }
@@ -227,7 +227,7 @@ export class PodModel {
       case 'image-changes':
         this.pod = withImage(this.pod, event.pick, `busybox:${event.tag}`)
         // A changed manifest clears what stood in its way.
-        this.holds = noHolds
+        this.backoffs = noBackoffs
         for (const name of Object.keys(this.history)) this.#await(name, undefined)
         return undefined
       case 'restart-asked': {
@@ -290,7 +290,7 @@ export class PodModel {
         this.#await(action.spec.name, action.spec.image)
         if ((outcomes.shift() ?? 'none') === 'none') this.#fresh.add(action.spec.image)
         else
-          this.#hold(nextImageHold(action.spec.name), {
+          this.#backOff(nextImageBackoff(action.spec.name), {
             untilMs: this.nowMs + 20_000,
             waiting,
             image: action.spec.image,
@@ -320,7 +320,7 @@ export class PodModel {
     must(!this.sandboxes.some(({ ready }) => ready), 'makes a sandbox beside a ready one')
     must(!this.containers.some(isLive), 'makes a sandbox while containers live')
     if (outcome !== 'none') {
-      this.#hold(sandboxHold, { untilMs: this.nowMs + 10_000, waiting })
+      this.#backOff(sandboxBackoff, { untilMs: this.nowMs + 10_000, waiting })
       return false
     }
     const sandbox: ObservedSandbox = {
@@ -352,13 +352,13 @@ export class PodModel {
       // One that it had is looked for, not pulled.
       const key =
         outcome === 'image' && action.awaitedImage !== undefined
-          ? previousImageHold(spec.name)
-          : containerHold(spec.name)
-      this.#hold(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
+          ? previousImageBackoff(spec.name)
+          : containerBackoff(spec.name)
+      this.#backOff(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
       return true
     }
     const works = outcome === 'none'
-    if (!works) this.#hold(containerHold(spec.name), { untilMs: this.nowMs + 1000, waiting })
+    if (!works) this.#backOff(containerBackoff(spec.name), { untilMs: this.nowMs + 1000, waiting })
     const container: ObservedContainer = {
       id: `${spec.name}-${(this.#made += 1)}`,
       sandboxId: sandbox.id,
@@ -420,8 +420,8 @@ export class PodModel {
   }
 }
 
-function must(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`podd ${what}`)
+function must(isSo: boolean, what: string): asserts isSo {
+  if (!isSo) throw new Error(`podd ${what}`)
 }
 
 /** The pod with another image in one of its containers, init containers included. */

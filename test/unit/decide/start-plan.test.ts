@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { previousImageHold, backoffKey } from '../../../src/decide/plan/backoff.ts'
-import type { Hold } from '../../../src/decide/plan/backoff.ts'
+import { previousImageBackoff, restartKey } from '../../../src/decide/plan/backoff.ts'
+import type { Backoff } from '../../../src/decide/plan/backoff.ts'
 import { planStart } from '../../../src/decide/plan/start-order.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../support/pod-builders.ts'
@@ -12,7 +12,7 @@ function plan(changes: FactsChanges) {
   const facts = podFacts({ pod: { containers: ['a'] }, containers: [], ...changes })
   const [spec] = facts.pod.spec.containers
   if (spec === undefined) throw new Error('no container')
-  expect(backoffKey(spec)).toBe(key)
+  expect(restartKey(spec)).toBe(key)
   return planStart(facts, spec, 'main')
 }
 
@@ -61,13 +61,13 @@ describe('planStart', () => {
   })
 
   describe('of a container whose new image cannot be had', () => {
-    const hold: Hold = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
-    const missing: Hold = { ...hold, image: 'busybox:1' }
+    const backoff: Backoff = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
+    const missing: Backoff = { ...backoff, image: 'busybox:1' }
     const before = { ...crashed, image: 'busybox:0' }
 
     it('takes the one that it had, by its backoff', () => {
-      const holds = { a: missing }
-      expect(plan({ containers: [before], holds })).toMatchObject({
+      const backoffs = { a: missing }
+      expect(plan({ containers: [before], backoffs })).toMatchObject({
         kind: 'start',
         action: {
           spec: { name: 'a', image: 'busybox:0', imagePullPolicy: 'Never' },
@@ -77,7 +77,7 @@ describe('planStart', () => {
         },
       })
       const earned = { key: key.replace(':1', ':0'), delayMs: 20_000, updatedAtMs: nowMs - 60_000 }
-      expect(plan({ containers: [before], holds, history: { a: { backoff: earned } } })).toMatchObject({
+      expect(plan({ containers: [before], backoffs, history: { a: { backoff: earned } } })).toMatchObject({
         kind: 'wait',
         untilMs: nowMs + 19_000,
         waiting: { reason: 'CrashLoopBackOff' },
@@ -85,20 +85,20 @@ describe('planStart', () => {
     })
 
     it.each([
-      ['it had no other', { containers: [crashed], holds: { a: missing } }],
-      ['it never ran', { holds: { a: missing } }],
-      ['something else holds it', { containers: [before], holds: { a: hold } }],
-      ['another image is missing', { containers: [before], holds: { a: { ...hold, image: 'volume:1' } } }],
+      ['it had no other', { containers: [crashed], backoffs: { a: missing } }],
+      ['it never ran', { backoffs: { a: missing } }],
+      ['something else keeps it from starting', { containers: [before], backoffs: { a: backoff } }],
+      ['another image is missing', { containers: [before], backoffs: { a: { ...backoff, image: 'volume:1' } } }],
       [
         'the one it had is gone as well',
         {
           containers: [before],
-          holds: { a: missing },
-          otherHolds: [[previousImageHold('a'), hold] as const],
+          backoffs: { a: missing },
+          otherBackoffs: [[previousImageBackoff('a'), backoff] as const],
         },
       ],
     ])('waits where %s', (_why, facts) => {
-      expect(plan(facts)).toEqual({ kind: 'wait', ...hold })
+      expect(plan(facts)).toEqual({ kind: 'wait', ...backoff })
     })
 
     it.each([
@@ -180,8 +180,8 @@ describe('planStart', () => {
     })
   })
 
-  it('puts a hold before everything else', () => {
-    const hold = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
-    expect(plan({ holds: { a: hold } })).toEqual({ kind: 'wait', ...hold })
+  it('puts the backoff of a failed start before everything else', () => {
+    const backoff = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
+    expect(plan({ backoffs: { a: backoff } })).toEqual({ kind: 'wait', ...backoff })
   })
 })
