@@ -67,8 +67,8 @@ export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly Mou
 }
 
 /**
- * Those at or below a directory, as `mountsBelow` gives them. The table of a host with thousands of containers has a megabyte:
- * it is parsed only where the directory stands in it.
+ * Those at or below a directory, as `mountsBelow` gives them. The table of a host with thousands of containers has a
+ * megabyte: it is parsed only where the directory stands in it.
  */
 export function readMountsBelow(
   directory: string,

@@ -43,9 +43,9 @@ const codeNames = [
 ]
 
 /**
- * Asks `grpc.health.v1` over a fresh plaintext connection; only SERVING is success
- * (kubelet pkg/probe/grpc/grpc.go, 1.36). As there, a connection that is refused is tried again until
- * time is up, and every failure counts as the container's.
+ * Asks `grpc.health.v1` over a fresh plaintext connection; only SERVING is success (kubelet pkg/probe/grpc/grpc.go,
+ * 1.36). As there, a connection that is refused is tried again until time is up, and every failure counts as the
+ * container's.
  */
 export function runGrpcProbe(options: GrpcProbeOptions): Promise<ProbeOutcome> {
   const { action, target, userAgent, bounds } = options

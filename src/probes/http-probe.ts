@@ -75,9 +75,9 @@ export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookRes
 }
 
 /**
- * One HTTP GET as the kubelet's probes and lifecycle hooks send it: a fresh connection, no keep-alive,
- * no proxy, no certificate check, at most 10 redirects and 10 KiB of body
- * (kubelet pkg/probe/http/http.go, 1.36). undici is loaded by the first request.
+ * One HTTP GET as the kubelet's probes and lifecycle hooks send it: a fresh connection, no keep-alive, no proxy, no
+ * certificate check, at most 10 redirects and 10 KiB of body (kubelet pkg/probe/http/http.go, 1.36). undici is loaded
+ * by the first request.
  */
 const maxRedirects = 10
 let clientClass: typeof Client | undefined
@@ -173,7 +173,10 @@ const tlsMismatchCodes: ReadonlySet<string> = new Set([
   'ERR_SSL_PACKET_LENGTH_TOO_LONG',
 ])
 
-/** Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a probe's CPU. */
+/**
+ * Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a
+ * probe's CPU.
+ */
 const letGo = new Error('the attempt has its result')
 
 /** One request on one connection, without following redirects. Never rejects. */

@@ -56,7 +56,10 @@ export interface AttemptBounds {
 }
 
 export interface Attempt<T> {
-  /** Begins; calls `settle` once it knows. Returns a function that releases what it holds, called exactly once at the end. */
+  /**
+   * Begins; calls `settle` once it knows. Returns a function that releases what it holds, called exactly once at the
+   * end.
+   */
   readonly begin: (settle: (value: T) => void) => () => void
   /** The outcome of a timeout. */
   readonly onTimeout: () => T

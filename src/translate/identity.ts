@@ -220,7 +220,10 @@ function readHandler(value: unknown): LifecycleHandler | undefined {
 /** The longest file name that Linux allows, in bytes. */
 const longestNameBytes = 255
 
-/** `<podLogsDir>/<namespace>_<name>_<uid>`: a pod's logs, what CRI calls `log_directory` (kubelet's kuberuntime/legacy.go). */
+/**
+ * `<podLogsDir>/<namespace>_<name>_<uid>`: a pod's logs, what CRI calls `log_directory` (kubelet's
+ * kuberuntime/legacy.go).
+ */
 export function podLogDirectory(podLogsDir: string, pod: PodRef): string {
   return `${podLogsDir}/${pod.namespace}_${pod.name}_${pod.uid}`
 }
@@ -251,7 +254,10 @@ export function containerLogSymlink(
   return `${containerLogsDir}/${head.slice(0, longestNameBytes - suffix.length)}${suffix}`
 }
 
-/** Whether the name of a link is one that `containerLogSymlink` gives for a container of this pod, or of one with such a name. */
+/**
+ * Whether the name of a link is one that `containerLogSymlink` gives for a container of this pod, or of one with such a
+ * name.
+ */
 export function mayLinkToLogOf(pod: PodRef, linkName: string): boolean {
   const prefix = `${pod.name}_${pod.namespace}_`
   if (linkName.startsWith(prefix)) return true

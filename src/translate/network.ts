@@ -14,7 +14,10 @@ const maxServers = 3
 const maxSearches = 32
 const maxSearchCharacters = 2048
 
-/** Reads a resolv.conf: the last `search` or `domain` and all `nameserver` and `options` count (`network/dns/dns.go`, parseResolvConf, 1.36). */
+/**
+ * Reads a resolv.conf: the last `search` or `domain` and all `nameserver` and `options` count (`network/dns/dns.go`,
+ * parseResolvConf, 1.36).
+ */
 export function parseResolvConf(text: string): ResolvConf {
   const servers: string[] = []
   const options: string[] = []

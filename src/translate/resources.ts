@@ -47,7 +47,10 @@ export function milliCpuToQuotaUs(milliCpu: number, periodUs: number): number {
   return milliCpu === 0 ? 0 : Math.max(Math.floor((milliCpu * periodUs) / 1000), minQuotaUs)
 }
 
-/** cgroup v2's weight for v1's shares, as runc and the kubelet convert (`opencontainers/cgroups`, ConvertCPUSharesToCgroupV2Value). */
+/**
+ * cgroup v2's weight for v1's shares, as runc and the kubelet convert (`opencontainers/cgroups`,
+ * ConvertCPUSharesToCgroupV2Value).
+ */
 export function sharesToWeight(shares: number): number {
   return Math.floor(1 + ((shares - 2) * 9999) / 262_142)
 }
@@ -138,7 +141,10 @@ export function hugePageSizeName(quantity: string): string {
   return `${size}PB`
 }
 
-/** The resources of the pod as a whole, as the sandbox gets them, for runtimes that size a virtual machine by it (`kuberuntime_sandbox_linux.go`, 1.36). */
+/**
+ * The resources of the pod as a whole, as the sandbox gets them, for runtimes that size a virtual machine by it
+ * (`kuberuntime_sandbox_linux.go`, 1.36).
+ */
 export function sandboxResources(
   spec: PodSpecView,
   facts: ResourceFacts,
@@ -213,7 +219,10 @@ export function burstableMilliCpu(spec: PodSpecView): number {
   return quantityMilliValue(podRequests(spec, 'with-overhead')['cpu'] ?? '0')
 }
 
-/** The shares of the common cgroup of the burstable pods, by the sum of their requests (`cm/qos_container_manager_linux.go`, 1.36). */
+/**
+ * The shares of the common cgroup of the burstable pods, by the sum of their requests
+ * (`cm/qos_container_manager_linux.go`, 1.36).
+ */
 export function burstableShares(milliCpu: number): number {
   return milliCpuToShares(milliCpu)
 }

@@ -79,8 +79,8 @@ const volumeKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The rules that the level restricted has beyond those of baseline. Root in a user namespace of the pod's own is an unprivileged user on
- * the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
+ * The rules that the level restricted has beyond those of baseline. Root in a user namespace of the pod's own is an
+ * unprivileged user on the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
  */
 function restrictedRules(spec: PodSpec): readonly Violation[] {
   const ownUsers = spec.hostUsers === false

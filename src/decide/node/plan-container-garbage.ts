@@ -59,8 +59,9 @@ interface Dead {
 
 /**
  * The exited containers and stopped sandboxes to remove, by pod, in the order of the pods
- * (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`, evictContainers and evictSandboxes, 1.36). Containers of a pod that has not been removed are considered by pod and container name. Unlike
- * the kubelet, a container that was created and never started is kept only while it is the newest, and counts for no limit.
+ * (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`, evictContainers and evictSandboxes, 1.36). Containers of a pod that has
+ * not been removed are considered by pod and container name. Unlike the kubelet, a container that was created and never
+ * started is kept only while it is the newest, and counts for no limit.
  * @param nowMs of the wall clock
  */
 export function planContainerGarbage(

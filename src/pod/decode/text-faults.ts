@@ -206,7 +206,10 @@ class SpaceScanner {
     return false
   }
 
-  /** Moves past the lines of a block or plain scalar: those that are empty or right of the parent; a comment ends a plain one. */
+  /**
+   * Moves past the lines of a block or plain scalar: those that are empty or right of the parent; a comment ends a
+   * plain one.
+   */
   #skipDeeper({ isBlock }: { readonly isBlock: boolean }): void {
     this.#skipLine()
     while (this.#at < this.#text.length) {

@@ -21,7 +21,10 @@ const options: ParseOptions & DocumentOptions & SchemaOptions = {
   logLevel: 'silent',
 }
 
-/** A document, whose places may be those of a text with more space: `originalOffset` says which ones they are in the given one. */
+/**
+ * A document, whose places may be those of a text with more space: `originalOffset` says which ones they are in the
+ * given one.
+ */
 export interface ParsedYaml {
   readonly document: Document
   readonly originalOffset: (offset: number) => number
@@ -46,7 +49,10 @@ export function parseYaml(yaml: YamlLibrary, text: string): ParsedYaml {
   return { document: other, originalOffset: spaced.originalOffset }
 }
 
-/** A line with this end may be the first of a quoted scalar that the library ends there: it takes the last quote for its end. */
+/**
+ * A line with this end may be the first of a quoted scalar that the library ends there: it takes the last quote for its
+ * end.
+ */
 const mayEndEarly = /(?:''|\\")\r?$/m
 
 function parse(yaml: YamlLibrary, text: string): Document {

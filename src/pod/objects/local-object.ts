@@ -11,7 +11,10 @@ import type { ConfigMap, LocalObject, ObjectKind, ObjectOf, Secret } from './obj
 
 export type { LocalObject, ObjectKind, ObjectOf } from './object-kinds.ts'
 
-/** `Kind/namespace/name`, or `Kind/name` for kinds without namespaces. No pod's key looks like it: kinds begin with a capital. */
+/**
+ * `Kind/namespace/name`, or `Kind/name` for kinds without namespaces. No pod's key looks like it: kinds begin with a
+ * capital.
+ */
 export type ObjectKey = string
 
 /** Reads the objects that pods refer to. */

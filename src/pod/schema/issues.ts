@@ -55,7 +55,10 @@ export class Issues {
     this.#add(path, 'RefusedHere', reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
   }
 
-  /** As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36); of an emptyDir's limit podd alone does. */
+  /**
+   * As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36); of an
+   * emptyDir's limit podd alone does.
+   */
   wholeBytes(path: FieldPath, amount: string | undefined): void {
     if (amount === undefined || isWholeQuantity(amount)) return
     this.warn(path, `fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)

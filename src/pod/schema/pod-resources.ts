@@ -10,7 +10,10 @@ export interface ResourceLists {
   readonly requests: ResourceList
 }
 
-/** One that is neither Kubernetes' own nor of its groups: a device, say (`pkg/apis/core/v1/helper`, IsExtendedResourceName, 1.36). */
+/**
+ * One that is neither Kubernetes' own nor of its groups: a device, say (`pkg/apis/core/v1/helper`,
+ * IsExtendedResourceName, 1.36).
+ */
 export function isExtendedResource(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
 }

@@ -55,10 +55,7 @@ export function validateClusterMetadata(
 /** Kinds whose generation the API server sets, whatever was given (`PrepareForCreate` in pkg/registry). */
 const newGeneration: readonly string[] = ['Pod', 'PriorityClass']
 
-/**
- * The API server makes a name of it, which has to be good as well.
- * Source: k8s.io/apiserver/pkg/storage/names, 1.36.
- */
+/** The API server makes a name of it, which has to be good as well. Source: k8s.io/apiserver/pkg/storage/names, 1.36. */
 function validateTemplateOfName({ name, generateName }: JsonObject, path: FieldPath, issues: Issues): void {
   if (typeof generateName !== 'string' || generateName === '' || (name ?? '') !== '') return
   issues.name([...path, 'generateName'], generateName.replace(/(?<=[^-])-$/, 'a'), dnsSubdomain)

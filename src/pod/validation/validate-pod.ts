@@ -272,7 +272,10 @@ function validateSeccomp(profile: string, path: FieldPath, issues: Issues): void
   issues.warn(path, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
 }
 
-/** Zeros at its beginning are taken of a negative one alone (`pkg/apis/core/helper`, GetDeletionCostFromPodAnnotations, 1.36). */
+/**
+ * Zeros at its beginning are taken of a negative one alone (`pkg/apis/core/helper`, GetDeletionCostFromPodAnnotations,
+ * 1.36).
+ */
 function isInt32(text: string): boolean {
   const value = Number(text)
   return /^(?:0|[1-9]\d*|-\d+)$/.test(text) && value < 2 ** 31 && value >= -(2 ** 31)

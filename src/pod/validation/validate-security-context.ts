@@ -22,8 +22,8 @@ type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfile
 
 /**
  * As the API server does, of a container that may gain no privileges yet adds this capability by its full name: the
- * short one of a decoded pod stands for both. `spec` as it was given.
- * Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36.
+ * short one of a decoded pod stands for both. `spec` as it was given. Source: pkg/apis/core/validation
+ * (ValidateSecurityContext), 1.36.
  */
 export function validateSysAdmin(spec: JsonObject, path: FieldPath, issues: Issues): void {
   for (const key of ['containers', 'initContainers', 'ephemeralContainers'] as const) {

@@ -142,9 +142,9 @@ type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
 const maxMode = 0o777
 
 /**
- * Volumes that podd fills with files: configMap, secret, downwardAPI, projected.
- * `given`: a projected volume as it was written, with the sources that podd has none of.
- * Source: pkg/apis/core/validation (validateConfigMapVolumeSource and its neighbours), 1.36.
+ * Volumes that podd fills with files: configMap, secret, downwardAPI, projected. `given`: a projected volume as it was
+ * written, with the sources that podd has none of. Source: pkg/apis/core/validation (validateConfigMapVolumeSource and
+ * its neighbours), 1.36.
  */
 function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues: Issues, given?: Json): void {
   const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
