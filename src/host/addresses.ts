@@ -48,7 +48,7 @@ function readDefaultInterface(path: string): string | undefined {
  */
 const files = ['/proc/net/fib_trie', '/proc/net/route', '/proc/net/if_inet6']
 /** Some 400 interfaces. A router's table of a million routes is not compared. */
-const mostBytes = 32 * 1024
+const maxBytes = 32 * 1024
 
 /**
  * Caches a value computed from the host's interfaces for as long as the kernel shows the same addresses and routes:
@@ -73,11 +73,11 @@ export function untilAddressesChange<T>(
 
 /** Reads them as one text; undefined where that is too large to be worth comparing. */
 function addressFiles(): () => string | undefined {
-  const buffer = Buffer.allocUnsafeSlow(mostBytes)
+  const buffer = Buffer.allocUnsafeSlow(maxBytes)
   return () => {
     let length = 0
     for (const file of files) length = appendFile(file, buffer, length)
-    return length === mostBytes ? undefined : buffer.toString('latin1', 0, length)
+    return length === maxBytes ? undefined : buffer.toString('latin1', 0, length)
   }
 }
 
@@ -93,7 +93,7 @@ function appendFile(file: string, buffer: Buffer, start: number): number {
   try {
     let end = start
     for (;;) {
-      const count = readSync(fd, buffer, end, mostBytes - end, null)
+      const count = readSync(fd, buffer, end, maxBytes - end, null)
       if (count === 0) return end
       end += count
     }

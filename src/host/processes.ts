@@ -16,7 +16,7 @@ export interface HostProcess {
 }
 
 /** A process may have a command line of megabytes, and a host thousands of processes. */
-const mostArgvBytes = 64 * 1024
+const maxArgvBytes = 64 * 1024
 
 /** All processes of the host whose command line could be read. A kernel thread has an empty `argv`. */
 export function listProcesses(procDirectory = '/proc'): readonly HostProcess[] {
@@ -102,7 +102,7 @@ let argvBytes: Buffer | undefined
 function readStart(path: string): string {
   const file = openSync(path, 'r')
   try {
-    const bytes = (argvBytes ??= Buffer.allocUnsafeSlow(mostArgvBytes))
+    const bytes = (argvBytes ??= Buffer.allocUnsafeSlow(maxArgvBytes))
     let length = 0
     for (;;) {
       const read = readSync(file, bytes, length, bytes.length - length, null)

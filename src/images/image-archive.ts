@@ -11,7 +11,7 @@ import { normalizeImageName } from '../pod/values/image-name.ts'
 import type { TarEnd, TarFile } from './read-tar.ts'
 
 /** An index names each image in some hundred bytes. */
-const mostIndexBytes = 16 * 1024 * 1024
+const maxIndexBytes = 16 * 1024 * 1024
 const indexFiles: readonly string[] = ['index.json', 'manifest.json']
 
 /**
@@ -27,7 +27,7 @@ export async function readImageArchive(path: string): Promise<ArchiveContent> {
     wants: (name: string) => indexFiles.includes(plainPath(name)),
     digestOf: (name: string) =>
       /^blobs\/sha256\/(?<hex>[0-9a-f]{64})$/u.exec(plainPath(name))?.groups?.['hex'],
-    mostBytes: mostIndexBytes,
+    maxBytes: maxIndexBytes,
     onFile: ({ path: name, data }: TarFile) => void files.set(plainPath(name), data),
   }
   const stream = compression === 'none' ? createReadStream(path) : decompress(path, compression)

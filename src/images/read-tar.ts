@@ -22,11 +22,11 @@ export type TarEnd =
 
 const blockBytes = 512
 /** Of headers that hold long names. */
-const mostHeaderBytes = 1024 * 1024
+const maxHeaderBytes = 1024 * 1024
 
 /**
  * Walks through a tar archive (ustar, GNU, pax), checks the digests of files, and hands over those that `wants` names,
- * each of at most `mostBytes`; whatever the size of the others, only these are held in memory. Throws what the source
+ * each of at most `maxBytes`; whatever the size of the others, only these are held in memory. Throws what the source
  * throws.
  */
 export async function readTar(
@@ -35,7 +35,7 @@ export async function readTar(
     readonly wants: (path: string) => boolean
     /** The expected SHA-256 of a file, in hex; undefined for any. */
     readonly digestOf: (path: string) => string | undefined
-    readonly mostBytes: number
+    readonly maxBytes: number
     readonly onFile: (file: TarFile) => void
   },
 ): Promise<TarEnd> {
@@ -46,14 +46,14 @@ export async function readTar(
     end ??= { kind: 'malformed', message }
   }
   const parser = new Parser({
-    maxMetaEntrySize: mostHeaderBytes,
+    maxMetaEntrySize: maxHeaderBytes,
     filter(path, entry) {
       hasEntry = true
       if (!(entry instanceof ReadEntry) || !(entry.type === 'File' || entry.type === 'OldFile')) return false
       if (entry.header.size === undefined) fail('an entry of the tar archive has no valid size')
       if (options.digestOf(path) !== undefined) return true
       if (!options.wants(path)) return false
-      if (entry.size > options.mostBytes) fail(`${path} of ${entry.size} bytes is too large`)
+      if (entry.size > options.maxBytes) fail(`${path} of ${entry.size} bytes is too large`)
       return end === undefined
     },
     onReadEntry(entry) {

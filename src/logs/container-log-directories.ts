@@ -21,8 +21,8 @@ import { readLog } from './read-log.ts'
  * The most of a log that a termination message may take (`pkg/kubelet/container`,
  * MaxContainerTerminationMessageLogLines and -Length, 1.36).
  */
-const mostTailLines = 80
-const mostTailBytes = 2048
+const maxTailLines = 80
+const maxTailBytes = 2048
 /** How far back these lines are searched: records of a single byte of text, some 42 bytes each, give 2048 in less. */
 const tailSearchBytes = 256 * 1024
 
@@ -188,9 +188,9 @@ export class ContainerLogDirectories {
   /** The end of a container's log: at most 80 lines and 2048 bytes, whatever the log's size and its lines'. */
   async tail(ref: PodRef, container: string, restartCount: number): Promise<string> {
     let end: Buffer = Buffer.alloc(0)
-    const options = { tailLines: mostTailLines, searchBytes: tailSearchBytes, timestamps: false }
+    const options = { tailLines: maxTailLines, searchBytes: tailSearchBytes, timestamps: false }
     for await (const chunk of readLog(join(this.directory(ref), container), restartCount, options)) {
-      end = Buffer.concat([end, chunk.subarray(-mostTailBytes)]).subarray(-mostTailBytes)
+      end = Buffer.concat([end, chunk.subarray(-maxTailBytes)]).subarray(-maxTailBytes)
     }
     return end.toString('utf8')
   }

@@ -14,7 +14,7 @@ const longestHeldBytes = 256 * 1024
 const longestRecordBytes = 1024 * 1024
 
 /** Of an open line, before they are joined. */
-const mostParts = 1024
+const maxParts = 1024
 
 const newline = 0x0a
 const lineEnd = Buffer.from('\n')
@@ -240,7 +240,7 @@ export class LogDecoder {
     if (open.heldBytes <= longestHeldBytes) {
       // Copied, since the chunk's memory is reused; joined from time to time, since parts may be tiny.
       open.parts.push(Buffer.from(part))
-      if (open.parts.length >= mostParts) open.parts = [Buffer.concat(open.parts)]
+      if (open.parts.length >= maxParts) open.parts = [Buffer.concat(open.parts)]
       return
     }
     open.parts.push(part)

@@ -81,7 +81,7 @@ export interface LogFile {
 }
 
 /** Rotation changes a log's files every few seconds at most. */
-const mostTries = 20
+const maxTries = 20
 
 /**
  * Opens the files of one instance's log, as of one moment, oldest first. The caller closes the handles. Throws what the
@@ -98,7 +98,7 @@ export async function openLog(directory: string, restartCount: number): Promise<
       }
       // A file renamed in between would occur twice, or not at all.
       const isSame = sameNames(names, await listLogFiles(directory, restartCount))
-      if ((isSame && files.length === names.length) || tries === mostTries) return files
+      if ((isSame && files.length === names.length) || tries === maxTries) return files
     } catch (error) {
       await closeLog(files)
       throw error

@@ -162,7 +162,7 @@ const smallBytes = 16 * 1024 * 1024
 /** The least distance between two samples of a file, in bytes. */
 const leastStepBytes = 1024 * 1024
 /** The most samples of a file. */
-const mostLooks = 1024
+const maxLooks = 1024
 /** The bytes that a sample reads, first and then, to find a record's beginning. */
 const lookBytes = [4 * 1024, 64 * 1024]
 const newline = 0x0a
@@ -176,7 +176,7 @@ const newline = 0x0a
 export async function findSince(handle: FileHandle, sizeBytes: number, sinceMs: number): Promise<number> {
   if (sizeBytes <= smallBytes) return 0
   const age = new RecordAge(sinceMs)
-  const stepBytes = Math.max(leastStepBytes, Math.ceil(sizeBytes / mostLooks))
+  const stepBytes = Math.max(leastStepBytes, Math.ceil(sizeBytes / maxLooks))
   let start = 0
   for (let at = stepBytes; at < sizeBytes; at += stepBytes) {
     const offset = await findOldRecord(handle, at, sizeBytes, age)
@@ -216,7 +216,7 @@ export interface Tail {
 
 const blockBytes = 64 * 1024
 /** Far longer than the runtime's records; of a longer one only the first part is kept. */
-const mostRecordBytes = 1024 * 1024
+const maxRecordBytes = 1024 * 1024
 
 /**
  * Where the last `wanted` lines of the first `endOffset` bytes begin, or the whole file where it has fewer. Reads
@@ -246,7 +246,7 @@ export async function findTail(
     }
     carried = text.subarray(0, end)
     blockEnd = blockStart
-    if (carried.length < mostRecordBytes) continue
+    if (carried.length < maxRecordBytes) continue
     const cut = finder.visit(carried, 0, carried.length, blockStart)
     if (cut !== undefined) return cut
     carried = Buffer.alloc(0)

@@ -97,7 +97,7 @@ export const plainStats: NodeStats = {
     memoryWorkingSetBytes: 400,
     swapUsedBytes: 0,
     processes: 100,
-    mostProcesses: 32_768,
+    maxProcesses: 32_768,
     rootFs: {
       path: '/var/lib/podd',
       capacityBytes: 10_000,

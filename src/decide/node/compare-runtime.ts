@@ -102,7 +102,7 @@ export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
       kind: 'wait',
       message: `${what}. podd restarts containerd when it can write to its disk: ${roomProblem}`,
     }
-  const lost = restarts >= mostRestarts ? forgotten : forgotten.filter(({ id }) => stillForgotten.has(id))
+  const lost = restarts >= maxRestarts ? forgotten : forgotten.filter(({ id }) => stillForgotten.has(id))
   // Another start may load what only this one failed to load.
   if (lost.length < forgotten.length)
     return { kind: 'restart', message: `${what}. podd is restarting containerd`, forgotten }
@@ -110,14 +110,14 @@ export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
 }
 
 /** With a disk that is repeatedly full each start may lose other containers. */
-const mostRestarts = 5
-const mostNamed = 3
+const maxRestarts = 5
+const maxNamed = 3
 
 function nameAll(forgotten: readonly HeldContainer[]): string {
   const containers = forgotten.filter(({ kind }) => kind === 'container')
   const named = (containers.length > 0 ? containers : forgotten).map(({ id, kind, pod, name }) =>
     pod === undefined ? `${kind} ${id}` : `${kind} ${[name, 'of', podKey(pod)].join(' ').trim()}`,
   )
-  const more = named.length > mostNamed ? ` and ${named.length - mostNamed} more` : ''
-  return `${named.slice(0, mostNamed).join(', ')}${more}`
+  const more = named.length > maxNamed ? ` and ${named.length - maxNamed} more` : ''
+  return `${named.slice(0, maxNamed).join(', ')}${more}`
 }

@@ -150,15 +150,15 @@ function resizes(what: string, before: Resourced, after: Resourced): readonly st
 }
 
 /** The most fields that are named. */
-const mostFields = 8
+const maxFields = 8
 
 /** The fields that differ and can't change in place; all differing fields where only their combination can't. */
 function replacingFields(before: Pod, after: Pod): readonly string[] {
   const differing = [...differences(before.spec, after.spec, 'spec')]
   const frozen = differing.filter((path) => !mayChange(path))
   const named = frozen.length > 0 ? frozen : differing
-  const rest = named.length - mostFields
-  return [...named.slice(0, mostFields), ...(rest > 0 ? [`${rest} more fields`] : [])]
+  const rest = named.length - maxFields
+  return [...named.slice(0, maxFields), ...(rest > 0 ? [`${rest} more fields`] : [])]
 }
 
 const mutable =

@@ -1,7 +1,7 @@
 import type { SourceName } from '../../pod/objects/document.ts'
 
 /** This many crashes since the last trial period without one count as repeated. */
-const mostCrashes = 3
+const maxCrashes = 3
 
 /** The set of a source that podd ran for the whole trial period. */
 export interface WorkedSet {
@@ -56,7 +56,7 @@ export function countCrashes(
 
 /** Whether a source may have to be held, so that its fingerprint is needed before it is read. */
 export function mayHold(before: TrialRecord | undefined, crashes: number): boolean {
-  return before !== undefined && (crashes >= mostCrashes || Object.keys(before.held).length > 0)
+  return before !== undefined && (crashes >= maxCrashes || Object.keys(before.held).length > 0)
 }
 
 /**
@@ -76,7 +76,7 @@ export function selectHeld(
     const worked = before.worked[name]
     const hasChanged =
       fingerprint !== undefined && worked?.location === location && worked.fingerprint !== fingerprint
-    if (now.crashes < mostCrashes || !hasChanged) return []
+    if (now.crashes < maxCrashes || !hasChanged) return []
     return [[name, { location, fingerprint, podd: now.podd }] as const]
   })
   return Object.fromEntries(held)

@@ -42,7 +42,7 @@ const trialHoldSeconds = 5
 const longestHoldSeconds = 60
 /** The time over which hosts return whose requests a server cut off. */
 const longestSpreadMs = 5_000
-const mostBreaks = 3
+const maxBreaks = 3
 const plainRequestsAfterBreaks = 30
 /** From the start of one request to the start of the next, whatever the server answers. */
 const leastGapMs = 100
@@ -106,7 +106,7 @@ function afterPlain(pace: Pace): Pace {
   const next = { ...pace, retryMs: firstRetryMs, isSuspect: false, plainRequests: pace.plainRequests - 1 }
   if (!pace.isSuspect) return next
   const breaks = pace.breaks + 1
-  if (breaks >= mostBreaks)
+  if (breaks >= maxBreaks)
     return { ...next, waits: false, breaks: 0, plainRequests: plainRequestsAfterBreaks }
   return { ...next, breaks, holdSeconds: Math.max(trialHoldSeconds, Math.floor(pace.holdSeconds / 2)) }
 }

@@ -10,12 +10,12 @@ export class PatchError extends PoddError {
 }
 
 /** The most operations that an API server accepts (`pkg/endpoints/handlers/patch.go`, maxJSONPatchOperations, 1.36). */
-const mostOperations = 10_000
+const maxOperations = 10_000
 
 /**
  * The most bytes that all copies of a patch may take (`apiserver/pkg/server/config.go`, JSONPatchMaxCopyBytes, 1.36).
  */
-const mostCopiedBytes = 3 * 1024 * 1024
+const maxCopiedBytes = 3 * 1024 * 1024
 
 /**
  * Applies a JSON patch (RFC 6902).
@@ -23,13 +23,13 @@ const mostCopiedBytes = 3 * 1024 * 1024
  */
 export function jsonPatch(current: Json, patch: Json): Json {
   if (!Array.isArray(patch)) throw new PatchError('a JSON patch must be a list of operations')
-  if (patch.length > mostOperations)
-    throw new PatchError(`a JSON patch may have ${mostOperations} operations, not ${patch.length}`)
+  if (patch.length > maxOperations)
+    throw new PatchError(`a JSON patch may have ${maxOperations} operations, not ${patch.length}`)
   let copiedBytes = 0
   const countCopy = (copied: Json): Json => {
     copiedBytes += Buffer.byteLength(JSON.stringify(copied))
-    if (copiedBytes > mostCopiedBytes)
-      throw new PatchError(`a JSON patch may copy ${mostCopiedBytes} bytes at most`)
+    if (copiedBytes > maxCopiedBytes)
+      throw new PatchError(`a JSON patch may copy ${maxCopiedBytes} bytes at most`)
     return copied
   }
   return patch.reduce((value: Json, operation: Json) => applyOperation(value, operation, countCopy), current)

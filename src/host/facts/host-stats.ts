@@ -25,7 +25,7 @@ export async function readHostStats(procDir = '/proc'): Promise<Omit<HostStats, 
     memoryWorkingSetBytes: Math.max(0, usageBytes - memory('Inactive(file)')),
     swapUsedBytes: memory('SwapTotal') - memory('SwapFree'),
     processes: processes === undefined ? undefined : processes.capacity - processes.available,
-    mostProcesses: processes?.capacity,
+    maxProcesses: processes?.capacity,
   }
 }
 

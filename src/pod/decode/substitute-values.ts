@@ -7,7 +7,7 @@ import { nearestName } from '../../base/text.ts'
 export type HostValues = Readonly<Record<string, string>>
 
 /** The most bytes that all values may add to one document. */
-const mostAddedCharacters = 1024 * 1024
+const maxAddedCharacters = 1024 * 1024
 
 export interface Substituted {
   /** Where a name is unknown the text stays unchanged. */
@@ -65,12 +65,12 @@ class Substitution {
         return found
       }
       this.#added += value.length
-      if (this.#added <= mostAddedCharacters) return value
-      if (this.#added - value.length <= mostAddedCharacters)
+      if (this.#added <= maxAddedCharacters) return value
+      if (this.#added - value.length <= maxAddedCharacters)
         this.problems.push({
           severity: 'error',
           path,
-          message: `the values of this host add more than ${mostAddedCharacters / 2 ** 20} MiB to this document`,
+          message: `the values of this host add more than ${maxAddedCharacters / 2 ** 20} MiB to this document`,
         })
       return found
     })

@@ -79,7 +79,7 @@ export interface HostStats {
   readonly memoryUsageBytes: number
   readonly swapUsedBytes: number
   readonly processes: number | undefined
-  readonly mostProcesses: number | undefined
+  readonly maxProcesses: number | undefined
   /** The file system of podd's state. */
   readonly rootFs: FileSystemStats | undefined
   /** The file system of the images; undefined where the runtime doesn't report it. */

@@ -37,7 +37,7 @@ export function statsSummary({ nodeName, stats, pods, usage }: SummaryFacts): ob
       swap: { time, swapUsageBytes: host.swapUsedBytes },
       fs: fs(host.rootFs),
       runtime: { imageFs: fs(host.imageFs), containerFs: fs(host.imageFs) },
-      rlimit: { time, maxpid: host.mostProcesses, curproc: host.processes },
+      rlimit: { time, maxpid: host.maxProcesses, curproc: host.processes },
     },
     pods: pairPods(pods, stats).map((pair) => toPod(pair, usage, time)),
   }
