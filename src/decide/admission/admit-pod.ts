@@ -1,3 +1,6 @@
+/*
+ * Whether a pod fits on the host beside the others: ports, claims for one pod alone, and what all together may request.
+ */
 import { PoddError } from '../../base/errors.ts'
 import type { ContainerPort } from '../../pod/schema/container-schema.ts'
 import type { FieldPath } from '../../pod/schema/issues.ts'
@@ -55,6 +58,13 @@ export type Admission =
       readonly at?: FieldPath | undefined
     }
 
+/** What the host gives pods together. */
+export interface HostLimits {
+  readonly maxPods: number
+  /** What all pods together may request; a resource that isn't in it is unlimited. */
+  readonly allocatable?: ResourceList
+}
+
 /**
  * Whether `pod` may start beside its neighbours. Terminating pods and those to be replaced still hold their resources;
  * a pod that doesn't fit waits. Unlike in the kubelet, which fails it (`OutOfcpu`), as there is no controller that makes
@@ -70,13 +80,13 @@ export function admitPod(
 ): Admission {
   const wanted = hostShares(pod)
   if (tally.holdsPortOf(wanted)) return blockedByPort(pod, wanted, neighbours)
-  const lack = tally.findLastingLack(wanted, limits) ?? tally.findPresentLack(wanted, limits)
-  return lack === undefined
+  const shortage = tally.findLastingShortage(wanted, limits) ?? tally.findPresentShortage(wanted, limits)
+  return shortage === undefined
     ? { kind: 'admitted' }
-    : { kind: 'blocked', reason: 'Blocked', message: lack.message, at: requestPath(pod, lack.resource) }
+    : { kind: 'blocked', reason: 'Blocked', message: shortage.message, at: requestPath(pod, shortage.resource) }
 }
 
-/** Names the first neighbour that holds a port of those. */
+/** Names the first neighbour that has one of those ports. */
 function blockedByPort(pod: Pod, wanted: HostShares, neighbours: Iterable<Neighbour>): Admission {
   for (const { key, pod: other } of neighbours) {
     const port = findPortClash(wanted, hostShares(other))
@@ -123,22 +133,6 @@ interface HostPort {
   readonly protocol: ContainerPort['protocol']
 }
 
-/** What the host gives pods; see admit-pod.ts. */
-export interface HostLimits {
-  readonly maxPods: number
-  /** What all pods together may request; a resource that isn't in it is unlimited. */
-  readonly allocatable?: ResourceList
-}
-
-/** A resource of which the host lacks some. */
-export interface RoomLack {
-  /** `pods` for the number of pods. */
-  readonly resource: string
-  /** The missing amount: billionths, or pods. */
-  readonly missing: bigint
-  readonly message: string
-}
-
 /** Takes a pod with what its classes add. */
 export function hostShares(pod: Pod): HostShares {
   const { initContainers, containers } = pod.spec
@@ -156,13 +150,13 @@ export function findPortClash(wanted: HostShares, held: HostShares): HostPort | 
   return held.ports.find((port) => wanted.ports.some((want) => portsClash(want, port)))
 }
 
-const anyAddress = (ip: string): boolean => ip === '' || ip === '0.0.0.0' || ip === '::'
-
 /** Whether two pods can't have these ports together. */
 function portsClash(a: HostPort, b: HostPort): boolean {
   if (a.port !== b.port || a.protocol !== b.protocol) return false
   return a.ip === b.ip || anyAddress(a.ip) || anyAddress(b.ip)
 }
+
+const anyAddress = (ip: string): boolean => ip === '' || ip === '0.0.0.0' || ip === '::'
 
 /** The sum of several pods' requests. */
 interface SharesTotal {
@@ -192,16 +186,25 @@ export function withoutShares({ pods, requests }: SharesTotal, { requests: own }
   return { pods: pods - 1, requests: new Map(left) }
 }
 
+/** A resource of which the host has too little for a pod. */
+export interface Shortage {
+  /** `pods` for the number of pods. */
+  readonly resource: string
+  /** The missing amount: billionths, or pods. */
+  readonly missing: bigint
+  readonly message: string
+}
+
 /**
- * What the host lacks for a pod beside `others`; undefined where there is room. Only resources that the pod requests
+ * What is short on the host for a pod beside `others`; undefined where there is room. Only resources that the pod requests
  * count (`pkg/kubelet/lifecycle/predicate.go`, 1.36). A huge-page size or extended resource that the host doesn't have
  * counts as 0, as there is no scheduler.
  */
-export function findRoomLack(
+export function findShortage(
   wanted: HostShares,
   others: SharesTotal,
   { maxPods, allocatable }: HostLimits,
-): RoomLack | undefined {
+): Shortage | undefined {
   if (others.pods >= maxPods) {
     const message = `Node didn't have enough resource: pods, requested: 1, used: ${others.pods}, capacity: ${maxPods}`
     return { resource: 'pods', missing: BigInt(others.pods + 1 - maxPods), message }
@@ -228,25 +231,8 @@ function inUnits(resource: string, nanos: bigint): number {
   return resource === 'cpu' ? quantityMilliValue(text) : quantityValue(text)
 }
 
-/** A pod that has something of the host; see `Neighbour`. */
-interface TalliedPod {
-  readonly pod: Pod
-  readonly hasEnded?: boolean
-  readonly isEnding?: boolean
-  readonly isPromised?: boolean
-  readonly next?: Pod | undefined
-}
-
-/** A sum of shares that grows. */
-class Sum implements SharesTotal {
-  pods = 0
-  readonly requests = new Map<string, bigint>()
-
-  add({ requests }: HostShares): void {
-    this.pods += 1
-    for (const [name, amount] of requests) this.requests.set(name, (this.requests.get(name) ?? 0n) + amount)
-  }
-}
+/** See `Neighbour`. */
+type TalliedPod = Omit<Neighbour, 'key'>
 
 /**
  * What pods have of the host together. Pods that are admitted one after another are added to it, so that each costs the
@@ -283,14 +269,25 @@ export class HostTally {
     )
   }
 
-  /** What the host lacks for a pod even when those that are ending are gone. */
-  findLastingLack(wanted: HostShares, limits: HostLimits): RoomLack | undefined {
-    return findRoomLack(wanted, this.#lasting, limits)
+  /** What is short for a pod even when those that are ending are gone. */
+  findLastingShortage(wanted: HostShares, limits: HostLimits): Shortage | undefined {
+    return findShortage(wanted, this.#lasting, limits)
   }
 
-  /** What the host lacks for a pod as things are. */
-  findPresentLack(wanted: HostShares, limits: HostLimits): RoomLack | undefined {
-    return findRoomLack(wanted, this.#present, limits)
+  /** What is short for a pod as things are. */
+  findPresentShortage(wanted: HostShares, limits: HostLimits): Shortage | undefined {
+    return findShortage(wanted, this.#present, limits)
+  }
+}
+
+/** A sum of shares that grows. */
+class Sum implements SharesTotal {
+  pods = 0
+  readonly requests = new Map<string, bigint>()
+
+  add({ requests }: HostShares): void {
+    this.pods += 1
+    for (const [name, amount] of requests) this.requests.set(name, (this.requests.get(name) ?? 0n) + amount)
   }
 }
 

@@ -3,13 +3,13 @@ import type { PodKey } from '../../pod/values/ids.ts'
 import {
   exclusiveClaimProblem,
   findPortClash,
-  findRoomLack,
+  findShortage,
   hostShares,
   portHeld,
   totalShares,
   withoutShares,
 } from './admit-pod.ts'
-import type { HostLimits, HostShares, Neighbour, RoomLack } from './admit-pod.ts'
+import type { HostLimits, HostShares, Neighbour, Shortage } from './admit-pod.ts'
 
 /** The preparation of a new version beside resources: its images and host checks. */
 export type Readiness =
@@ -38,7 +38,7 @@ export interface ReplacementFacts {
 export interface ReplacementPlan {
   /** Groups of pods to be terminated together: their replacements fit once all of a group are gone. */
   readonly release: readonly (readonly PodKey[])[]
-  /** Versions that only lack their preparation. */
+  /** Versions for which only their preparation is missing. */
   readonly prepare: readonly PodKey[]
   /** Why each of the others waits. */
   readonly waiting: ReadonlyMap<PodKey, string>
@@ -72,7 +72,23 @@ export function planReplacements({ pods, versions, limits }: ReplacementFacts): 
   }
 }
 
-type JudgedVersion = Version & WaitingVersion
+/** The message about what blocks a version, and which others of its group can't start. */
+function explainWait(
+  search: ReplacementSearch,
+  version: JudgedVersion,
+  versions: readonly JudgedVersion[],
+): string {
+  if (version.readiness.kind === 'failed') return version.readiness.message
+  const message = search.findObstacle(version) ?? 'other pods are replaced first'
+  const group = search.findGroup(version, versions) ?? []
+  const others = group.filter(({ key }) => key !== version.key)
+  const causes = others.flatMap(({ key, readiness }) =>
+    readiness.kind === 'failed' ? [`that of ${key} cannot start: ${readiness.message}`] : [],
+  )
+  if (causes.length === 0) return message
+  const together = others.map(({ key }) => key).join(', ')
+  return `${message}; its new version and that of ${together} start together, and ${causes.join('; ')}`
+}
 
 /** Forms groups of these versions, each as small as possible; earlier groups take precedence. */
 function selectGroups(
@@ -93,66 +109,6 @@ function selectGroups(
   return groups
 }
 
-type Asking = WaitingVersion & Holder
-
-function withClashes(
-  versions: readonly WaitingVersion[],
-  holders: readonly Holder[],
-): readonly JudgedVersion[] {
-  const all = versions.map((version) => ({ ...version, shares: hostShares(version.pod) }))
-  return all.map((version) => judge(version, all, holders))
-}
-
-function judge(version: Asking, all: readonly Asking[], holders: readonly Holder[]): JudgedVersion {
-  const others = holders.filter(({ key, isPromised }) => isPromised === true || key !== version.key)
-  const rivals = findClashes(
-    version,
-    all.filter((other) => other !== version),
-  )
-  return {
-    ...version,
-    heldBy: findClashes(version, others),
-    rivals: new Map([...rivals].map(([{ key }, message]) => [key, message])),
-  }
-}
-
-/** The pods that hold or request a port or claim of the version. */
-function findClashes<Other extends Holder>(
-  version: Asking,
-  others: readonly Other[],
-): ReadonlyMap<Other, string> {
-  return new Map(
-    others.flatMap((other) => {
-      const message = clashMessage(version, other)
-      return message === undefined ? [] : [[other, message] as const]
-    }),
-  )
-}
-
-function clashMessage({ shares, pod, exclusiveClaims }: Asking, other: Holder): string | undefined {
-  const port = findPortClash(shares, other.shares)
-  if (port !== undefined) return portHeld(port, other.key)
-  return exclusiveClaimProblem(pod, [other], (name) => exclusiveClaims.includes(name))?.message
-}
-
-/** The message about what blocks a version, and which others of its group can't start. */
-function explainWait(
-  search: ReplacementSearch,
-  version: JudgedVersion,
-  versions: readonly JudgedVersion[],
-): string {
-  if (version.readiness.kind === 'failed') return version.readiness.message
-  const message = search.findObstacle(version) ?? 'other pods are replaced first'
-  const group = search.findGroup(version, versions) ?? []
-  const others = group.filter(({ key }) => key !== version.key)
-  const causes = others.flatMap(({ key, readiness }) =>
-    readiness.kind === 'failed' ? [`that of ${key} cannot start: ${readiness.message}`] : [],
-  )
-  if (causes.length === 0) return message
-  const together = others.map(({ key }) => key).join(', ')
-  return `${message}; its new version and that of ${together} start together, and ${causes.join('; ')}`
-}
-
 /** A pod that holds resources. */
 interface Holder extends Neighbour {
   readonly shares: HostShares
@@ -165,7 +121,51 @@ interface Version {
   /** Other pods that hold a port or claim that it requests, with the message. */
   readonly heldBy: ReadonlyMap<Holder, string>
   /** Other versions that request the same port or claim. */
-  readonly rivals: ReadonlyMap<PodKey, string>
+  readonly competitors: ReadonlyMap<PodKey, string>
+}
+
+type JudgedVersion = Version & WaitingVersion
+
+type SizedVersion = WaitingVersion & Holder
+
+function withClashes(
+  versions: readonly WaitingVersion[],
+  holders: readonly Holder[],
+): readonly JudgedVersion[] {
+  const all = versions.map((version) => ({ ...version, shares: hostShares(version.pod) }))
+  return all.map((version) => judge(version, all, holders))
+}
+
+function judge(version: SizedVersion, all: readonly SizedVersion[], holders: readonly Holder[]): JudgedVersion {
+  const others = holders.filter(({ key, isPromised }) => isPromised === true || key !== version.key)
+  const competitors = findClashes(
+    version,
+    all.filter((other) => other !== version),
+  )
+  return {
+    ...version,
+    heldBy: findClashes(version, others),
+    competitors: new Map([...competitors].map(([{ key }, message]) => [key, message])),
+  }
+}
+
+/** The pods that hold or request a port or claim of the version. */
+function findClashes<Other extends Holder>(
+  version: SizedVersion,
+  others: readonly Other[],
+): ReadonlyMap<Other, string> {
+  return new Map(
+    others.flatMap((other) => {
+      const message = clashMessage(version, other)
+      return message === undefined ? [] : [[other, message] as const]
+    }),
+  )
+}
+
+function clashMessage({ shares, pod, exclusiveClaims }: SizedVersion, other: Holder): string | undefined {
+  const port = findPortClash(shares, other.shares)
+  if (port !== undefined) return portHeld(port, other.key)
+  return exclusiveClaimProblem(pod, [other], (name) => exclusiveClaims.includes(name))?.message
 }
 
 /** The most sets of pods that are tried for summed resources, for all versions together. */
@@ -204,7 +204,7 @@ class ReplacementSearch {
   /** What keeps a version from replacing its pod alone. */
   findObstacle(version: Version): string | undefined {
     const [held] = version.heldBy.values()
-    return held ?? this.#rivalOf(version) ?? this.#findLack([version])?.message
+    return held ?? this.#competitorOf(version) ?? this.#findShortage([version])?.message
   }
 
   /** A group with `start` and the versions it depends on; undefined where `versions` has none. */
@@ -222,7 +222,7 @@ class ReplacementSearch {
       const isHeld = rest.some(({ heldBy }) =>
         [...heldBy.keys()].some((holder) => replaces([version], holder)),
       )
-      if (!isHeld && this.#findLack(rest) === undefined) small = rest
+      if (!isHeld && this.#findShortage(rest) === undefined) small = rest
     }
     return small
   }
@@ -233,15 +233,15 @@ class ReplacementSearch {
   ): readonly Each[] | undefined {
     const group = this.#withHolders(begun, search.byKey)
     if (group === undefined) return undefined
-    const lack = this.#findLack(group)
-    if (lack === undefined) return group
+    const shortage = this.#findShortage(group)
+    if (shortage === undefined) return group
     const id = group
       .map(({ key }) => key)
       .toSorted()
       .join(' ')
     if (search.tried.has(id)) return undefined
     search.tried.add(id)
-    for (const helper of this.#selectHelpers(lack, group, search.byKey)) {
+    for (const helper of this.#selectHelpers(shortage, group, search.byKey)) {
       this.#tries += 1
       if (this.#tries > maxTries) return undefined
       const found = this.#extend(search, [...group, helper])
@@ -261,7 +261,7 @@ class ReplacementSearch {
     const group = new Map<PodKey, Each>(begun.map((version) => [version.key, version]))
     // It grows while it is walked.
     for (const [, version] of group) {
-      if (this.#rivalOf(version) !== undefined) return undefined
+      if (this.#competitorOf(version) !== undefined) return undefined
       for (const holder of version.heldBy.keys()) {
         const next = holder.isPromised === true ? undefined : byKey.get(holder.key)
         if (next === undefined) return undefined
@@ -269,19 +269,19 @@ class ReplacementSearch {
       }
     }
     const members = [...group.values()]
-    return members.some(({ rivals }) => [...rivals.keys()].some((key) => group.has(key)))
+    return members.some(({ competitors }) => [...competitors.keys()].some((key) => group.has(key)))
       ? undefined
       : members
   }
 
   /** The pod for which the version's request is reserved. */
-  #rivalOf({ rivals }: Version): string | undefined {
-    return [...rivals].find(([key]) => this.#promised.has(key))?.[1]
+  #competitorOf({ competitors }: Version): string | undefined {
+    return [...competitors].find(([key]) => this.#promised.has(key))?.[1]
   }
 
   /** The pods that free missing resources, the largest first; none where all of them together don't free enough. */
   #selectHelpers<Each extends Version>(
-    { resource, missing }: RoomLack,
+    { resource, missing }: Shortage,
     group: readonly Each[],
     byKey: ReadonlyMap<string, Each>,
   ): readonly Each[] {
@@ -298,8 +298,8 @@ class ReplacementSearch {
     return total < missing ? [] : helpers.map(({ version }) => version)
   }
 
-  /** What the host lacks for the versions of a group, while others terminate or once they are gone. */
-  #findLack(group: readonly Version[]): RoomLack | undefined {
+  /** What is short on the host for the versions of a group, while others terminate or once they are gone. */
+  #findShortage(group: readonly Version[]): Shortage | undefined {
     const keys = new Set<string>(group.map(({ key }) => key))
     const others = this.#holders.filter(
       ({ key, hasEnded, isPromised }) => hasEnded !== true && (isPromised === true || !keys.has(key)),
@@ -311,8 +311,8 @@ class ReplacementSearch {
     for (const beside of [lasting, present]) {
       const total = totalShares([...beside, ...group].map(({ shares }) => shares))
       for (const { shares } of group) {
-        const lack = findRoomLack(shares, withoutShares(total, shares), this.#limits)
-        if (lack !== undefined) return lack
+        const shortage = findShortage(shares, withoutShares(total, shares), this.#limits)
+        if (shortage !== undefined) return shortage
       }
     }
     return undefined

@@ -21,8 +21,8 @@ export function podSecurityProblem(
     level === 'privileged'
       ? []
       : level === 'baseline'
-        ? podSecurityRules(spec, policy)
-        : [...podSecurityRules(spec, policy), ...restrictedRules(spec)]
+        ? baselineRules(spec, policy)
+        : [...baselineRules(spec, policy), ...restrictedRules(spec)]
   const images = imageViolations(spec, policy)
   if (rules.length === 0 && images.length === 0) return undefined
   const tell = ({ rule, detail }: Violation): string => `${rule} (${detail})`
@@ -43,138 +43,6 @@ function allowedBy(exception: Violation['exception'], settings: string): string 
     : `Allowed by ${settings}.${exception.field}: [${exception.value}]`
 }
 
-function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): readonly Violation[] {
-  if (allowedRegistries.length === 0) return []
-  return podContainers(spec).flatMap(({ name, image }) => {
-    const { registry, repository } = parseImageName(image) ?? { registry: '', repository: image }
-    const from = `${registry}/${repository}`
-    if (allowedRegistries.some((allowed) => isWithin(from, allowed))) return []
-    return [
-      {
-        rule: 'image registry',
-        detail: `container "${name}" uses an image of ${registry}`,
-        exception: { field: 'allowedRegistries' as const, value: registry },
-        at: inContainer(spec, name, 'image'),
-      },
-    ]
-  })
-}
-
-/** Whether a path is at or below another, compared by whole parts. */
-function isWithin(path: string, top: string): boolean {
-  const above = top.endsWith('/') ? top.slice(0, -1) : top
-  return path === above || path.startsWith(`${above}/`)
-}
-
-/** What volumes a pod of the level restricted may have. */
-const volumeKinds: ReadonlySet<string> = new Set([
-  'configMap',
-  'csi',
-  'downwardAPI',
-  'emptyDir',
-  'ephemeral',
-  'persistentVolumeClaim',
-  'projected',
-  'secret',
-])
-
-/**
- * The rules that the level restricted has beyond those of baseline. Root in a user namespace of the pod's own is an
- * unprivileged user on the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
- */
-function restrictedRules(spec: PodSpec): readonly Violation[] {
-  const ownUsers = spec.hostUsers === false
-  return [
-    ...privilegeEscalation(spec),
-    ...unrestrictedCapabilities(spec),
-    ...volumes(spec),
-    ...(ownUsers ? procMounts(spec) : [...nonRoot(spec), ...rootUsers(spec)]),
-    ...seccomp(spec),
-  ]
-}
-
-function privilegeEscalation(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec)
-    .filter(({ securityContext }) => securityContext?.allowPrivilegeEscalation !== false)
-    .map(({ name }) => ({
-      rule: 'allowPrivilegeEscalation != false',
-      detail: `container "${name}" must set securityContext.allowPrivilegeEscalation=false`,
-      at: inContainer(spec, name, 'securityContext', 'allowPrivilegeEscalation'),
-    }))
-}
-
-function unrestrictedCapabilities(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec).flatMap(({ name, securityContext }) => {
-    const { add = [], drop = [] } = securityContext?.capabilities ?? {}
-    const details = [
-      ...(drop.includes('ALL')
-        ? []
-        : [`container "${name}" must set securityContext.capabilities.drop=["ALL"]`]),
-      ...(add.every((capability) => capability === 'NET_BIND_SERVICE')
-        ? []
-        : [
-            `container "${name}" must not include anything but "NET_BIND_SERVICE" in securityContext.capabilities.add`,
-          ]),
-    ]
-    const at = inContainer(spec, name, 'securityContext', 'capabilities')
-    return details.map((detail) => ({ rule: 'unrestricted capabilities', detail, at }))
-  })
-}
-
-function volumes(spec: PodSpec): readonly Violation[] {
-  return spec.volumes.flatMap((volume, index) => {
-    const kind = Object.keys(volume).find((key) => key !== 'name')
-    // A hostPath is checked at the level baseline, where exceptions can allow it.
-    if (kind === undefined || kind === 'hostPath' || volumeKinds.has(kind)) return []
-    return [
-      {
-        rule: 'restricted volume types',
-        detail: `volume "${volume.name}" uses restricted volume type "${kind}"`,
-        at: ['spec', 'volumes', index, kind],
-      },
-    ]
-  })
-}
-
-function nonRoot(spec: PodSpec): readonly Violation[] {
-  const pod = spec.securityContext?.runAsNonRoot
-  return podContainers(spec)
-    .filter(({ securityContext }) => (securityContext?.runAsNonRoot ?? pod) !== true)
-    .map(({ name }) => ({
-      rule: 'runAsNonRoot != true',
-      detail: `pod or container "${name}" must set securityContext.runAsNonRoot=true`,
-      at: inContainer(spec, name, 'securityContext', 'runAsNonRoot'),
-    }))
-}
-
-function rootUsers(spec: PodSpec): readonly Violation[] {
-  const rule = 'runAsUser=0'
-  return [
-    ...(spec.securityContext?.runAsUser === 0
-      ? [{ rule, detail: 'pod must not set runAsUser=0', at: ['spec', 'securityContext', 'runAsUser'] }]
-      : []),
-    ...podContainers(spec)
-      .filter(({ securityContext }) => securityContext?.runAsUser === 0)
-      .map(({ name }) => ({
-        rule,
-        detail: `container "${name}" must not set runAsUser=0`,
-        at: inContainer(spec, name, 'securityContext', 'runAsUser'),
-      })),
-  ]
-}
-
-/** Unconfined is checked at the level baseline: here a profile has to be set. */
-function seccomp(spec: PodSpec): readonly Violation[] {
-  const pod = spec.securityContext?.seccompProfile
-  return podContainers(spec)
-    .filter(({ securityContext }) => (securityContext?.seccompProfile ?? pod) === undefined)
-    .map(({ name }) => ({
-      rule: 'seccompProfile',
-      detail: `pod or container "${name}" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`,
-      at: inContainer(spec, name, 'securityContext', 'seccompProfile'),
-    }))
-}
-
 /** One rule that a pod breaks. */
 interface Violation {
   /** As Kubernetes names it: `host namespaces`, `privileged`, … */
@@ -191,17 +59,21 @@ interface Violation {
 
 export type Exceptions = Pick<SecurityPolicy, 'allowedHostPaths' | 'allowedCapabilities' | 'allowedHostPorts'>
 
-function podContainers(spec: PodSpec): readonly ContainerSpec[] {
-  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
-}
-
-/** A field of one of the pod's containers. */
-function inContainer(spec: PodSpec, name: string, ...field: readonly string[]): FieldPath {
-  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
-    const index = spec[list].findIndex((container) => container.name === name)
-    if (index >= 0) return ['spec', list, index, ...field]
-  }
-  return ['spec']
+/** The rules of the level baseline, in the order in which Kubernetes checks them. */
+function baselineRules(spec: PodSpec, exceptions: Exceptions): readonly Violation[] {
+  return [
+    ...capabilities(spec, exceptions),
+    ...hostNamespaces(spec),
+    ...hostPaths(spec, exceptions),
+    ...hostPorts(spec, exceptions),
+    ...hostProbes(spec),
+    ...privileged(spec),
+    // In a user namespace of its own a pod may have it (since 1.35).
+    ...(spec.hostUsers === false ? [] : procMounts(spec)),
+    ...confinement(spec),
+    ...seLinux(spec),
+    ...sysctls(spec),
+  ]
 }
 
 /** Capabilities that containers may add at the level baseline. */
@@ -220,32 +92,6 @@ const harmlessCapabilities = new Set([
   'SETUID',
   'SYS_CHROOT',
 ])
-
-const harmlessSeLinuxTypes: readonly (string | undefined)[] = [
-  undefined,
-  '',
-  'container_t',
-  'container_init_t',
-  'container_kvm_t',
-  'container_engine_t',
-]
-
-/** The rules of the level baseline, in the order in which Kubernetes checks them. */
-function podSecurityRules(spec: PodSpec, exceptions: Exceptions): readonly Violation[] {
-  return [
-    ...capabilities(spec, exceptions),
-    ...hostNamespaces(spec),
-    ...hostPaths(spec, exceptions),
-    ...hostPorts(spec, exceptions),
-    ...hostProbes(spec),
-    ...privileged(spec),
-    // In a user namespace of its own a pod may have it (since 1.35).
-    ...(spec.hostUsers === false ? [] : procMounts(spec)),
-    ...confinement(spec),
-    ...seLinux(spec),
-    ...sysctls(spec),
-  ]
-}
 
 function capabilities(spec: PodSpec, { allowedCapabilities }: Exceptions): readonly Violation[] {
   const allowed = new Set(allowedCapabilities.map((name) => normalCapability(name)))
@@ -340,18 +186,6 @@ function procMounts(spec: PodSpec): readonly Violation[] {
     }))
 }
 
-/** The pod and each container, as messages name them, with their security settings. */
-function contexts(spec: PodSpec) {
-  return [
-    { what: 'pod', context: spec.securityContext, at: ['spec', 'securityContext'] },
-    ...podContainers(spec).map(({ name, securityContext }) => ({
-      what: `container "${name}"`,
-      context: securityContext,
-      at: inContainer(spec, name, 'securityContext'),
-    })),
-  ]
-}
-
 function confinement(spec: PodSpec): readonly Violation[] {
   return contexts(spec).flatMap(({ what, context, at }) =>
     (['appArmorProfile', 'seccompProfile'] as const)
@@ -363,6 +197,15 @@ function confinement(spec: PodSpec): readonly Violation[] {
       })),
   )
 }
+
+const harmlessSeLinuxTypes: readonly (string | undefined)[] = [
+  undefined,
+  '',
+  'container_t',
+  'container_init_t',
+  'container_kvm_t',
+  'container_engine_t',
+]
 
 function seLinux(spec: PodSpec): readonly Violation[] {
   return contexts(spec).flatMap(({ what, context, at }) => {
@@ -383,10 +226,167 @@ function seLinux(spec: PodSpec): readonly Violation[] {
   })
 }
 
+/** The pod and each container, as messages name them, with their security settings. */
+function contexts(spec: PodSpec) {
+  return [
+    { what: 'pod', context: spec.securityContext, at: ['spec', 'securityContext'] },
+    ...podContainers(spec).map(({ name, securityContext }) => ({
+      what: `container "${name}"`,
+      context: securityContext,
+      at: inContainer(spec, name, 'securityContext'),
+    })),
+  ]
+}
+
 function sysctls(spec: PodSpec): readonly Violation[] {
   const unsafe = (spec.securityContext?.sysctls ?? [])
     .map(({ name }) => normalSysctl(name))
     .filter((name) => !safeSysctls.includes(name))
   const at = ['spec', 'securityContext', 'sysctls']
   return unsafe.length === 0 ? [] : [{ rule: 'forbidden sysctls', detail: unsafe.join(', '), at }]
+}
+
+/**
+ * The rules that the level restricted has beyond those of baseline. Root in a user namespace of the pod's own is an
+ * unprivileged user on the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
+ */
+function restrictedRules(spec: PodSpec): readonly Violation[] {
+  const ownUsers = spec.hostUsers === false
+  return [
+    ...privilegeEscalation(spec),
+    ...unrestrictedCapabilities(spec),
+    ...volumes(spec),
+    ...(ownUsers ? procMounts(spec) : [...nonRoot(spec), ...rootUsers(spec)]),
+    ...seccomp(spec),
+  ]
+}
+
+function privilegeEscalation(spec: PodSpec): readonly Violation[] {
+  return podContainers(spec)
+    .filter(({ securityContext }) => securityContext?.allowPrivilegeEscalation !== false)
+    .map(({ name }) => ({
+      rule: 'allowPrivilegeEscalation != false',
+      detail: `container "${name}" must set securityContext.allowPrivilegeEscalation=false`,
+      at: inContainer(spec, name, 'securityContext', 'allowPrivilegeEscalation'),
+    }))
+}
+
+function unrestrictedCapabilities(spec: PodSpec): readonly Violation[] {
+  return podContainers(spec).flatMap(({ name, securityContext }) => {
+    const { add = [], drop = [] } = securityContext?.capabilities ?? {}
+    const details = [
+      ...(drop.includes('ALL')
+        ? []
+        : [`container "${name}" must set securityContext.capabilities.drop=["ALL"]`]),
+      ...(add.every((capability) => capability === 'NET_BIND_SERVICE')
+        ? []
+        : [
+            `container "${name}" must not include anything but "NET_BIND_SERVICE" in securityContext.capabilities.add`,
+          ]),
+    ]
+    const at = inContainer(spec, name, 'securityContext', 'capabilities')
+    return details.map((detail) => ({ rule: 'unrestricted capabilities', detail, at }))
+  })
+}
+
+/** What volumes a pod of the level restricted may have. */
+const volumeKinds: ReadonlySet<string> = new Set([
+  'configMap',
+  'csi',
+  'downwardAPI',
+  'emptyDir',
+  'ephemeral',
+  'persistentVolumeClaim',
+  'projected',
+  'secret',
+])
+
+function volumes(spec: PodSpec): readonly Violation[] {
+  return spec.volumes.flatMap((volume, index) => {
+    const kind = Object.keys(volume).find((key) => key !== 'name')
+    // A hostPath is checked at the level baseline, where exceptions can allow it.
+    if (kind === undefined || kind === 'hostPath' || volumeKinds.has(kind)) return []
+    return [
+      {
+        rule: 'restricted volume types',
+        detail: `volume "${volume.name}" uses restricted volume type "${kind}"`,
+        at: ['spec', 'volumes', index, kind],
+      },
+    ]
+  })
+}
+
+function nonRoot(spec: PodSpec): readonly Violation[] {
+  const pod = spec.securityContext?.runAsNonRoot
+  return podContainers(spec)
+    .filter(({ securityContext }) => (securityContext?.runAsNonRoot ?? pod) !== true)
+    .map(({ name }) => ({
+      rule: 'runAsNonRoot != true',
+      detail: `pod or container "${name}" must set securityContext.runAsNonRoot=true`,
+      at: inContainer(spec, name, 'securityContext', 'runAsNonRoot'),
+    }))
+}
+
+function rootUsers(spec: PodSpec): readonly Violation[] {
+  const rule = 'runAsUser=0'
+  return [
+    ...(spec.securityContext?.runAsUser === 0
+      ? [{ rule, detail: 'pod must not set runAsUser=0', at: ['spec', 'securityContext', 'runAsUser'] }]
+      : []),
+    ...podContainers(spec)
+      .filter(({ securityContext }) => securityContext?.runAsUser === 0)
+      .map(({ name }) => ({
+        rule,
+        detail: `container "${name}" must not set runAsUser=0`,
+        at: inContainer(spec, name, 'securityContext', 'runAsUser'),
+      })),
+  ]
+}
+
+/** Unconfined is checked at the level baseline: here a profile has to be set. */
+function seccomp(spec: PodSpec): readonly Violation[] {
+  const pod = spec.securityContext?.seccompProfile
+  return podContainers(spec)
+    .filter(({ securityContext }) => (securityContext?.seccompProfile ?? pod) === undefined)
+    .map(({ name }) => ({
+      rule: 'seccompProfile',
+      detail: `pod or container "${name}" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`,
+      at: inContainer(spec, name, 'securityContext', 'seccompProfile'),
+    }))
+}
+
+function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): readonly Violation[] {
+  if (allowedRegistries.length === 0) return []
+  return podContainers(spec).flatMap(({ name, image }) => {
+    const { registry, repository } = parseImageName(image) ?? { registry: '', repository: image }
+    const from = `${registry}/${repository}`
+    if (allowedRegistries.some((allowed) => isWithin(from, allowed))) return []
+    return [
+      {
+        rule: 'image registry',
+        detail: `container "${name}" uses an image of ${registry}`,
+        exception: { field: 'allowedRegistries' as const, value: registry },
+        at: inContainer(spec, name, 'image'),
+      },
+    ]
+  })
+}
+
+/** Whether a path is at or below another, compared by whole parts. */
+function isWithin(path: string, top: string): boolean {
+  const above = top.endsWith('/') ? top.slice(0, -1) : top
+  return path === above || path.startsWith(`${above}/`)
+}
+
+function podContainers(spec: PodSpec): readonly ContainerSpec[] {
+  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
+}
+
+/** A field of one of the pod's containers. */
+function inContainer(spec: PodSpec, name: string, ...field: readonly string[]): FieldPath {
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
+    const index = spec[list].findIndex((container) => container.name === name)
+    if (index >= 0) return ['spec', list, index, ...field]
+  }
+  return ['spec']
 }

@@ -44,17 +44,61 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
     const containers = allContainers(spec).map(({ name }) => name)
     return { kind: 'blocked', reason: 'RuntimeNotReady', message, containers }
   }
-  const lacking = needs.filter(({ has }) => !has(runtime, runtime.handlers?.get(facts.runtimeHandler)))
-  if (lacking.length === 0) return undefined
-  const words = lacking.map(({ field, from }) => `${field} needs ${from}`).join('; ')
+  const missing = needs.filter(({ has }) => !has(runtime, runtime.handlers?.get(facts.runtimeHandler)))
+  if (missing.length === 0) return undefined
+  const words = missing.map(({ field, from }) => `${field} needs ${from}`).join('; ')
   const message = `not supported by this container runtime (${runtime.runtime}): ${words}`
-  const containers = [...new Set(lacking.flatMap((need) => need.containers))]
+  const containers = [...new Set(missing.flatMap((need) => need.containers))]
   return { kind: 'blocked', reason: 'RuntimeUnsupported', message, containers }
 }
 
 /** `pkg/kubelet/kubelet.go`, canRunPod, 1.36: what runs of the pod is ended. */
 function forbidden(reason: string, message: string, at: FieldPath): Refusal {
   return { kind: 'blocked', reason, message, at, isForbidden: true }
+}
+
+/**
+ * Why a pod may not set one of its sysctls; undefined where it may set all (`pkg/kubelet/sysctl/allowlist.go`, 1.36:
+ * reason SysctlForbidden).
+ * @param allowedUnsafe names, or starts of names with `*` at their end
+ */
+function sysctlProblem(
+  spec: Pick<PodSpec, 'securityContext' | 'hostNetwork' | 'hostIPC'>,
+  allowedUnsafe: readonly string[],
+): { readonly message: string; readonly at: FieldPath } | undefined {
+  for (const [index, sysctl] of (spec.securityContext?.sysctls ?? []).entries()) {
+    const name = normalSysctl(sysctl.name)
+    const at = ['spec', 'securityContext', 'sysctls', index, 'name']
+    if (!isAllowed(name, allowedUnsafe)) return { message: `forbidden sysctl: "${name}" not allowlisted`, at }
+    const namespace = sysctlNamespace(name)
+    const shared = (namespace === 'Net' && spec.hostNetwork) || (namespace === 'IPC' && spec.hostIPC)
+    if (shared)
+      return { message: `forbidden sysctl: "${name}" not allowed with host ${namespace} enabled`, at }
+  }
+  return undefined
+}
+
+function isAllowed(name: string, allowedUnsafe: readonly string[]): boolean {
+  if (safeSysctls.includes(name)) return true
+  if (sysctlNamespace(name) === undefined) return false
+  return allowedUnsafe.some((pattern) =>
+    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+  )
+}
+
+/** The first profile that AppArmor is needed for; Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */
+function findAppArmorProfile(spec: PodSpec): FieldPath | undefined {
+  const wants = (context: Pick<SecurityContext, 'appArmorProfile'> | undefined): boolean => {
+    const type = context?.appArmorProfile?.type
+    return type !== undefined && type !== 'Unconfined'
+  }
+  const own = ['securityContext', 'appArmorProfile']
+  if (wants(spec.securityContext)) return ['spec', ...own]
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
+    const index = spec[list].findIndex(({ securityContext }) => wants(securityContext))
+    if (index >= 0) return ['spec', list, index, ...own]
+  }
+  return undefined
 }
 
 interface RuntimeNeed {
@@ -139,50 +183,6 @@ function showsPartOfImage(mounts: Mounts): boolean {
   return mounts.some(({ subPath = '', subPathExpr = '' }) => subPath !== '' || subPathExpr !== '')
 }
 
-/** The first profile that AppArmor is needed for; Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */
-function findAppArmorProfile(spec: PodSpec): FieldPath | undefined {
-  const wants = (context: Pick<SecurityContext, 'appArmorProfile'> | undefined): boolean => {
-    const type = context?.appArmorProfile?.type
-    return type !== undefined && type !== 'Unconfined'
-  }
-  const own = ['securityContext', 'appArmorProfile']
-  if (wants(spec.securityContext)) return ['spec', ...own]
-  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
-    const index = spec[list].findIndex(({ securityContext }) => wants(securityContext))
-    if (index >= 0) return ['spec', list, index, ...own]
-  }
-  return undefined
-}
-
 function allContainers(spec: PodSpec): readonly ContainerSpec[] {
   return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
-}
-
-/**
- * Why a pod may not set one of its sysctls; undefined where it may set all (`pkg/kubelet/sysctl/allowlist.go`, 1.36:
- * reason SysctlForbidden).
- * @param allowedUnsafe names, or starts of names with `*` at their end
- */
-function sysctlProblem(
-  spec: Pick<PodSpec, 'securityContext' | 'hostNetwork' | 'hostIPC'>,
-  allowedUnsafe: readonly string[],
-): { readonly message: string; readonly at: FieldPath } | undefined {
-  for (const [index, sysctl] of (spec.securityContext?.sysctls ?? []).entries()) {
-    const name = normalSysctl(sysctl.name)
-    const at = ['spec', 'securityContext', 'sysctls', index, 'name']
-    if (!isAllowed(name, allowedUnsafe)) return { message: `forbidden sysctl: "${name}" not allowlisted`, at }
-    const namespace = sysctlNamespace(name)
-    const shared = (namespace === 'Net' && spec.hostNetwork) || (namespace === 'IPC' && spec.hostIPC)
-    if (shared)
-      return { message: `forbidden sysctl: "${name}" not allowed with host ${namespace} enabled`, at }
-  }
-  return undefined
-}
-
-function isAllowed(name: string, allowedUnsafe: readonly string[]): boolean {
-  if (safeSysctls.includes(name)) return true
-  if (sysctlNamespace(name) === undefined) return false
-  return allowedUnsafe.some((pattern) =>
-    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-  )
 }

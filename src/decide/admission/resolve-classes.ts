@@ -65,10 +65,6 @@ export function resolveClasses(
   }
 }
 
-function notTaken(field: keyof PodSpec, message: string): ClassRefusal {
-  return { kind: 'refused', reason: 'FailedCreate', message, at: ['spec', field] }
-}
-
 function resolveRuntimeClass(
   { runtimeClassName = '', overhead }: Pick<PodSpec, 'runtimeClassName' | 'overhead'>,
   { runtimeClasses, handlers }: ClassFacts,
@@ -139,6 +135,10 @@ const preempting = 'PreemptLowerPriority'
 export function refusePreemption(given: string | undefined, ofClass = preempting): string | undefined {
   if (given === undefined || given === ofClass) return undefined
   return `the string value of PreemptionPolicy (${given}) must not be provided in pod spec; priority admission controller computed ${ofClass} from the given PriorityClass name`
+}
+
+function notTaken(field: keyof PodSpec, message: string): ClassRefusal {
+  return { kind: 'refused', reason: 'FailedCreate', message, at: ['spec', field] }
 }
 
 function listNames(known: ReadonlyMap<string, unknown>): string {

@@ -1,7 +1,22 @@
+/* Credentials for registries: which fit an image, docker configs as they are written, and the patterns in them. */
 import { createHash } from 'node:crypto'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { AuthConfigInput } from '../../cri-types/cri-v1.ts'
+
+/** A registry credential; never logged, nor part of an error or an event. */
+export interface RegistryCredential {
+  readonly username: string
+  readonly password: string
+  readonly email: string
+  /** Exchanged for an access token by the runtime. */
+  readonly identityToken: string
+  /** A bearer token for the registry itself. */
+  readonly registryToken: string
+}
+
+/** Credentials, by the registry or the part of one that they are for. */
+export type DockerConfig = ReadonlyMap<string, RegistryCredential>
 
 /** The Secret that a credential is from. */
 export interface SecretCoordinates {
@@ -11,18 +26,18 @@ export interface SecretCoordinates {
   readonly name: string
 }
 
+/** One docker config with its origin. */
+export interface KeyringPart {
+  readonly config: DockerConfig
+  readonly secret?: SecretCoordinates | undefined
+}
+
 /** A credential that fits an image. */
 export interface PullCredential {
   readonly credential: RegistryCredential
   readonly hash: string
   /** Undefined where all pods of the node may use it. */
   readonly secret: SecretCoordinates | undefined
-}
-
-/** One docker config with its origin. */
-export interface KeyringPart {
-  readonly config: DockerConfig
-  readonly secret?: SecretCoordinates | undefined
 }
 
 const defaultRegistry = 'index.docker.io'
@@ -54,12 +69,6 @@ export function lookUpCredentials(parts: readonly KeyringPart[], image: string):
   return isDefaultRegistry(image) ? (byKey.get(defaultRegistry) ?? []) : []
 }
 
-/** Without duplicates. */
-export function withoutRepeats(credentials: readonly PullCredential[]): readonly PullCredential[] {
-  const isSame = (a: PullCredential, b: PullCredential): boolean => a.hash === b.hash
-  return credentials.filter((one, index) => credentials.findIndex((other) => isSame(one, other)) === index)
-}
-
 /** The key of an entry: without its scheme, and without the version of the registry's API. */
 function keyOf(location: string): string | undefined {
   const parsed = parseLocation(location.replace(/^https?:\/\//u, ''))
@@ -78,8 +87,41 @@ export function isDefaultRegistry(image: string): boolean {
   return !/[.:]/u.test(first)
 }
 
-/** Credentials, by the registry or the part of one that they are for. */
-export type DockerConfig = ReadonlyMap<string, RegistryCredential>
+/** Without duplicates. */
+export function withoutRepeats(credentials: readonly PullCredential[]): readonly PullCredential[] {
+  const isSame = (a: PullCredential, b: PullCredential): boolean => a.hash === b.hash
+  return credentials.filter((one, index) => credentials.findIndex((other) => isSame(one, other)) === index)
+}
+
+/**
+ * Identifies credentials without revealing them: hexadecimal SHA-256 of their JSON form, in which empty fields are left
+ * out (`pkg/credentialprovider/keyring.go`, hashAuthConfig, 1.36). It is kept on disk: the form never changes.
+ */
+export function credentialHash(credential: RegistryCredential): string {
+  const { username, password, email, identityToken, registryToken } = credential
+  const fields = [
+    ['username', username],
+    ['password', password],
+    ['email', email],
+    ['identitytoken', identityToken],
+    ['registrytoken', registryToken],
+  ].filter(([, value]) => value !== '')
+  return createHash('sha256')
+    .update(JSON.stringify(Object.fromEntries(fields)))
+    .digest('hex')
+}
+
+/** The CRI form. With an identity token the user name is only a placeholder. */
+export function toAuthConfig(credential: RegistryCredential): AuthConfigInput {
+  const { username, password, identityToken, registryToken } = credential
+  if (identityToken !== '' && password === '') return { identityToken }
+  return {
+    ...(username !== '' && { username }),
+    ...(password !== '' && { password }),
+    ...(identityToken !== '' && { identityToken }),
+    ...(registryToken !== '' && { registryToken }),
+  }
+}
 
 export interface DockerConfigReading {
   readonly config: DockerConfig
@@ -145,11 +187,6 @@ function readEntry(entry: Json): RegistryCredential | string {
     : { ...credential, ...pair }
 }
 
-function textOf(entry: JsonObject, name: string): string {
-  const value = entry[name]
-  return typeof value === 'string' ? value : ''
-}
-
 /** With and without padding. */
 function decodePair(auth: string): Pick<RegistryCredential, 'username' | 'password'> | undefined {
   const packed = auth.replaceAll(/[\r\n]/gu, '')
@@ -158,6 +195,11 @@ function decodePair(auth: string): Pick<RegistryCredential, 'username' | 'passwo
   const text = Buffer.from(packed, 'base64').toString('utf8')
   const colon = text.indexOf(':')
   return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) }
+}
+
+function textOf(entry: JsonObject, name: string): string {
+  const value = entry[name]
+  return typeof value === 'string' ? value : ''
 }
 
 /** A registry and a path in it, without a scheme; its host may have wildcards. */
@@ -181,6 +223,12 @@ export function parseLocation(text: string): RegistryLocation | undefined {
   return { labels: host.split('.'), port, path: path.startsWith('/') ? path.replace(/[?#].*$/u, '') : '' }
 }
 
+/** As `matchesLocation`, for texts; an invalid location matches nothing. */
+export function matchesLocationText(pattern: string, target: string): boolean {
+  const [from, to] = [parseLocation(pattern), parseLocation(target)]
+  return from !== undefined && to !== undefined && matchesLocation(from, to)
+}
+
 /**
  * Whether a location matches a pattern: the same port, as many labels, each of which matches, and the pattern's path as
  * a prefix (`pkg/credentialprovider/keyring.go`, URLsMatch, 1.36).
@@ -192,12 +240,6 @@ function matchesLocation(pattern: RegistryLocation, target: RegistryLocation): b
     target.path.startsWith(pattern.path) &&
     pattern.labels.every((label, index) => matchesGlob(label, target.labels[index] ?? ''))
   )
-}
-
-/** As `matchesLocation`, for texts; an invalid location matches nothing. */
-export function matchesLocationText(pattern: string, target: string): boolean {
-  const [from, to] = [parseLocation(pattern), parseLocation(target)]
-  return from !== undefined && to !== undefined && matchesLocation(from, to)
 }
 
 /** `*` stands for any characters. No backtracking beyond the last `*`. */
@@ -220,45 +262,4 @@ function matchesGlob(glob: string, text: string): boolean {
   }
   while (glob[at] === '*') at += 1
   return at === glob.length
-}
-
-/** A registry credential; never logged, nor part of an error or an event. */
-export interface RegistryCredential {
-  readonly username: string
-  readonly password: string
-  readonly email: string
-  /** Exchanged for an access token by the runtime. */
-  readonly identityToken: string
-  /** A bearer token for the registry itself. */
-  readonly registryToken: string
-}
-
-/**
- * Identifies credentials without revealing them: hexadecimal SHA-256 of their JSON form, in which empty fields are left
- * out (`pkg/credentialprovider/keyring.go`, hashAuthConfig, 1.36). It is kept on disk: the form never changes.
- */
-export function credentialHash(credential: RegistryCredential): string {
-  const { username, password, email, identityToken, registryToken } = credential
-  const fields = [
-    ['username', username],
-    ['password', password],
-    ['email', email],
-    ['identitytoken', identityToken],
-    ['registrytoken', registryToken],
-  ].filter(([, value]) => value !== '')
-  return createHash('sha256')
-    .update(JSON.stringify(Object.fromEntries(fields)))
-    .digest('hex')
-}
-
-/** The CRI form. With an identity token the user name is only a placeholder. */
-export function toAuthConfig(credential: RegistryCredential): AuthConfigInput {
-  const { username, password, identityToken, registryToken } = credential
-  if (identityToken !== '' && password === '') return { identityToken }
-  return {
-    ...(username !== '' && { username }),
-    ...(password !== '' && { password }),
-    ...(identityToken !== '' && { identityToken }),
-    ...(registryToken !== '' && { registryToken }),
-  }
 }

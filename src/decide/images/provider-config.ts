@@ -1,3 +1,4 @@
+/* Plugins that give credentials for images: their configuration, what each is asked, and its answer. */
 import { errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
@@ -23,6 +24,16 @@ import type { DockerConfig, RegistryCredential } from './keyring.ts'
 /** The form of requests and responses. */
 const providerApiVersion = 'credentialprovider.kubelet.k8s.io/v1'
 
+/** A program that gives credentials for images. */
+export interface CredentialProvider {
+  /** The program's file name. */
+  readonly name: string
+  readonly matchImages: readonly string[]
+  readonly defaultCacheMs: number
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
 const providerSchema = object('CredentialProvider', {
   name: required(string),
   matchImages: required(list(string)),
@@ -38,16 +49,6 @@ const configSchema = object('CredentialProviderConfig', {
   kind: required(oneOf('CredentialProviderConfig')),
   providers: required(list(providerSchema)),
 })
-
-/** A program that gives credentials for images. */
-export interface CredentialProvider {
-  /** The program's file name. */
-  readonly name: string
-  readonly matchImages: readonly string[]
-  readonly defaultCacheMs: number
-  readonly args: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-}
 
 export interface ProviderConfigReading {
   readonly providers: readonly CredentialProvider[]
@@ -76,12 +77,6 @@ export function readProviderConfig(document: Json): ProviderConfigReading {
   return { providers: found.flatMap(({ provider }) => provider ?? []), problems: [] }
 }
 
-/** The problems of names that are used more than once. */
-export function repeatedNames(names: readonly string[]): readonly string[] {
-  const repeated = names.filter((name, index) => names.indexOf(name) !== index)
-  return [...new Set(repeated)].map((name) => `providers: ${JSON.stringify(name)} is there twice`)
-}
-
 function readProvider(
   provider: Infer<typeof providerSchema>,
   at: string,
@@ -103,14 +98,10 @@ function readProvider(
   return { provider: { name, matchImages, defaultCacheMs: cacheMs, args, env: variables }, problems }
 }
 
-/** Milliseconds, or a problem. */
-function readDuration(text: string): number | string {
-  try {
-    const durationMs = parseDuration(text)
-    return durationMs < 0 ? 'must not be negative' : durationMs
-  } catch (error) {
-    return errorMessage(error)
-  }
+/** The problems of names that are used more than once. */
+export function repeatedNames(names: readonly string[]): readonly string[] {
+  const repeated = names.filter((name, index) => names.indexOf(name) !== index)
+  return [...new Set(repeated)].map((name) => `providers: ${JSON.stringify(name)} is there twice`)
 }
 
 function sentence(field: string, message: string): string {
@@ -122,15 +113,17 @@ export function formatProviderRequest(image: string): string {
   return JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: providerApiVersion, image })
 }
 
-/** What a response may be cached for. */
-type CacheKeyType = 'Image' | 'Registry' | 'Global'
-
 export interface ProviderResponse {
   readonly config: DockerConfig
   readonly cacheKeyType: CacheKeyType
   /** Undefined: the provider's default; 0: not at all. */
   readonly cacheMs: number | undefined
 }
+
+/** What a response may be cached for. */
+type CacheKeyType = 'Image' | 'Registry' | 'Global'
+
+const cacheKeyTypes: readonly CacheKeyType[] = ['Image', 'Registry', 'Global']
 
 /**
  * Reads a plugin's output, or returns what is wrong with it, without quoting it
@@ -155,16 +148,11 @@ export function readProviderResponse(text: string): ProviderResponse | string {
   return { config, cacheKeyType: cacheType, cacheMs }
 }
 
-const cacheKeyTypes: readonly CacheKeyType[] = ['Image', 'Registry', 'Global']
-
-function parseJson(text: string): Json | undefined {
-  try {
-    const json: Json = JSON.parse(text)
-    return json
-  } catch {
-    // The caller reports the plugin's answer as none.
-    return undefined
-  }
+function readCredential(entry: Json): RegistryCredential | undefined {
+  if (!isJsonObject(entry)) return undefined
+  const { username = '', password = '' } = entry
+  if (typeof username !== 'string' || typeof password !== 'string') return undefined
+  return { username, password, email: '', identityToken: '', registryToken: '' }
 }
 
 function readCacheDuration(value: Json | undefined): number | string | undefined {
@@ -174,9 +162,22 @@ function readCacheDuration(value: Json | undefined): number | string | undefined
   return typeof durationMs === 'number' ? durationMs : 'is not a duration'
 }
 
-function readCredential(entry: Json): RegistryCredential | undefined {
-  if (!isJsonObject(entry)) return undefined
-  const { username = '', password = '' } = entry
-  if (typeof username !== 'string' || typeof password !== 'string') return undefined
-  return { username, password, email: '', identityToken: '', registryToken: '' }
+/** Milliseconds, or a problem. */
+function readDuration(text: string): number | string {
+  try {
+    const durationMs = parseDuration(text)
+    return durationMs < 0 ? 'must not be negative' : durationMs
+  } catch (error) {
+    return errorMessage(error)
+  }
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    const json: Json = JSON.parse(text)
+    return json
+  } catch {
+    // The caller reports the plugin's answer as none.
+    return undefined
+  }
 }

@@ -1,18 +1,6 @@
+/* What is remembered of each pulled image, and who may use one that is on the machine. */
 import { isImageListed, normalizeImageName, parseImageName } from '../../pod/values/image-name.ts'
 import type { PullCredential, SecretCoordinates } from './keyring.ts'
-
-/** A Secret whose credentials a registry has accepted for an image. */
-interface RecordedSecret extends SecretCoordinates {
-  readonly hash: string
-}
-
-/** The pods that may use an image of one name. */
-export interface PullAccess {
-  /** It was pulled without credentials, or with credentials of the node. */
-  readonly allPods: boolean
-  /** Sorted by namespace, name and source; empty where all pods may, and where it is unknown who may. */
-  readonly secrets: readonly RecordedSecret[]
-}
 
 /** An image that podd has pulled, with the credentials used, or that was imported. */
 export interface PulledRecord {
@@ -25,14 +13,21 @@ export interface PulledRecord {
   readonly imported?: readonly string[]
 }
 
+/** The pods that may use an image of one name. */
+export interface PullAccess {
+  /** It was pulled without credentials, or with credentials of the node. */
+  readonly allPods: boolean
+  /** Sorted by namespace, name and source; empty where all pods may, and where it is unknown who may. */
+  readonly secrets: readonly RecordedSecret[]
+}
+
+/** A Secret whose credentials a registry has accepted for an image. */
+interface RecordedSecret extends SecretCoordinates {
+  readonly hash: string
+}
+
 /** The credentials with which a pull succeeded; undefined where unknown. */
 export type UsedCredential = 'none' | RecordedSecret | undefined
-
-/**
- * The most Secrets that are added to a record without a pull (`image_pull_manager.go`, writeRecordWhileMatchingLimit,
- * 1.36).
- */
-export const addWhileReadingLimit = 100
 
 /**
  * The record after a pull, or after a Secret was found to fit; the same record where nothing changes
@@ -49,23 +44,6 @@ export function mergePulledRecord(
   const access = mergeAccess(known, used)
   if (access === known) return record
   return { ...record, updatedAtMs: nowMs, access: { ...record.access, [name]: access } }
-}
-
-/**
- * The record after an import, which all pods may use, however the image was pulled before; the same record where
- * nothing changes.
- */
-export function mergeImported(
-  before: PulledRecord | undefined,
-  image: { readonly imageRef: string; readonly name: string },
-  nowMs: number,
-): PulledRecord {
-  const { imageRef, name } = image
-  const known = before?.imported ?? []
-  const all = before?.access ?? {}
-  if (before !== undefined && known.includes(name) && !Object.hasOwn(all, name)) return before
-  const { [name]: _, ...access } = all
-  return { imageRef, updatedAtMs: nowMs, access, imported: [...new Set([...known, name])].sort() }
 }
 
 function mergeAccess(known: PullAccess | undefined, used: UsedCredential): PullAccess {
@@ -86,12 +64,21 @@ function mergeAccess(known: PullAccess | undefined, used: UsedCredential): PullA
   return { allPods: false, secrets: merged.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1)) }
 }
 
-function isSameSecret(a: SecretCoordinates, b: SecretCoordinates): boolean {
-  return a.source === b.source && a.namespace === b.namespace && a.name === b.name
-}
-
-function orderOf({ namespace, name, source }: SecretCoordinates): string {
-  return `${namespace}\0${name}\0${source}`
+/**
+ * The record after an import, which all pods may use, however the image was pulled before; the same record where
+ * nothing changes.
+ */
+export function mergeImported(
+  before: PulledRecord | undefined,
+  image: { readonly imageRef: string; readonly name: string },
+  nowMs: number,
+): PulledRecord {
+  const { imageRef, name } = image
+  const known = before?.imported ?? []
+  const all = before?.access ?? {}
+  if (before !== undefined && known.includes(name) && !Object.hasOwn(all, name)) return before
+  const { [name]: _, ...access } = all
+  return { imageRef, updatedAtMs: nowMs, access, imported: [...new Set([...known, name])].sort() }
 }
 
 export type VerificationPolicy =
@@ -153,12 +140,6 @@ export function verifyImageAccess(
   return { kind: 'must-pull' }
 }
 
-/** The name of an image in records: registry and repository; undefined for an invalid name. */
-export function accessName(image: string): string | undefined {
-  const parsed = parseImageName(image)
-  return parsed === undefined ? undefined : `${parsed.registry}/${parsed.repository}`
-}
-
 /** `pkg/kubelet/images/pullmanager/image_pull_policies.go`, 1.36. */
 function mustVerify({ policy, allowlist }: VerificationRules, image: string, pulled: boolean): boolean {
   switch (policy) {
@@ -171,6 +152,26 @@ function mustVerify({ policy, allowlist }: VerificationRules, image: string, pul
     case 'AlwaysVerify':
       return true
   }
+}
+
+/**
+ * The most Secrets that are added to a record without a pull (`image_pull_manager.go`, writeRecordWhileMatchingLimit,
+ * 1.36).
+ */
+export const addWhileReadingLimit = 100
+
+/** The name of an image in records: registry and repository; undefined for an invalid name. */
+export function accessName(image: string): string | undefined {
+  const parsed = parseImageName(image)
+  return parsed === undefined ? undefined : `${parsed.registry}/${parsed.repository}`
+}
+
+function isSameSecret(a: SecretCoordinates, b: SecretCoordinates): boolean {
+  return a.source === b.source && a.namespace === b.namespace && a.name === b.name
+}
+
+function orderOf({ namespace, name, source }: SecretCoordinates): string {
+  return `${namespace}\0${name}\0${source}`
 }
 
 export interface UnknownPull {

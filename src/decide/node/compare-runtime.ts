@@ -1,3 +1,4 @@
+/* CRI's list of containers against containerd's own: what CRI has forgotten, and what is done about it. */
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 
@@ -64,17 +65,6 @@ export function selectStillForgotten(
   return now.filter(({ id }) => before.some((other) => other.id === id))
 }
 
-/** The response to a difference. */
-export type RuntimeStep =
-  /** CRI lists all containers. */
-  | { readonly kind: 'use' }
-  /** Nothing can be done before the disk has space or containerd is restarted. */
-  | { readonly kind: 'wait'; readonly message: string }
-  /** Another start of containerd may load what this one could not. */
-  | { readonly kind: 'restart'; readonly message: string; readonly forgotten: readonly HeldContainer[] }
-  /** A restart did not load these either. */
-  | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
-
 export interface RuntimeSituation {
   readonly forgotten: readonly HeldContainer[]
   /** Why containerd can't write to its disk; undefined where it can. */
@@ -86,6 +76,21 @@ export interface RuntimeSituation {
   /** Whether podd may restart it and kill its containers. */
   readonly isOwn: boolean
 }
+
+/** The response to a difference. */
+export type RuntimeStep =
+  /** CRI lists all containers. */
+  | { readonly kind: 'use' }
+  /** Nothing can be done before the disk has space or containerd is restarted. */
+  | { readonly kind: 'wait'; readonly message: string }
+  /** Another start of containerd may load what this one could not. */
+  | { readonly kind: 'restart'; readonly message: string; readonly forgotten: readonly HeldContainer[] }
+  /** A restart did not load these either. */
+  | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
+
+/** With a disk that is repeatedly full each start may lose other containers. */
+const maxRestarts = 5
+const maxNamed = 3
 
 /** While CRI does not list some containers nothing may be started or stopped, since they would count as removed. */
 export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
@@ -108,10 +113,6 @@ export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
     return { kind: 'restart', message: `${what}. podd is restarting containerd`, forgotten }
   return { kind: 'end', message: `${what}. podd is killing them`, lost }
 }
-
-/** With a disk that is repeatedly full each start may lose other containers. */
-const maxRestarts = 5
-const maxNamed = 3
 
 function nameAll(forgotten: readonly HeldContainer[]): string {
   const containers = forgotten.filter(({ kind }) => kind === 'container')

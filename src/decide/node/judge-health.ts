@@ -1,3 +1,6 @@
+/* podd's own health: whether its loops go on, whether it restarts for its memory, and when garbage is collected. */
+
+
 /** The state of podd's own work. Times are monotonic milliseconds. */
 export interface HealthFacts {
   readonly nowMs: number
@@ -27,15 +30,6 @@ export interface HealthCheck {
   readonly failure?: string
 }
 
-/** How long an event may wait: the kubelet's least (`SyncLoopHealthCheck`, `pkg/kubelet/kubelet.go`, 1.36). */
-const longestWaitMs = 120_000
-/** How much longer than their period two lists may take: each sends two calls, with a deadline of two minutes. */
-const longestListMs = 300_000
-/** Shorter blocks are ignored; they may be due to a slow host. */
-export const noticeableBlockMs = 15_000
-/** How long a check fails after podd was blocked: less than the self-check's period, so that it fails once. */
-const blockCountsMs = 30_000
-
 /**
  * podd's health checks. All but the last two concern podd alone: an unavailable runtime fails only those, since a
  * restart of podd would not help, and failed lists count as lists.
@@ -58,6 +52,15 @@ export function judgeHealth(facts: HealthFacts): readonly HealthCheck[] {
     },
   ]
 }
+
+/** How long an event may wait: the kubelet's least (`SyncLoopHealthCheck`, `pkg/kubelet/kubelet.go`, 1.36). */
+const longestWaitMs = 120_000
+/** How much longer than their period two lists may take: each sends two calls, with a deadline of two minutes. */
+const longestListMs = 300_000
+/** Shorter blocks are ignored; they may be due to a slow host. */
+export const noticeableBlockMs = 15_000
+/** How long a check fails after podd was blocked: less than the self-check's period, so that it fails once. */
+const blockCountsMs = 30_000
 
 function syncLoopFailure({ nowMs, eventWaitsSinceMs }: HealthFacts): string | undefined {
   if (eventWaitsSinceMs === undefined || nowMs - eventWaitsSinceMs <= longestWaitMs) return undefined
@@ -123,11 +126,6 @@ export function countRestarts({ uptimeMs, restarts }: Pick<MemoryFacts, 'uptimeM
   return uptimeMs >= 2 * longestRunMs ? 1 : Math.min(restarts + 1, 16)
 }
 
-/** The share of a core below which podd counts as quiet: a host that only waits and probes stays below it. */
-const busyShare = 0.05
-/** The first quiet interval may still have follow-up work. */
-const looksToSettle = 2
-
 export interface CollectionFacts {
   /** The CPU time of podd's threads since the last look, and its age. */
   readonly cpuMs: number
@@ -135,6 +133,11 @@ export interface CollectionFacts {
   /** How many consecutive looks before this one found podd quiet. */
   readonly quietLooks: number
 }
+
+/** The share of a core below which podd counts as quiet: a host that only waits and probes stays below it. */
+const busyShare = 0.05
+/** The first quiet interval may still have follow-up work. */
+const looksToSettle = 2
 
 /**
  * Whether V8's garbage is collected now: once after each busy period, such as podd's own start or that of many pods. V8

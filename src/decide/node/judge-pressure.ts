@@ -1,3 +1,7 @@
+/*
+ * A host that runs out of memory, disk or processes: which thresholds are missed, which pods wait for that, which one is
+ * evicted; and pods that use more disk than their own limits allow.
+ */
 import { defaultEvictionHard, evictionSignals } from '../../config/node-options.ts'
 import type { EvictionSignal, Thresholds, ThresholdValue } from '../../config/node-options.ts'
 import { computeQosClass, isCritical, podLimits } from '../../pod/schema/pod-resources.ts'
@@ -28,59 +32,6 @@ export type PressureCondition = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure
 
 /** The resource that pods are ranked by, and its name in messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids'
-
-/** The state kept between two syncs. Times are of the monotonic clock. */
-export interface PressureState {
-  /** When each threshold that is currently missed was first missed, by its key. */
-  readonly missedSinceMs: ReadonlyMap<string, number>
-  /** Thresholds that were missed for longer than their grace, and were not relieved since. */
-  readonly unrelieved: ReadonlySet<string>
-  readonly conditionLastMs: ReadonlyMap<PressureCondition, number>
-}
-
-export const noPressure: PressureState = {
-  missedSinceMs: new Map(),
-  unrelieved: new Set(),
-  conditionLastMs: new Map(),
-}
-
-export interface PressureVerdict {
-  readonly state: PressureState
-  /** The conditions that are true now, or were within the transition period; in the order of the type. */
-  readonly conditions: readonly PressureCondition[]
-  /** The conditions that are true now. */
-  readonly shortages: readonly PressureCondition[]
-  /** The thresholds to act on now, most urgent first: memory before all others. */
-  readonly starving: readonly Threshold[]
-}
-
-const conditionOf: Readonly<Record<EvictionSignal, PressureCondition>> = {
-  'memory.available': 'MemoryPressure',
-  'allocatableMemory.available': 'MemoryPressure',
-  'nodefs.available': 'DiskPressure',
-  'nodefs.inodesFree': 'DiskPressure',
-  'imagefs.available': 'DiskPressure',
-  'imagefs.inodesFree': 'DiskPressure',
-  'containerfs.available': 'DiskPressure',
-  'containerfs.inodesFree': 'DiskPressure',
-  'pid.available': 'PIDPressure',
-}
-
-const resourceOf: Readonly<Record<EvictionSignal, StarvedResource>> = {
-  'memory.available': 'memory',
-  'allocatableMemory.available': 'memory',
-  'nodefs.available': 'ephemeral-storage',
-  'nodefs.inodesFree': 'inodes',
-  'imagefs.available': 'ephemeral-storage',
-  'imagefs.inodesFree': 'inodes',
-  'containerfs.available': 'ephemeral-storage',
-  'containerfs.inodesFree': 'inodes',
-  'pid.available': 'pids',
-}
-
-export function starvedResource({ signal }: Pick<Threshold, 'signal'>): StarvedResource {
-  return resourceOf[signal]
-}
 
 /** The kubelet's `eviction…` settings. */
 export interface EvictionSettings {
@@ -125,22 +76,29 @@ export function isHard({ key }: Pick<Threshold, 'key'>): boolean {
   return key.startsWith('hard ')
 }
 
-/** The amount that a threshold stands for. */
-function thresholdAmount(value: ThresholdValue, capacity: number): number {
-  return value.kind === 'amount' ? value.amount : Math.floor(value.share * capacity)
+/** The state kept between two syncs. Times are of the monotonic clock. */
+export interface PressureState {
+  /** When each threshold that is currently missed was first missed, by its key. */
+  readonly missedSinceMs: ReadonlyMap<string, number>
+  /** Thresholds that were missed for longer than their grace, and were not relieved since. */
+  readonly unrelieved: ReadonlySet<string>
+  readonly conditionLastMs: ReadonlyMap<PressureCondition, number>
 }
 
-/** Whether less is available than has to be; false where the signal was not observed. */
-export function isMissed(
-  threshold: Threshold,
-  observations: Observations,
-  { withReclaim }: { readonly withReclaim: boolean },
-): boolean {
-  const observed = observations.get(threshold.signal)
-  if (observed === undefined) return false
-  const { value, minReclaim } = threshold
-  const more = withReclaim && minReclaim !== undefined ? thresholdAmount(minReclaim, observed.capacity) : 0
-  return observed.available < thresholdAmount(value, observed.capacity) + more
+export const noPressure: PressureState = {
+  missedSinceMs: new Map(),
+  unrelieved: new Set(),
+  conditionLastMs: new Map(),
+}
+
+export interface PressureVerdict {
+  readonly state: PressureState
+  /** The conditions that are true now, or were within the transition period; in the order of the type. */
+  readonly conditions: readonly PressureCondition[]
+  /** The conditions that are true now. */
+  readonly shortages: readonly PressureCondition[]
+  /** The thresholds to act on now, most urgent first: memory before all others. */
+  readonly starving: readonly Threshold[]
 }
 
 /**
@@ -180,13 +138,76 @@ export function judgePressure(
   }
 }
 
-/** What a container uses. */
-export interface ContainerConsumption {
-  readonly name: string
-  readonly memoryBytes: number | undefined
-  /** Its writable layer and its logs. */
-  readonly diskBytes: number | undefined
-  readonly requests: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
+/** Whether less is available than has to be; false where the signal was not observed. */
+export function isMissed(
+  threshold: Threshold,
+  observations: Observations,
+  { withReclaim }: { readonly withReclaim: boolean },
+): boolean {
+  const observed = observations.get(threshold.signal)
+  if (observed === undefined) return false
+  const { value, minReclaim } = threshold
+  const more = withReclaim && minReclaim !== undefined ? thresholdAmount(minReclaim, observed.capacity) : 0
+  return observed.available < thresholdAmount(value, observed.capacity) + more
+}
+
+/** The amount that a threshold stands for. */
+function thresholdAmount(value: ThresholdValue, capacity: number): number {
+  return value.kind === 'amount' ? value.amount : Math.floor(value.share * capacity)
+}
+
+const conditionOf: Readonly<Record<EvictionSignal, PressureCondition>> = {
+  'memory.available': 'MemoryPressure',
+  'allocatableMemory.available': 'MemoryPressure',
+  'nodefs.available': 'DiskPressure',
+  'nodefs.inodesFree': 'DiskPressure',
+  'imagefs.available': 'DiskPressure',
+  'imagefs.inodesFree': 'DiskPressure',
+  'containerfs.available': 'DiskPressure',
+  'containerfs.inodesFree': 'DiskPressure',
+  'pid.available': 'PIDPressure',
+}
+
+const resourceOf: Readonly<Record<EvictionSignal, StarvedResource>> = {
+  'memory.available': 'memory',
+  'allocatableMemory.available': 'memory',
+  'nodefs.available': 'ephemeral-storage',
+  'nodefs.inodesFree': 'inodes',
+  'imagefs.available': 'ephemeral-storage',
+  'imagefs.inodesFree': 'inodes',
+  'containerfs.available': 'ephemeral-storage',
+  'containerfs.inodesFree': 'inodes',
+  'pid.available': 'pids',
+}
+
+export function starvedResource({ signal }: Pick<Threshold, 'signal'>): StarvedResource {
+  return resourceOf[signal]
+}
+
+/** Why the node does not admit a pod now. */
+export interface NodeRefusal {
+  readonly reason: string
+  readonly message: string
+}
+
+/**
+ * Why a pod isn't admitted while the node is short of something; undefined where nothing stands against it
+ * (`pkg/kubelet/eviction/eviction_manager.go`, Admit, 1.36). Unlike in the kubelet a pod waits rather than fails, and
+ * only while the shortage lasts, as there is no scheduler to keep away.
+ */
+export function refuseUnderPressure(
+  spec: Pod['spec'],
+  shortages: readonly PressureCondition[],
+): NodeRefusal | undefined {
+  if (shortages.length === 0 || isCritical(spec)) return undefined
+  const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
+  if (onlyMemory && computeQosClass(spec) !== 'BestEffort') return undefined
+  return { reason: 'NodeUnderPressure', message: conditionMessage(shortages) }
+}
+
+/** In the kubelet's words (`eviction_manager.go`, Admit, 1.36). */
+export function conditionMessage(conditions: readonly PressureCondition[]): string {
+  return `The node had condition: [${conditions.join(' ')}]. `
 }
 
 /** A pod that may be evicted, with its usage. Undefined where it could not be measured. */
@@ -203,6 +224,15 @@ export interface EvictionCandidate {
   /** Whether the pod requests memory at the pod level. */
   readonly podLevelMemory: boolean
   readonly containers: readonly ContainerConsumption[]
+}
+
+/** What a container uses. */
+export interface ContainerConsumption {
+  readonly name: string
+  readonly memoryBytes: number | undefined
+  /** Its writable layer and its logs. */
+  readonly diskBytes: number | undefined
+  readonly requests: Readonly<Partial<Record<'memory' | 'ephemeral-storage', number>>>
 }
 
 /** The least usage of a resource for which an eviction helps. */
@@ -274,11 +304,6 @@ export function evictionMessage(
   return parts.join('')
 }
 
-/** Why a pod isn't admitted while the host lacks something (`eviction_manager.go`, Admit, 1.36). */
-export function conditionMessage(conditions: readonly PressureCondition[]): string {
-  return `The node had condition: [${conditions.join(' ')}]. `
-}
-
 function usedBy(
   container: ContainerConsumption,
   resource: 'memory' | 'ephemeral-storage',
@@ -298,27 +323,6 @@ function quantity(amount: number, isBytes: boolean): string {
   })
 }
 
-/** Why the node does not admit a pod now. */
-export interface NodeRefusal {
-  readonly reason: string
-  readonly message: string
-}
-
-/**
- * Why a pod isn't admitted while the node is short of something; undefined where nothing stands against it
- * (`pkg/kubelet/eviction/eviction_manager.go`, Admit, 1.36). Unlike in the kubelet a pod waits rather than fails, and
- * only while the shortage lasts, as there is no scheduler to keep away.
- */
-export function refuseUnderPressure(
-  spec: Pod['spec'],
-  shortages: readonly PressureCondition[],
-): NodeRefusal | undefined {
-  if (shortages.length === 0 || isCritical(spec)) return undefined
-  const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
-  if (onlyMemory && computeQosClass(spec) !== 'BestEffort') return undefined
-  return { reason: 'NodeUnderPressure', message: conditionMessage(shortages) }
-}
-
 /** A pod's disk usage, in bytes. */
 export interface StorageUse {
   /** Its logs, its emptyDirs on disk and what its containers have written to their layers. */
@@ -327,11 +331,11 @@ export interface StorageUse {
   readonly containers: ReadonlyMap<string, number>
 }
 
-const resource = 'ephemeral-storage'
+const storage = 'ephemeral-storage'
 
 /** Whether a pod has a limit of ephemeral storage, and may be evicted for it. */
 export function isStorageLimited(spec: PodSpec): boolean {
-  return !isCritical(spec) && podLimits(spec, 'with-overhead')[resource] !== undefined
+  return !isCritical(spec) && podLimits(spec, 'with-overhead')[storage] !== undefined
 }
 
 /**
@@ -340,11 +344,11 @@ export function isStorageLimited(spec: PodSpec): boolean {
  * containerEphemeralStorageLimitEviction, 1.36).
  */
 export function judgeStorage(spec: PodSpec, { podBytes, containers }: StorageUse): string | undefined {
-  const total = podLimits(spec, 'with-overhead')[resource]
+  const total = podLimits(spec, 'with-overhead')[storage]
   if (total !== undefined && podBytes > quantityValue(total))
     return `Pod ephemeral local storage usage exceeds the total limit of containers ${total}. `
   for (const { name, resources } of spec.containers) {
-    const limit = resources.limits[resource]
+    const limit = resources.limits[storage]
     const limitBytes = limit === undefined ? 0 : quantityValue(limit)
     if (limitBytes <= 0 || (containers.get(name) ?? 0) <= limitBytes) continue
     return `Container ${name} exceeded its local ephemeral storage limit "${limit}". `

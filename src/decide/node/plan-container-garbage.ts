@@ -35,9 +35,10 @@ export interface ContainerGarbageFacts {
   readonly evictNonDeletedPods: boolean
 }
 
-export interface DeadThings {
-  readonly containers: readonly ContainerId[]
-  readonly sandboxes: readonly SandboxId[]
+export interface ContainerGarbage {
+  readonly pod: ObservedPod
+  readonly containers: readonly { readonly container: ObservedContainer; readonly reason: GarbageReason }[]
+  readonly sandboxes: readonly { readonly sandbox: ObservedSandbox; readonly reason: GarbageReason }[]
 }
 
 /**
@@ -45,17 +46,6 @@ export interface DeadThings {
  * replaced it.
  */
 export type GarbageReason = 'removed' | 'terminated' | 'container-limit' | 'total-limit' | 'superseded'
-
-export interface ContainerGarbage {
-  readonly pod: ObservedPod
-  readonly containers: readonly { readonly container: ObservedContainer; readonly reason: GarbageReason }[]
-  readonly sandboxes: readonly { readonly sandbox: ObservedSandbox; readonly reason: GarbageReason }[]
-}
-
-interface Dead {
-  readonly uid: PodUid
-  readonly container: ObservedContainer
-}
 
 /**
  * The exited containers and stopped sandboxes to remove, by pod, in the order of the pods
@@ -87,15 +77,15 @@ export function planContainerGarbage(
         reasons.set(container.id, 'superseded')
     const exited = dead
       .filter(({ state }) => state === 'exited')
-      // Until the runtime itself reports the exit, the record may lack how the newest one ended.
+      // Until the runtime itself reports the exit, how the newest one ended may not be in the record.
       .filter((each) => each.provisional !== true || isSuperseded(each, containers))
       .map((container) => ({ uid, container }))
     units.push(...Map.groupBy(exited, ({ container }) => container.name).values())
   }
   let kept = units.map((unit) => unit.toSorted(byRestartCount))
-  const limit = (most: number, reason: GarbageReason): void => {
-    for (const { container } of kept.flatMap((unit) => unit.slice(most))) reasons.set(container.id, reason)
-    kept = kept.map((unit) => unit.slice(0, most)).filter(({ length }) => length > 0)
+  const limit = (max: number, reason: GarbageReason): void => {
+    for (const { container } of kept.flatMap((unit) => unit.slice(max))) reasons.set(container.id, reason)
+    kept = kept.map((unit) => unit.slice(0, max)).filter(({ length }) => length > 0)
   }
   if (policy.maxPerContainer >= 0) limit(policy.maxPerContainer, 'container-limit')
   const { maxTotal } = policy
@@ -110,14 +100,19 @@ export function planContainerGarbage(
       const reason = reasons.get(container.id)
       return reason === undefined ? [] : [{ container, reason }]
     })
-    const held = new Set(observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId))
+    const inhabited = new Set(observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId))
     const fate = fateOf(pod, facts)
     const sandboxes = observed.sandboxes
       .slice(fate === 'live' ? 1 : 0)
-      .filter(({ id, ready }) => !ready && !held.has(id))
+      .filter(({ id, ready }) => !ready && !inhabited.has(id))
       .map((sandbox) => ({ sandbox, reason: fate === 'live' ? ('superseded' as const) : fate }))
     return containers.length + sandboxes.length === 0 ? [] : [{ pod: observed, containers, sandboxes }]
   })
+}
+
+export interface DeadThings {
+  readonly containers: readonly ContainerId[]
+  readonly sandboxes: readonly SandboxId[]
 }
 
 /**
@@ -139,6 +134,11 @@ export function selectDeadContainers(
     containers: garbage?.containers.map(({ container }) => container.id) ?? [],
     sandboxes: garbage?.sandboxes.map(({ sandbox }) => sandbox.id) ?? [],
   }
+}
+
+interface Dead {
+  readonly uid: PodUid
+  readonly container: ObservedContainer
 }
 
 function fateOf({ fate }: GarbagePod, facts: ContainerGarbageFacts): GarbagePod['fate'] {

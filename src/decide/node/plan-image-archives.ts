@@ -1,18 +1,5 @@
-/** The content of a file that should be an archive or a list of images. */
-export type ArchiveContent =
-  | {
-      readonly kind: 'archive'
-      /** Complete names of its images. */
-      readonly images: readonly string[]
-      /** A hash of an archive's indexes, which name everything else by digest: equal for equal images. */
-      readonly digest: string
-      /** Whether it has its end mark, and so is complete. */
-      readonly isMarked: boolean
-    }
-  /** It is truncated: it may still be written. */
-  | { readonly kind: 'incomplete'; readonly message: string }
-  /** It is another kind of file, or damaged. */
-  | { readonly kind: 'bad'; readonly message: string }
+/* The directory of image archives: which files are read, imported or waited for, and which images stay pinned. */
+
 
 /** A file in the directory of image archives. */
 export interface ArchiveFile {
@@ -34,6 +21,22 @@ export interface ArchiveFile {
   readonly failure?: { readonly message: string; readonly retryMs: number } | undefined
 }
 
+/** The content of a file that should be an archive or a list of images. */
+export type ArchiveContent =
+  | {
+      readonly kind: 'archive'
+      /** Complete names of its images. */
+      readonly images: readonly string[]
+      /** A hash of an archive's indexes, which name everything else by digest: equal for equal images. */
+      readonly digest: string
+      /** Whether it has its end mark, and so is complete. */
+      readonly isMarked: boolean
+    }
+  /** It is truncated: it may still be written. */
+  | { readonly kind: 'incomplete'; readonly message: string }
+  /** It is another kind of file, or damaged. */
+  | { readonly kind: 'bad'; readonly message: string }
+
 /** A file whose images were imported, or pulled, and pinned. */
 export interface ImportedArchive {
   readonly sizeBytes: number
@@ -50,6 +53,57 @@ export interface ArchiveFacts {
   readonly imported: ReadonlyMap<string, ImportedArchive>
   /** The complete names of the runtime's images; undefined while unknown. */
   readonly present: ReadonlySet<string> | undefined
+}
+
+/** The work to be done for the directory. */
+export interface ArchivePlan {
+  readonly stages: ReadonlyMap<string, ArchiveStage>
+  /** Files to read, in this order. */
+  readonly read: readonly string[]
+  /** Archives to import, in this order: awaited ones first. */
+  readonly imports: readonly string[]
+  /** Lists whose images are to be pulled. */
+  readonly lists: readonly string[]
+  /** Files that are gone: no longer on record. */
+  readonly forget: readonly string[]
+  /** The images that no file has any more: to be unpinned. */
+  readonly unpin: readonly string[]
+  /** When to look again without an event; undefined: not needed. */
+  readonly wakeMs: number | undefined
+}
+
+/** @param wanted complete names of images that pods wait for */
+export function planImageArchives(facts: ArchiveFacts, wanted: ReadonlySet<string>): ArchivePlan {
+  const { files, imported, present } = facts
+  const stages = new Map(files.map((file) => [file.name, stageOf(file, facts)] as const))
+  const due = files.flatMap(({ name, isList }) => {
+    const stage = stages.get(name)
+    return stage?.kind === 'due' ? [{ name, isList, images: stage.images }] : []
+  })
+  const isWanted = ({ images }: { readonly images: readonly string[] }): boolean =>
+    images.some((image) => wanted.has(image))
+  const archives = due.filter(({ isList }) => !isList)
+  const inOrder = [
+    ...archives.filter((each) => isWanted(each)),
+    ...archives.filter((each) => !isWanted(each)),
+  ]
+  const forget = [...imported.keys()].filter((name) => !stages.has(name))
+  const inFiles = new Set(files.flatMap(({ name }) => imagesOf(stages.get(name), imported.get(name))))
+  const waits = [...stages.values()].flatMap((stage) =>
+    'waitMs' in stage && (stage.kind !== 'incomplete' || stage.waitMs > 0) ? [stage.waitMs] : [],
+  )
+  return {
+    stages,
+    read: files.flatMap(({ name }) => (stages.get(name)?.kind === 'unread' ? [name] : [])),
+    imports: present === undefined ? [] : inOrder.map(({ name }) => name),
+    lists: present === undefined ? [] : due.flatMap(({ name, isList }) => (isList ? [name] : [])),
+    forget,
+    unpin: dropped(
+      forget.flatMap((name) => unkept(imported.get(name))),
+      inFiles,
+    ),
+    wakeMs: waits.length === 0 ? undefined : Math.min(...waits),
+  }
 }
 
 export type ArchiveStage =
@@ -99,65 +153,24 @@ export function stageOf(file: ArchiveFile, { imported, present }: Omit<ArchiveFa
   return { kind: 'due', images: content.images, digest: content.digest }
 }
 
-/** The work to be done for the directory. */
-export interface ArchivePlan {
-  readonly stages: ReadonlyMap<string, ArchiveStage>
-  /** Files to read, in this order. */
-  readonly read: readonly string[]
-  /** Archives to import, in this order: awaited ones first. */
-  readonly imports: readonly string[]
-  /** Lists whose images are to be pulled. */
-  readonly lists: readonly string[]
-  /** Files that are gone: no longer on record. */
-  readonly forget: readonly string[]
-  /** The images that no file holds any more: unpinned. */
-  readonly unpin: readonly string[]
-  /** When to look again without an event; undefined: not needed. */
-  readonly wakeMs: number | undefined
+/** Whether nothing is known to be missing. */
+function isThere({ images }: ImportedArchive, present: ReadonlySet<string> | undefined): boolean {
+  return present === undefined || images.every((image) => present.has(image))
 }
 
-/** @param wanted complete names of images that pods wait for */
-export function planImageArchives(facts: ArchiveFacts, wanted: ReadonlySet<string>): ArchivePlan {
-  const { files, imported, present } = facts
-  const stages = new Map(files.map((file) => [file.name, stageOf(file, facts)] as const))
-  const due = files.flatMap(({ name, isList }) => {
-    const stage = stages.get(name)
-    return stage?.kind === 'due' ? [{ name, isList, images: stage.images }] : []
-  })
-  const isWanted = ({ images }: { readonly images: readonly string[] }): boolean =>
-    images.some((image) => wanted.has(image))
-  const archives = due.filter(({ isList }) => !isList)
-  const inOrder = [
-    ...archives.filter((each) => isWanted(each)),
-    ...archives.filter((each) => !isWanted(each)),
-  ]
-  const forget = [...imported.keys()].filter((name) => !stages.has(name))
-  const held = new Set(files.flatMap(({ name }) => imagesOf(stages.get(name), imported.get(name))))
-  const waits = [...stages.values()].flatMap((stage) =>
-    'waitMs' in stage && (stage.kind !== 'incomplete' || stage.waitMs > 0) ? [stage.waitMs] : [],
-  )
-  return {
-    stages,
-    read: files.flatMap(({ name }) => (stages.get(name)?.kind === 'unread' ? [name] : [])),
-    imports: present === undefined ? [] : inOrder.map(({ name }) => name),
-    lists: present === undefined ? [] : due.flatMap(({ name, isList }) => (isList ? [name] : [])),
-    forget,
-    unpin: dropped(
-      forget.flatMap((name) => unkept(imported.get(name))),
-      held,
-    ),
-    wakeMs: waits.length === 0 ? undefined : Math.min(...waits),
-  }
+/** The images of a file, or those of its last import, which it may still have. */
+function imagesOf(stage: ArchiveStage | undefined, record: ImportedArchive | undefined): readonly string[] {
+  return [...(record?.images ?? []), ...(stage !== undefined && 'images' in stage ? stage.images : [])]
 }
 
-/** The images that a newly imported file replaces: those of its record that no file holds any more. */
+/** The images that a newly imported file replaces: those of its record that no file has any more. */
 export function selectReplaced(
   name: string,
   images: readonly string[],
   imported: ReadonlyMap<string, ImportedArchive>,
 ): readonly string[] {
-  const held = [...imported].flatMap(([other, record]) => (other === name ? [] : record.images))
-  return dropped(unkept(imported.get(name)), new Set([...held, ...images]))
+  const inFiles = [...imported].flatMap(([other, record]) => (other === name ? [] : record.images))
+  return dropped(unkept(imported.get(name)), new Set([...inFiles, ...images]))
 }
 
 /** The images of a file that users have pinned, not earlier imports. */
@@ -172,6 +185,14 @@ export function selectKept(
       ? pinned.has(image)
       : holders.some(({ kept }) => kept?.includes(image) === true)
   })
+}
+
+function unkept(record: ImportedArchive | undefined): readonly string[] {
+  return (record?.images ?? []).filter((image) => record?.kept?.includes(image) !== true)
+}
+
+function dropped(images: readonly string[], inFiles: ReadonlySet<string>): readonly string[] {
+  return [...new Set(images)].filter((image) => !inFiles.has(image))
 }
 
 /**
@@ -199,22 +220,4 @@ const longestRetryMs = 600_000
 /** The delay before a retry after this many failures: 10 s, twice as long each time, up to ten minutes. */
 export function archiveRetryMs(failures: number): number {
   return Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs)
-}
-
-/** Whether nothing is known to be missing. */
-function isThere({ images }: ImportedArchive, present: ReadonlySet<string> | undefined): boolean {
-  return present === undefined || images.every((image) => present.has(image))
-}
-
-/** The images of a file, or those of its last import, which it may still hold. */
-function imagesOf(stage: ArchiveStage | undefined, record: ImportedArchive | undefined): readonly string[] {
-  return [...(record?.images ?? []), ...(stage !== undefined && 'images' in stage ? stage.images : [])]
-}
-
-function unkept(record: ImportedArchive | undefined): readonly string[] {
-  return (record?.images ?? []).filter((image) => record?.kept?.includes(image) !== true)
-}
-
-function dropped(images: readonly string[], held: ReadonlySet<string>): readonly string[] {
-  return [...new Set(images)].filter((image) => !held.has(image))
 }

@@ -1,3 +1,4 @@
+/* Images that nothing uses: which are removed and why the others stay; and who uses an image, by its names. */
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 
 /** An image of the runtime. Times are monotonic, so that jumps of the wall clock have no effect. */
@@ -50,6 +51,14 @@ export type ImageGarbageMode =
   | { readonly kind: 'thresholds' }
   | { readonly kind: 'unused'; readonly young: boolean }
 
+export interface ImageGarbagePlan {
+  /** In the order of removal. The space that each frees is an estimate: the disk is checked after each. */
+  readonly remove: readonly ImageRemoval[]
+  readonly keep: readonly ImageKept[]
+  /** How many bytes must be available; undefined where the disk is not too full. */
+  readonly goalBytes: number | undefined
+}
+
 export interface ImageRemoval {
   readonly image: ImageFacts
   /** `age`: unused for longer than the maximum age. `space`: the disk is too full. `unused`: it was requested. */
@@ -62,19 +71,6 @@ export interface ImageKept {
   /** `room`: it could be removed, but the disk has space. */
   readonly reason: 'in-use' | 'pinned' | 'young' | 'room'
   readonly message: string
-}
-
-export interface ImageGarbagePlan {
-  /** In the order of removal. The space that each frees is an estimate: the disk is checked after each. */
-  readonly remove: readonly ImageRemoval[]
-  readonly keep: readonly ImageKept[]
-  /** How many bytes must be available; undefined where the disk is not too full. */
-  readonly goalBytes: number | undefined
-}
-
-/** How full a disk is, in whole percent, as the kubelet counts it: blocks reserved for root count as used. */
-export function usedPercent({ capacityBytes, availableBytes }: DiskSpace): number {
-  return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
 }
 
 /**
@@ -128,6 +124,39 @@ export function planImageGarbage(
   return { remove, keep, goalBytes }
 }
 
+function computeGoal(disk: DiskSpace, policy: ImageGarbagePolicy): number | undefined {
+  if (disk.capacityBytes <= 0 || usedPercent(disk) < policy.highThresholdPercent) return undefined
+  return Math.floor((disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100)
+}
+
+/** How full a disk is, in whole percent, as the kubelet counts it: blocks reserved for root count as used. */
+export function usedPercent({ capacityBytes, availableBytes }: DiskSpace): number {
+  return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
+}
+
+function inOrderOfUse(one: ImageFacts, other: ImageFacts): number {
+  const byUse = (one.lastUsedMs ?? -Infinity) - (other.lastUsedMs ?? -Infinity)
+  // For two images that were never used the difference is NaN.
+  const order = Number.isNaN(byUse) || byUse === 0 ? one.firstSeenMs - other.firstSeenMs : byUse
+  return order === 0 ? one.id.localeCompare(other.id, 'en') : order
+}
+
+function unusedMs(image: ImageFacts, nowMs: number): number {
+  return nowMs - (image.lastUsedMs ?? image.firstSeenMs)
+}
+
+function unusedFor(image: ImageFacts, nowMs: number): string {
+  return `unused for ${formatAge(unusedMs(image, nowMs))}`
+}
+
+/** `45s`, `3m`, `26h`, `9d`: the largest unit that gives at least two, in whole numbers. */
+function formatAge(durationMs: number): string {
+  const seconds = Math.max(0, Math.floor(durationMs / 1000))
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
+
 /** The ids of the images in use. */
 export function selectUsedImages(
   images: readonly Pick<ImageFacts, 'id' | 'names'>[],
@@ -156,35 +185,6 @@ export function listImageUsers(
   )
 }
 
-/** The image of this name, id, or unique id prefix (at least 12 digits). */
-export function findImageByName<T extends Pick<ImageFacts, 'id' | 'names'>>(
-  images: readonly T[],
-  wanted: string,
-): T | undefined {
-  const complete = normalizeImageName(wanted)
-  const named = images.find(({ id, names }) =>
-    [id, ...names].some((name) => name === wanted || normalizeImageName(name) === complete),
-  )
-  if (named !== undefined) return named
-  const start = /^(?:sha256:)?(?<digits>[0-9a-f]{12,64})$/u.exec(wanted)?.groups?.['digits']
-  if (start === undefined) return undefined
-  const [found, other] = images.filter(({ id }) => id.startsWith(`sha256:${start}`))
-  return other === undefined ? found : undefined
-}
-
-function unusedMs(image: ImageFacts, nowMs: number): number {
-  return nowMs - (image.lastUsedMs ?? image.firstSeenMs)
-}
-
-function unusedFor(image: ImageFacts, nowMs: number): string {
-  return `unused for ${formatAge(unusedMs(image, nowMs))}`
-}
-
-function computeGoal(disk: DiskSpace, policy: ImageGarbagePolicy): number | undefined {
-  if (disk.capacityBytes <= 0 || usedPercent(disk) < policy.highThresholdPercent) return undefined
-  return Math.floor((disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100)
-}
-
 /** The users of images, by id and by complete name. */
 function indexUses(uses: readonly ImageUse[]): ReadonlyMap<string, string> {
   return new Map(
@@ -203,17 +203,18 @@ function findUser(
   return undefined
 }
 
-function inOrderOfUse(one: ImageFacts, other: ImageFacts): number {
-  const byUse = (one.lastUsedMs ?? -Infinity) - (other.lastUsedMs ?? -Infinity)
-  // For two images that were never used the difference is NaN.
-  const order = Number.isNaN(byUse) || byUse === 0 ? one.firstSeenMs - other.firstSeenMs : byUse
-  return order === 0 ? one.id.localeCompare(other.id, 'en') : order
-}
-
-/** `45s`, `3m`, `26h`, `9d`: the largest unit that gives at least two, in whole numbers. */
-function formatAge(durationMs: number): string {
-  const seconds = Math.max(0, Math.floor(durationMs / 1000))
-  if (seconds < 120) return `${seconds}s`
-  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`
-  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+/** The image of this name, id, or unique id prefix (at least 12 digits). */
+export function findImageByName<T extends Pick<ImageFacts, 'id' | 'names'>>(
+  images: readonly T[],
+  wanted: string,
+): T | undefined {
+  const complete = normalizeImageName(wanted)
+  const named = images.find(({ id, names }) =>
+    [id, ...names].some((name) => name === wanted || normalizeImageName(name) === complete),
+  )
+  if (named !== undefined) return named
+  const start = /^(?:sha256:)?(?<digits>[0-9a-f]{12,64})$/u.exec(wanted)?.groups?.['digits']
+  if (start === undefined) return undefined
+  const [found, other] = images.filter(({ id }) => id.startsWith(`sha256:${start}`))
+  return other === undefined ? found : undefined
 }

@@ -1,3 +1,6 @@
+/* Container logs: how much space all together take, and when one is rotated. */
+
+
 /** One file of a container's log. */
 export interface LogFileFacts {
   readonly path: string
@@ -39,12 +42,6 @@ export interface LogSpacePlan {
   readonly leftBytes: number
 }
 
-interface Removable {
-  readonly path: string
-  readonly sizeBytes: number
-  readonly ageKeyMs: number
-}
-
 /**
  * Which logs to remove: those of removed pods after their retention, then, while the rest exceeds the limit, the oldest
  * of the rotated files and of the logs of removed pods. Never the newest file of an existing pod's log, to which its
@@ -68,6 +65,12 @@ export function planLogLimits(facts: LogSpaceFacts, limits: LogSpaceLimits, nowM
     leftBytes -= sizeBytes
   }
   return { directories: facts.kept.filter(isOver).map(({ directory }) => directory), files, leftBytes }
+}
+
+interface Removable {
+  readonly path: string
+  readonly sizeBytes: number
+  readonly ageKeyMs: number
 }
 
 /** The files of each log, oldest first; none counts as older than the one before it. */

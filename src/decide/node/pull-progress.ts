@@ -120,7 +120,7 @@ function ownManifests({ manifests, beganAtMs, moved }: PullFacts): Manifest[] {
 }
 
 /**
- * Whether all that an image lacks has been downloaded and is still stored. Its lowest layers may be absent: already
+ * Whether all that was missing of an image has been downloaded and is still stored. Its lowest layers may be absent: already
  * unpacked ones aren't downloaded.
  */
 function isFetched(

@@ -12,7 +12,7 @@ import {
   sandboxBackoff,
 } from './backoff.ts'
 import type { Backoff } from './backoff.ts'
-import { isOutdated, isUnrun } from './container-view.ts'
+import { isAlive, isOutdated, isUnrun } from './container-view.ts'
 import { blockedWaiting } from './pod-action.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
@@ -69,24 +69,28 @@ export function computePodActions(given: PodFacts): PodPlan {
   return plan.result()
 }
 
-/** No main container will run any more: sidecars don't start again for nothing, and are stopped once these have ended. */
-function onlyStops(facts: PodFacts, { actions }: PlanBuilder, containers: readonly ContainerSpec[]): PodPlan {
-  const names = new Set(containers.map(({ name }) => name))
-  const plan = new PlanBuilder(facts)
-  plan.actions.push(
-    ...actions.filter((action) => action.kind === 'stop-container' && names.has(action.container.name)),
-  )
-  return plan.result()
-}
+export type SandboxChange =
+  | { readonly kind: 'keep'; readonly sandbox: ObservedSandbox }
+  | { readonly kind: 'create'; readonly attempt: number }
 
-/** Hooks that an earlier podd started and the runtime still holds. */
-function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: PlanBuilder): void {
-  const { initContainers, containers } = pod.spec
-  for (const container of observed.containers) {
-    if (container.state !== 'running' || !postStartsDue.includes(container.id)) continue
-    const spec = [...initContainers, ...containers].find(({ name }) => name === container.name)
-    if (spec !== undefined) plan.actions.push({ kind: 'finish-post-start', container, spec })
+/**
+ * Whether a pod needs a sandbox: there is none, several are ready, the newest isn't, the network namespace's mode
+ * differs, or it has no address (`pkg/kubelet/kuberuntime/util/util.go` PodSandboxChanged, Kubernetes 1.36). So does a
+ * pod whose cgroup was removed: what runs of it is killed and recreated (`pkg/kubelet/kubelet.go` SyncPod, 1.36).
+ */
+export function computeSandboxChange(
+  observed: ObservedPod,
+  hostNetwork: boolean,
+  isCgroupRemoved = false,
+): SandboxChange {
+  const newest = observed.sandboxes[0]
+  if (newest === undefined) return { kind: 'create', attempt: 0 }
+  const severalReady = observed.sandboxes.filter((sandbox) => sandbox.ready).length > 1
+  const noAddress = !hostNetwork && newest.ips.length === 0
+  if (severalReady || !newest.ready || newest.hostNetwork !== hostNetwork || noAddress || isCgroupRemoved) {
+    return { kind: 'create', attempt: newest.attempt + 1 }
   }
+  return { kind: 'keep', sandbox: newest }
 }
 
 /** A pod without a usable sandbox: the remains of the old one are removed, then it starts from the beginning. */
@@ -105,7 +109,7 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
   const { initContainers } = facts.pod.spec
   const goesOn = new Set([...initContainers, ...toStart].map(({ name }) => name))
   plan.noteRestarts(facts.observed.containers.filter(({ name }) => goesOn.has(name)))
-  // A sandbox that died still holds its address and ports until it is stopped.
+  // A sandbox that died keeps its address and ports until it is stopped.
   const reason = facts.isCgroupRemoved === true ? 'CgroupRemoved' : 'SandboxChanged'
   if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason })
   plan.actions.push({ kind: 'create-sandbox', attempt })
@@ -150,6 +154,16 @@ function backoffAfterLastSandbox({ observed, nowMs }: PodFacts): Backoff | undef
   }
 }
 
+/** postStart hooks that an earlier podd began, of containers that run. */
+function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: PlanBuilder): void {
+  const { initContainers, containers } = pod.spec
+  for (const container of observed.containers) {
+    if (container.state !== 'running' || !postStartsDue.includes(container.id)) continue
+    const spec = [...initContainers, ...containers].find(({ name }) => name === container.name)
+    if (spec !== undefined) plan.actions.push({ kind: 'finish-post-start', container, spec })
+  }
+}
+
 function planMainContainer(facts: PodFacts, plan: PlanBuilder, spec: ContainerSpec): void {
   const view = viewCurrent(facts, spec)
   if (view.kind === 'none') return plan.start(spec, 'main')
@@ -181,6 +195,16 @@ function planMainContainer(facts: PodFacts, plan: PlanBuilder, spec: ContainerSp
   stop(failed, `Container ${spec.name} failed ${failed} probe${restarts ? ', will be restarted' : ''}`)
   if (restarts) plan.start(spec, 'main')
   return undefined
+}
+
+/** No main container will run any more: sidecars don't start again for nothing, and are stopped once these have ended. */
+function onlyStops(facts: PodFacts, { actions }: PlanBuilder, containers: readonly ContainerSpec[]): PodPlan {
+  const names = new Set(containers.map(({ name }) => name))
+  const plan = new PlanBuilder(facts)
+  plan.actions.push(
+    ...actions.filter((action) => action.kind === 'stop-container' && names.has(action.container.name)),
+  )
+  return plan.result()
 }
 
 /** Other resources for running containers, in place or by a restart, by their `resizePolicy`. */
@@ -279,7 +303,7 @@ class PlanBuilder {
     if (untilMs !== undefined) this.wakeAt(untilMs)
   }
 
-  /** For a running container that is to be recreated: returns what the new one lacks, for which the old one stays. */
+  /** For a running container that is to be recreated: returns what is missing for the new one, for which the old one stays. */
   prepareReplacement(spec: ContainerSpec): string | undefined {
     const missing = this.#facts.containerFacts[spec.name]?.missing
     if (missing === undefined) return this.#fetch(spec)
@@ -354,35 +378,7 @@ class PlanBuilder {
   }
 }
 
-function isAlive({ state }: ObservedContainer): boolean {
-  return state === 'running' || state === 'unknown'
-}
-
 /** Whether it is a container's own fault that it is stopped; who stops it for something else records why. */
 function isFailure(cause: StopCause): boolean {
   return cause === 'liveness' || cause === 'startup' || cause === 'unknown'
-}
-
-export type SandboxChange =
-  | { readonly kind: 'keep'; readonly sandbox: ObservedSandbox }
-  | { readonly kind: 'create'; readonly attempt: number }
-
-/**
- * Whether a pod needs a sandbox: there is none, several are ready, the newest isn't, the network namespace's mode
- * differs, or it has no address (`pkg/kubelet/kuberuntime/util/util.go` PodSandboxChanged, Kubernetes 1.36). So does a
- * pod whose cgroup was removed: what runs of it is killed and recreated (`pkg/kubelet/kubelet.go` SyncPod, 1.36).
- */
-export function computeSandboxChange(
-  observed: ObservedPod,
-  hostNetwork: boolean,
-  isCgroupRemoved = false,
-): SandboxChange {
-  const newest = observed.sandboxes[0]
-  if (newest === undefined) return { kind: 'create', attempt: 0 }
-  const severalReady = observed.sandboxes.filter((sandbox) => sandbox.ready).length > 1
-  const noAddress = !hostNetwork && newest.ips.length === 0
-  if (severalReady || !newest.ready || newest.hostNetwork !== hostNetwork || noAddress || isCgroupRemoved) {
-    return { kind: 'create', attempt: newest.attempt + 1 }
-  }
-  return { kind: 'keep', sandbox: newest }
 }

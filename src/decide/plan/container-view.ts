@@ -78,6 +78,11 @@ export function isOutdated(container: ObservedContainer, specHash: string | unde
   return specHash !== undefined && isKnownHash(container.specHash) && container.specHash !== specHash
 }
 
+/** Whether it runs, for all that is known. */
+export function isAlive({ state }: Pick<ObservedContainer, 'state'>): boolean {
+  return state === 'running' || state === 'unknown'
+}
+
 /** Whether it was created and no process of it can have run. */
 export function isUnrun({ state, cancelled }: ObservedContainer): boolean {
   return state === 'created' && cancelled !== 'may-have-run'

@@ -1,61 +1,13 @@
+/* The end of a pod: what a request makes of an earlier one, what is stopped in which order, and how long each may take. */
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { PodEnding } from '../../pod/state/pod-record.ts'
 import { isRestartableInit } from './backoff.ts'
+import { isAlive } from './container-view.ts'
 import type { PodAction } from './pod-action.ts'
-
-export interface EndingPlan {
-  /** `stop`: something still runs or holds ports; `remove`: at most exited containers and stopped sandboxes are left. */
-  readonly kind: 'stop' | 'remove'
-  readonly actions: readonly PodAction[]
-}
-
-/**
- * The next actions of a terminating pod: everything is stopped, and then, if it is deleted, removed. Nothing is ever
- * started. A sandbox that died by itself holds its address and ports until it is stopped, so sandboxes are stopped once
- * in any case.
- */
-export function computeEndingActions(
-  observed: ObservedPod,
-  { stoppedBefore }: { readonly stoppedBefore: boolean },
-): EndingPlan {
-  const alive = observed.containers.some(({ state }) => state === 'running' || state === 'unknown')
-  const sandboxReady = observed.sandboxes.some((sandbox) => sandbox.ready)
-  const unsure = observed.sandboxes.length > 0 && !stoppedBefore
-  if (alive || sandboxReady || unsure)
-    return { kind: 'stop', actions: [{ kind: 'stop-pod', reason: 'Killing' }] }
-  const containers = observed.containers.map((container) => container.id)
-  const sandboxes = observed.sandboxes.map((sandbox) => sandbox.id)
-  return {
-    kind: 'remove',
-    actions: [
-      ...(containers.length === 0 ? [] : [{ kind: 'remove-containers', ids: containers } as const]),
-      ...(sandboxes.length === 0 ? [] : [{ kind: 'remove-sandboxes', ids: sandboxes } as const]),
-    ],
-  }
-}
 
 /** A request to terminate a pod. */
 export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds' | 'until'>
-
-/** Whether nothing of the pod remains after this termination. */
-export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
-  return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
-}
-
-/**
- * Whether a successor may start once the containers have ended, without waiting for the teardown of their sandbox's
- * network: a sandbox by itself holds only host ports. What an orphan's sandbox holds is unknown.
- */
-export function freesNameWithContainers(
-  ending: Pick<PodEnding, 'cause'>,
-  { spec }: Pick<Pod, 'spec'>,
-): boolean {
-  const hasHostPort = [...spec.initContainers, ...spec.containers].some(({ ports }) =>
-    ports.some(({ hostPort }) => hostPort !== undefined && hostPort !== 0),
-  )
-  return goesAwayAfter(ending) && ending.cause !== 'orphaned' && !hasHostPort
-}
 
 /**
  * The termination of a pod after a request, maybe a repeated one: the grace period can only shrink, and a termination
@@ -72,11 +24,63 @@ export function computeEnding(before: PodEnding | undefined, request: EndRequest
   return { ...before, cause, graceSeconds }
 }
 
-/** StopContainer gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
-const minimumStopSeconds = 2
+/** Whether nothing of the pod remains after this termination. */
+export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
+  return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
+}
 
-/** The upper limit: the runtime counts nanoseconds in 63 bits, which overflow beyond it. */
-const longestStopSeconds = 2 ** 32
+/**
+ * Whether a successor may start once the containers have ended, without waiting for the teardown of their sandbox's
+ * network: a sandbox by itself has only host ports. What an orphan's sandbox has is unknown.
+ */
+export function freesNameWithContainers(
+  ending: Pick<PodEnding, 'cause'>,
+  { spec }: Pick<Pod, 'spec'>,
+): boolean {
+  const hasHostPort = [...spec.initContainers, ...spec.containers].some(({ ports }) =>
+    ports.some(({ hostPort }) => hostPort !== undefined && hostPort !== 0),
+  )
+  return goesAwayAfter(ending) && ending.cause !== 'orphaned' && !hasHostPort
+}
+
+/** The deadline of a termination: a clock that jumped back doesn't extend it beyond the grace period from now. */
+export function endingDeadlineMs(
+  ending: { readonly requestedAtMs: number; readonly graceSeconds: number },
+  nowMs: number,
+): number {
+  return Math.min(ending.requestedAtMs, nowMs) + ending.graceSeconds * 1000
+}
+
+export interface EndingPlan {
+  /** `stop`: something still runs or has ports; `remove`: at most exited containers and stopped sandboxes are left. */
+  readonly kind: 'stop' | 'remove'
+  readonly actions: readonly PodAction[]
+}
+
+/**
+ * The next actions of a terminating pod: everything is stopped, and then, if it is deleted, removed. Nothing is ever
+ * started. A sandbox that died by itself keeps its address and ports until it is stopped, so sandboxes are stopped once
+ * in any case.
+ */
+export function computeEndingActions(
+  observed: ObservedPod,
+  { stoppedBefore }: { readonly stoppedBefore: boolean },
+): EndingPlan {
+  const alive = observed.containers.some((container) => isAlive(container))
+  const sandboxReady = observed.sandboxes.some((sandbox) => sandbox.ready)
+  const unsure = observed.sandboxes.length > 0 && !stoppedBefore
+  if (alive || sandboxReady || unsure)
+    return { kind: 'stop', actions: [{ kind: 'stop-pod', reason: 'Killing' }] }
+  const containers = observed.containers.map((container) => container.id)
+  const sandboxes = observed.sandboxes.map((sandbox) => sandbox.id)
+  return {
+    kind: 'remove',
+    actions: [
+      ...(containers.length === 0 ? [] : [{ kind: 'remove-containers', ids: containers } as const]),
+      ...(sandboxes.length === 0 ? [] : [{ kind: 'remove-sandboxes', ids: sandboxes } as const]),
+    ],
+  }
+}
 
 /**
  * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before has ended.
@@ -88,7 +92,7 @@ export function computeTerminationWaves(
   observed: ObservedPod,
   pod: Pod | undefined,
 ): readonly (readonly ObservedContainer[])[] {
-  const alive = observed.containers.filter((c) => c.state === 'running' || c.state === 'unknown')
+  const alive = observed.containers.filter((container) => isAlive(container))
   const sidecars = (pod?.spec.initContainers ?? [])
     .filter((spec) => isRestartableInit(spec))
     .map((spec) => spec.name)
@@ -96,6 +100,12 @@ export function computeTerminationWaves(
   const last = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name))
   return [first, ...last].filter((wave) => wave.length > 0)
 }
+
+/** StopContainer gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
+const minimumStopSeconds = 2
+
+/** The upper limit: the runtime counts nanoseconds in 63 bits, which overflow beyond it. */
+const longestStopSeconds = 2 ** 32
 
 /**
  * The timeout of StopContainer in whole seconds, for the remaining grace period.
@@ -110,12 +120,4 @@ export function stopTimeout(leftMs: number, overrideSeconds = Infinity): number 
 /** The override that the termination of a pod is, which the kubelet never makes zero (calculateEffectiveGracePeriod). */
 export function endingOverrideSeconds(ending: { readonly graceSeconds: number }): number {
   return Math.max(1, ending.graceSeconds)
-}
-
-/** The deadline of a termination: a clock that jumped back doesn't extend it beyond the grace period from now. */
-export function endingDeadlineMs(
-  ending: { readonly requestedAtMs: number; readonly graceSeconds: number },
-  nowMs: number,
-): number {
-  return Math.min(ending.requestedAtMs, nowMs) + ending.graceSeconds * 1000
 }

@@ -4,8 +4,23 @@ import type { BackoffEntry } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ContainerResize, ResizeState } from './resize.ts'
 
-/** Why a single container is stopped; determines the event's text and the grace period. */
-export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
+export interface PodPlan {
+  readonly actions: readonly PodAction[]
+  /** When to run again without an event; undefined: only after an event. */
+  readonly wakeAtMs: number | undefined
+  /** By container name: what it waits for. */
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** By container name: the missing reference because of which the old container keeps running. */
+  readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
+  /** Set where all containers are restarted: the earlier containers, to be recorded before any action. */
+  readonly restartAll?: ReadonlySet<ContainerId> | undefined
+  /** Containers that these actions stop to start them again: to be recorded right before (see PodRecord). */
+  readonly restartsDue?: readonly ContainerId[] | undefined
+  /** Its sandbox is gone, nothing of it runs or will run again, and it hasn't completed: it has failed. */
+  readonly isLost?: boolean
+  /** The state of the pod's resize; undefined while all containers have their wanted resources. */
+  readonly resize?: ResizeState | undefined
+}
 
 /** One thing to do for a pod; control/pod/execute.ts maps each kind to its executor. */
 export type PodAction =
@@ -52,6 +67,9 @@ export type PodAction =
   | { readonly kind: 'remove-containers'; readonly ids: readonly ContainerId[] }
   | { readonly kind: 'remove-sandboxes'; readonly ids: readonly SandboxId[] }
 
+/** Why a single container is stopped; determines the event's text and the grace period. */
+export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
+
 /** Why a container isn't running for now; Kubernetes' words. */
 export interface Waiting {
   readonly reason: string
@@ -61,22 +79,4 @@ export interface Waiting {
 /** The kubelet's reason for containers of a pod that may not run for now (`pkg/kubelet/kubelet.go`, SyncPod, 1.36). */
 export function blockedWaiting(message: string): Waiting {
   return { reason: 'Blocked', message }
-}
-
-export interface PodPlan {
-  readonly actions: readonly PodAction[]
-  /** When to run again without an event; undefined: only after an event. */
-  readonly wakeAtMs: number | undefined
-  /** By container name: what it waits for. */
-  readonly waiting: ReadonlyMap<string, Waiting>
-  /** By container name: the missing reference because of which the old container keeps running. */
-  readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
-  /** Set where all containers are restarted: the earlier containers, to be recorded before any action. */
-  readonly restartAll?: ReadonlySet<ContainerId> | undefined
-  /** Containers that these actions stop to start them again: to be recorded right before (see PodRecord). */
-  readonly restartsDue?: readonly ContainerId[] | undefined
-  /** Its sandbox is gone, nothing of it runs or will run again, and it hasn't completed: it has failed. */
-  readonly isLost?: boolean
-  /** The state of the pod's resize; undefined while all containers have their wanted resources. */
-  readonly resize?: ResizeState | undefined
 }

@@ -8,6 +8,7 @@ import type { BackoffLimits, Backoffs } from './backoff.ts'
 import type { Waiting } from './pod-action.ts'
 import type { ResizeRefusal, ResizeState } from './resize.ts'
 
+/** A container's probes, by their fields' names without `Probe`. */
 export type ProbeKind = 'liveness' | 'readiness' | 'startup'
 export type ProbeVerdict = 'success' | 'failure' | 'unknown'
 
@@ -25,8 +26,8 @@ export interface ContainerFacts {
   /** Whether that is being fetched. */
   readonly isFetching: boolean
   /**
-   * What a container created now would lack besides its image, a ConfigMap for example. Absent where nothing, and of
-   * containers that are not to be recreated (see selectRecreations).
+   * What is missing for a container created now besides its image, a ConfigMap for example. Absent where nothing is, and
+   * of containers that are not to be recreated (see selectRecreations).
    */
   readonly missing?: string | undefined
 }
@@ -58,7 +59,7 @@ export interface PodFacts {
   readonly resizeRefusal?: ResizeRefusal | undefined
   /** The pod-level cpu and memory that the pod has; undefined where they never changed. */
   readonly podResources?: ResourceLists | undefined
-  /** The cgroup of the running pod was removed: its limits no longer hold. */
+  /** The cgroup of the running pod was removed: its limits no longer apply. */
   readonly isCgroupRemoved?: boolean | undefined
   readonly nowMs: number
   /** Changes with each boot of the host. */

@@ -1,3 +1,7 @@
+/*
+ * Changes of cpu and memory in place: which containers get others, what a pod keeps until the host has room for more, and
+ * the pod as it was admitted and as it runs.
+ */
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import {
   boundLimits,
@@ -11,9 +15,6 @@ import { compareQuantities } from '../../pod/values/quantity.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod, PodSpec } from '../../pod/schema/pod-schema.ts'
 import { viewContainer } from './container-view.ts'
-
-/** The key of the pod itself among container names; no container can have this name. */
-const podLevel = '/pod'
 
 /** One running container whose resources are to be changed. The pod's own limits count where the container has none. */
 export interface ContainerResize {
@@ -43,15 +44,6 @@ type Facts = {
   readonly podResources?: ResourceLists | undefined
 }
 
-/** The applied resources of a container: from its creation, or from a later resize; undefined where unknown. */
-export function appliedResources(
-  container: ObservedContainer,
-  history: PodRecord['containers'],
-): ResourceLists | undefined {
-  const resized = history[container.name]?.resized
-  return resized?.containerId === container.id ? resized.resources : container.resources
-}
-
 /** The running containers whose resources aren't what the pod asks for. */
 export function selectResizes(facts: Facts): readonly ContainerResize[] {
   return resizableContainers(facts.pod.spec).flatMap((spec) => {
@@ -66,6 +58,36 @@ export function selectResizes(facts: Facts): readonly ContainerResize[] {
       ? []
       : [{ container, spec, from, to }]
   })
+}
+
+/** Whether the container has to be restarted for this (`resizePolicy`). */
+export function needsRestart({ spec, from, to }: ContainerResize): boolean {
+  const changed = changedResources(from, to)
+  return spec.resizePolicy.some(
+    ({ resourceName, restartPolicy }) =>
+      restartPolicy === 'RestartContainer' && changed.some((name) => name === resourceName),
+  )
+}
+
+/** Whether the memory limit decreases, or is added. */
+export function lowersMemoryLimit({ from, to }: Pick<ContainerResize, 'from' | 'to'>): boolean {
+  const [before, after] = [from.limits['memory'], to.limits['memory']]
+  if (after === undefined) return false
+  return before === undefined || compareQuantities(after, before) < 0
+}
+
+/** Whether the pod-level cpu or memory differs from the request. */
+export function changesPodLevel(facts: Pick<Facts, 'pod' | 'podResources'>): boolean {
+  return changedResources(appliedPodLevel(facts), podLevelResources(facts.pod.spec)).length > 0
+}
+
+/** The applied resources of a container: from its creation, or from a later resize; undefined where unknown. */
+export function appliedResources(
+  container: ObservedContainer,
+  history: PodRecord['containers'],
+): ResourceLists | undefined {
+  const resized = history[container.name]?.resized
+  return resized?.containerId === container.id ? resized.resources : container.resources
 }
 
 /** As appliedResources, with the limits of the pod that bind the container. */
@@ -86,11 +108,6 @@ export function podLevelResources({ resources }: Pick<PodSpec, 'resources'>): Re
   return resizableResources(resources ?? { limits: {}, requests: {} })
 }
 
-/** Whether the pod-level cpu or memory differs from the request. */
-export function changesPodLevel(facts: Pick<Facts, 'pod' | 'podResources'>): boolean {
-  return changedResources(appliedPodLevel(facts), podLevelResources(facts.pod.spec)).length > 0
-}
-
 /** Which of cpu and memory differ. */
 export function changedResources(from: ResourceLists, to: ResourceLists): readonly ('cpu' | 'memory')[] {
   const same = (a: string | undefined, b: string | undefined): boolean =>
@@ -100,13 +117,9 @@ export function changedResources(from: ResourceLists, to: ResourceLists): readon
   )
 }
 
-/** Whether the container has to be restarted for this (`resizePolicy`). */
-export function needsRestart({ spec, from, to }: ContainerResize): boolean {
-  const changed = changedResources(from, to)
-  return spec.resizePolicy.some(
-    ({ resourceName, restartPolicy }) =>
-      restartPolicy === 'RestartContainer' && changed.some((name) => name === resourceName),
-  )
+/** The containers whose cpu and memory may change in place. */
+function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
+  return [...spec.initContainers.filter((container) => isResizableInit(container)), ...spec.containers]
 }
 
 /**
@@ -137,11 +150,6 @@ export function computeHeldBack(
   return Object.fromEntries(changes.map(({ name, from }) => [name, from]))
 }
 
-/** The pod as it was admitted: with its containers' current resources while its manifest requests more. */
-export function podAsAllocated(pod: Pod, allocated: Allocations | undefined): Pod {
-  return allocated === undefined ? pod : withResources(pod, new Map(Object.entries(allocated)))
-}
-
 /** Whether it requests more of any resource than before: only then does the host need room for it. */
 function growsRequests({ from, to }: { readonly from: ResourceLists; readonly to: ResourceLists }): boolean {
   return resizableNames.some(
@@ -149,27 +157,9 @@ function growsRequests({ from, to }: { readonly from: ResourceLists; readonly to
   )
 }
 
-/** The containers whose cpu and memory may change in place. */
-function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
-  return [...spec.initContainers.filter((container) => isResizableInit(container)), ...spec.containers]
-}
-
-/** Whether the memory limit decreases, or is added. */
-export function lowersMemoryLimit({ from, to }: Pick<ContainerResize, 'from' | 'to'>): boolean {
-  const [before, after] = [from.limits['memory'], to.limits['memory']]
-  if (after === undefined) return false
-  return before === undefined || compareQuantities(after, before) < 0
-}
-
-/** `all` with the cpu and memory of `from`. */
-export function withResizable(all: ResourceLists, from: ResourceLists): ResourceLists {
-  const merge = (list: ResourceList, own: ResourceList): ResourceList => ({
-    ...Object.fromEntries(
-      Object.entries(list).filter(([name]) => !resizableNames.some((each) => each === name)),
-    ),
-    ...own,
-  })
-  return { limits: merge(all.limits, from.limits), requests: merge(all.requests, from.requests) }
+/** The pod as it was admitted: with its containers' current resources while its manifest requests more. */
+export function podAsAllocated(pod: Pod, allocated: Allocations | undefined): Pod {
+  return allocated === undefined ? pod : withResources(pod, new Map(Object.entries(allocated)))
 }
 
 /** The pod with the current resources of itself and its running containers. */
@@ -202,6 +192,9 @@ export function withPodLevel(pod: Pod, other: Pod): Pod {
   return withResources(pod, new Map([[podLevel, podLevelResources(other.spec)]]))
 }
 
+/** The key of the pod itself among container names; no container can have this name. */
+const podLevel = '/pod'
+
 /** The pod with other cpu and memory for the containers named, and for itself. */
 function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
   const changed = (container: ContainerSpec): ContainerSpec => {
@@ -231,4 +224,15 @@ export function withPodResources({ resources, ...spec }: PodSpec, own: ResourceL
   const changed = { ...all, ...withResizable(all, own) }
   const isEmpty = [changed.limits, changed.requests].every((list) => Object.keys(list).length === 0)
   return isEmpty ? spec : { ...spec, resources: changed }
+}
+
+/** `all` with the cpu and memory of `from`. */
+export function withResizable(all: ResourceLists, from: ResourceLists): ResourceLists {
+  const merge = (list: ResourceList, own: ResourceList): ResourceList => ({
+    ...Object.fromEntries(
+      Object.entries(list).filter(([name]) => !resizableNames.some((each) => each === name)),
+    ),
+    ...own,
+  })
+  return { limits: merge(all.limits, from.limits), requests: merge(all.requests, from.requests) }
 }

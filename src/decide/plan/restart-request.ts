@@ -1,44 +1,22 @@
+/*
+ * Restarts that no exit of the container itself calls for: on request, by name; those that podd began and did not end;
+ * and of all containers, by a rule of one of them.
+ */
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { isRestartableInit, matchRestartRule } from './backoff.ts'
-import { isUnrun, viewContainer } from './container-view.ts'
+import { isAlive, isUnrun, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
 import type { PodAction } from './pod-action.ts'
 
-/** The facts about a request to restart containers. */
+/** The facts about a pod whose containers may be restarted. */
 interface RestartFacts {
   readonly pod: Pod
   readonly observed: ObservedPod
   readonly history: PodRecord['containers']
-}
-
-/** The container that a view is of. */
-function viewedId(view: ContainerView): ContainerId | undefined {
-  if (view.kind === 'none') return undefined
-  return view.kind === 'live' ? view.container.id : view.end.containerId
-}
-
-/** Whether exactly this container (and no successor) is to be recreated because of a request. */
-export function isRestartRequested(
-  facts: { readonly restartRequested?: ReadonlySet<ContainerId> | undefined },
-  view: ContainerView,
-): boolean {
-  const id = viewedId(view)
-  return id !== undefined && facts.restartRequested?.has(id) === true
-}
-
-/** Whether this container was stopped to be started again, on request or not, so that its exit code doesn't matter. */
-export function isStoppedToRestart(
-  facts: {
-    readonly restartRequested?: ReadonlySet<ContainerId> | undefined
-    readonly restartsDue?: ReadonlySet<ContainerId> | undefined
-  },
-  view: Extract<ContainerView, { kind: 'ended' }>,
-): boolean {
-  return isRestartRequested(facts, view) || facts.restartsDue?.has(view.end.containerId) === true
 }
 
 export interface RestartChoice {
@@ -88,6 +66,26 @@ export function selectOpenRestarts(
   return requested.filter((id) => newest.includes(id))
 }
 
+/** Whether exactly this container (and no successor) is to be recreated because of a request. */
+export function isRestartRequested(
+  facts: { readonly restartRequested?: ReadonlySet<ContainerId> | undefined },
+  view: ContainerView,
+): boolean {
+  const id = viewedId(view)
+  return id !== undefined && facts.restartRequested?.has(id) === true
+}
+
+/** Whether this container was stopped to be started again, on request or not, so that its exit code doesn't matter. */
+export function isStoppedToRestart(
+  facts: {
+    readonly restartRequested?: ReadonlySet<ContainerId> | undefined
+    readonly restartsDue?: ReadonlySet<ContainerId> | undefined
+  },
+  view: Extract<ContainerView, { kind: 'ended' }>,
+): boolean {
+  return isRestartRequested(facts, view) || facts.restartsDue?.has(view.end.containerId) === true
+}
+
 /** Containers that were to be stopped and started again, and go on running. */
 export interface SparedRestarts {
   /** Those of `restartsDue` that stay. */
@@ -121,22 +119,6 @@ export function reviewSparedRestarts(
   return { due, sinceMs, nextInMs: nextInMs === Infinity ? undefined : nextInMs }
 }
 
-function hasFailed(facts: RestartFacts, spec: ContainerSpec): boolean {
-  const view = viewOf(facts, spec)
-  return view.kind === 'ended' && view.end.exitCode !== 0
-}
-
-function viewOf({ observed, history }: RestartFacts, { name }: ContainerSpec): ContainerView {
-  return viewContainer({ name, observed, history: history[name] })
-}
-
-interface Facts {
-  readonly pod: Pod
-  readonly observed: ObservedPod
-  readonly history: PodRecord['containers']
-  readonly restartAll?: ReadonlySet<ContainerId> | undefined
-}
-
 export interface RestartAll {
   /** All init and main containers that existed: from now on they count as never created. */
   readonly ids: ReadonlySet<ContainerId>
@@ -151,9 +133,11 @@ export interface RestartAll {
  * progress (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are
  * removed, here they are only marked, so that their logs and ends stay available).
  */
-export function computeRestartAll(facts: Facts): RestartAll | undefined {
+export function computeRestartAll(
+  facts: RestartFacts & { readonly restartAll?: ReadonlySet<ContainerId> | undefined },
+): RestartAll | undefined {
   const { initContainers, containers } = facts.pod.spec
-  const seen = [...initContainers, ...containers].map((spec) => ({ spec, view: rawView(facts, spec) }))
+  const seen = [...initContainers, ...containers].map((spec) => ({ spec, view: viewOf(facts, spec) }))
   const source = seen.find(
     ({ spec, view }) => asksForRestartAll(spec, view) && !isReset(facts.restartAll, view),
   )
@@ -163,7 +147,7 @@ export function computeRestartAll(facts: Facts): RestartAll | undefined {
       : new Set(seen.flatMap(({ view }) => viewedId(view) ?? []))
   const toStop = seen
     .flatMap(({ spec }) => facts.observed.containers.filter(({ name }) => name === spec.name))
-    .filter(({ id, state }) => ids.has(id) && isAlive(state))
+    .filter((container) => ids.has(container.id) && isAlive(container))
     .map((container) => {
       const message = `Container ${container.name} is stopped for a restart of all containers`
       return { kind: 'stop-container', container, cause: 'restart-all', message } as const
@@ -186,6 +170,15 @@ export function isReset(restartAll: ReadonlySet<ContainerId> | undefined, view: 
   return view.kind === 'ended' && restartAll.has(view.end.containerId)
 }
 
+/** Whether all containers are to be restarted and some earlier ones are still alive. */
+export function isBeingReset(
+  { containers }: ObservedPod,
+  restartAll: readonly ContainerId[] | undefined,
+): boolean {
+  if (restartAll === undefined) return false
+  return containers.some((container) => isAlive(container) && restartAll.includes(container.id))
+}
+
 /** Whether its exit matches its rule RestartAllContainers. */
 export function asksForRestartAll(spec: ContainerSpec, view: ContainerView): boolean {
   return (
@@ -195,15 +188,6 @@ export function asksForRestartAll(spec: ContainerSpec, view: ContainerView): boo
   )
 }
 
-/** Whether all containers are to be restarted and some earlier ones are still alive. */
-export function isBeingReset(
-  { containers }: ObservedPod,
-  restartAll: readonly ContainerId[] | undefined,
-): boolean {
-  if (restartAll === undefined) return false
-  return containers.some(({ id, state }) => isAlive(state) && restartAll.includes(id))
-}
-
 /** Whether any container of the pod may trigger a restart of all. */
 export function mayRestartAll({ spec }: Pick<Pod, 'spec'>): boolean {
   return [...spec.initContainers, ...spec.containers].some(({ restartPolicyRules }) =>
@@ -211,10 +195,17 @@ export function mayRestartAll({ spec }: Pick<Pod, 'spec'>): boolean {
   )
 }
 
-function isAlive(state: ObservedContainer['state']): boolean {
-  return state === 'running' || state === 'unknown'
+/** The container that a view is of. */
+function viewedId(view: ContainerView): ContainerId | undefined {
+  if (view.kind === 'none') return undefined
+  return view.kind === 'live' ? view.container.id : view.end.containerId
 }
 
-function rawView({ observed, history }: Facts, { name }: ContainerSpec): ContainerView {
+function hasFailed(facts: RestartFacts, spec: ContainerSpec): boolean {
+  const view = viewOf(facts, spec)
+  return view.kind === 'ended' && view.end.exitCode !== 0
+}
+
+function viewOf({ observed, history }: RestartFacts, { name }: ContainerSpec): ContainerView {
   return viewContainer({ name, observed, history: history[name] })
 }

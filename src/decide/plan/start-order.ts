@@ -1,3 +1,7 @@
+/*
+ * Which containers start, in which order, and when: init containers and sidecars first, each container after its
+ * backoff, with its previous image while the next one is missing.
+ */
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
@@ -24,8 +28,6 @@ import {
   isRestartRequested,
   isStoppedToRestart,
 } from './restart-request.ts'
-
-type StopAction = Extract<PodAction, { kind: 'stop-container' }>
 
 export interface InitPlan {
   /** The main containers may run. */
@@ -155,6 +157,8 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   return 'passed'
 }
 
+type StopAction = Extract<PodAction, { kind: 'stop-container' }>
+
 function stopUnknown(container: StopAction['container']): StopAction {
   const message = `Init container is in "unknown" state, try killing it before restart`
   return { kind: 'stop-container', container, cause: 'unknown', message }
@@ -172,50 +176,6 @@ export type StartPlan =
       /** It starts with its previous image; the one of its manifest is fetched meanwhile. */
       readonly awaitedImage?: string | undefined
     }
-
-/** The kubelet's words for a container in crash backoff. */
-function crashLoopMessage(facts: PodFacts, container: ContainerSpec, delayMs: number): string {
-  const { namespace, name } = facts.pod.metadata
-  const delay = formatGoSeconds(delayMs)
-  return `back-off ${delay} restarting failed container=${container.name} pod=${name}_${namespace}(${facts.observed.uid})`
-}
-
-/** `10s`, `2m40s`, `5m0s`: a duration as Go prints it. */
-function formatGoSeconds(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
-}
-
-/**
- * The running containers that may be recreated now, by name: of another spec, on request, or for a resize. Missing
- * references of a new container matter only for these.
- *
- * @param specHashOf the hash that a container of this name created now would get
- */
-export function selectRecreations(
-  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'podResources' | 'restartRequested'>,
-  specHashOf: (name: string) => string | undefined,
-): ReadonlySet<string> {
-  const running = facts.observed.containers.filter(({ state }) => state === 'running')
-  const changed = running.filter(
-    (container) =>
-      facts.restartRequested?.has(container.id) === true || isOutdated(container, specHashOf(container.name)),
-  )
-  const resizes = selectResizes(facts).filter((resize) => needsRestart(resize))
-  return new Set([...changed.map(({ name }) => name), ...resizes.map(({ spec }) => spec.name)])
-}
-
-/** Whether a container has everything it needs to be recreated, so that the running one may be stopped. */
-export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
-  const known = facts.containerFacts[spec.name]
-  return known !== undefined && known.missing === undefined && known.imageReady
-}
-
-/** Whether the running container is stopped in favour of the one in the changed manifest. */
-function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): boolean {
-  if (view.kind !== 'live' || view.container.state !== 'running') return false
-  return isOutdated(view.container, facts.containerFacts[spec.name]?.specHash) && canReplace(facts, spec)
-}
 
 /** Plans the start of a container that shall run: now, or when its backoff is over. */
 export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAction['role']): StartPlan {
@@ -242,7 +202,7 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
     return start(history?.backoff)
   // A requested restart, or one for a changed spec, neither waits nor counts for the backoff.
   if (isRestartRequested(facts, view) || isRenewed(facts, spec, view)) return start(history?.backoff)
-  // The same holds for a restart of all that another container triggered.
+  // Nor does a restart of all that another container triggered.
   if (isReset(facts.restartAll, view) && !asksForRestartAll(spec, view)) return start(history?.backoff)
   // A container stopped for its successor ends now; the delay counts from the end before.
   const countedFromMs =
@@ -265,6 +225,12 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
     waiting: { reason: 'CrashLoopBackOff', message },
     ...awaited,
   }
+}
+
+/** Whether the running container is stopped in favour of the one in the changed manifest. */
+function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): boolean {
+  if (view.kind !== 'live' || view.container.state !== 'running') return false
+  return isOutdated(view.container, facts.containerFacts[spec.name]?.specHash) && canReplace(facts, spec)
 }
 
 /**
@@ -303,6 +269,44 @@ function hasCompleted({ pod }: Pick<PodFacts, 'pod'>, spec: ContainerSpec, view:
   if (view.kind !== 'ended' || view.end.exitCode !== 0) return false
   const runsOnce = pod.spec.initContainers.some(({ name }) => name === spec.name) && !isRestartableInit(spec)
   return runsOnce || !shouldRestart(pod.spec, spec, 0)
+}
+
+/** The kubelet's words for a container in crash backoff. */
+function crashLoopMessage(facts: PodFacts, container: ContainerSpec, delayMs: number): string {
+  const { namespace, name } = facts.pod.metadata
+  const delay = formatGoSeconds(delayMs)
+  return `back-off ${delay} restarting failed container=${container.name} pod=${name}_${namespace}(${facts.observed.uid})`
+}
+
+/** `10s`, `2m40s`, `5m0s`: a duration as Go prints it. */
+function formatGoSeconds(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
+}
+
+/** Whether a container has everything it needs to be recreated, so that the running one may be stopped. */
+export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
+  const known = facts.containerFacts[spec.name]
+  return known !== undefined && known.missing === undefined && known.imageReady
+}
+
+/**
+ * The running containers that may be recreated now, by name: of another spec, on request, or for a resize. Missing
+ * references of a new container matter only for these.
+ *
+ * @param specHashOf the hash that a container of this name created now would get
+ */
+export function selectRecreations(
+  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'podResources' | 'restartRequested'>,
+  specHashOf: (name: string) => string | undefined,
+): ReadonlySet<string> {
+  const running = facts.observed.containers.filter(({ state }) => state === 'running')
+  const changed = running.filter(
+    (container) =>
+      facts.restartRequested?.has(container.id) === true || isOutdated(container, specHashOf(container.name)),
+  )
+  const resizes = selectResizes(facts).filter((resize) => needsRestart(resize))
+  return new Set([...changed.map(({ name }) => name), ...resizes.map(({ spec }) => spec.name)])
 }
 
 /** By container: the image that it will run without after these actions; undefined where it no longer waits for one. */

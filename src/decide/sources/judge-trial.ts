@@ -1,7 +1,18 @@
+/* Sources on trial: where podd crashed with what one gives, the last set of it that worked runs instead. */
 import type { SourceName } from '../../pod/objects/document.ts'
 
-/** This many crashes since the last trial period without one count as repeated. */
-const maxCrashes = 3
+/** The record of how earlier starts ended (`<root-dir>/trial.json`). */
+export interface TrialRecord {
+  readonly bootId: string
+  /** Set to false by a podd that ends properly. */
+  readonly running: boolean
+  /** podd's crashes since the last trial period without one. */
+  readonly crashes: number
+  /** The crash reports that existed at that start, by their time in wall milliseconds. */
+  readonly reports: readonly number[]
+  readonly worked: Readonly<Partial<Record<SourceName, WorkedSet>>>
+  readonly held: Readonly<Partial<Record<SourceName, HeldSet>>>
+}
 
 /** The set of a source that podd ran for the whole trial period. */
 export interface WorkedSet {
@@ -20,19 +31,6 @@ export interface HeldSet {
   readonly podd: string
 }
 
-/** The record of how earlier starts ended (`<root-dir>/trial.json`). */
-export interface TrialRecord {
-  readonly bootId: string
-  /** Set to false by a podd that ends properly. */
-  readonly running: boolean
-  /** podd's crashes since the last trial period without one. */
-  readonly crashes: number
-  /** The crash reports that existed at that start, by their time in wall milliseconds. */
-  readonly reports: readonly number[]
-  readonly worked: Readonly<Partial<Record<SourceName, WorkedSet>>>
-  readonly held: Readonly<Partial<Record<SourceName, HeldSet>>>
-}
-
 /** The state of a source at the start. */
 export interface SourceAtStart {
   readonly name: SourceName
@@ -40,6 +38,9 @@ export interface SourceAtStart {
   /** Undefined where it can't be read, or was not needed. */
   readonly fingerprint: string | undefined
 }
+
+/** This many crashes since the last trial period without one count as repeated. */
+const maxCrashes = 3
 
 /**
  * How often podd has crashed in a row. A crash leaves a report; an end without one (killed, out of the host's memory)

@@ -1,3 +1,7 @@
+/*
+ * What shall run, of the snapshots of all sources together: of two documents for one name one is followed, objects are
+ * seen where the configuration allows it; and what changed since an earlier snapshot.
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
@@ -16,6 +20,31 @@ import { podNameTooLong } from '../../pod/validation/validate-pod.ts'
 import { configNames, kindOfSource, podKey, policySettings, sourceWords } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
 import type { RuntimeClassFacts } from '../admission/resolve-classes.ts'
+
+/** A document and the source that gave it. */
+interface SourcedDocument<Document> {
+  readonly document: Document
+  readonly source: SourceName
+}
+
+/** An object's document and the source that gave it. */
+export type SourcedObject = SourcedDocument<ObjectDocument>
+
+/** The configuration about objects. */
+export interface ObjectRules {
+  readonly policies: ObjectPolicies
+  /** RuntimeClasses of the configuration, by name: documents can't override them. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+}
+
+/**
+ * The holder of a name, a pod's (PodKey) or another object's (ObjectKey); without a path, any document of that source.
+ * @param asking the source of the competing document: its own holder comes first
+ */
+export type Incumbent = (
+  key: PodKey | ObjectKey,
+  asking: SourceName,
+) => { readonly source: SourceName; readonly path?: string | undefined } | undefined
 
 export interface MergedSnapshots {
   readonly wanted: ReadonlyMap<PodKey, SourcedDocument<PodDocument>>
@@ -49,7 +78,7 @@ export function mergePods(
   incumbent: Incumbent,
 ): Pick<MergedSnapshots, 'wanted' | 'problems'> {
   const given = snapshots.flatMap(({ source, pods }) => pods.map((document) => ({ source, document })))
-  const pods = settleRivals(given, {
+  const pods = settleConflicts(given, {
     identity: ({ document }) => podKey(document.pod.metadata),
     incumbent,
   })
@@ -67,18 +96,89 @@ export function mergeObjects(
 ): Pick<MergedSnapshots, 'objects' | 'problems'> {
   const given = snapshots.flatMap(({ source, objects }) => objects.map((document) => ({ source, document })))
   const { allowed, problems } = selectAllowedObjects(given, rules)
-  const objects = settleRivals(allowed, { identity: objectIdentity, isRankedBySource, incumbent })
+  const objects = settleConflicts(allowed, { identity: objectIdentity, isRankedBySource, incumbent })
   return { objects: objects.settled, problems: [...problems, ...objects.problems] }
 }
 
-/** An object's document and the source that gave it. */
-export type SourcedObject = SourcedDocument<ObjectDocument>
+export interface ConflictRules<Document> {
+  /** The identity that two documents can't share. */
+  readonly identity: (given: SourcedDocument<Document>) => string
+  /** Whether the order of the sources decides, rather than which came first. */
+  readonly isRankedBySource?: (given: SourcedDocument<Document>) => boolean
+  readonly incumbent: Incumbent
+}
 
-/** The configuration about objects. */
-export interface ObjectRules {
-  readonly policies: ObjectPolicies
-  /** RuntimeClasses of the configuration, by name: documents can't override them. */
-  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+/**
+ * Of two documents for one identity the incumbent stays, else the first source, and in it the first path; the other is
+ * an error that names both.
+ * @param given in the order of the sources, and in each of the paths
+ */
+function settleConflicts<Document extends PodDocument | ObjectDocument>(
+  given: readonly SourcedDocument<Document>[],
+  { identity, incumbent, isRankedBySource = () => false }: ConflictRules<Document>,
+): { readonly settled: readonly SourcedDocument<Document>[]; readonly problems: readonly Problem[] } {
+  const settled = new Map<string, SourcedDocument<Document>>()
+  const problems: Problem[] = []
+  for (const next of given) {
+    const contested = identity(next)
+    const earlier = settled.get(contested)
+    if (earlier === undefined) {
+      settled.set(contested, next)
+      continue
+    }
+    const isRanked = isRankedBySource(next) && next.source !== earlier.source
+    const takesOver = !isRanked && isIncumbent(next, incumbent) && !isIncumbent(earlier, incumbent)
+    const [stays, goes] = takesOver ? [next, earlier] : [earlier, next]
+    settled.set(contested, stays)
+    const key = documentKey(goes.document)
+    problems.push(
+      conflictProblem({
+        place: goes.document.place,
+        object: key,
+        what: 'pod' in goes.document ? `pod ${key}` : key,
+        stays: stays.document.place.path,
+        hint: 'Remove one of the two, or give it another name.',
+      }),
+    )
+  }
+  return { settled: [...settled.values()], problems }
+}
+
+function isIncumbent(
+  { source, document }: SourcedDocument<PodDocument | ObjectDocument>,
+  incumbent: Incumbent,
+): boolean {
+  const holder = incumbent(documentKey(document), source)
+  return holder?.source === source && (holder.path === undefined || holder.path === document.place.path)
+}
+
+/** The problem of a document that isn't followed, because another one gives its object. */
+export function conflictProblem({
+  what,
+  stays,
+  ...problem
+}: Pick<Problem, 'place' | 'object' | 'hint'> & {
+  /** The object. */
+  readonly what: string
+  /** The path of the document that is followed. */
+  readonly stays: string
+}): Problem {
+  const message = `${what} stands in ${stays} too, which is followed; this one is not`
+  return { severity: 'error', ...problem, message }
+}
+
+/**
+ * The identity for which documents compete: each source has ConfigMaps and Secrets of its own; a claim is a directory
+ * of the host, and a class applies to all pods.
+ */
+function objectIdentity({ source, document }: SourcedObject): string {
+  const key = keyOfObject(document.object)
+  return objectKinds[document.object.kind].isPerSource ? `${source} ${key}` : key
+}
+
+/** Whether the order of the sources decides between two of one name, rather than which came first. */
+function isRankedBySource({ document: { object } }: SourcedObject): boolean {
+  return !isNamespaced(object.kind)
 }
 
 /** Why a document isn't followed, and what to do about it. */
@@ -98,56 +198,14 @@ export function selectAllowedObjects(
   rules: ObjectRules,
 ): { readonly allowed: readonly SourcedObject[]; readonly problems: readonly Problem[] } {
   const problems: Problem[] = []
-  const allowed = given.filter((held) => {
-    const refusal = refuseObject(held, rules) ?? refuseSecondDefault(held, given)
+  const allowed = given.filter((each) => {
+    const refusal = refuseObject(each, rules) ?? refuseSecondDefault(each, given)
     if (refusal === undefined) return true
-    const { place, object } = held.document
+    const { place, object } = each.document
     problems.push({ severity: 'error', place, object: keyOfObject(object), ...refusal })
     return false
   })
   return { allowed, problems }
-}
-
-/**
- * The identity for which documents compete: each source has ConfigMaps and Secrets of its own; a claim is a directory
- * of the host, and a class applies to all pods.
- */
-function objectIdentity({ source, document }: SourcedObject): string {
-  const key = keyOfObject(document.object)
-  return objectKinds[document.object.kind].isPerSource ? `${source} ${key}` : key
-}
-
-/** Whether the order of the sources decides between two of one name, rather than which came first. */
-function isRankedBySource({ document: { object } }: SourcedObject): boolean {
-  return !isNamespaced(object.kind)
-}
-
-/** The objects that the pods of a source see, its own first. */
-export function selectVisibleObjects(
-  held: readonly SourcedObject[],
-  source: SourceName,
-  policies: ObjectPolicies,
-): ReadonlyMap<ObjectKey, SourcedObject> {
-  const seen = held.filter((object) => isVisible(object, source, policies))
-  const own = seen.filter((object) => object.source === source)
-  const others = seen.filter((object) => object.source !== source)
-  const byKey = new Map<ObjectKey, SourcedObject>()
-  for (const object of [...own, ...others]) {
-    const key = keyOfObject(object.document.object)
-    if (!byKey.has(key)) byKey.set(key, object)
-  }
-  return byKey
-}
-
-function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
-  if (held.source === source) return true
-  if (!isNamespaced(held.document.object.kind)) return policies[kindOfSource(held.source)].givesClusterObjects
-  return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(held.source))
-}
-
-/** The addition to a message about a missing object where `source` may not read an existing one. */
-export function explainHidden(source: SourceName, owner: SourceName): string {
-  return `${sourceWords(owner)} gives one, which the pods of ${sourceWords(source)} may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`
 }
 
 function refuseObject(
@@ -204,86 +262,32 @@ function isDefaultClass({ object }: ObjectDocument): boolean {
   return object.kind === 'PriorityClass' && object.globalDefault
 }
 
-/** A document and the source that gave it. */
-interface SourcedDocument<Document> {
-  readonly document: Document
-  readonly source: SourceName
-}
-
-/**
- * The holder of a name, a pod's (PodKey) or another object's (ObjectKey); without a path, any document of that source.
- * @param asking the source of the competing document: its own holder comes first
- */
-export type Incumbent = (
-  key: PodKey | ObjectKey,
-  asking: SourceName,
-) => { readonly source: SourceName; readonly path?: string | undefined } | undefined
-
-export interface RivalRules<Document> {
-  /** The identity that two documents can't share. */
-  readonly identity: (given: SourcedDocument<Document>) => string
-  /** Whether the order of the sources decides, rather than which came first. */
-  readonly isRankedBySource?: (given: SourcedDocument<Document>) => boolean
-  readonly incumbent: Incumbent
-}
-
-/**
- * Of two documents for one identity the incumbent stays, else the first source, and in it the first path; the other is
- * an error that names both.
- * @param given in the order of the sources, and in each of the paths
- */
-function settleRivals<Document extends PodDocument | ObjectDocument>(
-  given: readonly SourcedDocument<Document>[],
-  { identity, incumbent, isRankedBySource = () => false }: RivalRules<Document>,
-): { readonly settled: readonly SourcedDocument<Document>[]; readonly problems: readonly Problem[] } {
-  const settled = new Map<string, SourcedDocument<Document>>()
-  const problems: Problem[] = []
-  for (const challenger of given) {
-    const contested = identity(challenger)
-    const rival = settled.get(contested)
-    if (rival === undefined) {
-      settled.set(contested, challenger)
-      continue
-    }
-    const isRanked = isRankedBySource(challenger) && challenger.source !== rival.source
-    const challengerHolds = !isRanked && holds(challenger, incumbent) && !holds(rival, incumbent)
-    const [stays, goes] = challengerHolds ? [challenger, rival] : [rival, challenger]
-    settled.set(contested, stays)
-    const key = documentKey(goes.document)
-    problems.push(
-      rivalProblem({
-        place: goes.document.place,
-        object: key,
-        what: 'pod' in goes.document ? `pod ${key}` : key,
-        stays: stays.document.place.path,
-        hint: 'Remove one of the two, or give it another name.',
-      }),
-    )
+/** The objects that the pods of a source see, its own first. */
+export function selectVisibleObjects(
+  objects: readonly SourcedObject[],
+  source: SourceName,
+  policies: ObjectPolicies,
+): ReadonlyMap<ObjectKey, SourcedObject> {
+  const seen = objects.filter((object) => isVisible(object, source, policies))
+  const own = seen.filter((object) => object.source === source)
+  const others = seen.filter((object) => object.source !== source)
+  const byKey = new Map<ObjectKey, SourcedObject>()
+  for (const object of [...own, ...others]) {
+    const key = keyOfObject(object.document.object)
+    if (!byKey.has(key)) byKey.set(key, object)
   }
-  return { settled: [...settled.values()], problems }
+  return byKey
 }
 
-/** The problem of a document that isn't followed, because another one gives its object. */
-export function rivalProblem({
-  what,
-  stays,
-  ...problem
-}: Pick<Problem, 'place' | 'object' | 'hint'> & {
-  /** The object. */
-  readonly what: string
-  /** The path of the document that is followed. */
-  readonly stays: string
-}): Problem {
-  const message = `${what} stands in ${stays} too, which is followed; this one is not`
-  return { severity: 'error', ...problem, message }
+function isVisible(object: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
+  if (object.source === source) return true
+  if (!isNamespaced(object.document.object.kind)) return policies[kindOfSource(object.source)].givesClusterObjects
+  return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(object.source))
 }
 
-function holds(
-  { source, document }: SourcedDocument<PodDocument | ObjectDocument>,
-  incumbent: Incumbent,
-): boolean {
-  const holder = incumbent(documentKey(document), source)
-  return holder?.source === source && (holder.path === undefined || holder.path === document.place.path)
+/** The addition to a message about a missing object where `source` may not read an existing one. */
+export function explainHidden(source: SourceName, owner: SourceName): string {
+  return `${sourceWords(owner)} gives one, which the pods of ${sourceWords(source)} may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`
 }
 
 /** The pod under the name that the kubelet would give it: `<name>-<node>` (`podNameSuffix: node`). */

@@ -7,7 +7,7 @@ export interface Pace {
   /** The server delays responses until there is something new. */
   readonly waits: boolean
   /** How long it may, in seconds. */
-  readonly holdSeconds: number
+  readonly delaySeconds: number
   /** The last delayable request failed; the next one shows whether the delay was the reason. */
   readonly isSuspect: boolean
   /** How many delayed requests failed in a row. */
@@ -37,9 +37,9 @@ export interface NextRequest {
 
 const firstRetryMs = 1_000
 /** The delay requested from a server whose support is unknown: less than the response deadline. */
-const trialHoldSeconds = 5
+const trialDelaySeconds = 5
 /** Proxies usually cut off connections that are silent for longer. */
-const longestHoldSeconds = 60
+const maxDelaySeconds = 60
 /** The time over which hosts return whose requests a server cut off. */
 const longestSpreadMs = 5_000
 const maxBreaks = 3
@@ -47,13 +47,13 @@ const plainRequestsAfterBreaks = 30
 /** From the start of one request to the start of the next, whatever the server answers. */
 const leastGapMs = 100
 /** An unchanged response that arrives sooner was not delayed. */
-const heldMs = 1_000
+const delayedMs = 1_000
 
 export const firstPace: Pace = {
   isFirst: true,
   retryMs: firstRetryMs,
   waits: false,
-  holdSeconds: longestHoldSeconds,
+  delaySeconds: maxDelaySeconds,
   isSuspect: false,
   breaks: 0,
   plainRequests: 0,
@@ -64,12 +64,12 @@ export const firstPace: Pace = {
  * hosts at once, and they would stay synchronized.
  * @param random from 0 (included) to 1 (excluded)
  */
-export function holdSecondsOf(
-  { waits, holdSeconds, plainRequests }: Pace,
+export function allowedDelaySeconds(
+  { waits, delaySeconds, plainRequests }: Pace,
   random: number,
 ): number | undefined {
   if (plainRequests > 0) return undefined
-  return waits ? Math.ceil(holdSeconds * (0.75 + 0.25 * random)) : trialHoldSeconds
+  return waits ? Math.ceil(delaySeconds * (0.75 + 0.25 * random)) : trialDelaySeconds
 }
 
 /**
@@ -92,14 +92,14 @@ export function paceRequest(
 }
 
 function afterAnswer(pace: Pace, outcome: RequestOutcome, periodMs: number, random: number): NextRequest {
-  const next = { ...(pace.plainRequests > 0 ? afterPlain(pace) : afterHold(pace, outcome)), isFirst: false }
+  const next = { ...(pace.plainRequests > 0 ? afterPlain(pace) : afterDelayed(pace, outcome)), isFirst: false }
   if (next.waits) return { pace: next, waitMs: 0 }
   return { pace: next, waitMs: pace.isFirst ? periodMs * random : periodMs * (0.9 + 0.2 * random) }
 }
 
-function afterHold(pace: Pace, outcome: RequestOutcome): Pace {
-  const wasHeld = outcome.isChanged || outcome.tookMs >= heldMs
-  return { ...pace, retryMs: firstRetryMs, waits: outcome.waits && wasHeld, breaks: 0 }
+function afterDelayed(pace: Pace, outcome: RequestOutcome): Pace {
+  const wasDelayed = outcome.isChanged || outcome.tookMs >= delayedMs
+  return { ...pace, retryMs: firstRetryMs, waits: outcome.waits && wasDelayed, breaks: 0 }
 }
 
 function afterPlain(pace: Pace): Pace {
@@ -108,7 +108,7 @@ function afterPlain(pace: Pace): Pace {
   const breaks = pace.breaks + 1
   if (breaks >= maxBreaks)
     return { ...next, waits: false, breaks: 0, plainRequests: plainRequestsAfterBreaks }
-  return { ...next, breaks, holdSeconds: Math.max(trialHoldSeconds, Math.floor(pace.holdSeconds / 2)) }
+  return { ...next, breaks, delaySeconds: Math.max(trialDelaySeconds, Math.floor(pace.delaySeconds / 2)) }
 }
 
 function afterFailure(pace: Pace, periodMs: number, random: number): NextRequest {

@@ -1,3 +1,4 @@
+/* A container's status, from its pod's record and what was observed; and why one ended where the runtime doesn't say. */
 import { formatTime } from '../../base/clock.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
@@ -17,13 +18,7 @@ import { hasInitialized } from '../plan/progress.ts'
 import { appliedResources, withResizable } from '../plan/resize.ts'
 import { isBeingReset, isReset } from '../plan/restart-request.ts'
 
-/** A retried pull is shown with the reason of the last failure. */
-const imageReasons: ReadonlySet<string> = new Set([
-  'ErrImagePull',
-  'ImagePullBackOff',
-  'RegistryUnavailable',
-  'SignatureValidationFailed',
-])
+type Role = 'init' | 'main' | 'ephemeral'
 
 /** One container's status (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, Kubernetes 1.36). */
 export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, role: Role): ContainerStatus {
@@ -54,82 +49,13 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
   }
 }
 
-function mountStatus(
-  { name, mountPath, readOnly, recursiveReadOnly = 'Disabled' }: ContainerSpec['volumeMounts'][number],
-  canBeRecursive: boolean,
-): VolumeMountStatus {
-  if (!readOnly) return { name, mountPath }
-  const isRecursive = recursiveReadOnly !== 'Disabled' && canBeRecursive
-  return { name, mountPath, readOnly, recursiveReadOnly: isRecursive ? 'Enabled' : 'Disabled' }
-}
-
-/** The end before the current `state`; the record may lack it where a successor has just been created. */
-function lastEndOf(
-  view: ContainerView,
-  history: ContainerHistory | undefined,
-  state: ContainerState,
-  observed: ObservedPod,
-): EndedContainer | undefined {
-  if (view.kind === 'none') return history?.ended
-  if (view.kind === 'live') return newestEnd(view.container.name, observed, history)
-  if (state.waiting !== undefined) return view.end
-  return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
-}
-
-/** For an init container without a container or a record. */
-const unseenPass: ContainerStateTerminated = {
-  exitCode: 0,
-  reason: 'Completed',
-  message: 'the container was removed; it succeeded, since later containers of the pod have run',
-}
-
-/**
- * For a container that was never created in a failed pod (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36).
- */
-const neverMade: ContainerStateTerminated = {
-  exitCode: 137,
-  reason: 'ContainerStatusUnknown',
-  message: 'The container could not be located when the pod was terminated',
-}
-
-type Role = 'init' | 'main' | 'ephemeral'
-
-/**
- * Whether the container may have run: a later one ran, no earlier one did, or, for a main container, all earlier ones
- * are done.
- */
-function isNeverMade(
-  facts: StatusFacts,
-  spec: ContainerSpec,
-  { view, role }: { readonly view: ContainerView; readonly role: Role },
-): boolean {
-  const { record, observed, pod } = facts
-  if (record.failed === undefined || view.kind !== 'none' || role === 'ephemeral') return false
-  const { initContainers, containers } = pod.spec
-  const wasMade = ({ name }: ContainerSpec): boolean =>
-    viewContainer({ name, observed, history: record.containers[name] }).kind !== 'none'
-  if (containers.some(wasMade)) return true
-  if (role === 'main') return initContainers.every((init) => hasPassed(facts, init))
-  const at = initContainers.indexOf(spec)
-  return at === 0 || initContainers.slice(at + 1).some(wasMade)
-}
-
-function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): boolean {
-  const history = record.containers[init.name]
-  const view = viewContainer({ name: init.name, observed, history })
-  if (!isRestartableInit(init)) return view.kind === 'ended' && view.end.exitCode === 0
-  const ran = view.kind === 'ended' || (view.kind === 'live' && view.container.state !== 'created')
-  return ran && (init.startupProbe === undefined || history?.startedUp !== undefined)
-}
-
-/** An init container that left no trace, while later containers prove that it succeeded. */
-function hasPassedUnseen(
-  facts: StatusFacts,
-  spec: ContainerSpec,
-  { view, role }: { readonly view: ContainerView; readonly role: Role },
-): boolean {
-  return role === 'init' && view.kind === 'none' && !isRestartableInit(spec) && hasInitialized(facts)
-}
+/** A retried pull is shown with the reason of the last failure. */
+const imageReasons: ReadonlySet<string> = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'RegistryUnavailable',
+  'SignatureValidationFailed',
+])
 
 function deriveState(
   facts: StatusFacts,
@@ -149,9 +75,9 @@ function deriveState(
     return { waiting: { reason: waiting.reason, message: pulling } }
   if (waiting !== undefined && !isLast && !isNeverMade(facts, spec, seen))
     return { waiting: { reason: waiting.reason, message: waiting.message } }
-  const startsAnew =
+  const startsAgain =
     isReset(new Set(facts.record.restartAll), view) && !isBeingReset(facts.observed, facts.record.restartAll)
-  if (view.kind === 'ended' && !startsAnew) return { terminated: terminatedState(facts, view.end) }
+  if (view.kind === 'ended' && !startsAgain) return { terminated: terminatedState(facts, view.end) }
   if (view.kind === 'live' && view.container.state === 'unknown') {
     return {
       waiting: { reason: 'ContainerStatusUnknown', message: 'the runtime lost track of the container' },
@@ -177,6 +103,72 @@ export function terminatedState(
     finishedAt: formatTime(end.finishedAtMs),
     containerID: `${facts.runtimeName}://${end.containerId}`,
   }
+}
+
+/** For an init container without a container or a record. */
+const unseenPass: ContainerStateTerminated = {
+  exitCode: 0,
+  reason: 'Completed',
+  message: 'the container was removed; it succeeded, since later containers of the pod have run',
+}
+
+/** An init container that left no trace, while later containers prove that it succeeded. */
+function hasPassedUnseen(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  return role === 'init' && view.kind === 'none' && !isRestartableInit(spec) && hasInitialized(facts)
+}
+
+/**
+ * For a container that was never created in a failed pod (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36).
+ */
+const neverMade: ContainerStateTerminated = {
+  exitCode: 137,
+  reason: 'ContainerStatusUnknown',
+  message: 'The container could not be located when the pod was terminated',
+}
+
+/**
+ * Whether a container without a trace in a failed pod counts as one that may have run: a later one ran, no earlier one
+ * did, or, for a main container, all init containers are done.
+ */
+function isNeverMade(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  const { record, observed, pod } = facts
+  if (record.failed === undefined || view.kind !== 'none' || role === 'ephemeral') return false
+  const { initContainers, containers } = pod.spec
+  const wasMade = ({ name }: ContainerSpec): boolean =>
+    viewContainer({ name, observed, history: record.containers[name] }).kind !== 'none'
+  if (containers.some(wasMade)) return true
+  if (role === 'main') return initContainers.every((init) => hasPassed(facts, init))
+  const at = initContainers.indexOf(spec)
+  return at === 0 || initContainers.slice(at + 1).some(wasMade)
+}
+
+function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): boolean {
+  const history = record.containers[init.name]
+  const view = viewContainer({ name: init.name, observed, history })
+  if (!isRestartableInit(init)) return view.kind === 'ended' && view.end.exitCode === 0
+  const ran = view.kind === 'ended' || (view.kind === 'live' && view.container.state !== 'created')
+  return ran && (init.startupProbe === undefined || history?.startedUp !== undefined)
+}
+
+/** The end before the current `state`; it isn't in the record yet where a successor has just been created. */
+function lastEndOf(
+  view: ContainerView,
+  history: ContainerHistory | undefined,
+  state: ContainerState,
+  observed: ObservedPod,
+): EndedContainer | undefined {
+  if (view.kind === 'none') return history?.ended
+  if (view.kind === 'live') return newestEnd(view.container.name, observed, history)
+  if (state.waiting !== undefined) return view.end
+  return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
 }
 
 /** Running, and past its startup probe if it has one. */
@@ -231,6 +223,15 @@ function statusResources(
   }
 }
 
+function mountStatus(
+  { name, mountPath, readOnly, recursiveReadOnly = 'Disabled' }: ContainerSpec['volumeMounts'][number],
+  canBeRecursive: boolean,
+): VolumeMountStatus {
+  if (!readOnly) return { name, mountPath }
+  const isRecursive = recursiveReadOnly !== 'Disabled' && canBeRecursive
+  return { name, mountPath, readOnly, recursiveReadOnly: isRecursive ? 'Enabled' : 'Disabled' }
+}
+
 /**
  * The runtime's exit code and reason for a container that ended while it did not run (containerd 1.6 to 2.1:
  * unknownExitCode, unknownExitReason).
@@ -244,7 +245,7 @@ const unseen = { exitCode: 255, reason: 'Unknown' }
 export function explainEnd(facts: {
   readonly container: Pick<ObservedContainer, 'exitCode' | 'reason'>
   readonly message: string
-  /** The boot in which the pod's last sandbox was created; undefined where its record lacks it. */
+  /** The boot in which the pod's last sandbox was created; undefined where its record doesn't say. */
   readonly sandboxBootId: string | undefined
   readonly bootId: string
 }): string {

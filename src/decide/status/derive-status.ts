@@ -97,6 +97,27 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
   return { status, recordChange: Object.keys(recordChange).length === 0 ? undefined : recordChange }
 }
 
+/** A running container whose postStart hook isn't done counts as created and not started yet. */
+function withoutPostStarts(facts: StatusFacts): StatusFacts {
+  const { observed, postStarts } = facts
+  if (postStarts === undefined || postStarts.size === 0) return facts
+  const containers = observed.containers.map((container) =>
+    container.state === 'running' && postStarts.has(container.id)
+      ? { ...container, state: 'created' as const }
+      : container,
+  )
+  return { ...facts, observed: { ...observed, containers } }
+}
+
+/**
+ * A pod's metadata.generation: 1 at first, one more for each change of its spec (`pkg/registry/core/pod/strategy.go`
+ * updatePodGeneration, 1.36), and one more once it is being deleted (BeforeDelete in the API server's
+ * `registry/rest/delete.go`).
+ */
+export function podGeneration({ generation = 1, ending }: Pick<PodRecord, 'generation' | 'ending'>): number {
+  return ending !== undefined && goesAwayAfter(ending) ? generation + 1 : generation
+}
+
 /** A pod that may not run any more is Pending while it isn't over (`pkg/kubelet/kubelet.go`, SyncPod, 1.36). */
 function livePhase(facts: StatusFacts): PodPhase {
   const phase = derivePhase(facts)
@@ -131,18 +152,6 @@ function knownIps({ pod, observed, record }: StatusFacts): PodRecord['podIps'] {
   return sameData(record.podIps ?? [], fresh) ? record.podIps : fresh
 }
 
-/** A running container whose postStart hook isn't done counts as created and not started yet. */
-function withoutPostStarts(facts: StatusFacts): StatusFacts {
-  const { observed, postStarts } = facts
-  if (postStarts === undefined || postStarts.size === 0) return facts
-  const containers = observed.containers.map((container) =>
-    container.state === 'running' && postStarts.has(container.id)
-      ? { ...container, state: 'created' as const }
-      : container,
-  )
-  return { ...facts, observed: { ...observed, containers } }
-}
-
 function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<PodStatus> {
   const [first] = ips
   if (first === undefined) return {}
@@ -151,39 +160,6 @@ function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<Pod
 }
 
 type Condition = Omit<PodCondition, 'lastTransitionTime' | 'observedGeneration'>
-
-/** Kubernetes has these conditions only while they apply (`pkg/kubelet/status`, 1.36). */
-function resizeConditions(resize: ResizeState | undefined): readonly Condition[] {
-  if (resize === undefined) return []
-  if (resize.kind === 'pending')
-    return [{ type: 'PodResizePending', status: 'True', reason: resize.reason, message: resize.message }]
-  const why = resize.error === undefined ? {} : { reason: 'Error', message: resize.error }
-  return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
-}
-
-/**
- * For pods that were evicted because of pressure or the shutdown of the node
- * (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36).
- */
-function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
-  const evicted = [ending, failed].find((each) => each?.until !== undefined)
-  if (evicted === undefined) return []
-  const { message } = evicted
-  return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]
-}
-
-/**
- * Only for pods with a rule RestartAllContainers (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36).
- */
-function restartAllConditions(facts: StatusFacts, phase: PodPhase): readonly Condition[] {
-  if (!mayRestartAll(facts.pod)) return []
-  const type = 'AllContainersRestarting'
-  if (phase === 'Succeeded') return [{ type, status: 'False', reason: 'PodCompleted' }]
-  if (phase === 'Failed') return [{ type, status: 'False', reason: 'PodFailed' }]
-  if (!isBeingReset(facts.observed, facts.record.restartAll)) return [{ type, status: 'False' }]
-  const message = 'container exited with restart policy rule'
-  return [{ type, status: 'True', reason: 'RestartAllContainersStarted', message }]
-}
 
 function initializedCondition(
   facts: StatusFacts,
@@ -231,6 +207,39 @@ function readyCondition(
   return { type, status: 'False', reason: 'ContainersNotReady', message }
 }
 
+/**
+ * Only for pods with a rule RestartAllContainers (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36).
+ */
+function restartAllConditions(facts: StatusFacts, phase: PodPhase): readonly Condition[] {
+  if (!mayRestartAll(facts.pod)) return []
+  const type = 'AllContainersRestarting'
+  if (phase === 'Succeeded') return [{ type, status: 'False', reason: 'PodCompleted' }]
+  if (phase === 'Failed') return [{ type, status: 'False', reason: 'PodFailed' }]
+  if (!isBeingReset(facts.observed, facts.record.restartAll)) return [{ type, status: 'False' }]
+  const message = 'container exited with restart policy rule'
+  return [{ type, status: 'True', reason: 'RestartAllContainersStarted', message }]
+}
+
+/** Kubernetes has these conditions only while they apply (`pkg/kubelet/status`, 1.36). */
+function resizeConditions(resize: ResizeState | undefined): readonly Condition[] {
+  if (resize === undefined) return []
+  if (resize.kind === 'pending')
+    return [{ type: 'PodResizePending', status: 'True', reason: resize.reason, message: resize.message }]
+  const why = resize.error === undefined ? {} : { reason: 'Error', message: resize.error }
+  return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
+}
+
+/**
+ * For pods that were evicted because of pressure or the shutdown of the node
+ * (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36).
+ */
+function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
+  const evicted = [ending, failed].find((each) => each?.until !== undefined)
+  if (evicted === undefined) return []
+  const { message } = evicted
+  return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]
+}
+
 /** Gives each condition the pod's generation, and the time at which its status last changed, kept in the record. */
 function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
   const before = facts.record.conditions
@@ -247,9 +256,6 @@ function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
   })
   return { conditions, record: changed ? record : before }
 }
-
-/** `restarting`: it ended and is to run again. */
-type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
 
 /** The pod's phase (`pkg/kubelet/kubelet_pods.go` getPhase, Kubernetes 1.36). */
 export function derivePhase(facts: StatusFacts): PodPhase {
@@ -269,38 +275,8 @@ export function derivePhase(facts: StatusFacts): PodPhase {
   return succeeded ? 'Succeeded' : 'Failed'
 }
 
-function viewOf(facts: StatusFacts, { name }: ContainerSpec): ContainerView {
-  const { observed, record } = facts
-  const view = viewContainer({ name, observed, history: record.containers[name] })
-  return currentView(new Set(record.restartAll), view)
-}
-
-function isRunning(view: ContainerView): boolean {
-  return view.kind === 'live' && view.container.state === 'running'
-}
-
-function hasFailedForGood(facts: StatusFacts, init: ContainerSpec): boolean {
-  const view = viewOf(facts, init)
-  return view.kind === 'ended' && view.end.exitCode !== 0 && !runsAgain(facts, init, view)
-}
-
-function runsAgain(
-  { pod, record }: StatusFacts,
-  container: ContainerSpec,
-  view: Extract<ContainerView, { kind: 'ended' }>,
-): boolean {
-  const restartRequested = new Set(record.restartRequested)
-  const restartsDue = new Set(record.restartsDue)
-  return isToRunAgain({ pod, restartRequested, restartsDue }, container, view)
-}
-
-/** Whether the main containers wait for this init container. */
-function isPendingInit(facts: StatusFacts, init: ContainerSpec): boolean {
-  const view = viewOf(facts, init)
-  if (isRestartableInit(init)) return !isStarted(facts, init, view) && !hasInitialized(facts)
-  if (view.kind === 'ended' && view.end.exitCode === 0) return false
-  return !hasInitialized(facts)
-}
+/** `restarting`: it ended and is to run again. */
+type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
 
 function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
   const view = viewOf(facts, container)
@@ -318,6 +294,39 @@ function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
 function wasReset({ observed, record }: StatusFacts, { name }: ContainerSpec): boolean {
   const view = viewContainer({ name, observed, history: record.containers[name] })
   return isReset(new Set(record.restartAll), view)
+}
+
+/** Whether the main containers wait for this init container. */
+function isPendingInit(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  if (isRestartableInit(init)) return !isStarted(facts, init, view) && !hasInitialized(facts)
+  if (view.kind === 'ended' && view.end.exitCode === 0) return false
+  return !hasInitialized(facts)
+}
+
+function hasFailedForGood(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  return view.kind === 'ended' && view.end.exitCode !== 0 && !runsAgain(facts, init, view)
+}
+
+function runsAgain(
+  { pod, record }: StatusFacts,
+  container: ContainerSpec,
+  view: Extract<ContainerView, { kind: 'ended' }>,
+): boolean {
+  const restartRequested = new Set(record.restartRequested)
+  const restartsDue = new Set(record.restartsDue)
+  return isToRunAgain({ pod, restartRequested, restartsDue }, container, view)
+}
+
+function viewOf(facts: StatusFacts, { name }: ContainerSpec): ContainerView {
+  const { observed, record } = facts
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return currentView(new Set(record.restartAll), view)
+}
+
+function isRunning(view: ContainerView): boolean {
+  return view.kind === 'live' && view.container.state === 'running'
 }
 
 /**
@@ -375,13 +384,4 @@ function filled<Name extends string>(
   const entry: { [_ in Name]?: ResourceList } = {}
   if (Object.keys(list).length > 0) entry[name] = list
   return entry
-}
-
-/**
- * A pod's metadata.generation: 1 at first, one more for each change of its spec (`pkg/registry/core/pod/strategy.go`
- * updatePodGeneration, 1.36), and one more once it is being deleted (BeforeDelete in the API server's
- * `registry/rest/delete.go`).
- */
-export function podGeneration({ generation = 1, ending }: Pick<PodRecord, 'generation' | 'ending'>): number {
-  return ending !== undefined && goesAwayAfter(ending) ? generation + 1 : generation
 }

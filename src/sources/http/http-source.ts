@@ -6,7 +6,7 @@ import { showUrl } from '../../base/http.ts'
 import type { Logger } from '../../base/logger.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { RandomSource } from '../../base/random.ts'
-import { firstPace, holdSecondsOf, paceRequest } from '../../decide/sources/pace-requests.ts'
+import { firstPace, allowedDelaySeconds, paceRequest } from '../../decide/sources/pace-requests.ts'
 import type { Pace } from '../../decide/sources/pace-requests.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
@@ -190,7 +190,7 @@ class HttpLoop {
 
   async #ask(isWhole: boolean, signal: AbortSignal): Promise<HttpAnswer> {
     const { clock, mayHold = true, random = systemRandom } = this.#options
-    const waitSeconds = mayHold ? holdSecondsOf(this.#pace, random()) : undefined
+    const waitSeconds = mayHold ? allowedDelaySeconds(this.#pace, random()) : undefined
     const deadlineMs = timeoutMs + (this.#pace.waits && waitSeconds !== undefined ? waitSeconds * 1000 : 0)
     const timeout = new AbortController()
     const timer = clock.startTimer(deadlineMs, () =>

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { rivalProblem } from '../../decide/sources/merge-snapshots.ts'
+import { conflictProblem } from '../../decide/sources/merge-snapshots.ts'
 import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
@@ -256,7 +256,7 @@ export function duplicateProblem(kept: KeptManifest, rival: KeptManifest | undef
     }
   const hint =
     'Remove one of the two files. To have both objects, give this one another metadata.name and metadata.uid.'
-  if (keyOf(kept) === keyOf(rival)) return rivalProblem({ place, object, what, stays: rival.path, hint })
+  if (keyOf(kept) === keyOf(rival)) return conflictProblem({ place, object, what, stays: rival.path, hint })
   return {
     severity: 'error',
     place,

@@ -3,7 +3,7 @@ import {
   admitPod,
   exclusiveClaimProblem,
   findPortClash,
-  findRoomLack,
+  findShortage,
   hostShares,
   HostTally,
   smallerShares,
@@ -176,11 +176,11 @@ describe('room that is not there for long, or not yet', () => {
     ['waits where the node has none', {}, 'example.com/gpu'],
     ['waits where others have them all', { 'example.com/gpu': '2' }, 'example.com/gpu'],
     ['is admitted where one is left', { 'example.com/gpu': '3' }, undefined],
-  ])('of an extended resource %s', (_case, extended, lack) => {
+  ])('of an extended resource %s', (_case, extended, shortage) => {
     const gpu = asks({ 'example.com/gpu': '1' })
     const others = [neighbour('a', gpu), neighbour('b', gpu)]
     const admission = admitPod(makePod(gpu), others, { maxPods: 110, allocatable: { cpu: '2', ...extended } })
-    expect(lackOf(admission)).toBe(lack)
+    expect(lackOf(admission)).toBe(shortage)
   })
 
   it('is enough beside a pod and the one that takes its place', () => {
@@ -218,11 +218,11 @@ function admitByEach(pod: Pod, neighbours: readonly Neighbour[], limits: HostLim
   const present = living.flatMap(({ pod: other, isPromised }) =>
     isPromised === true ? [] : hostShares(other),
   )
-  const lack =
-    findRoomLack(wanted, totalShares(lasting), limits) ?? findRoomLack(wanted, totalShares(present), limits)
-  return lack === undefined
+  const shortage =
+    findShortage(wanted, totalShares(lasting), limits) ?? findShortage(wanted, totalShares(present), limits)
+  return shortage === undefined
     ? { kind: 'admitted' }
-    : { kind: 'blocked', reason: 'Blocked', message: lack.message }
+    : { kind: 'blocked', reason: 'Blocked', message: shortage.message }
 }
 
 it('admits each of many pods as a look at all of its neighbours does', () => {

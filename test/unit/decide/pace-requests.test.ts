@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { firstPace, holdSecondsOf, paceRequest } from '../../../src/decide/sources/pace-requests.ts'
+import { firstPace, allowedDelaySeconds, paceRequest } from '../../../src/decide/sources/pace-requests.ts'
 import type { Pace, RequestOutcome } from '../../../src/decide/sources/pace-requests.ts'
 
 const periodMs = 20_000
@@ -13,7 +13,7 @@ const pushed: RequestOutcome = { ...changed, waits: true }
 function follow(...outcomes: readonly RequestOutcome[]): readonly string[] {
   let pace: Pace = firstPace
   return outcomes.map((outcome) => {
-    const hold = holdSecondsOf(pace, 0.5)
+    const hold = allowedDelaySeconds(pace, 0.5)
     const next = paceRequest(pace, outcome, periodMs, 0.5)
     pace = next.pace
     return `${hold ?? '-'}/${next.waitMs}`
