@@ -2,7 +2,7 @@
  * What client and server say to each other on the unix socket: HTTP/1.1, JSON.
  * Paths that Kubernetes has bear its names and give its objects; podd's own stand under /podd/v1.
  *
- * Of each kind in kinds/served-kinds.ts; below /apis/GROUP/VERSION instead of /api/v1 where it has a group, without a namespace where it belongs to none:
+ * Of each kind in served-kinds.ts; below /apis/GROUP/VERSION instead of /api/v1 where it has a group, without a namespace where it belongs to none:
  * GET  /api/v1/{resource}                                 ResourceList (resource.ts); ?labelSelector ?fieldSelector ?limit ?continue ?resourceVersion ?resourceVersionMatch
  *                                                         ?watch=true: one WatchEvent a line; ?allowWatchBookmarks ?sendInitialEvents ?timeoutSeconds
  * GET  /api/v1/namespaces/{ns}/{resource}                 the same, of one namespace
@@ -34,7 +34,7 @@
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
  * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without
- * GET  /podd/v1/usage                                     UsageHistoryReply (usage-history.ts), where the status page is on
+ * GET  /podd/v1/usage                                     UsageHistoryReply (usage.ts), where the status page is on
  * GET  /ui                                                the status page where it is on; its files lie below
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (sources.ts)
@@ -46,7 +46,7 @@
  * POST /podd/v1/images/remove?image=NAME                  RemovedImage; ?force=true: also one that is pinned or used
  * POST /podd/v1/images/prune                              GarbageReport, of images alone; ?dryRun ?all as with gc
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
- * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes unused images, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
+ * POST /podd/v1/gc                                       GarbageReport (images.ts); removes unused images, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (usage.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)

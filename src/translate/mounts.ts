@@ -160,7 +160,7 @@ function volumeMount(
   }
 }
 
-/** `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far (decide/preflight-pod.ts). */
+/** `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far (decide/admission/preflight-pod.ts). */
 function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe: boolean): boolean {
   return recursiveReadOnly === 'Enabled' || (recursiveReadOnly === 'IfPossible' && canBe)
 }

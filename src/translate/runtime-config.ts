@@ -106,7 +106,7 @@ export interface ContainerInput {
   readonly restartCount: number
   /** See identity.ts. */
   readonly instance: string
-  /** The hash to find a changed spec by; see pod/hash.ts. */
+  /** The hash to find a changed spec by; see pod/values/hash.ts. */
   readonly specHash: string
   /** What the image's name resolved to: the runtime's id of it. */
   readonly imageRef: string

@@ -18,6 +18,7 @@ const suites = new Set(
 )
 const pages = [
   'README.md',
+  'proto/README.md',
   ...readdirSync('docs').flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
 ]
 const manifests = readdirSync('manifests').map((name) => `manifests/${name}`)
@@ -107,11 +108,41 @@ describe.each(pages)('%s', (page) => {
     const text = read(page)
     const scripts = [...text.matchAll(/npm run ([a-z]+)/g)].map(([, name = '']) => name)
     expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
-    const files = [...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto)\/[\w./-]+)`/g)]
+    const files = [...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto|tools|examples)\/[\w./-]+)`/g)]
     const missing = files.map(([, path = '']) => path).filter((path) => !existsSync(path))
     // A suite may have no test yet; then git has no directory for it.
     expect(missing.filter((path) => !suites.has(path))).toEqual([])
   })
+})
+
+/** Names of TypeScript and shell files in the comments of a source text. */
+function filesInComments(text: string): readonly string[] {
+  const comments = text.match(/^\s*(?:\*|\/\*|\/\/).*$|\s\/\/ .*$/gm) ?? []
+  return comments.flatMap((comment) =>
+    [...comment.matchAll(/(?<![\w./-])((?:\.{1,2}\/)*[\w/-]+(?:\.[a-z]+)?\.(?:ts|sh))\b/g)].map(([, name = '']) => name),
+  )
+}
+
+test('comments name files that are there', () => {
+  const directories = ['src', 'test', 'bench', 'tools', 'proto', 'packaging', 'examples']
+  const files = directories.flatMap((directory) =>
+    readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(?:ts|sh)$/.test(entry.name))
+      .map(({ parentPath, name }) => join(parentPath, name)),
+  )
+  const known = new Set([...files, 'install.sh'])
+  const isThere = (name: string, from: string): boolean => {
+    if (name.startsWith('.')) return known.has(join(dirname(from), name))
+    return [...known].some((file) => file === name || file.endsWith(`/${name}`))
+  }
+  const missing = files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) =>
+      filesInComments(read(file))
+        .filter((name) => !isThere(name, file))
+        .map((name) => `${file}: ${name}`),
+    )
+  expect(missing).toEqual([])
 })
 
 test('the README opens with the two commands', () => {

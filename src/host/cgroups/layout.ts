@@ -128,7 +128,7 @@ export interface PodCgroup {
 export interface QosShares {
   /** Of all pods together, relative to the rest of the host. */
   readonly kubepods: number
-  /** From burstableShares (translate/resources/resources.ts). */
+  /** From burstableShares (translate/resources.ts). */
   readonly burstable: number
 }
 

@@ -361,7 +361,7 @@ const containerFields = {
   lifecycle: optional(lifecycleSchema),
   terminationMessagePath: defaulted(string, '/dev/termination-log'),
   terminationMessagePolicy: defaulted(oneOf('File', 'FallbackToLogsOnError'), 'File'),
-  /** Default depends on the image's tag; see ../default-pod.ts. */
+  /** Default depends on the image's tag; see default-pod.ts. */
   imagePullPolicy: optional(oneOf('Always', 'IfNotPresent', 'Never'), {
     kind: 'supported',
     note: 'an image with a digest is `IfNotPresent` where nothing is said, also as `name:latest@sha256:…`, which Kubernetes pulls `Always`: a digest never changes',

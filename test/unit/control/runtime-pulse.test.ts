@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { RuntimePulse, RuntimeWatch } from '../../../src/control/runtime/runtime-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
-import { StallingClock } from '../probes/stalling-clock.ts'
+import { StallingClock } from './stalling-clock.ts'
 
 /** A runtime that is asked, and answers when it is told to. */
 class Asked {

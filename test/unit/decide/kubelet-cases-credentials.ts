@@ -3,13 +3,13 @@ import type { LedgerSection } from './kubelet-ledger.ts'
 
 const noAccounts = none('podd has no service accounts: tokenAttributes is refused')
 const providers = 'component/images/credential-providers.test.ts'
-const pulled = 'component/images/pulled-images.test.ts'
+const pulled = 'component/control/pulled-images.test.ts'
 
 /** Credentials for registries, and who may use what was pulled with them. */
 export const credentialCases: readonly LedgerSection[] = [
   {
     test: 'pkg/credentialprovider/keyring_test.go',
-    file: 'unit/decide/keyring.test.ts',
+    file: 'unit/decide/images/keyring.test.ts',
     cases: {
       TestURLsMatch: 'matches-registries',
       TestDockerKeyringForGlob: 'keyring-globs',
@@ -27,17 +27,17 @@ export const credentialCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/credentialprovider/config_test.go',
-    file: 'unit/decide/keyring.test.ts',
+    file: 'unit/decide/images/keyring.test.ts',
     cases: { 'entries of a docker config': 'docker-config-entries' },
   },
   {
     test: 'pkg/credentialprovider/secrets/secrets_test.go',
-    file: 'component/images/pod-credentials.test.ts',
+    file: 'component/control/pod-credentials.test.ts',
     cases: { 'keyrings of Secrets of both types, before the others': 'keyring-of-secrets' },
   },
   {
     test: 'pkg/credentialprovider/plugin/config_test.go',
-    file: 'unit/decide/credential-providers.test.ts',
+    file: 'unit/decide/images/credential-providers.test.ts',
     cases: {
       'configs with one and several plugins': 'provider-config',
       'configs that are refused': 'provider-config-refused',
@@ -48,7 +48,7 @@ export const credentialCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/credentialprovider/plugin/plugin_test.go',
-    file: 'unit/decide/credential-providers.test.ts',
+    file: 'unit/decide/images/credential-providers.test.ts',
     cases: {
       'encoding requests': 'provider-request',
       'decoding responses': 'provider-response',
@@ -60,7 +60,7 @@ export const credentialCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/images/pullmanager/image_pull_manager_test.go',
-    file: 'unit/decide/image-access.test.ts',
+    file: 'unit/decide/images/image-access.test.ts',
     cases: {
       ...all('pulled-record-merge', 'records that change', 'node-accessible overrides all secrets'),
       'records that stay': 'pulled-record-kept',
@@ -74,7 +74,7 @@ export const credentialCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/images/pullmanager/image_pull_policies_test.go',
-    file: 'unit/decide/image-access.test.ts',
+    file: 'unit/decide/images/image-access.test.ts',
     cases: {
       'the four policies': 'verification-policies',
       TestNewNeverVerifyAllowListedPullPolicy: 'image-allowlist',
@@ -90,7 +90,7 @@ export const credentialCases: readonly LedgerSection[] = [
       'pod with the same PullSecret accessing previously pulled image': 'pulled-same-secret',
       'pod with the same credentials in a different secret accessing previously pulled image':
         'pulled-copied-secret',
-      'the same under the other policies': at('unit/decide/image-access.test.ts', 'verification-policies'),
+      'the same under the other policies': at('unit/decide/images/image-access.test.ts', 'verification-policies'),
     },
   },
 ]

@@ -4,8 +4,8 @@ import type { LedgerSection } from './kubelet-ledger.ts'
 const workers = 'pkg/kubelet/pod_workers_test.go'
 const node = 'test/e2e_node/container_lifecycle_test.go'
 const life = 'component/control/pod-life.test.ts'
-const inits = 'unit/decide/init-containers.test.ts'
-const ofActions = (id: string) => at('unit/decide/compute-pod-actions.test.ts', id)
+const inits = 'unit/decide/plan/init-containers.test.ts'
+const ofActions = (id: string) => at('unit/decide/plan/compute-pod-actions.test.ts', id)
 const e2eInits = (id: string) => at('e2e/init-containers.test.ts', id)
 const e2eEnding = (id: string) => at('e2e/ending.test.ts', id)
 const e2eUpdates = (id: string) => at('e2e/updates.test.ts', id)
@@ -14,7 +14,7 @@ const adoption = (id: string) => at('fault/adoption.test.ts', id)
 const noQueue = none('a worker of podd has one slot and no queue, and its state is no set of flags')
 const comesBack = at(life, 'comes-back-still-ends')
 const orphan = adoption('ends-nobody-wants-any')
-const endsOnce = at('unit/decide/properties.test.ts', 'told-nothing-more-than')
+const endsOnce = at('unit/decide/plan/properties.test.ts', 'told-nothing-more-than')
 const forgotten = ofActions('starts-nothing-finished-pod')
 const newImage = all(ofActions('replaces-container-image-changed'), 'Always', 'OnFailure')
 const policies = ['Always', 'OnFailure', 'Never'] as const
@@ -24,7 +24,7 @@ const sidecarEnds = at(inits, 'restarts-sidecars-ended-before')
 const sidecarBeside = at(inits, 'restarts-sidecar-beside-running')
 const heldImage = ofActions('says-container-waits-until')
 const reverse = e2eInits('ends-sidecars-after-main')
-const sidecarFailure = at('unit/decide/derive-phase.test.ts', 'sidecar-never-succeeded-failed')
+const sidecarFailure = at('unit/decide/status/derive-phase.test.ts', 'sidecar-never-succeeded-failed')
 const byForce = e2eEnding('grace')
 const keepsRunning = adoption('restarts-nothing-forgets-nothing')
 
@@ -67,7 +67,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
   },
   {
     test: `${node} regular containers, image updated`,
-    file: 'unit/decide/compute-pod-actions.test.ts',
+    file: 'unit/decide/plan/compute-pod-actions.test.ts',
     cases: {
       ...newImage,
       Never: 'replaces-container-image-changed-under',
@@ -99,11 +99,11 @@ export const lifecycleCases: readonly LedgerSection[] = [
       'preStop after a failed startup probe': at('e2e/probes.test.ts', 'startup'),
       'preStop after a failed liveness probe': at('e2e/probes.test.ts', 'liveness'),
       'readiness during preStop, no liveness': at(
-        'unit/probes/prober.test.ts',
+        'unit/control/prober.test.ts',
         'liveness-startup-stopped-once',
       ),
       'no liveness of sidecars during preStop': at(
-        'unit/probes/prober.test.ts',
+        'unit/control/prober.test.ts',
         'liveness-startup-stopped-once',
       ),
       ...all('runs-none-again-once', 'image of a passed one updated'),
@@ -119,7 +119,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
       'in order after a reboot': 'runs-them-again-new',
       'in order after a reboot, with sidecars': 'starts-sidecar-anew-new',
       'Pending until it is initialized again': at(
-        'unit/decide/derive-phase.test.ts',
+        'unit/decide/status/derive-phase.test.ts',
         'sidecar-runs-new-sandbox',
       ),
       'no passed init container after a restart': keepsRunning,
@@ -129,7 +129,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
       'an update during a reboot': 'begins-first-new-sandbox',
       'an update during a restart': 'gets-new-image-before',
       ...all(
-        at('unit/probes/prober.test.ts', 'taken-over-before-restart'),
+        at('unit/control/prober.test.ts', 'taken-over-before-restart'),
         'status stays, startup probe',
         'status stays, readiness probe',
         'status stays, both',
@@ -199,7 +199,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
   },
   {
     test: `${node} endings with sidecars`,
-    file: 'unit/decide/ending.test.ts',
+    file: 'unit/decide/plan/ending.test.ts',
     cases: {
       'after the main container, in reverse order': reverse,
       ...all(endsOnce, ...policies.map((policy) => `image updated meanwhile, ${policy}`)),

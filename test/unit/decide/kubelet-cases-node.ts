@@ -10,11 +10,11 @@ export const nodeCases: readonly LedgerSection[] = [
     test: 'test/e2e_node/eviction_test.go',
     file: 'e2e/eviction.test.ts',
     cases: {
-      InodeEviction: at('unit/decide/rank-pods.test.ts', 'tells-inodes'),
+      InodeEviction: at('unit/decide/node/rank-pods.test.ts', 'tells-inodes'),
       ImageGCNoEviction: 'reclaims-images-first',
       ImageGCTerminatedPodsContainersCleanup: 'reclaims-images-first',
       MemoryAllocatableEviction: 'evicts-over-memory-request',
-      MemoryAllocatableEvictionPodLevelResources: at('unit/decide/rank-pods.test.ts', 'pod-level-request'),
+      MemoryAllocatableEvictionPodLevelResources: at('unit/decide/node/rank-pods.test.ts', 'pod-level-request'),
       LocalStorageEviction: 'spares-critical-on-disk',
       ...all(
         at('unit/control/node-pressure.test.ts', 'soft-threshold-grace'),
@@ -26,12 +26,12 @@ export const nodeCases: readonly LedgerSection[] = [
         'ends-over-storage-limit',
       ),
       ...all(
-        at('unit/decide/rank-pods.test.ts', 'ranks-by-priority'),
+        at('unit/decide/node/rank-pods.test.ts', 'ranks-by-priority'),
         'PriorityMemoryEvictionOrdering',
         'PriorityMemoryEvictionOrderingPodLevelResources',
         'PriorityLocalStorageEvictionOrdering',
       ),
-      PriorityPidEvictionOrdering: at('unit/decide/rank-pods.test.ts', 'ranks-by-processes'),
+      PriorityPidEvictionOrdering: at('unit/decide/node/rank-pods.test.ts', 'ranks-by-processes'),
       'the DisruptionTarget condition of the evicted pod': 'spares-critical-on-disk',
     },
   },

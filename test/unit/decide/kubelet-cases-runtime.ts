@@ -2,11 +2,11 @@ import { all, at, none } from './kubelet-ledger.ts'
 import type { LedgerSection } from './kubelet-ledger.ts'
 
 const manager = 'pkg/kubelet/kuberuntime/kuberuntime_manager_test.go'
-const actions = 'unit/decide/compute-pod-actions.test.ts'
-const inits = 'unit/decide/init-containers.test.ts'
-const rules = 'unit/decide/backoff.test.ts'
-const restartAll = 'unit/decide/restart-all.test.ts'
-const resizes = 'unit/decide/resize.test.ts'
+const actions = 'unit/decide/plan/compute-pod-actions.test.ts'
+const inits = 'unit/decide/plan/init-containers.test.ts'
+const rules = 'unit/decide/plan/backoff.test.ts'
+const restartAll = 'unit/decide/plan/restart-all.test.ts'
+const resizes = 'unit/decide/plan/resize.test.ts'
 const resizing = 'component/control/resize.test.ts'
 /** One id for its whole table of sizes. */
 const roomFirst = 'gives-pod-room-both'
@@ -137,7 +137,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: `${manager} TestDoBackOff`,
-    file: 'unit/decide/start-plan.test.ts',
+    file: 'unit/decide/plan/start-plan.test.ts',
     cases: {
       'it runs': 'charges-nothing-first-container',
       'it has ended for the first time': 'starts-again-crashed-charges',
@@ -197,17 +197,17 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: `${manager} TestPruneInitContainers`,
-    file: 'unit/decide/plan-container-garbage.test.ts',
+    file: 'unit/decide/node/plan-container-garbage.test.ts',
     cases: { 'keeps the last of each name': 'keeps-each-name' },
   },
   {
     test: `${manager} TestKillPod`,
-    file: 'unit/decide/ending.test.ts',
+    file: 'unit/decide/plan/ending.test.ts',
     cases: { 'stops all containers and the sandbox': 'stops-what-runs' },
   },
   {
     test: `${manager} TestOnPodSandboxReadyInvocation, TestOnPodSandboxReadyTiming`,
-    file: 'unit/decide/derive-status.test.ts',
+    file: 'unit/decide/status/derive-status.test.ts',
     cases: {
       'the status is told once the sandbox is ready': 'when-the-sandbox-has-an-address',
       'dynamic resources': none('resourceClaims are refused'),
@@ -220,7 +220,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/kuberuntime/util/util_test.go TestPodSandboxChanged',
-    file: 'unit/decide/sandbox-change.test.ts',
+    file: 'unit/decide/plan/sandbox-change.test.ts',
     cases: {
       'no sandbox': 'makes-the-first-one',
       'several ready': 'replaces-several-ready',
@@ -232,7 +232,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/kuberuntime/kuberuntime_termination_order_test.go',
-    file: 'unit/decide/ending.test.ts',
+    file: 'unit/decide/plan/ending.test.ts',
     cases: {
       'sidecars after the main container': 'stops-sidecars-after-main',
       'sidecars in reverse order': 'stops-sidecars-after-main',
@@ -241,7 +241,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/kuberuntime/kuberuntime_gc_test.go',
-    file: 'unit/decide/plan-container-garbage.test.ts',
+    file: 'unit/decide/node/plan-container-garbage.test.ts',
     cases: {
       'the oldest dead go first': 'removes-those-before',
       'running ones stay': 'never-removes-runs-or',
@@ -250,7 +250,7 @@ export const runtimeCases: readonly LedgerSection[] = [
       'a ready sandbox stays': 'keeps-older-sandbox-ready',
       'the newest sandbox stays': 'keeps-newest-sandbox-dead',
       'older dead sandboxes go': 'removes-older-sandboxes-empty',
-      'all of a pod that is gone goes': at('unit/decide/ending.test.ts', 'removes-left-stopped'),
+      'all of a pod that is gone goes': at('unit/decide/plan/ending.test.ts', 'removes-left-stopped'),
     },
   },
   {

@@ -3,11 +3,11 @@ import type { LedgerSection } from './kubelet-ledger.ts'
 
 const pods = 'pkg/kubelet/kubelet_pods_test.go'
 const generate = 'pkg/kubelet/status/generate_test.go'
-const phase = 'unit/decide/derive-phase.test.ts'
-const status = 'unit/decide/derive-status.test.ts'
-const container = 'unit/decide/container-status.test.ts'
-const ofRestartAll = (id: string) => at('unit/decide/restart-all.test.ts', id)
-const ofResize = (id: string) => at('unit/decide/resize.test.ts', id)
+const phase = 'unit/decide/status/derive-phase.test.ts'
+const status = 'unit/decide/status/derive-status.test.ts'
+const container = 'unit/decide/status/container-status.test.ts'
+const ofRestartAll = (id: string) => at('unit/decide/plan/restart-all.test.ts', id)
+const ofResize = (id: string) => at('unit/decide/plan/resize.test.ts', id)
 const startsAnew = ofRestartAll('pending-not-initialized-init')
 const isTakenDown = ofRestartAll('condition-true-some-stopped')
 
@@ -298,7 +298,7 @@ export const statusCases: readonly LedgerSection[] = [
       'an init container that passed': 'init-container-passed',
       'an init container that runs': 'init-container-runs',
       'a sidecar': 'a-sidecar-that-runs',
-      'verdicts from before a restart': at('unit/probes/prober.test.ts', 'taken-over-before-restart'),
+      'verdicts from before a restart': at('unit/control/prober.test.ts', 'taken-over-before-restart'),
     },
   },
 ]

@@ -1,0 +1,187 @@
+import { describe, expect, it } from 'vitest'
+import { previousImageBackoff, restartKey } from '../../../../src/decide/plan/backoff.ts'
+import type { Backoff } from '../../../../src/decide/plan/backoff.ts'
+import { planStart } from '../../../../src/decide/plan/start-order.ts'
+import type { PodRecord } from '../../../../src/pod/state/pod-record.ts'
+import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../../support/pod-builders.ts'
+import type { FactsChanges } from '../../../support/pod-builders.ts'
+
+const key = 'busybox:1 {"limits":{},"requests":{}}'
+
+function plan(changes: FactsChanges) {
+  const facts = podFacts({ pod: { containers: ['a'] }, containers: [], ...changes })
+  const [spec] = facts.pod.spec.containers
+  if (spec === undefined) throw new Error('no container')
+  expect(restartKey(spec)).toBe(key)
+  return planStart(facts, spec, 'main')
+}
+
+function backoff(delayMs: number, agoMs = 60_000): PodRecord['containers'][string] {
+  return { backoff: { key, delayMs, updatedAtMs: nowMs - agoMs } }
+}
+
+const crashed = exitedContainer('a', 1, { finishedAtMs: nowMs - 1000 })
+
+describe('planStart', () => {
+  it('starts what was never made, and charges nothing', () => {
+    expect(plan({})).toMatchObject({
+      kind: 'start',
+      action: { role: 'main', restartCount: 0, backoff: undefined },
+    })
+  })
+
+  // id: starts-again-crashed-charges
+  it('starts again what crashed, and charges the first delay', () => {
+    expect(plan({ containers: [crashed] })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 1, backoff: { key, delayMs: 10_000, updatedAtMs: nowMs } },
+    })
+  })
+
+  it.each([
+    [10_000, 'back-off 10s restarting failed container=a pod=web_default(uid-web)'],
+    [80_000, 'back-off 1m20s restarting failed container=a pod=web_default(uid-web)'],
+    [160_000, 'back-off 2m40s restarting failed container=a pod=web_default(uid-web)'],
+    [300_000, 'back-off 5m0s restarting failed container=a pod=web_default(uid-web)'],
+    // id: waits-out-backoff-i
+  ])('waits out a backoff of %i ms in the words of Kubernetes', (delayMs, message) => {
+    expect(plan({ containers: [crashed], history: { a: backoff(delayMs) } })).toEqual({
+      kind: 'wait',
+      untilMs: nowMs - 1000 + delayMs,
+      waiting: { reason: 'CrashLoopBackOff', message },
+    })
+  })
+
+  it('starts at once a container that has other resources now', () => {
+    const history = { a: { backoff: { key: 'busybox:1 {}', delayMs: 300_000, updatedAtMs: nowMs - 60_000 } } }
+    expect(plan({ containers: [crashed], history })).toMatchObject({
+      kind: 'start',
+      action: { backoff: { key, delayMs: 10_000 } },
+    })
+  })
+
+  describe('of a container whose new image cannot be had', () => {
+    const backoff: Backoff = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
+    const missing: Backoff = { ...backoff, image: 'busybox:1' }
+    const before = { ...crashed, image: 'busybox:0' }
+
+    it('takes the one that it had, by its backoff', () => {
+      const backoffs = { a: missing }
+      expect(plan({ containers: [before], backoffs })).toMatchObject({
+        kind: 'start',
+        action: {
+          spec: { name: 'a', image: 'busybox:0', imagePullPolicy: 'Never' },
+          awaitedImage: 'busybox:1',
+          restartCount: 1,
+          backoff: { key: key.replace(':1', ':0') },
+        },
+      })
+      const earned = { key: key.replace(':1', ':0'), delayMs: 20_000, updatedAtMs: nowMs - 60_000 }
+      expect(plan({ containers: [before], backoffs, history: { a: { backoff: earned } } })).toMatchObject({
+        kind: 'wait',
+        untilMs: nowMs + 19_000,
+        waiting: { reason: 'CrashLoopBackOff' },
+      })
+    })
+
+    it.each([
+      ['it had no other', { containers: [crashed], backoffs: { a: missing } }],
+      ['it never ran', { backoffs: { a: missing } }],
+      ['something else keeps it from starting', { containers: [before], backoffs: { a: backoff } }],
+      ['another image is missing', { containers: [before], backoffs: { a: { ...backoff, image: 'volume:1' } } }],
+      [
+        'the one it had is gone as well',
+        {
+          containers: [before],
+          backoffs: { a: missing },
+          otherBackoffs: [[previousImageBackoff('a'), backoff] as const],
+        },
+      ],
+    ])('waits where %s', (_why, facts) => {
+      expect(plan(facts)).toEqual({ kind: 'wait', ...backoff })
+    })
+
+    it.each([
+      ['that is about to be stopped', { containers: [{ ...before, state: 'running' }] }],
+      [
+        'that ran when its manifest was changed',
+        { containers: [before], history: { a: { awaitedImage: 'busybox:1' } } },
+      ],
+      [
+        'whose last start has failed',
+        {
+          containers: [observedContainer('a', { state: 'created', image: 'busybox:0' })],
+          history: { a: { ended: ended('a', 1, { image: 'busybox:0' }), awaitedImage: 'busybox:1' } },
+        },
+      ],
+    ] satisfies readonly (readonly [string, FactsChanges])[])(
+      'takes the one that it had for one %s',
+      (_which, facts) => {
+        expect(plan(facts)).toMatchObject({
+          kind: 'start',
+          action: { spec: { image: 'busybox:0' }, awaitedImage: 'busybox:1' },
+        })
+        expect(plan({ ...facts, imageReady: () => true })).toMatchObject({
+          action: { spec: { image: 'busybox:1' } },
+        })
+      },
+    )
+
+    it('tries the new one first', () => {
+      const action = plan({ containers: [before] })
+      expect(action).toMatchObject({ kind: 'start', action: { spec: { image: 'busybox:1' } } })
+      expect(action).not.toHaveProperty('action.awaitedImage')
+    })
+  })
+
+  it('knows a backoff although the runtime has forgotten the container', () => {
+    const history = {
+      a: { ...backoff(40_000), ended: ended('a', 1, { finishedAtMs: nowMs - 1000, restartCount: 7 }) },
+    }
+    expect(plan({ history })).toMatchObject({ kind: 'wait', untilMs: nowMs + 39_000 })
+  })
+
+  it('starts at once what was made and never started, and charges nothing more', () => {
+    const history = { a: backoff(40_000) }
+    const containers = [observedContainer('a', { state: 'created', restartCount: 2 }), crashed]
+    expect(plan({ containers, history })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 2, backoff: { delayMs: 40_000 } },
+    })
+  })
+
+  // id: charges-nothing-first-container
+  it('charges nothing for the first container that is stopped for a failed probe', () => {
+    expect(plan({ containers: [observedContainer('a')] })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 1, backoff: undefined },
+    })
+  })
+
+  it.each([
+    ['long ago', 60_000, { kind: 'start', action: { backoff: { delayMs: 80_000 } } }],
+    ['a moment ago', 30_000, { kind: 'wait', untilMs: nowMs + 10_000 }],
+  ])('counts the delay of one that is stopped from the end before it: %s', (_when, endedAgoMs, expected) => {
+    const containers = [
+      observedContainer('a', { restartCount: 1 }),
+      exitedContainer('a', 1, { finishedAtMs: nowMs - endedAgoMs }),
+    ]
+    expect(plan({ containers, history: { a: backoff(40_000, endedAgoMs) } })).toMatchObject(expected)
+  })
+
+  it('forgets the backoff of one that is stopped after a run of more than ten minutes', () => {
+    const containers = [observedContainer('a', { restartCount: 1 })]
+    const history = {
+      a: { ...backoff(300_000, 700_000), ended: ended('a', 1, { finishedAtMs: nowMs - 200_000 }) },
+    }
+    expect(plan({ containers, history })).toMatchObject({
+      kind: 'start',
+      action: { backoff: { delayMs: 10_000 } },
+    })
+  })
+
+  it('puts the backoff of a failed start before everything else', () => {
+    const backoff = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
+    expect(plan({ backoffs: { a: backoff } })).toEqual({ kind: 'wait', ...backoff })
+  })
+})
