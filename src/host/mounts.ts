@@ -1,3 +1,4 @@
+/* What is mounted on this host, how it reaches containers, and mounts that podd makes itself. */
 import { readFileSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { release } from 'node:os'
@@ -11,6 +12,10 @@ export interface MountEntry {
   readonly root: string
   readonly fsType: string
   readonly superOptions: readonly string[]
+}
+
+export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly MountEntry[] {
+  return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
 }
 
 /** Parses a mountinfo text; malformed lines are skipped. */
@@ -32,40 +37,6 @@ export function parseMountInfo(text: string): readonly MountEntry[] {
   return entries
 }
 
-/** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
-function unescape(path: string): string {
-  if (!path.includes('\\')) return path
-  const [first = '', ...escaped] = path.split('\\')
-  let text = first
-  for (const part of escaped) {
-    const code = octalOf(part)
-    text += code === undefined ? `\\${part}` : String.fromCharCode(code) + part.slice(3)
-  }
-  return text
-}
-
-function escape(path: string): string {
-  return path.replaceAll(
-    /[ \t\n\\]/gu,
-    (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`,
-  )
-}
-
-/** The number that the first three octal digits give; undefined where a text begins otherwise. */
-function octalOf(text: string): number | undefined {
-  let code = 0
-  for (let at = 0; at < 3; at += 1) {
-    const digit = text.charCodeAt(at) - 48
-    if (!(digit >= 0 && digit <= 7)) return undefined
-    code = code * 8 + digit
-  }
-  return code
-}
-
-export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly MountEntry[] {
-  return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
-}
-
 /**
  * Those at or below a directory, as `mountsBelow` gives them. The table of a host with thousands of containers has a
  * megabyte: it is parsed only where the directory stands in it.
@@ -78,12 +49,33 @@ export function readMountsBelow(
   return text.includes(escape(directory)) ? mountsBelow(directory, parseMountInfo(text)) : []
 }
 
+/** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
+export function mountsBelow(directory: string, mounts: readonly MountEntry[]): readonly string[] {
+  return mounts
+    .map(({ mountPoint }) => mountPoint)
+    .filter((mountPoint) => mountPoint === directory || mountPoint.startsWith(`${directory}/`))
+    .reverse()
+    .sort((a, b) => b.split('/').length - a.split('/').length)
+}
+
 /** The mount point of a path's file system: the longest one above it. Symlinks aren't followed. */
 export function mountPointOf(path: string, mounts: readonly MountEntry[]): string {
   const above = mounts
     .map(({ mountPoint }) => mountPoint)
     .filter((point) => point === '/' || path === point || path.startsWith(`${point}/`))
   return above.reduce((longest, point) => (point.length > longest.length ? point : longest), '/')
+}
+
+/** Whether something is mounted on exactly this directory or file; false where it doesn't exist. */
+export async function isMounted(path: string): Promise<boolean> {
+  try {
+    // Mount tables know real paths only.
+    const real = await realpath(path)
+    return readMounts().some(({ mountPoint }) => mountPoint === real)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
 }
 
 /** Whether what is mounted below a path reaches other mount namespaces (`shared`), comes from one (`slave`), or neither. */
@@ -124,15 +116,6 @@ export async function checkMountSharing(path: string, isTwoWay: boolean): Promis
   )
 }
 
-/** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
-export function mountsBelow(directory: string, mounts: readonly MountEntry[]): readonly string[] {
-  return mounts
-    .map(({ mountPoint }) => mountPoint)
-    .filter((mountPoint) => mountPoint === directory || mountPoint.startsWith(`${directory}/`))
-    .reverse()
-    .sort((a, b) => b.split('/').length - a.split('/').length)
-}
-
 /**
  * Mounts an empty tmpfs that is writable for all, with sticky bit (mode 1777, the kernel's default), and is never
  * swapped out where the kernel supports that (`pkg/volume/emptydir/empty_dir.go` setupTmpfs, 1.36).
@@ -160,18 +143,6 @@ export function hasNoSwap(kernel: string): boolean {
   return Number(major) * 1000 + Number(minor) >= 6003
 }
 
-/** Whether something is mounted on exactly this directory or file; false where it doesn't exist. */
-export async function isMounted(path: string): Promise<boolean> {
-  try {
-    // Mount tables know real paths only.
-    const real = await realpath(path)
-    return readMounts().some(({ mountPoint }) => mountPoint === real)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
-  }
-}
-
 /**
  * Bind-mounts `source` on `target`, an existing directory or file. The program resolves neither path, so that a source
  * below /proc/PID/fd is exactly the file that process has open.
@@ -188,4 +159,34 @@ export async function bindMount(source: string, target: string): Promise<void> {
 export async function unmount(path: string): Promise<void> {
   const result = await runCommand('umount', ['--', path])
   if (result.exitCode !== 0) await commandOutput('umount', ['--lazy', '--', path])
+}
+
+/** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
+function unescape(path: string): string {
+  if (!path.includes('\\')) return path
+  const [first = '', ...escaped] = path.split('\\')
+  let text = first
+  for (const part of escaped) {
+    const code = octalOf(part)
+    text += code === undefined ? `\\${part}` : String.fromCharCode(code) + part.slice(3)
+  }
+  return text
+}
+
+/** The number that the first three octal digits give; undefined where a text begins otherwise. */
+function octalOf(text: string): number | undefined {
+  let code = 0
+  for (let at = 0; at < 3; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (!(digit >= 0 && digit <= 7)) return undefined
+    code = code * 8 + digit
+  }
+  return code
+}
+
+function escape(path: string): string {
+  return path.replaceAll(
+    /[ \t\n\\]/gu,
+    (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`,
+  )
 }

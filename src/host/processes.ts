@@ -47,55 +47,6 @@ export function readProcess(pid: number, procDirectory = '/proc'): HostProcess |
   }
 }
 
-/** The CPU time of a process, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
-export function readProcessorTicks(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return Number(fields[11]) + Number(fields[12])
-  } catch {
-    // It has ended.
-    return undefined
-  }
-}
-
-/** The bytes that a process has read from disks (`proc_pid_io(5)`); undefined where that can't be read. */
-export function readDiskBytes(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const bytes = /^read_bytes: (\d+)$/mu.exec(readFileSync(`${procDirectory}/${pid}/io`, 'utf8'))?.[1]
-    return bytes === undefined ? undefined : Number(bytes)
-  } catch {
-    // It has ended, or the kernel doesn't count.
-    return undefined
-  }
-}
-
-/** The age of a process in milliseconds; 0 where unknown. */
-export function processAgeMs({ startTicks }: HostProcess, procDirectory = '/proc'): number {
-  try {
-    const [upSeconds = ''] = readFileSync(`${procDirectory}/uptime`, 'utf8').split(' ')
-    return Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
-  } catch {
-    // A process of unknown age counts as new: it gets the whole time that one may take to start.
-    return 0
-  }
-}
-
-/** USER_HZ, which is 100 on every architecture that Node runs on. */
-const msPerTick = 10
-
-/** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
-export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const status = readFileSync(`${procDirectory}/${pid}/status`, 'utf8')
-    const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
-    return digits === undefined ? undefined : Number.parseInt(digits, 8)
-  } catch {
-    // It has ended.
-    return undefined
-  }
-}
-
 /** Shared, as the reads are synchronous: a buffer for each of hundreds of processes is memory that V8 releases late. */
 let argvBytes: Buffer | undefined
 
@@ -151,4 +102,53 @@ export function signalProcess(target: HostProcess, signal: NodeJS.Signals): void
 /** Waits until the process has ended; false when it still runs after `timeoutMs`. */
 export function waitForExit(target: HostProcess, timeoutMs: number, clock: Clock): Promise<boolean> {
   return pollUntil(clock, () => !isAlive(target), { periodMs: 20, timeoutMs })
+}
+
+/** The age of a process in milliseconds; 0 where unknown. */
+export function processAgeMs({ startTicks }: HostProcess, procDirectory = '/proc'): number {
+  try {
+    const [upSeconds = ''] = readFileSync(`${procDirectory}/uptime`, 'utf8').split(' ')
+    return Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
+  } catch {
+    // A process of unknown age counts as new: it gets the whole time that one may take to start.
+    return 0
+  }
+}
+
+/** USER_HZ, which is 100 on every architecture that Node runs on. */
+const msPerTick = 10
+
+/** The CPU time of a process, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
+export function readProcessorTicks(pid: number, procDirectory = '/proc'): number | undefined {
+  try {
+    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return Number(fields[11]) + Number(fields[12])
+  } catch {
+    // It has ended.
+    return undefined
+  }
+}
+
+/** The bytes that a process has read from disks (`proc_pid_io(5)`); undefined where that can't be read. */
+export function readDiskBytes(pid: number, procDirectory = '/proc'): number | undefined {
+  try {
+    const bytes = /^read_bytes: (\d+)$/mu.exec(readFileSync(`${procDirectory}/${pid}/io`, 'utf8'))?.[1]
+    return bytes === undefined ? undefined : Number(bytes)
+  } catch {
+    // It has ended, or the kernel doesn't count.
+    return undefined
+  }
+}
+
+/** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
+export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
+  try {
+    const status = readFileSync(`${procDirectory}/${pid}/status`, 'utf8')
+    const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
+    return digits === undefined ? undefined : Number.parseInt(digits, 8)
+  } catch {
+    // It has ended.
+    return undefined
+  }
 }

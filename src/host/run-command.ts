@@ -1,3 +1,4 @@
+/* Programs of the host, run without a shell and within bounds of time and output; and where they are found. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess, StdioOptions } from 'node:child_process'
 import { accessSync, constants, statSync } from 'node:fs'
@@ -115,6 +116,42 @@ export async function runBounded(
   if (exceeded !== undefined) throw fail(`${path} ${run.bound(exceeded)}`)
   if (exitCode === 0) return { stdout: run.stdout, stderr: run.stderr }
   throw fail(`${path} ${exitCode === null ? `was ended by ${signalName}` : `exited with ${exitCode}`}`)
+}
+
+/**
+ * Runs a host program and streams its standard output, with backpressure. A non-zero exit is a HostCommandError at the
+ * end. Ending the iteration, or aborting the signal, kills it.
+ */
+export async function* commandChunks(
+  path: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void> {
+  signal.throwIfAborted()
+  const child = spawnGroup(path, args, ['ignore', 'pipe', 'pipe'])
+  const stderr = new BoundedText()
+  child.stderr?.on('data', (chunk: Buffer) => void stderr.add(chunk, 4096))
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', (error) =>
+      reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)),
+    )
+    child.once('close', (exitCode) => resolve(exitCode))
+  })
+  // Awaited only once all output was read.
+  ended.catch(() => undefined)
+  const kill = (): void => killGroup(child)
+  // What it leaves behind must not hold its output open.
+  child.once('exit', kill)
+  signal.addEventListener('abort', kill, { once: true })
+  try {
+    for await (const chunk of child.stdout ?? []) if (Buffer.isBuffer(chunk)) yield chunk
+    const exitCode = await ended
+    signal.throwIfAborted()
+    if (exitCode !== 0) throw new HostCommandError(`${path} failed: ${stderr.read().trim().slice(-2000)}`)
+  } finally {
+    signal.removeEventListener('abort', kill)
+    if (child.exitCode === null && child.signalCode === null) kill()
+  }
 }
 
 interface RunOptions extends Omit<CommandOptions, 'env'> {
@@ -238,42 +275,6 @@ class BoundedText {
   }
 }
 
-/**
- * Runs a host program and streams its standard output, with backpressure. A non-zero exit is a HostCommandError at the
- * end. Ending the iteration, or aborting the signal, kills it.
- */
-export async function* commandChunks(
-  path: string,
-  args: readonly string[],
-  signal: AbortSignal,
-): AsyncGenerator<Buffer, void> {
-  signal.throwIfAborted()
-  const child = spawnGroup(path, args, ['ignore', 'pipe', 'pipe'])
-  const stderr = new BoundedText()
-  child.stderr?.on('data', (chunk: Buffer) => void stderr.add(chunk, 4096))
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('error', (error) =>
-      reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)),
-    )
-    child.once('close', (exitCode) => resolve(exitCode))
-  })
-  // Awaited only once all output was read.
-  ended.catch(() => undefined)
-  const kill = (): void => killGroup(child)
-  // What it leaves behind must not hold its output open.
-  child.once('exit', kill)
-  signal.addEventListener('abort', kill, { once: true })
-  try {
-    for await (const chunk of child.stdout ?? []) if (Buffer.isBuffer(chunk)) yield chunk
-    const exitCode = await ended
-    signal.throwIfAborted()
-    if (exitCode !== 0) throw new HostCommandError(`${path} failed: ${stderr.read().trim().slice(-2000)}`)
-  } finally {
-    signal.removeEventListener('abort', kill)
-    if (child.exitCode === null && child.signalCode === null) kill()
-  }
-}
-
 function spawnGroup(
   path: string,
   args: readonly string[],
@@ -301,6 +302,21 @@ function feed(from: Readable, to: Writable, onError: (error: unknown) => void): 
   })
 }
 
+/** Full path of an executable file, which an absolute path is itself; or undefined. */
+export function findExecutable(
+  name: string,
+  directories = searchDirectories(process.env['PATH']),
+): string | undefined {
+  const paths = isAbsolute(name) ? [name] : directories.map((directory) => join(directory, name))
+  return paths.find((path) => isExecutable(path))
+}
+
+/** The directories to search, in order and once each: PATH, then the system's. */
+export function searchDirectories(path: string | undefined): readonly string[] {
+  const own = (path ?? '').split(':').filter((directory) => directory.startsWith('/'))
+  return [...new Set([...own, ...systemDirectories])]
+}
+
 /** Directories searched after PATH: a daemon's PATH often lacks the sbin directories. */
 const systemDirectories: readonly string[] = [
   '/usr/local/sbin',
@@ -310,21 +326,6 @@ const systemDirectories: readonly string[] = [
   '/sbin',
   '/bin',
 ]
-
-/** The directories to search, in order and once each: PATH, then the system's. */
-export function searchDirectories(path: string | undefined): readonly string[] {
-  const own = (path ?? '').split(':').filter((directory) => directory.startsWith('/'))
-  return [...new Set([...own, ...systemDirectories])]
-}
-
-/** Full path of an executable file, which an absolute path is itself; or undefined. */
-export function findExecutable(
-  name: string,
-  directories = searchDirectories(process.env['PATH']),
-): string | undefined {
-  const paths = isAbsolute(name) ? [name] : directories.map((directory) => join(directory, name))
-  return paths.find((path) => isExecutable(path))
-}
 
 function isExecutable(path: string): boolean {
   try {

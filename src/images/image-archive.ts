@@ -15,7 +15,7 @@ const maxIndexBytes = 16 * 1024 * 1024
 const indexFiles: readonly string[] = ['index.json', 'manifest.json']
 
 /**
- * Reads which images an archive holds: an OCI image layout or the output of `docker save`, as a tar, compressed with
+ * Reads which images are in an archive: an OCI image layout or the output of `docker save`, as a tar, compressed with
  * gzip or zstd or not at all; and whether the blobs of a layout have the digests that they are named after: an import
  * replaces an image of the same name before it finds a damaged layer. Throws the system's errors where the file can't be
  * read.

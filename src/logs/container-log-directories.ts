@@ -5,7 +5,7 @@ import { removeTree, writeFileAtomic } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import { mapBounded } from '../base/waits.ts'
-import type { KeptLogs, LogFileFacts, LogSpaceFacts } from '../decide/node/plan-logs.ts'
+import type { LogsOfRemovedPod, LogFileFacts, LogSpaceFacts } from '../decide/node/plan-logs.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import {
   containerLogPath,
@@ -37,7 +37,7 @@ export interface LoggedContainer {
 }
 
 /** The settings for keeping the logs of removed pods. */
-export interface RemovedPodLogs {
+export interface RemovedLogsPolicy {
   /** The retention; 0 removes them with their pods. */
   readonly keptMs: number
   /** podd's root directory, which distinguishes its pods from another podd's in the same place. */
@@ -49,14 +49,14 @@ export interface RemovedPodLogs {
 export class ContainerLogDirectories {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
-  readonly #removed: RemovedPodLogs | undefined
+  readonly #removed: RemovedLogsPolicy | undefined
   /** Pod directories that are already marked. */
   readonly #marked = new Set<string>()
 
   constructor(options: {
     readonly podLogsDir: string
     readonly containerLogsDir: string
-    readonly removed?: RemovedPodLogs
+    readonly removed?: RemovedLogsPolicy
   }) {
     this.#removed = options.removed
     this.#podLogsDir = options.podLogsDir
@@ -292,7 +292,7 @@ export async function listRemovedPods(
 }
 
 /** The same, with their sizes. */
-async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
+async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly LogsOfRemovedPod[]> {
   const removed = await listRemovedPods(podLogsDir, { owner })
   return mapBounded(removed, async ({ directory, removedAtMs }) => ({
     directory,

@@ -7,8 +7,8 @@ export interface DecoderOptions {
   readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
-/** A longer line is returned in pieces instead of being held until it is complete. */
-const longestHeldBytes = 256 * 1024
+/** A longer line is returned in pieces instead of being kept until it is complete. */
+const maxKeptBytes = 256 * 1024
 
 /** A record longer than this is read in pieces. */
 const longestRecordBytes = 1024 * 1024
@@ -24,7 +24,7 @@ type Stream = LogRecord['stream']
 interface OpenLine {
   /** Pending output, with the time where requested. */
   parts: Buffer[]
-  heldBytes: number
+  keptBytes: number
   /** Whether it belongs to a line that is left out. */
   readonly dropped: boolean
   /** Whether its beginning was returned already. */
@@ -90,7 +90,7 @@ export class LogDecoder {
   write(chunk: Buffer): Buffer {
     const fresh = this.#long === undefined ? chunk : this.#continueLong(this.#long, chunk)
     if (fresh.indexOf(newline) === -1) {
-      this.#holdRest(fresh)
+      this.#keepRest(fresh)
       return this.#take()
     }
     const text = this.#rest.length === 0 ? fresh : Buffer.concat([...this.#rest, fresh])
@@ -101,7 +101,7 @@ export class LogDecoder {
       this.#line(text, start, end + 1)
       start = end + 1
     }
-    if (start < text.length) this.#holdRest(text.subarray(start))
+    if (start < text.length) this.#keepRest(text.subarray(start))
     return this.#take()
   }
 
@@ -120,7 +120,7 @@ export class LogDecoder {
   }
 
   /** Keeps what has no newline yet, up to the longest record that is read as one. */
-  #holdRest(piece: Buffer): void {
+  #keepRest(piece: Buffer): void {
     if (piece.length === 0) return
     this.#rest.push(Buffer.from(piece))
     this.#restBytes += piece.length
@@ -137,7 +137,7 @@ export class LogDecoder {
     const open = this.#openLine(text, 0, record)
     this.#open.set(stream, open)
     this.#long = { stream, partial, open }
-    if (!open.dropped) this.#hold(stream, open, text.subarray(record.textStart))
+    if (!open.dropped) this.#keep(stream, open, text.subarray(record.textStart))
   }
 
   /** Returns the offset after the record. */
@@ -145,7 +145,7 @@ export class LogDecoder {
     const found = chunk.indexOf(newline)
     const end = found === -1 ? chunk.length : found
     if (long !== 'left out' && !long.open.dropped && end > 0)
-      this.#hold(long.stream, long.open, chunk.subarray(0, end))
+      this.#keep(long.stream, long.open, chunk.subarray(0, end))
     if (found !== -1) this.#endLong(long)
     return chunk.subarray(Math.min(end + 1, chunk.length))
   }
@@ -176,7 +176,7 @@ export class LogDecoder {
     if (found !== undefined) return found
     const dropped = this.#age?.isOld(text, start, record.timeEnd) ?? false
     const parts = this.#options.timestamps && !dropped ? [fixedWidthTime(text, start, record.timeEnd)] : []
-    return { parts, heldBytes: 0, dropped, shown: false }
+    return { parts, keptBytes: 0, dropped, shown: false }
   }
 
   /** One physical line; `end` lies after its newline, if it has one. */
@@ -192,7 +192,7 @@ export class LogDecoder {
     const open = this.#openLine(text, start, record)
     if (record.partial) {
       this.#open.set(record.stream, open)
-      if (!open.dropped) this.#hold(record.stream, open, text.subarray(record.textStart, textEnd))
+      if (!open.dropped) this.#keep(record.stream, open, text.subarray(record.textStart, textEnd))
       return
     }
     this.#open.delete(record.stream)
@@ -217,7 +217,7 @@ export class LogDecoder {
       if (other === stream || !open.shown) continue
       this.#out.push(...open.parts, lineEnd)
       open.parts = []
-      open.heldBytes = 0
+      open.keptBytes = 0
       open.shown = false
       // The rest of a record that has begun still belongs to it.
       const hasBegun = this.#long !== undefined && this.#long !== 'left out' && this.#long.open === open
@@ -232,12 +232,12 @@ export class LogDecoder {
       open.shown = true
     }
     open.parts = []
-    open.heldBytes = 0
+    open.keptBytes = 0
   }
 
-  #hold(stream: Stream, open: OpenLine, part: Buffer): void {
-    open.heldBytes += part.length
-    if (open.heldBytes <= longestHeldBytes) {
+  #keep(stream: Stream, open: OpenLine, part: Buffer): void {
+    open.keptBytes += part.length
+    if (open.keptBytes <= maxKeptBytes) {
       // Copied, since the chunk's memory is reused; joined from time to time, since parts may be tiny.
       open.parts.push(Buffer.from(part))
       if (open.parts.length >= maxParts) open.parts = [Buffer.concat(open.parts)]

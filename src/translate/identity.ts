@@ -1,3 +1,8 @@
+/*
+ * All that podd stores on sandboxes and containers, written and read here alone. The io.kubernetes.* keys
+ * are the kubelet's (`pkg/kubelet/types/labels.go`, `pkg/kubelet/kuberuntime/labels.go`, 1.36), so that
+ * crictl, log shippers and metric collectors recognise the pods.
+ */
 import { isJsonObject, parseJson } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { ContainerPort, LifecycleHandler } from '../pod/schema/container-schema.ts'
@@ -6,12 +11,6 @@ import type { ResourceList, ResourceLists } from '../pod/schema/pod-resources.ts
 import type { ObservedPod } from '../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import type { ContainerView, PodView } from './spec-view.ts'
-
-/*
- * All that podd stores on sandboxes and containers, written and read here alone. The io.kubernetes.* keys
- * are the kubelet's (`pkg/kubelet/types/labels.go`, `pkg/kubelet/kuberuntime/labels.go`, 1.36), so that
- * crictl, log shippers and metric collectors recognise the pods.
- */
 
 export const labelKeys = {
   podName: 'io.kubernetes.pod.name',

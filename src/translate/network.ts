@@ -1,3 +1,4 @@
+/* What a pod sees of names: its resolv.conf, its host name, its hosts file. */
 import { PoddError } from '../base/errors.ts'
 import type { DNSConfigInput } from '../cri-types/cri-v1.ts'
 import type { HostAlias, PodDnsConfig, PodView } from './spec-view.ts'
@@ -8,11 +9,6 @@ export interface ResolvConf {
   readonly searches: readonly string[]
   readonly options: readonly string[]
 }
-
-/** The limits of the C library's resolver, and therefore of Kubernetes (`pkg/apis/core/validation`, 1.36). */
-const maxServers = 3
-const maxSearches = 32
-const maxSearchCharacters = 2048
 
 /**
  * Reads a resolv.conf: the last `search` or `domain` and all `nameserver` and `options` count (`network/dns/dns.go`,
@@ -75,6 +71,11 @@ export function podDns(pod: PodView, host: ResolvConf): PodDns {
   return { config: conf, warnings: [...missing, ...(unreachable ? [unreachableResolver(conf)] : []), ...cut] }
 }
 
+/** The text of the pod's resolv.conf. */
+export function podResolvConf(pod: PodView, host: ResolvConf): string {
+  return formatResolvConf(podDns(pod, host).config)
+}
+
 /** The text of a resolv.conf, as containerd writes one. */
 export function formatResolvConf({ servers = [], searches = [], options = [] }: DNSConfigInput): string {
   const lines = [
@@ -86,20 +87,6 @@ export function formatResolvConf({ servers = [], searches = [], options = [] }: 
 }
 
 const emptyConf: ResolvConf = { servers: [], searches: [], options: [] }
-
-/** The text of the pod's resolv.conf. */
-export function podResolvConf(pod: PodView, host: ResolvConf): string {
-  return formatResolvConf(podDns(pod, host).config)
-}
-
-function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['warnings'][number] {
-  const message = `the pod resolves no names: the resolver of the host, ${servers.join(', ')}, is on the host's loopback, which the pod does not reach; name another server in the host's resolv.conf, or give the pod dnsPolicy None with servers of its own`
-  return { reason: 'DNSConfigForming', message }
-}
-
-function missingClusterDns(policy: string): string {
-  return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
-}
 
 /** What a pod's dnsConfig adds; an option it names replaces one of that name. */
 function mergeDnsConfig(base: ResolvConf, own: PodDnsConfig): ResolvConf {
@@ -115,6 +102,11 @@ function mergeDnsConfig(base: ResolvConf, own: PodDnsConfig): ResolvConf {
     options: [...options.values()],
   }
 }
+
+/** The limits of the C library's resolver, and therefore of Kubernetes (`pkg/apis/core/validation`, 1.36). */
+const maxServers = 3
+const maxSearches = 32
+const maxSearchCharacters = 2048
 
 function fitLimits(conf: ResolvConf): { readonly conf: ResolvConf; readonly cut: PodDns['warnings'] } {
   const servers = conf.servers.slice(0, maxServers)
@@ -132,6 +124,15 @@ function fitLimits(conf: ResolvConf): { readonly conf: ResolvConf; readonly cut:
     cut.push({ reason: 'DNSConfigForming', message })
   }
   return { conf: { servers, searches, options: conf.options }, cut }
+}
+
+function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['warnings'][number] {
+  const message = `the pod resolves no names: the resolver of the host, ${servers.join(', ')}, is on the host's loopback, which the pod does not reach; name another server in the host's resolv.conf, or give the pod dnsPolicy None with servers of its own`
+  return { reason: 'DNSConfigForming', message }
+}
+
+function missingClusterDns(policy: string): string {
+  return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
 }
 
 function unique(items: readonly string[]): readonly string[] {
@@ -174,15 +175,6 @@ export function kernelHostname({ hostname, domain }: PodHostname, asFqdn: boolea
   )
 }
 
-const builtIn = [
-  '127.0.0.1\tlocalhost',
-  '::1\tlocalhost ip6-localhost ip6-loopback',
-  'fe00::0\tip6-localnet',
-  'fe00::0\tip6-mcastprefix',
-  'fe00::1\tip6-allnodes',
-  'fe00::2\tip6-allrouters',
-]
-
 /** A pod's /etc/hosts, as `kubelet_pods.go`, managedHostsFileContent (1.36) has it. */
 export function podHostsFile(input: {
   /** The pod's addresses, the primary one first. */
@@ -204,6 +196,15 @@ export function hostNetworkHostsFile(input: {
 }): string {
   return `# Kubernetes-managed hosts file (host network).\n${input.hostFile}${aliasLines(input.aliases)}`
 }
+
+const builtIn = [
+  '127.0.0.1\tlocalhost',
+  '::1\tlocalhost ip6-localhost ip6-loopback',
+  'fe00::0\tip6-localnet',
+  'fe00::0\tip6-mcastprefix',
+  'fe00::1\tip6-allnodes',
+  'fe00::2\tip6-allrouters',
+]
 
 function aliasLines(aliases: readonly HostAlias[]): string {
   if (aliases.length === 0) return ''

@@ -1,3 +1,7 @@
+/*
+ * The parts of the Pod API that this room reads, whether the schema takes them yet or still refuses
+ * them. A decoded Pod is a PodView as it stands: a field the schema refuses is simply never there.
+ */
 import type * as cri from '../cri-types/cri-v1.ts'
 import type {
   ContainerSpec,
@@ -7,11 +11,6 @@ import type {
 } from '../pod/schema/container-schema.ts'
 import type { Pod, podSecurityContextSchema, PodSpec } from '../pod/schema/pod-schema.ts'
 import type { Infer } from '../pod/schema/types.ts'
-
-/*
- * The parts of the Pod API that this room reads, whether the schema takes them yet or still refuses
- * them. A decoded Pod is a PodView as it stands: a field the schema refuses is simply never there.
- */
 
 export type PodSecurityContext = Infer<typeof podSecurityContextSchema>
 export type SeccompProfile = NonNullable<SecurityContext['seccompProfile']>

@@ -119,10 +119,10 @@ export async function purgeClaimDirectory(rootDir: string, { namespace, name }: 
       'Unmount it first: what is mounted there is not deleted.',
     )
   }
-  const doomed = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
-  await rename(directory, doomed)
+  const purged = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
+  await rename(directory, purged)
   await forgetClaimOwner(directory)
-  await removeTree(doomed)
+  await removeTree(purged)
 }
 
 /** Completes interrupted purges, except where something is mounted inside. Throws what the file system throws. */

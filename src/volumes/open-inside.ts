@@ -1,9 +1,39 @@
+/*
+ * Files and directories inside a volume, whose containers may replace any part of a path by a symbolic link meanwhile:
+ * opened and made step by step, read within bounds, measured, and given to the pod's group.
+ */
 import { constants } from 'node:fs'
 import type { Stats } from 'node:fs'
 import { chmod, chown, lchown, lstat, mkdir, open, readdir, realpath } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
+
+/**
+ * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
+ * tries again; `VOLUME_TEARDOWN`: something on the host still holds it.
+ */
+export class VolumeError extends PoddError {
+  /** The path of the host that is missing, where it could be set up with it. */
+  readonly awaitedPath: string | undefined
+
+  constructor(
+    code: 'VOLUME_SETUP' | 'VOLUME_TEARDOWN',
+    message: string,
+    cause?: unknown,
+    hint?: string,
+    awaitedPath?: string,
+  ) {
+    super(code, message, { cause, hint })
+    this.awaitedPath = awaitedPath ?? awaitedPathOf(cause)
+  }
+}
+
+/** Of a volume's error, or of what was caused by one. */
+export function awaitedPathOf(error: unknown): string | undefined {
+  if (error instanceof VolumeError) return error.awaitedPath
+  return error instanceof Error ? awaitedPathOf(error.cause) : undefined
+}
 
 /** O_PATH (open(2)): refers to a file without opening it; Node has no constant for it. */
 const openPath = 0o10000000
@@ -36,29 +66,6 @@ export async function makeInside(directory: string, path: string, mode: number):
   return walk(root, [...known, ...existing.missing], { fromStep: known.length, mode })
 }
 
-/** The deepest existing directory on the path, with links resolved, and the missing names below it. */
-async function deepestExisting(
-  root: string,
-  names: readonly string[],
-): Promise<{ readonly target: string; readonly missing: readonly string[] }> {
-  for (let count = names.length; count > 0; count -= 1) {
-    try {
-      const target = await realpath([root, ...names.slice(0, count)].join('/'))
-      return { target, missing: names.slice(count) }
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-    }
-  }
-  return { target: root, missing: names }
-}
-
-function stepsBetween(root: string, target: string, path: string): readonly string[] {
-  if (target === root) return []
-  const prefix = root === '/' ? '/' : `${root}/`
-  if (!target.startsWith(prefix)) throw leadsOut(path)
-  return target.slice(prefix.length).split('/')
-}
-
 async function walk(
   root: string,
   names: readonly string[],
@@ -85,6 +92,57 @@ async function walk(
   return at
 }
 
+/** Opens exactly this name as an O_PATH handle; a symbolic link itself, not its target. */
+function openStep(path: string): Promise<FileHandle> {
+  return open(path, step)
+}
+
+function stepsBetween(root: string, target: string, path: string): readonly string[] {
+  if (target === root) return []
+  const prefix = root === '/' ? '/' : `${root}/`
+  if (!target.startsWith(prefix)) throw leadsOut(path)
+  return target.slice(prefix.length).split('/')
+}
+
+/** The deepest existing directory on the path, with links resolved, and the missing names below it. */
+async function deepestExisting(
+  root: string,
+  names: readonly string[],
+): Promise<{ readonly target: string; readonly missing: readonly string[] }> {
+  for (let count = names.length; count > 0; count -= 1) {
+    try {
+      const target = await realpath([root, ...names.slice(0, count)].join('/'))
+      return { target, missing: names.slice(count) }
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+  return { target: root, missing: names }
+}
+
+async function resolveAsFar(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const code = errorCode(error)
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === '/') return path
+    return join(await resolveAsFar(dirname(path)), basename(path))
+  }
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`)
+}
+
+function leadsOut(path: string): VolumeError {
+  return new VolumeError('VOLUME_SETUP', `path ${JSON.stringify(path)} leads out of its volume`)
+}
+
+/** A path by which this process reaches exactly the file of the handle. */
+export function handlePath(handle: FileHandle): string {
+  return `/proc/self/fd/${handle.fd}`
+}
+
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
@@ -101,20 +159,6 @@ async function setMode(at: FileHandle, mode: number): Promise<void> {
   } finally {
     await directory.close()
   }
-}
-
-/** Opens exactly this name as an O_PATH handle; a symbolic link itself, not its target. */
-function openStep(path: string): Promise<FileHandle> {
-  return open(path, step)
-}
-
-/** A path by which this process reaches exactly the file of the handle. */
-export function handlePath(handle: FileHandle): string {
-  return `/proc/self/fd/${handle.fd}`
-}
-
-function leadsOut(path: string): VolumeError {
-  return new VolumeError('VOLUME_SETUP', `path ${JSON.stringify(path)} leads out of its volume`)
 }
 
 const maxBytes = 1024 * 1024
@@ -337,44 +381,4 @@ export async function findKernelTree(path: string): Promise<string | undefined> 
   const resolved = await resolveAsFar(normalize(path))
   if (isWithin(resolved, sharedMemory)) return undefined
   return trees.find((tree) => isWithin(resolved, tree))
-}
-
-async function resolveAsFar(path: string): Promise<string> {
-  try {
-    return await realpath(path)
-  } catch (error) {
-    const code = errorCode(error)
-    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === '/') return path
-    return join(await resolveAsFar(dirname(path)), basename(path))
-  }
-}
-
-function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(`${directory}/`)
-}
-
-/**
- * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
- * tries again; `VOLUME_TEARDOWN`: something on the host still holds it.
- */
-export class VolumeError extends PoddError {
-  /** The path of the host that is missing, where it could be set up with it. */
-  readonly awaitedPath: string | undefined
-
-  constructor(
-    code: 'VOLUME_SETUP' | 'VOLUME_TEARDOWN',
-    message: string,
-    cause?: unknown,
-    hint?: string,
-    awaitedPath?: string,
-  ) {
-    super(code, message, { cause, hint })
-    this.awaitedPath = awaitedPath ?? awaitedPathOf(cause)
-  }
-}
-
-/** Of a volume's error, or of what was caused by one. */
-export function awaitedPathOf(error: unknown): string | undefined {
-  if (error instanceof VolumeError) return error.awaitedPath
-  return error instanceof Error ? awaitedPathOf(error.cause) : undefined
 }

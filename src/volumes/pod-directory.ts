@@ -1,3 +1,7 @@
+/*
+ * Where a pod's files lie below podd's root directory, laid out as the kubelet's
+ * (`pkg/kubelet/kubelet_getters.go`, 1.36).
+ */
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { access, chmod, mkdir, open, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
@@ -7,11 +11,6 @@ import { errorCode, PoddError } from '../base/errors.ts'
 import { Semaphore } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/security-context.ts'
-
-/*
- * Where a pod's files lie below podd's root directory, laid out as the kubelet's
- * (`pkg/kubelet/kubelet_getters.go`, 1.36).
- */
 
 /** `<root>/pods/<uid>`: removed with the pod. */
 export function podDirectory(rootDir: string, uid: PodUid): string {

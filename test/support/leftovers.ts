@@ -9,7 +9,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { removeEmbeddedContainerd } from '../../src/runtime/remove-embedded.ts'
-import type { PoddRig } from './podd-rig.ts'
 import { slowness } from './slowness.ts'
 
 /** What tells one podd's things on the host from all others. */
@@ -62,17 +61,24 @@ export function processesOf({ directory, cgroupRoot }: PoddPlaces): number[] {
   })
 }
 
+/** A podd whose things are counted; its containerd has to run. */
+export interface CountedPodd extends PoddPlaces {
+  readonly logsDir: string
+  readonly linksDir: string
+  ctr(...args: readonly string[]): string
+}
+
 /** How much a podd has on the host of each kind of thing that pods bring. */
 export type HostCounts = Readonly<Record<string, number>>
 
-/** Counts without asking podd. Its containerd has to run. */
-export function countHost(podd: PoddRig): HostCounts {
+/** Counts without asking podd. */
+export function countHost(podd: CountedPodd): HostCounts {
   collectGarbage(podd)
   const places = containerdPlaces(podd.rootDir, podd.runDir)
   const { bridgeName, networkName, stateDir } = places
   const files = [podd.rootDir, podd.runDir, podd.logsDir, podd.linksDir].flatMap((path) => filesBelow(path))
   return {
-    processes: processesOf(podd.places).length,
+    processes: processesOf(podd).length,
     files: files.length,
     'pod directories': entries(join(podd.rootDir, 'pods')).length,
     records: entries(join(podd.rootDir, 'records')).length,
@@ -95,7 +101,7 @@ export function countHost(podd: PoddRig): HostCounts {
 
 /** Waits until the counts are what they were, prints both, and gives what is more than before. */
 export async function awaitCounts(
-  podd: PoddRig,
+  podd: CountedPodd,
   before: HostCounts,
   patienceMs = 60_000,
 ): Promise<readonly string[]> {
@@ -115,7 +121,7 @@ export async function awaitCounts(
  * and only then: one that is killed in the middle leaves a directory until another snapshot is removed. A removal that falls
  * into the end of a collection waits for another one (`plugins/gc/scheduler.go`, containerd 2.1).
  */
-function collectGarbage(podd: PoddRig): void {
+function collectGarbage(podd: CountedPodd): void {
   const lease = 'podd-test-collects'
   podd.ctr('snapshots', 'prepare', lease)
   podd.ctr('snapshots', 'remove', lease)
@@ -137,7 +143,7 @@ function format(counts: HostCounts): string {
 }
 
 /** Of its own network, and of the loopback network of its sandboxes. */
-function cniResults(podd: PoddRig): number {
+function cniResults(podd: CountedPodd): number {
   const directory = '/var/lib/cni/results'
   if (!existsSync(directory)) return 0
   return lines(run('grep', ['-rlF', `${podd.runDir}/containerd/`, directory])).length
@@ -170,7 +176,8 @@ function cgroupsAt(path: string): readonly string[] {
 /** With all below them; the processes in them are dead by now. Never the root of all. */
 function removeCgroups(path: string): void {
   if (!/^\/[\w-]/u.test(path)) return
-  for (const cgroup of cgroupsAt(path)) run('find', [cgroup, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'])
+  for (const cgroup of cgroupsAt(path))
+    run('find', [cgroup, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'])
 }
 
 /** The innermost first. */

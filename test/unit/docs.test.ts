@@ -108,7 +108,9 @@ describe.each(pages)('%s', (page) => {
     const text = read(page)
     const scripts = [...text.matchAll(/npm run ([a-z]+)/g)].map(([, name = '']) => name)
     expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
-    const files = [...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto|tools|examples)\/[\w./-]+)`/g)]
+    const files = [
+      ...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto|tools|examples)\/[\w./-]+)`/g),
+    ]
     const missing = files.map(([, path = '']) => path).filter((path) => !existsSync(path))
     // A suite may have no test yet; then git has no directory for it.
     expect(missing.filter((path) => !suites.has(path))).toEqual([])
@@ -119,7 +121,9 @@ describe.each(pages)('%s', (page) => {
 function filesInComments(text: string): readonly string[] {
   const comments = text.match(/^\s*(?:\*|\/\*|\/\/).*$|\s\/\/ .*$/gm) ?? []
   return comments.flatMap((comment) =>
-    [...comment.matchAll(/(?<![\w./-])((?:\.{1,2}\/)*[\w/-]+(?:\.[a-z]+)?\.(?:ts|sh))\b/g)].map(([, name = '']) => name),
+    [...comment.matchAll(/(?<![\w./-])((?:\.{1,2}\/)*[\w/-]+(?:\.[a-z]+)?\.(?:ts|sh))\b/g)].map(
+      ([, name = '']) => name,
+    ),
   )
 }
 

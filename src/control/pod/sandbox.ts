@@ -68,7 +68,12 @@ export async function createSandbox(
 }
 
 /** Records why there is no sandbox to go on with, and puts the next attempt off. */
-function backOffSandbox(ctx: PodContext, reason: string, message: string, awaitedPath?: string): ActionOutcome {
+function backOffSandbox(
+  ctx: PodContext,
+  reason: string,
+  message: string,
+  awaitedPath?: string,
+): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason, message })
   const untilMs = ctx.clock.wallMs() + retryMs
   const backoff: Backoff = {

@@ -257,7 +257,8 @@ export class PodState {
     }
     const why = ({ name, image }: ContainerSpec): string | undefined => {
       const own = backoffOf(this.backoffs, containerBackoff(name))
-      const backoff = backoffOf(this.backoffs, nextImageBackoff(name)) ?? (own?.image === image ? own : undefined)
+      const backoff =
+        backoffOf(this.backoffs, nextImageBackoff(name)) ?? (own?.image === image ? own : undefined)
       return backoff?.waiting.message ?? this.blockedRestarts.get(name)
     }
     const { initContainers, containers } = this.pod.spec

@@ -83,7 +83,12 @@ export function admitPod(
   const shortage = tally.findLastingShortage(wanted, limits) ?? tally.findPresentShortage(wanted, limits)
   return shortage === undefined
     ? { kind: 'admitted' }
-    : { kind: 'blocked', reason: 'Blocked', message: shortage.message, at: requestPath(pod, shortage.resource) }
+    : {
+        kind: 'blocked',
+        reason: 'Blocked',
+        message: shortage.message,
+        at: requestPath(pod, shortage.resource),
+      }
 }
 
 /** Names the first neighbour that has one of those ports. */

@@ -136,7 +136,11 @@ function withClashes(
   return all.map((version) => judge(version, all, holders))
 }
 
-function judge(version: SizedVersion, all: readonly SizedVersion[], holders: readonly Holder[]): JudgedVersion {
+function judge(
+  version: SizedVersion,
+  all: readonly SizedVersion[],
+  holders: readonly Holder[],
+): JudgedVersion {
   const others = holders.filter(({ key, isPromised }) => isPromised === true || key !== version.key)
   const competitors = findClashes(
     version,

@@ -1,6 +1,5 @@
 /* podd's own health: whether its loops go on, whether it restarts for its memory, and when garbage is collected. */
 
-
 /** The state of podd's own work. Times are monotonic milliseconds. */
 export interface HealthFacts {
   readonly nowMs: number

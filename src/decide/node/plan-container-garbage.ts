@@ -100,7 +100,9 @@ export function planContainerGarbage(
       const reason = reasons.get(container.id)
       return reason === undefined ? [] : [{ container, reason }]
     })
-    const inhabited = new Set(observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId))
+    const inhabited = new Set(
+      observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId),
+    )
     const fate = fateOf(pod, facts)
     const sandboxes = observed.sandboxes
       .slice(fate === 'live' ? 1 : 0)

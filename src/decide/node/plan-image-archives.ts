@@ -1,6 +1,5 @@
 /* The directory of image archives: which files are read, imported or waited for, and which images stay pinned. */
 
-
 /** A file in the directory of image archives. */
 export interface ArchiveFile {
   readonly name: string

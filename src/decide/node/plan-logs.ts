@@ -1,6 +1,5 @@
 /* Container logs: how much space all together take, and when one is rotated. */
 
-
 /** One file of a container's log. */
 export interface LogFileFacts {
   readonly path: string
@@ -14,7 +13,7 @@ export interface LogFileFacts {
 }
 
 /** The logs of a pod that was removed. */
-export interface KeptLogs {
+export interface LogsOfRemovedPod {
   readonly directory: string
   /** Wall milliseconds. */
   readonly removedAtMs: number
@@ -24,7 +23,7 @@ export interface KeptLogs {
 export interface LogSpaceFacts {
   /** The logs of existing pods. */
   readonly files: readonly LogFileFacts[]
-  readonly kept: readonly KeptLogs[]
+  readonly kept: readonly LogsOfRemovedPod[]
 }
 
 export interface LogSpaceLimits {
@@ -50,7 +49,7 @@ export interface LogSpacePlan {
  * @param nowMs wall milliseconds
  */
 export function planLogLimits(facts: LogSpaceFacts, limits: LogSpaceLimits, nowMs: number): LogSpacePlan {
-  const isOver = ({ removedAtMs, files }: KeptLogs): boolean =>
+  const isOver = ({ removedAtMs, files }: LogsOfRemovedPod): boolean =>
     files.length === 0 || limits.keptMs === 0 || nowMs - removedAtMs >= limits.keptMs
   const kept = facts.kept.filter((logs) => !isOver(logs)).flatMap(({ files }) => files)
   const removable = [

@@ -141,7 +141,9 @@ export interface Backoffs {
   readonly sandbox?: Backoff | undefined
   readonly resize?: Backoff | undefined
   /** By container name. */
-  readonly containers: Readonly<Record<string, { readonly [Kind in ContainerBackoffKind]?: Backoff | undefined }>>
+  readonly containers: Readonly<
+    Record<string, { readonly [Kind in ContainerBackoffKind]?: Backoff | undefined }>
+  >
 }
 
 export const noBackoffs: Backoffs = { containers: {} }
@@ -185,7 +187,10 @@ export function withoutContainer({ containers, ...others }: Backoffs, container:
  * containers that could not be configured.
  */
 export function withoutReferenceBackoffs(backoffs: Backoffs): Backoffs {
-  return withoutReasons({ ...backoffs, sandbox: undefined }, (reason) => reason === 'CreateContainerConfigError')
+  return withoutReasons(
+    { ...backoffs, sandbox: undefined },
+    (reason) => reason === 'CreateContainerConfigError',
+  )
 }
 
 /** `backoffs` without those of containers and their images whose waiting reason `isEnded`. */
@@ -193,7 +198,8 @@ export function withoutReasons(
   { containers, ...others }: Backoffs,
   isEnded: (reason: string) => boolean,
 ): Backoffs {
-  const isKept = (backoff: Backoff | undefined): boolean => backoff === undefined || !isEnded(backoff.waiting.reason)
+  const isKept = (backoff: Backoff | undefined): boolean =>
+    backoff === undefined || !isEnded(backoff.waiting.reason)
   const left = Object.entries(containers).map(([name, backoffs]) => [
     name,
     Object.fromEntries(Object.entries(backoffs).filter(([, backoff]) => isKept(backoff))),

@@ -314,7 +314,8 @@ class PlanBuilder {
   /** Has the new image of a running container fetched. Returns why it is unavailable for now. */
   #fetch(spec: ContainerSpec): string | undefined {
     const backoff =
-      activeBackoff(this.#facts, nextImageBackoff(spec.name)) ?? activeBackoff(this.#facts, containerBackoff(spec.name))
+      activeBackoff(this.#facts, nextImageBackoff(spec.name)) ??
+      activeBackoff(this.#facts, containerBackoff(spec.name))
     if (backoff !== undefined) {
       this.wakeAt(backoff.untilMs)
       return backoff.waiting.message

@@ -175,7 +175,9 @@ function reduceEnd(end: EndedContainer | undefined): EndedContainer | undefined 
 
 function reduceBackoffs({ sandbox, resize, containers }: Backoffs): Backoffs {
   const reduce = (backoff: Backoff | undefined): Backoff | undefined =>
-    backoff === undefined ? undefined : { ...backoff, waiting: { reason: backoff.waiting.reason, message: '' } }
+    backoff === undefined
+      ? undefined
+      : { ...backoff, waiting: { reason: backoff.waiting.reason, message: '' } }
   return {
     sandbox: reduce(sandbox),
     resize: reduce(resize),

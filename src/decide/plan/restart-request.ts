@@ -4,7 +4,7 @@
  */
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { isRestartableInit, matchRestartRule } from './backoff.ts'

@@ -281,7 +281,8 @@ export function selectVisibleObjects(
 
 function isVisible(object: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
   if (object.source === source) return true
-  if (!isNamespaced(object.document.object.kind)) return policies[kindOfSource(object.source)].givesClusterObjects
+  if (!isNamespaced(object.document.object.kind))
+    return policies[kindOfSource(object.source)].givesClusterObjects
   return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(object.source))
 }
 

@@ -92,7 +92,10 @@ export function paceRequest(
 }
 
 function afterAnswer(pace: Pace, outcome: RequestOutcome, periodMs: number, random: number): NextRequest {
-  const next = { ...(pace.plainRequests > 0 ? afterPlain(pace) : afterDelayed(pace, outcome)), isFirst: false }
+  const next = {
+    ...(pace.plainRequests > 0 ? afterPlain(pace) : afterDelayed(pace, outcome)),
+    isFirst: false,
+  }
   if (next.waits) return { pace: next, waitMs: 0 }
   return { pace: next, waitMs: pace.isFirst ? periodMs * random : periodMs * (0.9 + 0.2 * random) }
 }

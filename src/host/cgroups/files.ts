@@ -1,3 +1,7 @@
+/*
+ * The few operations on cgroup directories. They are synchronous: the kernel answers from memory, in less time
+ * than a turn through the thread pool takes.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
@@ -6,11 +10,6 @@ import { sharesToWeight } from '../../translate/resources.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
 import { CgroupError, cgroupPath, cgroupRootParts, podCgroupName } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'
-
-/*
- * The few operations on cgroup directories. They are synchronous: the kernel answers from memory, in less time
- * than a turn through the thread pool takes.
- */
 
 /** Creates one directory; returns whether it is new. Its parent must exist. */
 export function makeCgroup(path: string): boolean {

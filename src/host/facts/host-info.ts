@@ -1,3 +1,4 @@
+/* This machine, as podd finds it at its start: what a pod may have of it, and what the Node says of it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cpus, hostname } from 'node:os'
 import { parseEnv } from 'node:util'
@@ -35,6 +36,30 @@ export interface HostInfo {
   readonly appArmor: boolean
 }
 
+/** @param root what stands for `/`; for tests */
+export function readHostInfo(root = ''): HostInfo {
+  const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
+  // Cloned, since a substring keeps the whole text in memory: 140 kB on a host with hundreds of mounts.
+  const cgroups = structuredClone(detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`))))
+  return {
+    hostname: readHostname(),
+    cpus: cpus().length,
+    memoryBytes: memory.totalBytes,
+    swapBytes: memory.swapBytes,
+    pageBytes: readPageBytes(root),
+    bootId: readText(`${root}/proc/sys/kernel/random/boot_id`).trim(),
+    kernel: readText(`${root}/proc/sys/kernel/osrelease`).trim(),
+    systemd: existsSync(`${root}/run/systemd/system`),
+    cgroups,
+    swapController: cgroups !== undefined && hasSwapController(cgroups, root),
+    hugePagesBytes: hugePagesBytes(root),
+    hugePageSizes: cgroups !== undefined && hasHugePageController(cgroups, root) ? hugePageSizes(root) : [],
+    minOomScoreAdj: readMinOomScoreAdj(root),
+    selinux: existsSync(`${root}/sys/fs/selinux/enforce`),
+    appArmor: readText(`${root}/sys/module/apparmor/parameters/enabled`).trim() === 'Y',
+  }
+}
+
 /** The host's name as Kubernetes names nodes. */
 export function readHostname(): string {
   return nodeNameOf(hostname())
@@ -61,30 +86,6 @@ export function nodeNameOf(hostname: string): string {
 
 /** Of a DNS name. */
 const maxNameLength = 253
-
-/** @param root what stands for `/`; for tests */
-export function readHostInfo(root = ''): HostInfo {
-  const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
-  // Cloned, since a substring keeps the whole text in memory: 140 kB on a host with hundreds of mounts.
-  const cgroups = structuredClone(detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`))))
-  return {
-    hostname: readHostname(),
-    cpus: cpus().length,
-    memoryBytes: memory.totalBytes,
-    swapBytes: memory.swapBytes,
-    pageBytes: readPageBytes(root),
-    bootId: readText(`${root}/proc/sys/kernel/random/boot_id`).trim(),
-    kernel: readText(`${root}/proc/sys/kernel/osrelease`).trim(),
-    systemd: existsSync(`${root}/run/systemd/system`),
-    cgroups,
-    swapController: cgroups !== undefined && hasSwapController(cgroups, root),
-    hugePagesBytes: hugePagesBytes(root),
-    hugePageSizes: cgroups !== undefined && hasHugePageController(cgroups, root) ? hugePageSizes(root) : [],
-    minOomScoreAdj: readMinOomScoreAdj(root),
-    selinux: existsSync(`${root}/sys/fs/selinux/enforce`),
-    appArmor: readText(`${root}/sys/module/apparmor/parameters/enabled`).trim() === 'Y',
-  }
-}
 
 /** AT_PAGESZ of the auxiliary vector, pairs of numbers as wide as a pointer (getauxval(3)); 4096 where it is absent. */
 function readPageBytes(root: string): number {
@@ -150,24 +151,6 @@ function hugePagesBytes(root: string): ReadonlyMap<string, number> {
   )
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // The kernel lacks it, or it was removed meanwhile.
-    return ''
-  }
-}
-
-function listDirectory(path: string): readonly string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    // A kernel without it.
-    return []
-  }
-}
-
 /** The machine's part of a Node's `nodeInfo`; empty where unknown. */
 export interface MachineInfo {
   readonly machineId: string
@@ -178,21 +161,12 @@ export interface MachineInfo {
 
 /** @param root what stands for `/`; for tests */
 export function readMachineInfo(root = ''): MachineInfo {
-  const machineId = readNodeText(`${root}/etc/machine-id`).trim()
-  const release = parseEnv(readNodeText(`${root}/etc/os-release`))
+  const machineId = readText(`${root}/etc/machine-id`).trim()
+  const release = parseEnv(readText(`${root}/etc/os-release`))
   return {
     machineId,
-    systemUuid: readNodeText(`${root}/sys/class/dmi/id/product_uuid`).trim() || machineId,
+    systemUuid: readText(`${root}/sys/class/dmi/id/product_uuid`).trim() || machineId,
     osImage: release['PRETTY_NAME'] ?? '',
-  }
-}
-
-function readNodeText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // Hosts without it, as many machines that are virtual.
-    return ''
   }
 }
 
@@ -211,4 +185,22 @@ export function parseEffectiveCapabilities(status: string, capability: Capabilit
   const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
   if (mask === undefined) return false
   return ((BigInt(`0x${mask}`) >> BigInt(capabilityBits[capability])) & 1n) === 1n
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // The kernel or the host doesn't have it, or it was removed meanwhile.
+    return ''
+  }
+}
+
+function listDirectory(path: string): readonly string[] {
+  try {
+    return readdirSync(path)
+  } catch {
+    // A kernel without it.
+    return []
+  }
 }

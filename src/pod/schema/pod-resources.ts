@@ -1,3 +1,4 @@
+/* What a pod's spec says of resources: requests and limits in sum, QoS class, priority, and what its classes add. */
 import { addQuantities, compareQuantities } from '../values/quantity.ts'
 import type { ContainerSpec, ResourceRequirements } from './container-schema.ts'
 import type { Pod, PodSpec } from './pod-schema.ts'
@@ -10,73 +11,10 @@ export interface ResourceLists {
   readonly requests: ResourceList
 }
 
-/**
- * One that is neither Kubernetes' own nor of its groups: a device, say (`pkg/apis/core/v1/helper`,
- * IsExtendedResourceName, 1.36).
- */
-export function isExtendedResource(name: string): boolean {
-  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
-}
-
 type ResourcedContainer = Pick<ContainerSpec, 'name' | 'resources' | 'restartPolicy'>
 type ResourcedSpec = Pick<PodSpec, 'resources' | 'overhead'> & {
   readonly containers: readonly ResourcedContainer[]
   readonly initContainers: readonly ResourcedContainer[]
-}
-
-/** An init container that keeps running beside the main ones. */
-export function isSidecar(
-  spec: { readonly initContainers: readonly { readonly name: string }[] },
-  container: Pick<ContainerSpec, 'name' | 'restartPolicy'>,
-): boolean {
-  return (
-    container.restartPolicy === 'Always' && spec.initContainers.some(({ name }) => name === container.name)
-  )
-}
-
-/**
- * Whether an init container's cpu and memory may be resized: a container that runs once can't be restarted for it
- * (`pkg/apis/core/validation` ValidatePodResize, 1.36).
- */
-export function isResizableInit({ restartPolicy, resizePolicy }: ContainerSpec): boolean {
-  return restartPolicy === 'Always' || resizePolicy.every((policy) => policy.restartPolicy === 'NotRequired')
-}
-
-/** The resources of a running container that can be resized in place. */
-export const resizableNames = ['cpu', 'memory'] as const
-
-/** cpu and memory alone. */
-export function resizableResources({ limits, requests }: ResourceLists): ResourceLists {
-  const only = (list: ResourceList): ResourceList =>
-    Object.fromEntries(
-      resizableNames.flatMap((name) => (list[name] === undefined ? [] : [[name, list[name]] as const])),
-    )
-  return { limits: only(limits), requests: only(requests) }
-}
-
-/**
- * A container's limits, and for cpu and memory the pod's own where it has none
- * (`pkg/kubelet/util/util.go`, GetLimits, 1.36).
- */
-export function boundLimits(container: ResourceList, pod: ResourceList): ResourceList {
-  const bound = resizableNames.flatMap((name) => {
-    const limit = isPositive(container[name]) ? container[name] : pod[name]
-    return limit === undefined ? [] : [[name, limit] as const]
-  })
-  return { ...container, ...Object.fromEntries(bound) }
-}
-
-/** Whether the pod as a whole is limited: by itself, or because each of its containers is (ResourceConfigForPod, 1.36). */
-export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[number]): boolean {
-  if (isPositive(spec.resources?.limits[name])) return true
-  return [...spec.initContainers, ...spec.containers].every(({ resources }) =>
-    isPositive(resources.limits[name]),
-  )
-}
-
-/** A container's requests, with limits in place of absent requests. */
-export function containerRequests({ resources }: Pick<ContainerSpec, 'resources'>): ResourceList {
-  return { ...resources.limits, ...resources.requests }
 }
 
 /**
@@ -102,6 +40,11 @@ export function podLimits(spec: ResourcedSpec, overhead: 'with-overhead' | 'with
   if (overhead === 'without-overhead') return total
   const limited = Object.entries(spec.overhead ?? {}).filter(([name]) => isPositive(total[name]))
   return add(total, Object.fromEntries(limited))
+}
+
+/** A container's requests, with limits in place of absent requests. */
+export function containerRequests({ resources }: Pick<ContainerSpec, 'resources'>): ResourceList {
+  return { ...resources.limits, ...resources.requests }
 }
 
 function aggregate(spec: ResourcedSpec, of: (container: ResourcedContainer) => ResourceList): ResourceList {
@@ -138,19 +81,75 @@ function larger(a: string | undefined, b: string): string {
   return a === undefined || compareQuantities(a, b) < 0 ? b : a
 }
 
-export function isPositive(quantity: string | undefined): quantity is string {
-  return quantity !== undefined && compareQuantities(quantity, '0') > 0
-}
-
 function add(a: ResourceList, b: ResourceList): ResourceList {
   const sum = new Map(Object.entries(a))
   addTo(sum, b)
   return Object.fromEntries(sum)
 }
 
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
+export function isPositive(quantity: string | undefined): quantity is string {
+  return quantity !== undefined && compareQuantities(quantity, '0') > 0
+}
 
-const counted = ['cpu', 'memory'] as const
+/**
+ * A container's limits, and for cpu and memory the pod's own where it has none
+ * (`pkg/kubelet/util/util.go`, GetLimits, 1.36).
+ */
+export function boundLimits(container: ResourceList, pod: ResourceList): ResourceList {
+  const bound = resizableNames.flatMap((name) => {
+    const limit = isPositive(container[name]) ? container[name] : pod[name]
+    return limit === undefined ? [] : [[name, limit] as const]
+  })
+  return { ...container, ...Object.fromEntries(bound) }
+}
+
+/** Whether the pod as a whole is limited: by itself, or because each of its containers is (ResourceConfigForPod, 1.36). */
+export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[number]): boolean {
+  if (isPositive(spec.resources?.limits[name])) return true
+  return [...spec.initContainers, ...spec.containers].every(({ resources }) =>
+    isPositive(resources.limits[name]),
+  )
+}
+
+/**
+ * One that is neither Kubernetes' own nor of its groups: a device, say (`pkg/apis/core/v1/helper`,
+ * IsExtendedResourceName, 1.36).
+ */
+export function isExtendedResource(name: string): boolean {
+  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
+}
+
+/** The resources of a running container that can be resized in place. */
+export const resizableNames = ['cpu', 'memory'] as const
+
+/** cpu and memory alone. */
+export function resizableResources({ limits, requests }: ResourceLists): ResourceLists {
+  const only = (list: ResourceList): ResourceList =>
+    Object.fromEntries(
+      resizableNames.flatMap((name) => (list[name] === undefined ? [] : [[name, list[name]] as const])),
+    )
+  return { limits: only(limits), requests: only(requests) }
+}
+
+/**
+ * Whether an init container's cpu and memory may be resized: a container that runs once can't be restarted for it
+ * (`pkg/apis/core/validation` ValidatePodResize, 1.36).
+ */
+export function isResizableInit({ restartPolicy, resizePolicy }: ContainerSpec): boolean {
+  return restartPolicy === 'Always' || resizePolicy.every((policy) => policy.restartPolicy === 'NotRequired')
+}
+
+/** An init container that keeps running beside the main ones. */
+export function isSidecar(
+  spec: { readonly initContainers: readonly { readonly name: string }[] },
+  container: Pick<ContainerSpec, 'name' | 'restartPolicy'>,
+): boolean {
+  return (
+    container.restartPolicy === 'Always' && spec.initContainers.some(({ name }) => name === container.name)
+  )
+}
+
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
 /**
  * The class that decides cgroup placement, OOM score and eviction order. Ephemeral containers don't
@@ -175,6 +174,8 @@ export function computeQosClass(
   )
   return allFixed ? 'Guaranteed' : 'Burstable'
 }
+
+const counted = ['cpu', 'memory'] as const
 
 /** The priority of system-cluster-critical (`pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36). */
 export const clusterCriticalPriority = 2_000_000_000

@@ -1,11 +1,10 @@
-import { isJsonObject } from '../../base/json.ts'
-import type { Json } from '../../base/json.ts'
-import { canonicalQuantity, writtenQuantity } from '../values/quantity.ts'
-
-/**
+/*
  * The combinators of the Pod API's schema. One schema is the single place for a field's name, type, default and
  * support; the static types (`Infer`), the strict decoder (./check-value.ts) and docs/SUPPORT.md all come from it.
  */
+import { isJsonObject } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
+import { canonicalQuantity, writtenQuantity } from '../values/quantity.ts'
 
 /** What podd does with a field. */
 export type Support =

@@ -1,7 +1,30 @@
+/* What the runtime shows: pods with their sandboxes and containers, its events, and what it can do. */
 import type { Openness } from '../../base/keep-open.ts'
 import type { ResourceList, ResourceLists } from '../schema/pod-resources.ts'
 import type { ContainerId, PodUid, SandboxId } from '../values/ids.ts'
 import type { LinuxContainerUser } from './status.ts'
+
+/** All that the runtime holds of one pod. */
+export interface ObservedPod {
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly name: string
+  /** Newest first. */
+  readonly sandboxes: readonly ObservedSandbox[]
+  /** Of all sandboxes, newest first. */
+  readonly containers: readonly ObservedContainer[]
+}
+
+export interface ObservedSandbox {
+  readonly id: SandboxId
+  readonly attempt: number
+  readonly ready: boolean
+  readonly createdAtMs: number
+  /** The pod's addresses, the primary one first; empty on the host's network. */
+  readonly ips: readonly string[]
+  readonly hostNetwork: boolean
+  readonly annotations: Readonly<Record<string, string>>
+}
 
 /** One container as the runtime reports it. Times are wall milliseconds; undefined where it hasn't happened. */
 export interface ObservedContainer {
@@ -42,26 +65,13 @@ export interface ObservedContainer {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-export interface ObservedSandbox {
-  readonly id: SandboxId
-  readonly attempt: number
-  readonly ready: boolean
-  readonly createdAtMs: number
-  /** The pod's addresses, the primary one first; empty on the host's network. */
-  readonly ips: readonly string[]
-  readonly hostNetwork: boolean
-  readonly annotations: Readonly<Record<string, string>>
-}
-
-/** All that the runtime holds of one pod. */
-export interface ObservedPod {
-  readonly uid: PodUid
-  readonly namespace: string
-  readonly name: string
-  /** Newest first. */
-  readonly sandboxes: readonly ObservedSandbox[]
-  /** Of all sandboxes, newest first. */
-  readonly containers: readonly ObservedContainer[]
+/** A source of such hints. */
+export interface RuntimeEvents {
+  /**
+   * Reports events until the signal is aborted, and resolves then. Never rejects and never ends by itself: a broken
+   * stream is reported as `lost`, reopened, and reported as `opened`.
+   */
+  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void>
 }
 
 /** A hint that something changed in the runtime. Sandboxes are containers here too: `containerId` has their ids. */
@@ -79,21 +89,6 @@ export interface ProcessExit {
   readonly atMs: number
 }
 
-/** A source of such hints. */
-export interface RuntimeEvents {
-  /**
-   * Reports events until the signal is aborted, and resolves then. Never rejects and never ends by itself: a broken
-   * stream is reported as `lost`, reopened, and reported as `opened`.
-   */
-  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void>
-}
-
-/** What one runtime handler (`runc`, `kata`, …) can do. */
-export interface HandlerFeatures {
-  readonly userNamespaces: boolean
-  readonly recursiveReadOnlyMounts: boolean
-}
-
 /** The features that the container runtime reports; see translate/observe.ts. */
 export interface RuntimeFeatures {
   /** `containerd 1.6.20`, for messages about missing features. */
@@ -106,6 +101,12 @@ export interface RuntimeFeatures {
   readonly imageSubPaths: boolean
   /** It supports stop signals of containers. */
   readonly stopSignals: boolean
+}
+
+/** What one runtime handler (`runc`, `kata`, …) can do. */
+export interface HandlerFeatures {
+  readonly userNamespaces: boolean
+  readonly recursiveReadOnlyMounts: boolean
 }
 
 /** Where a runtime looks for the pods' network, as far as it tells. */

@@ -4,74 +4,6 @@ import type { ContainerId, PodUid } from '../values/ids.ts'
 import type { PodClasses, ResourceLists } from '../schema/pod-resources.ts'
 import type { ConditionStatus, LinuxContainerUser } from './status.ts'
 
-/** The end of one container, kept after the container is removed from the runtime. Times are wall milliseconds. */
-export interface EndedContainer {
-  readonly containerId: ContainerId
-  readonly restartCount: number
-  readonly exitCode: number
-  /** Provisional, taken from an event: the runtime does not report the exit yet, and may report more of it. */
-  readonly foretold?: boolean | undefined
-  readonly reason: string
-  readonly message: string
-  readonly startedAtMs: number | undefined
-  readonly finishedAtMs: number
-  readonly image: string
-  readonly imageId: string
-  /** As in ObservedContainer; absent in records of older podds. */
-  readonly user?: LinuxContainerUser | undefined
-  readonly stopSignal?: string | undefined
-}
-
-/** The state of a container's crash backoff (see decide/plan/backoff.ts). */
-export interface BackoffEntry {
-  /** What caused the back-off; another image or other resources reset it. */
-  readonly key: string
-  readonly delayMs: number
-  readonly updatedAtMs: number
-  /** The boot of the host in which it arose; absent in entries of older podds. */
-  readonly bootId?: string | undefined
-}
-
-/** The record of one container name of a pod. */
-export interface ContainerHistory {
-  /** The end of the newest exited container. */
-  readonly ended?: EndedContainer | undefined
-  /** The end before that. */
-  readonly endedBefore?: EndedContainer | undefined
-  readonly backoff?: BackoffEntry | undefined
-  /** The image that its manifest was changed to; until that is available, the container runs with the previous one. */
-  readonly awaitedImage?: string | undefined
-  /** The newest container whose startup probe has passed. */
-  readonly startedUp?: ContainerId | undefined
-  /** The container that was last found ready. */
-  readonly ready?: ContainerId | undefined
-  /** The cpu and memory to which a container was resized. */
-  readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
-}
-
-/**
- * When an evicted pod is started again: once the node's pressure is over, or the shutdown was cancelled or the host has
- * booted.
- */
-export type EvictionEnd = 'pressure-ends' | 'shutdown-ends'
-
-/** Why a pod is terminated, and by when. */
-export interface PodEnding {
-  /** `removed` and `replaced` pods are deleted; the others stay as Failed until their manifest is removed. */
-  readonly cause: 'removed' | 'replaced' | 'deadline' | 'evicted' | 'orphaned'
-  readonly reason: string
-  readonly message: string
-  readonly requestedAtMs: number
-  readonly graceSeconds: number
-  /** Of an evicted pod: when it is started again, as a new pod; absent for never. */
-  readonly until?: EvictionEnd | undefined
-}
-
-export interface ConditionRecord {
-  readonly status: ConditionStatus
-  readonly atMs: number
-}
-
 /**
  * The version of the record's form. A new optional field needs no new version: an older podd keeps fields that it does
  * not know. Anything that an older podd would misread (a renamed field, a new value of a known field) needs one, with a
@@ -154,4 +86,72 @@ export interface PodRecord {
         readonly until?: EvictionEnd | undefined
       }
     | undefined
+}
+
+/** The record of one container name of a pod. */
+export interface ContainerHistory {
+  /** The end of the newest exited container. */
+  readonly ended?: EndedContainer | undefined
+  /** The end before that. */
+  readonly endedBefore?: EndedContainer | undefined
+  readonly backoff?: BackoffEntry | undefined
+  /** The image that its manifest was changed to; until that is available, the container runs with the previous one. */
+  readonly awaitedImage?: string | undefined
+  /** The newest container whose startup probe has passed. */
+  readonly startedUp?: ContainerId | undefined
+  /** The container that was last found ready. */
+  readonly ready?: ContainerId | undefined
+  /** The cpu and memory to which a container was resized. */
+  readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
+}
+
+/** The end of one container, kept after the container is removed from the runtime. Times are wall milliseconds. */
+export interface EndedContainer {
+  readonly containerId: ContainerId
+  readonly restartCount: number
+  readonly exitCode: number
+  /** Provisional, taken from an event: the runtime does not report the exit yet, and may report more of it. */
+  readonly foretold?: boolean | undefined
+  readonly reason: string
+  readonly message: string
+  readonly startedAtMs: number | undefined
+  readonly finishedAtMs: number
+  readonly image: string
+  readonly imageId: string
+  /** As in ObservedContainer; absent in records of older podds. */
+  readonly user?: LinuxContainerUser | undefined
+  readonly stopSignal?: string | undefined
+}
+
+/** The state of a container's crash backoff (see decide/plan/backoff.ts). */
+export interface BackoffEntry {
+  /** What caused the back-off; another image or other resources reset it. */
+  readonly key: string
+  readonly delayMs: number
+  readonly updatedAtMs: number
+  /** The boot of the host in which it arose; absent in entries of older podds. */
+  readonly bootId?: string | undefined
+}
+
+/** Why a pod is terminated, and by when. */
+export interface PodEnding {
+  /** `removed` and `replaced` pods are deleted; the others stay as Failed until their manifest is removed. */
+  readonly cause: 'removed' | 'replaced' | 'deadline' | 'evicted' | 'orphaned'
+  readonly reason: string
+  readonly message: string
+  readonly requestedAtMs: number
+  readonly graceSeconds: number
+  /** Of an evicted pod: when it is started again, as a new pod; absent for never. */
+  readonly until?: EvictionEnd | undefined
+}
+
+/**
+ * When an evicted pod is started again: once the node's pressure is over, or the shutdown was cancelled or the host has
+ * booted.
+ */
+export type EvictionEnd = 'pressure-ends' | 'shutdown-ends'
+
+export interface ConditionRecord {
+  readonly status: ConditionStatus
+  readonly atMs: number
 }

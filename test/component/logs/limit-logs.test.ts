@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { KeptLogs } from '../../../src/decide/node/plan-logs.ts'
+import type { LogsOfRemovedPod } from '../../../src/decide/node/plan-logs.ts'
 import { logLimitBytes, logLimitsJob } from '../../../src/control/node/logs.ts'
 import { ContainerLogDirectories, removeLogs } from '../../../src/logs/container-log-directories.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -110,7 +110,7 @@ describe('the limit of all logs', () => {
   describe('is far away', () => {
     let looks: number
     let disk: number
-    let kept: readonly KeptLogs[]
+    let kept: readonly LogsOfRemovedPod[]
     let pods: (typeof web)[]
     beforeEach(() => {
       pods = [web, old]

@@ -90,7 +90,10 @@ export const credentialCases: readonly LedgerSection[] = [
       'pod with the same PullSecret accessing previously pulled image': 'pulled-same-secret',
       'pod with the same credentials in a different secret accessing previously pulled image':
         'pulled-copied-secret',
-      'the same under the other policies': at('unit/decide/images/image-access.test.ts', 'verification-policies'),
+      'the same under the other policies': at(
+        'unit/decide/images/image-access.test.ts',
+        'verification-policies',
+      ),
     },
   },
 ]

@@ -14,7 +14,10 @@ export const nodeCases: readonly LedgerSection[] = [
       ImageGCNoEviction: 'reclaims-images-first',
       ImageGCTerminatedPodsContainersCleanup: 'reclaims-images-first',
       MemoryAllocatableEviction: 'evicts-over-memory-request',
-      MemoryAllocatableEvictionPodLevelResources: at('unit/decide/node/rank-pods.test.ts', 'pod-level-request'),
+      MemoryAllocatableEvictionPodLevelResources: at(
+        'unit/decide/node/rank-pods.test.ts',
+        'pod-level-request',
+      ),
       LocalStorageEviction: 'spares-critical-on-disk',
       ...all(
         at('unit/control/node-pressure.test.ts', 'soft-threshold-grace'),

@@ -7,7 +7,11 @@ import type {
   UsedCredential,
   VerificationPolicy,
 } from '../../../../src/decide/images/pulled-record.ts'
-import { imagePatternProblem, isImageListed, trimTagAndDigest } from '../../../../src/pod/values/image-name.ts'
+import {
+  imagePatternProblem,
+  isImageListed,
+  trimTagAndDigest,
+} from '../../../../src/pod/values/image-name.ts'
 
 const digest = 'sha256:38a8906435c4dd5f4258899d46621bfd8eea3ad6ff494ee3c2f17ef0321625bd'
 

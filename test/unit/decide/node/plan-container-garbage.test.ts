@@ -4,7 +4,10 @@ import {
   planContainerGarbage,
   selectDeadContainers,
 } from '../../../../src/decide/node/plan-container-garbage.ts'
-import type { ContainerGarbagePolicy, GarbagePod } from '../../../../src/decide/node/plan-container-garbage.ts'
+import type {
+  ContainerGarbagePolicy,
+  GarbagePod,
+} from '../../../../src/decide/node/plan-container-garbage.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../../../src/pod/state/observed.ts'
 import {
   exitedContainer,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planLogLimits } from '../../../../src/decide/node/plan-logs.ts'
-import type { KeptLogs, LogFileFacts } from '../../../../src/decide/node/plan-logs.ts'
+import type { LogsOfRemovedPod, LogFileFacts } from '../../../../src/decide/node/plan-logs.ts'
 
 const nowMs = Date.UTC(2026, 0, 10)
 const hourMs = 3_600_000
@@ -18,7 +18,7 @@ const web = [
   file('web', '0.log', 0),
 ]
 const job = [file('job', '0.log.20260101-120000.gz', 20), file('job', '0.log', 90)]
-const gone: KeptLogs = {
+const gone: LogsOfRemovedPod = {
   directory: 'gone',
   removedAtMs: nowMs - 5 * hourMs,
   files: [file('gone', '0.log.20260101-000000', 15), file('gone', '0.log', 6)],

@@ -504,7 +504,10 @@ describe('a plan that waits', () => {
   it('starts nothing while the sandbox cannot be made', () => {
     const creating = { reason: 'ContainerCreating', message: 'no network' }
     const plan = computePodActions(
-      podFacts({ ...allGone, otherBackoffs: [[sandboxBackoff, { untilMs: nowMs + 4000, waiting: creating }]] }),
+      podFacts({
+        ...allGone,
+        otherBackoffs: [[sandboxBackoff, { untilMs: nowMs + 4000, waiting: creating }]],
+      }),
     )
     expect(actionsOf(plan)).toEqual([])
     expect(plan.wakeAtMs).toBe(nowMs + 4000)

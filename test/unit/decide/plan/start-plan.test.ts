@@ -88,7 +88,10 @@ describe('planStart', () => {
       ['it had no other', { containers: [crashed], backoffs: { a: missing } }],
       ['it never ran', { backoffs: { a: missing } }],
       ['something else keeps it from starting', { containers: [before], backoffs: { a: backoff } }],
-      ['another image is missing', { containers: [before], backoffs: { a: { ...backoff, image: 'volume:1' } } }],
+      [
+        'another image is missing',
+        { containers: [before], backoffs: { a: { ...backoff, image: 'volume:1' } } },
+      ],
       [
         'the one it had is gone as well',
         {

@@ -4,7 +4,12 @@ import {
   mergeSnapshots,
   summarizePending,
 } from '../../../../src/decide/sources/merge-snapshots.ts'
-import type { Place, PodDocument, SourceDocument, SourceSnapshot } from '../../../../src/pod/objects/document.ts'
+import type {
+  Place,
+  PodDocument,
+  SourceDocument,
+  SourceSnapshot,
+} from '../../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import type { SourceName } from '../../../../src/pod/values/ids.ts'
