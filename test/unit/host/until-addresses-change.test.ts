@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { expect, it } from 'vitest'
-import { untilAddressesChange } from '../../../src/host/addresses.ts'
+import { untilAddressesChange, withoutLinkLocal } from '../../../src/host/addresses.ts'
 
 function rig() {
   const host: { files: string | undefined; failure?: Error } = { files: '192.0.2.1' }
@@ -42,4 +42,10 @@ it('remembers nothing of a failure', () => {
 it("knows this host's addresses by its files", () => {
   const read = untilAddressesChange(() => networkInterfaces()['lo'])
   expect(read()).toEqual(networkInterfaces()['lo'])
+})
+
+it("computes nothing again for the link-local address of a pod's link", () => {
+  const own = '20010db8000000000000000000000001 02 40 00 80     eth0\n'
+  const link = 'fe80000000000000d88f9efffed7faa0 b67 40 20 80 veth30f3ce1f\n'
+  expect(withoutLinkLocal(`${own}${link}${own}${link}`)).toBe(`${own}${own}`)
 })
