@@ -28,7 +28,7 @@ import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
 import type { AdmissionRules } from './desired/pod-admission.ts'
-import { makePodWorker, noteSandboxes } from './desired/pod-workers.ts'
+import { makePodWorker, noteSandboxes, PodWorkers } from './desired/pod-workers.ts'
 import type { WorkerSurroundings } from './desired/pod-workers.ts'
 import { checkStart } from './desired/replacements.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
@@ -47,12 +47,13 @@ import { Prober } from './pod/prober.ts'
 import type { Eviction, PodWorker } from './pod/worker.ts'
 import { RuntimeObserver } from './runtime/runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
-import { RuntimeKnowledge, RuntimeWatch } from './runtime/runtime-watch.ts'
+import { RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
 import type { RuntimePulse } from './runtime/runtime-watch.ts'
 import type { ObjectStore } from './serving/object-store.ts'
 import { ShownResources } from './serving/resource-store.ts'
 import { StatusStore } from './serving/status-store.ts'
 import { Reconciler, SyncLoop } from './sync-loop.ts'
+import type { SyncHandlers } from './sync-loop.ts'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
@@ -80,11 +81,8 @@ export class PodSystem {
 
   /** Whether there is a record of the pod, readable or not, or the runtime has something of it; true while that is unknown. */
   knowsPod(uid: PodUid): boolean {
-    return (
-      !this.#loops.reconciler.listed ||
-      this.#loops.desired.workers.isRecorded(uid) ||
-      this.#loops.observer.pods().has(uid)
-    )
+    const { state, workers, observer } = this.#loops
+    return !state.isListed || workers.isRecorded(uid) || observer.pods().has(uid)
   }
 
   /**
@@ -108,7 +106,7 @@ export class PodSystem {
 
   /** Why the runtime can't be used for now. */
   get runtimeProblem(): string | undefined {
-    return this.#loops.reconciler.runtimeProblem
+    return this.#loops.knowledge.runtimeProblem
   }
 
   /** Why the runtime can't make pods with a network of their own, and what to do; undefined where it can. */
@@ -125,7 +123,7 @@ export class PodSystem {
       relistPeriodMs: settings.syncFrequencyMs,
       listedAtMs: this.#loops.observer.listedAtMs,
       blocked: this.node.jobs.blocked,
-      isRuntimeDown: this.#loops.reconciler.runtimeProblem !== undefined,
+      isRuntimeDown: this.#loops.knowledge.runtimeProblem !== undefined,
       isNetworkDown: this.#loops.knowledge.networkProblem !== undefined,
     }
   }
@@ -137,7 +135,7 @@ export class PodSystem {
 
   /** The pod's worker; also undefined while it is not known what runs of the pod. */
   findPod(uid: PodUid): PodWorker | undefined {
-    return this.#loops.reconciler.listed ? this.#loops.desired.workers.get(uid) : undefined
+    return this.#loops.state.isListed ? this.#loops.workers.get(uid) : undefined
   }
 
   /** The results of a pod's probes. */
@@ -148,22 +146,19 @@ export class PodSystem {
   /** What pods run by, and the objects that they refer to. */
   applied(): Pick<AppliedReply, 'pods' | 'objects'> {
     return {
-      pods: listAppliedPods(this.#loops.desired.workers.all()),
+      pods: listAppliedPods(this.#loops.workers.all()),
       objects: listAppliedObjects(this.objects),
     }
   }
 
   /** The pods that are not removed yet, with their manifests. */
   allPods(): readonly Pod[] {
-    return [
-      ...this.#loops.awaited.pods(),
-      ...[...this.#loops.desired.workers.all()].map(({ state }) => state.pod),
-    ]
+    return [...this.#loops.awaited.pods(), ...[...this.#loops.workers.all()].map(({ state }) => state.pod)]
   }
 
   /** The pods that hold resources, as they were admitted. */
   *livePods(): Generator<readonly [PodUid, Pod], void> {
-    for (const { ref, state } of this.#loops.desired.workers.all())
+    for (const { ref, state } of this.#loops.workers.all())
       if (state.holdsResources) yield [ref.uid, state.allocatedPod]
   }
 
@@ -174,7 +169,7 @@ export class PodSystem {
 
   /** Resolves when the runtime was listed for the first time; never where it isn't. */
   get whenListed(): Promise<void> {
-    return this.#loops.reconciler.whenListed
+    return this.#loops.state.whenListed
   }
 
   offerSnapshot(snapshot: SourceSnapshot): void {
@@ -203,7 +198,7 @@ export class PodSystem {
 
   /** Ends a pod for good; its source gives it no more. */
   endPod(uid: PodUid, graceSeconds: number): void {
-    const worker = this.#loops.desired.workers.get(uid)
+    const worker = this.#loops.workers.get(uid)
     if (worker === undefined) this.statuses.removeProvisional(uid)
     else
       worker.end({
@@ -222,7 +217,7 @@ export class PodSystem {
   /** These images (complete names) are there now: pods that lacked one of them try again at once. */
   reviewImages(names: readonly string[]): void {
     const present = new Set(names)
-    for (const worker of this.#loops.desired.workers.all()) worker.reviewImages(present)
+    for (const worker of this.#loops.workers.all()) worker.reviewImages(present)
   }
 
   /** The runtime became unavailable or available, as another part found; undefined: check. */
@@ -245,7 +240,7 @@ export class PodSystem {
     this.#loops.awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#loops.awaited.hurry(
-        this.#loops.reconciler.listed ? undefined : this.#loops.reconciler.runtimeProblem,
+        this.#loops.state.isListed ? undefined : this.#loops.knowledge.runtimeProblem,
       ),
     )
     const observing = opened.then(() =>
@@ -258,7 +253,7 @@ export class PodSystem {
       following,
       importing,
       this.node.jobs.run(signal),
-      this.#loops.loop.run(signal),
+      this.#loops.loop.run(this.#loops.handlers, signal),
       observing,
     ])
     late.cancel()
@@ -282,7 +277,7 @@ export class PodSystem {
   /** Their records go with them: the next podd takes from this who ran. */
   async #noteRunning(): Promise<void> {
     const earlier = await this.#options.records.loadEndedByDown()
-    const running = [...this.#loops.desired.workers.all()].flatMap(({ state: { record, hasEnded } }) => {
+    const running = [...this.#loops.workers.all()].flatMap(({ state: { record, hasEnded } }) => {
       const { startedAtMs, ending, failed, namespace, name, source, path, manifest } = record
       const ran = failed === undefined ? !hasEnded : failed.until === 'shutdown-ends'
       const isListed = ran && startedAtMs !== undefined && ending === undefined
@@ -310,22 +305,22 @@ export class PodSystem {
     readonly signal: AbortSignal
   }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
     const { clock } = this.#options
-    const { changes, reconciler } = this.#loops
-    const isListed = await changes.until(() => reconciler.listed, clock, firstListMs, options.signal)
+    const { changes, knowledge, state } = this.#loops
+    const isListed = await changes.until(() => state.isListed, clock, firstListMs, options.signal)
     if (!isListed)
       throw new PoddError(
         'RUNTIME_UNAVAILABLE',
-        reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
+        knowledge.runtimeProblem ?? 'cannot list the containers of the runtime',
       )
-    this.#loops.desired.workers.endUnrecorded()
+    this.#loops.workers.endUnrecorded()
     await this.#noteRunning()
     const { graceSeconds, removesEnded = false, signal } = options
-    return endPods([...this.#loops.desired.workers.all()], {
+    return endPods([...this.#loops.workers.all()], {
       graceSeconds,
       removesEnded,
       changes,
       clock,
-      runtimeProblem: () => reconciler.runtimeProblem,
+      runtimeProblem: () => knowledge.runtimeProblem,
       signal,
     })
   }
@@ -335,13 +330,16 @@ export class PodSystem {
 interface Loops {
   readonly changes: Changes
   readonly statuses: StatusStore
-  readonly snapshots: SourceSnapshots
+  readonly state: SystemState
   readonly loop: SyncLoop
+  readonly handlers: SyncHandlers
   readonly observer: RuntimeObserver
   readonly watch: RuntimeWatch
   readonly prober: Prober
   readonly knowledge: RuntimeKnowledge
   readonly images: ImagePuller
+  readonly workers: PodWorkers
+  readonly snapshots: SourceSnapshots
   readonly awaited: AwaitedPods
   readonly desired: DesiredPods
   /** The work about the host as a whole. */
@@ -349,49 +347,20 @@ interface Loops {
   readonly reconciler: Reconciler
 }
 
+/**
+ * Constructs the loops in the order in which they need each other. Whoever has to tell something to what comes later posts an
+ * event; five functions alone read or call what is made after them.
+ */
 function createLoops(options: PodSystemOptions): Loops {
   const { clock, random, logger, events, host, settings, objects } = options
   const changes = new Changes()
-  const statuses: StatusStore = new StatusStore(
+  const statuses = new StatusStore(
     (options.shown ?? new ShownResources(clock.wallMs())).pods,
     options.presentPod,
   )
-  const snapshots: SourceSnapshots = new SourceSnapshots({
-    sources: options.sources,
-    podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
-    objects,
-    listClaimOwners: () => host.volumes.listClaimOwners(),
-    maxPods: settings.maxPods,
-    workers: () => desired.workers,
-    endedByDown: (key) => desired.endedByDown(key),
-    logger,
-  })
-  const loop: SyncLoop = new SyncLoop(
-    {
-      snapshot: ({ snapshot }) => reconciler.takeSnapshot(snapshot),
-      runtime: ({ uid }) => {
-        const worker = desired.workers.get(uid)
-        if (worker === undefined) reconciler.takeUnrecorded(uid)
-        else worker.notice()
-      },
-      health: ({ health }) => reconciler.takeHealth(health.healthy ? undefined : health.message),
-      stage: ({ worker }) => {
-        if (worker.state.stage === 'stopped') prober.removePod(worker.ref.uid)
-        if (worker.state.stage === 'gone') {
-          prober.removePod(worker.ref.uid)
-          observer.forgetPod(worker.ref.uid)
-        }
-        desired.onStage(worker)
-        // It has ended after the drain was undone, or was ended by one that the host's power cut.
-        if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
-      },
-      probe: ({ uid }) => desired.workers.get(uid)?.notice(),
-    },
-    clock,
-    logger,
-    changes,
-  )
-  const observer: RuntimeObserver = new RuntimeObserver({
+  const state = new SystemState()
+  const loop = new SyncLoop(clock, logger, changes)
+  const observer = new RuntimeObserver({
     calls: options.runtime,
     events: options.runtimeEvents,
     clock,
@@ -405,39 +374,31 @@ function createLoops(options: PodSystemOptions): Loops {
     isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
     isTimeout: (error) => isCriError(error, 'RUNTIME_TIMEOUT'),
   })
-  const watch: RuntimeWatch = new RuntimeWatch({
-    clock,
-    pulse: options.pulse,
-    // The first report of the loss has the better reason.
-    onGap: (message) => observer.reportGone(reconciler.runtimeProblem ?? message),
-    onFrozen: options.onRuntimeFrozen,
-  })
-  const prober: Prober = new Prober({
+  const prober = new Prober({
     clock,
     random,
     runProbe: options.runProbe,
     events,
     onResult: ({ uid }) => loop.post({ kind: 'probe', uid }),
   })
-  const knowledge: RuntimeKnowledge = new RuntimeKnowledge({
+  const knowledge = new RuntimeKnowledge({
     runtime: options.runtime,
+    state,
     clock,
     logger,
-    isUp: () => reconciler.isRuntimeUp,
-    onLearnt: () => desired.reviewFeatures(),
-    onReadiness: () => reconciler.takeReadiness(),
+    onLearnt: () => loop.post({ kind: 'features' }),
+    onReadiness: () => loop.post({ kind: 'readiness' }),
   })
-  const images: ImagePuller = createImagePuller(options, {
+  const watch = new RuntimeWatch({
+    clock,
+    pulse: options.pulse,
+    // The first report of the loss has the better reason.
+    onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
+    onFrozen: options.onRuntimeFrozen,
+  })
+  const images = createImagePuller(options, {
     makeRoom: async (signal) => node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
-    onPulling: (uid) => desired.workers.get(uid)?.showPull(),
-  })
-  const awaited: AwaitedPods = new AwaitedPods({
-    statuses,
-    adopted: () => desired.workers.all(),
-    host,
-    clock,
-    logger,
-    runtimeName: options.runtimeName,
+    onPulling: (uid) => loop.post({ kind: 'pull', uid }),
   })
   const surroundings: WorkerSurroundings = {
     options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
@@ -450,17 +411,43 @@ function createLoops(options: PodSystemOptions): Loops {
     knowledge,
     onStage: (worker) => loop.post({ kind: 'stage', worker }),
     reviewAdmission: () => desired.reviewAdmission(),
-    runtimeProblem: () => reconciler.runtimeProblem,
+    runtimeProblem: () => knowledge.runtimeProblem,
     runtimeLosses: () => {
       watch.look()
       return observer.losses
     },
-    objectsKnown: () => reconciler.objectsKnown,
+    objectsKnown: () => state.objectsKnown,
   }
+  const workers = new PodWorkers({
+    makeWorker: (input) => makePodWorker(surroundings, input),
+    podFromManifest,
+    clock,
+    logger,
+    observedPods: () => observer.pods(),
+    observedNamed: (key) => observer.podsNamed(key),
+  })
+  const snapshots = new SourceSnapshots({
+    sources: options.sources,
+    podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
+    objects,
+    listClaimOwners: () => host.volumes.listClaimOwners(),
+    maxPods: settings.maxPods,
+    workers,
+    endedByDown: (key) => desired.endedByDown(key),
+    logger,
+  })
+  const awaited = new AwaitedPods({
+    statuses,
+    adopted: workers,
+    host,
+    clock,
+    logger,
+    runtimeName: options.runtimeName,
+  })
   const desired: DesiredPods = new DesiredPods({
+    workers,
     images,
     takeShown: (key) => awaited.take(key),
-    podFromManifest,
     missingReference: (sourced) => findMissingReference(host, sourced),
     checkStart: (pod, before) => checkStart(options, pod, before),
     clock,
@@ -470,20 +457,19 @@ function createLoops(options: PodSystemOptions): Loops {
       features: () => knowledge.features,
       nodeRefusal: (pod) => node.refusal(pod),
     }),
-    observedPods: () => observer.pods(),
-    observedNamed: (key) => observer.podsNamed(key),
-    makeWorker: (input) => makePodWorker(surroundings, input),
   })
   const node: NodeWork = new NodeWork(options, {
-    workers: () => desired.workers.all(),
+    workers: () => workers.all(),
     changes,
-    observed: () => observer.pods(),
-    isListed: () => reconciler.listed,
-    isRuntimeUp: () => reconciler.runtimeProblem === undefined,
+    observer,
+    state,
+    knowledge,
     knowsAllPods: () => reconciler.knowsAllPods,
-    namedImages: () => listNamedImages(desired.workers.all(), snapshots.all()),
-    isRemoved: (pod) => desired.workers.fateOf(pod, false) === 'end',
-    endOrphans: () => reconciler.endOrphans(),
+    namedImages: () => listNamedImages(workers.all(), snapshots.all()),
+    isRemoved: (pod) => workers.fateOf(pod, false) === 'end',
+    endOrphans: () => {
+      if (state.isListed && snapshots.areReady) workers.endOrphans()
+    },
     readmit: (now) => desired.readmitEvicted(now),
     reviewAdmission: () => desired.reviewAdmission(),
     reviewSources: () => {
@@ -491,6 +477,7 @@ function createLoops(options: PodSystemOptions): Loops {
     },
   })
   const reconciler: Reconciler = new Reconciler({
+    state,
     snapshots,
     desired,
     awaited,
@@ -500,16 +487,42 @@ function createLoops(options: PodSystemOptions): Loops {
     hasSources: options.sources.length > 0,
     events,
   })
+  const handlers: SyncHandlers = {
+    snapshot: ({ snapshot }) => reconciler.takeSnapshot(snapshot),
+    runtime: ({ uid }) => {
+      const worker = workers.get(uid)
+      if (worker === undefined) reconciler.takeUnrecorded(uid)
+      else worker.notice()
+    },
+    health: ({ health }) => reconciler.takeHealth(health.healthy ? undefined : health.message),
+    stage: ({ worker }) => {
+      if (worker.state.stage === 'stopped') prober.removePod(worker.ref.uid)
+      if (worker.state.stage === 'gone') {
+        prober.removePod(worker.ref.uid)
+        observer.forgetPod(worker.ref.uid)
+      }
+      desired.onStage(worker)
+      // It has ended after the drain was undone, or was ended by one that the host's power cut.
+      if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
+    },
+    probe: ({ uid }) => workers.get(uid)?.notice(),
+    pull: ({ uid }) => workers.get(uid)?.showPull(),
+    readiness: () => reconciler.takeReadiness(),
+    features: () => desired.reviewFeatures(),
+  }
   return {
     changes,
     statuses,
-    snapshots,
+    state,
     loop,
+    handlers,
     observer,
     watch,
     prober,
     knowledge,
     images,
+    workers,
+    snapshots,
     awaited,
     desired,
     node,

@@ -6,7 +6,6 @@ import type { Changes } from '../base/waits.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { notAskedYet } from './desired/awaited-pods.ts'
 import type { AwaitedPods } from './desired/awaited-pods.ts'
 import type { DesiredPods } from './desired/desired-pods.ts'
 import type { SourceSnapshots } from './desired/source-snapshots.ts'
@@ -15,7 +14,7 @@ import type { NodeJobs } from './node/node-jobs.ts'
 import type { NodeWork } from './node/node-work.ts'
 import type { PodWorker } from './pod/worker.ts'
 import type { RuntimeHealth } from './runtime/runtime-observer.ts'
-import type { RuntimeKnowledge } from './runtime/runtime-watch.ts'
+import type { RuntimeKnowledge, SystemState } from './runtime/runtime-watch.ts'
 
 /**
  * Everything that can happen, and who takes care of it:
@@ -27,6 +26,9 @@ import type { RuntimeKnowledge } from './runtime/runtime-watch.ts'
  * | health     | the runtime observer      | every worker: go on, or say why not                    |
  * | stage      | a pod's worker            | desired pods: names and ports that became free        |
  * | probe      | the prober                | the worker of the pod it is about                     |
+ * | pull       | the image puller          | the worker of the pod it is about, which shows it      |
+ * | readiness  | what the runtime reports  | every worker: go on, or say why not                    |
+ * | features   | what the runtime reports  | admission: pods may need what it can't do any more     |
  */
 export type SyncEvent =
   | {
@@ -39,6 +41,9 @@ export type SyncEvent =
   | { readonly kind: 'health'; readonly health: RuntimeHealth }
   | { readonly kind: 'stage'; readonly worker: PodWorker }
   | { readonly kind: 'probe'; readonly uid: PodUid }
+  | { readonly kind: 'pull'; readonly uid: PodUid }
+  | { readonly kind: 'readiness' }
+  | { readonly kind: 'features' }
 
 export type SyncHandlers = {
   readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void | Promise<void>
@@ -51,7 +56,6 @@ export type SyncHandlers = {
  * its hands (`pkg/kubelet/kubelet.go` syncLoopIteration, Kubernetes 1.36).
  */
 export class SyncLoop {
-  readonly #handlers: SyncHandlers
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #changes: Changes
@@ -61,8 +65,7 @@ export class SyncLoop {
   #hasEnded = false
 
   /** @param changes noted after each event */
-  constructor(handlers: SyncHandlers, clock: Clock, logger: Logger, changes: Changes) {
-    this.#handlers = handlers
+  constructor(clock: Clock, logger: Logger, changes: Changes) {
     this.#clock = clock
     this.#logger = logger
     this.#changes = changes
@@ -80,7 +83,8 @@ export class SyncLoop {
     this.#slot.wake()
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  /** Hands each event to its handler until the signal is aborted; those that came before wait for this. */
+  async run(handlers: SyncHandlers, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => this.#slot.wake(), { once: true })
     while (!signal.aborted) {
       await this.#slot.wait()
@@ -90,7 +94,7 @@ export class SyncLoop {
       const pace = new TurnPace(this.#clock)
       for (const event of events) {
         if (pace.isOver) await pace.next()
-        const work = this.#handle(event)
+        const work = this.#handle(handlers, event)
         if (work !== undefined) await work
         this.#changes.note()
       }
@@ -100,11 +104,11 @@ export class SyncLoop {
   }
 
   /** Gives a promise only where the handler takes more than this turn. Never throws. */
-  #handle(event: SyncEvent): Promise<void> | undefined {
+  #handle(handlers: SyncHandlers, event: SyncEvent): Promise<void> | undefined {
     const fail = (error: unknown): void =>
       this.#logger.error({ reason: event.kind, err: error }, 'event failed')
     try {
-      const work = this.#dispatch(event)
+      const work = dispatch(handlers, event)
       if (work !== undefined) return work.catch(fail).finally(() => settle(event))
     } catch (error) {
       fail(error)
@@ -112,20 +116,26 @@ export class SyncLoop {
     settle(event)
     return undefined
   }
+}
 
-  #dispatch(event: SyncEvent): void | Promise<void> {
-    switch (event.kind) {
-      case 'snapshot':
-        return this.#handlers.snapshot(event)
-      case 'runtime':
-        return this.#handlers.runtime(event)
-      case 'health':
-        return this.#handlers.health(event)
-      case 'stage':
-        return this.#handlers.stage(event)
-      case 'probe':
-        return this.#handlers.probe(event)
-    }
+function dispatch(handlers: SyncHandlers, event: SyncEvent): void | Promise<void> {
+  switch (event.kind) {
+    case 'snapshot':
+      return handlers.snapshot(event)
+    case 'runtime':
+      return handlers.runtime(event)
+    case 'health':
+      return handlers.health(event)
+    case 'stage':
+      return handlers.stage(event)
+    case 'probe':
+      return handlers.probe(event)
+    case 'pull':
+      return handlers.pull(event)
+    case 'readiness':
+      return handlers.readiness(event)
+    case 'features':
+      return handlers.features(event)
   }
 }
 
@@ -135,6 +145,7 @@ function settle(event: SyncEvent): void {
 }
 
 export interface ReconcilerParts {
+  readonly state: SystemState
   readonly snapshots: SourceSnapshots
   readonly desired: DesiredPods
   readonly awaited: AwaitedPods
@@ -149,13 +160,9 @@ export interface ReconcilerParts {
 /** Compares what the sources give with the pods that there are, as soon as both are known. */
 export class Reconciler {
   readonly #parts: ReconcilerParts
-  #runtimeProblem: string | undefined = notAskedYet
-  #listed = false
-  readonly #firstList = Promise.withResolvers<void>()
   #isToldGone = false
   /** The disk may have been full when podd started. */
   #hasCollected = false
-  #objectsKnown = false
   /** All pods were reconciled with what the last merge gave. */
   #isReconciled = false
 
@@ -163,40 +170,16 @@ export class Reconciler {
     this.#parts = parts
   }
 
-  /** Why the runtime can't be used for now. */
-  get runtimeProblem(): string | undefined {
-    return this.#runtimeProblem ?? this.#parts.knowledge.problem
-  }
-
-  /** The runtime answers, whatever it says of itself. */
-  get isRuntimeUp(): boolean {
-    return this.#runtimeProblem === undefined
-  }
-
   /** The runtime says of itself that it can't be used, or that it can again. */
   takeReadiness(): void {
-    this.#tell(this.runtimeProblem)
+    this.#tell(this.#parts.knowledge.runtimeProblem)
     for (const worker of this.#parts.desired.workers.all()) worker.wake()
-  }
-
-  /** The runtime was listed since podd began. */
-  get listed(): boolean {
-    return this.#listed
-  }
-
-  /** Resolves when the runtime was listed for the first time. */
-  get whenListed(): Promise<void> {
-    return this.#firstList.promise
-  }
-
-  /** Every source has given its objects. */
-  get objectsKnown(): boolean {
-    return this.#objectsKnown
   }
 
   /** What runs and what is desired. */
   get knowsAllPods(): boolean {
-    return this.#listed && this.#parts.hasSources && this.#parts.snapshots.areReady
+    const { state, hasSources, snapshots } = this.#parts
+    return state.isListed && hasSources && snapshots.areReady
   }
 
   async takeSnapshot(snapshot: SourceSnapshot): Promise<void> {
@@ -206,28 +189,28 @@ export class Reconciler {
 
   /** The runtime's health; undefined: it answered, and was listed. */
   async takeHealth(problem: string | undefined): Promise<void> {
-    const { desired, awaited, knowledge, archives, node } = this.#parts
-    const before = this.#runtimeProblem
-    this.#runtimeProblem = problem
-    this.#tell(this.runtimeProblem)
+    const { state, desired, awaited, knowledge, archives, node } = this.#parts
+    const before = state.outage
+    state.outage = problem
+    this.#tell(this.#parts.knowledge.runtimeProblem)
     if (problem === undefined && before !== undefined) {
       void knowledge.learn()
       archives?.recheck()
     }
-    if (problem === undefined && !this.#listed) {
+    if (problem === undefined && !state.isListed) {
       await node.begin()
-      this.#listed = true
+      state.isListed = true
       try {
         desired.takeObserved()
         await this.#reconcile()
       } finally {
         awaited.end((uid) => desired.workers.get(uid) !== undefined)
-        this.#firstList.resolve()
+        state.noteReconciled()
       }
       node.jobs.wake('collect-orphans')
     }
     if (before !== problem) for (const worker of desired.workers.all()) worker.wake()
-    if (problem !== undefined && !this.#listed) awaited.tell(problem)
+    if (problem !== undefined && !state.isListed) awaited.tell(problem)
   }
 
   /** One event for each loss of the runtime, however often its reason changes meanwhile. */
@@ -252,10 +235,10 @@ export class Reconciler {
 
   /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   async #reconcile(): Promise<void> {
-    const { snapshots, desired, awaited, node } = this.#parts
+    const { state, snapshots, desired, awaited, node } = this.#parts
     const { wanted, changed, changedPods } = snapshots.merge()
     if (changed.size > 0) desired.reviewPullSecrets(changed)
-    if (!this.#listed) return awaited.show(wanted)
+    if (!state.isListed) return awaited.show(wanted)
     if (!this.#parts.hasSources) return
     const isKnown = this.#isReconciled
     this.#isReconciled = false
@@ -264,13 +247,13 @@ export class Reconciler {
       await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
       desired.confirmAdopted((source) => snapshots.isSilent(source))
       node.readmitDrained()
-      this.endOrphans()
+      if (snapshots.areReady) desired.workers.endOrphans()
     }
     desired.reviewEndedByDown((source) => snapshots.isSilent(source))
     this.#isReconciled = true
     // What waits for objects knows now that no more will come.
-    if (!this.#objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
-    this.#objectsKnown = snapshots.areReady
+    if (!state.objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
+    state.objectsKnown = snapshots.areReady
     if (!this.#hasCollected && this.knowsAllPods) {
       this.#hasCollected = true
       node.jobs.wake('collect-images')
@@ -279,15 +262,9 @@ export class Reconciler {
 
   /** The runtime reported a change of a pod without a worker. */
   takeUnrecorded(uid: PodUid): void {
-    const { snapshots, desired } = this.#parts
-    if (!this.#listed) return
+    const { state, snapshots, desired } = this.#parts
+    if (!state.isListed) return
     desired.reviewHeld()
     if (snapshots.areReady) desired.workers.endIfOrphan(uid)
-  }
-
-  /** Ends orphaned pods, once all sources have spoken. */
-  endOrphans(): void {
-    const { snapshots, desired } = this.#parts
-    if (this.#listed && snapshots.areReady) desired.workers.endOrphans()
   }
 }

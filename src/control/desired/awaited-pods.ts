@@ -8,16 +8,17 @@ import type { PodKey, PodUid } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { PodWorkers } from './pod-workers.ts'
 import type { WantedPod } from './source-snapshots.ts'
 import type { PodHost } from '../pod/host.ts'
 import { toPodObject } from '../pod/display.ts'
-import type { PodWorker } from '../pod/worker.ts'
+import { notAskedYet } from '../runtime/runtime-watch.ts'
 import type { StatusStore } from '../serving/status-store.ts'
 
 export interface AwaitedPodsDeps {
   readonly statuses: StatusStore
-  /** Those of an earlier podd. */
-  readonly adopted: () => Iterable<Pick<PodWorker, 'state'>>
+  /** While the runtime was not listed: those of an earlier podd. */
+  readonly adopted: Pick<PodWorkers, 'all'>
   readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
   readonly clock: Clock
   readonly logger: Logger
@@ -28,9 +29,6 @@ interface Awaited {
   readonly pod: Pod
   readonly record: PodRecord
 }
-
-/** The runtime's problem until it was listed. */
-export const notAskedYet = 'waiting for the container runtime'
 
 /**
  * Publishes pods while the runtime has not been listed, so that a runtime that never starts doesn't look like a host
@@ -59,7 +57,7 @@ export class AwaitedPods {
   /** Those of an earlier podd are known by now. */
   begin(): void {
     const { adopted, statuses } = this.#deps
-    const missing = new Set([...adopted()].map(({ state }) => state.ref.uid))
+    const missing = new Set([...adopted.all()].map(({ state }) => state.ref.uid))
     const stop = statuses.subscribe(({ object }) => {
       missing.delete(object.metadata.uid)
       if (missing.size === 0) this.#allShown.resolve()
@@ -81,7 +79,7 @@ export class AwaitedPods {
 
   /** These are wanted by now. */
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
-    const adopted = new Set([...this.#deps.adopted()].map(({ state }) => podKey(state.ref)))
+    const adopted = new Set([...this.#deps.adopted.all()].map(({ state }) => podKey(state.ref)))
     const awaited = new Map<PodKey, Awaited>()
     for (const [key, { document, source }] of wanted) {
       if (adopted.has(key)) continue
@@ -121,7 +119,7 @@ export class AwaitedPods {
   }
 
   #publishAll(): void {
-    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted()) {
+    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted.all()) {
       if (state.record.ending === undefined)
         this.#publish({ pod: state.classedPod, record: state.record }, this.#sinceMs)
     }

@@ -7,6 +7,7 @@ import { trace } from '../../base/trace.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import { podFromManifest } from '../../pod/schema/default-pod.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
 import { podKey } from '../../pod/values/ids.ts'
@@ -15,8 +16,8 @@ import type { EndedByDown, UnreadableRecord } from '../../store/pod-records.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import type { ChangedObjects } from '../serving/object-store.ts'
 import type { PodAdmission } from './pod-admission.ts'
-import { AdmissionQueue, PodWorkers } from './pod-workers.ts'
-import type { PodWorkersDeps } from './pod-workers.ts'
+import { AdmissionQueue } from './pod-workers.ts'
+import type { PodWorkers } from './pod-workers.ts'
 import { ReplacementQueue } from './replacements.ts'
 import type { ReplacementQueueDeps } from './replacements.ts'
 import {
@@ -36,9 +37,9 @@ import type { PodEntry, WantedPod } from './source-snapshots.ts'
 
 export interface DesiredPodsDeps
   extends
-    PodWorkersDeps,
-    Pick<PodNamesDeps, 'takeShown'>,
+    Pick<PodNamesDeps, 'takeShown' | 'clock'>,
     Pick<ReplacementQueueDeps, 'images' | 'checkStart' | 'missingReference'> {
+  readonly workers: PodWorkers
   readonly logger: Logger
   readonly admission: PodAdmission
 }
@@ -61,7 +62,7 @@ export class DesiredPods {
 
   constructor(deps: DesiredPodsDeps) {
     this.#deps = deps
-    this.workers = new PodWorkers(deps)
+    this.workers = deps.workers
     this.#replacements = new ReplacementQueue({
       ...deps,
       neighbours: () => [...this.workers.neighbours(), ...this.#promises()],
@@ -114,7 +115,7 @@ export class DesiredPods {
   noteEndedByDown(ended: readonly EndedByDown[]): void {
     for (const each of ended) {
       try {
-        const pod = this.#deps.podFromManifest(each.manifest)
+        const pod = podFromManifest(each.manifest)
         this.#endedByDown.set(podKey(each), { ended: each, pod })
       } catch (error) {
         this.#deps.logger.warn({ pod: each.name, err: error }, 'cannot use what is known of an ended pod')

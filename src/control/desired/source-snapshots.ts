@@ -35,7 +35,7 @@ export interface SourceSnapshotsOptions {
   /** How many pods run here at most; a source may give twice as many, of which the others wait. */
   readonly maxPods: number
   /** Of the pods that there are. */
-  readonly workers: () => Pick<PodWorkers, 'all' | 'find'>
+  readonly workers: Pick<PodWorkers, 'all' | 'find'>
   /** The pod of this name that ran when `podd down` ended it. */
   readonly endedByDown: (key: PodKey) => Pick<PodRecord, 'source' | 'path'> | undefined
   readonly logger: Logger
@@ -152,7 +152,7 @@ export class SourceSnapshots {
     let room = bound
     for (const document of snapshot.pods) {
       const key = podKey(document.pod.metadata)
-      const worker = workers().find(key)
+      const worker = workers.find(key)
       if (!hasStarted(worker) && endedByDown(key) === undefined) continue
       started.add(document)
       if (worker?.state.hasEnded !== true) room -= 1
@@ -174,7 +174,7 @@ export class SourceSnapshots {
     const { maxPods, workers } = this.#options
     return [...this.#whole.values()].filter(({ source }) => {
       const open = this.#newest.get(source)?.pods.filter(({ pod }) => {
-        const worker = workers().find(podKey(pod.metadata))
+        const worker = workers.find(podKey(pod.metadata))
         return worker?.state.hasEnded !== true
       })
       return open !== undefined && open.length < boundOfSource(maxPods)
@@ -259,7 +259,7 @@ export class SourceSnapshots {
     if (this.areReady) this.#claimOwners = new Map()
     const changed = objects.replace(merged.objects)
     if ([...changed.values()].some((keys) => keys.size > 0))
-      for (const worker of workers().all())
+      for (const worker of workers.all())
         if (refersTo(worker.sourcedPod, changed))
           worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
     return { problems: merged.problems, changed }
@@ -271,7 +271,7 @@ export class SourceSnapshots {
     if (owner !== undefined) return { source: owner }
     const holder = objects.holder(key, asking)
     if (holder !== undefined) return holder
-    return workers().find(key)?.state.record ?? this.#options.endedByDown(key)
+    return workers.find(key)?.state.record ?? this.#options.endedByDown(key)
   }
 }
 

@@ -16,6 +16,8 @@ import type { EvictionEnd } from '../../pod/state/pod-record.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { createStateReport } from '../../store/state-report.ts'
+import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
+import type { RuntimeKnowledge, SystemState } from '../runtime/runtime-watch.ts'
 import { ImageGarbage } from '../images/image-garbage.ts'
 import type { ImageGarbageOptions } from '../images/image-garbage.ts'
 import type { PodHost } from '../pod/host.ts'
@@ -78,11 +80,10 @@ export interface NodePods {
   readonly workers: () => Iterable<PodWorker>
   /** Noted whenever a pod, or what was observed, has changed. */
   readonly changes: Changes
-  /** The observed content of the runtime. */
-  readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
-  /** Whether the runtime was listed since podd started. */
-  readonly isListed: () => boolean
-  readonly isRuntimeUp: () => boolean
+  /** What runs. */
+  readonly observer: Pick<RuntimeObserver, 'pods'>
+  readonly state: Readonly<Pick<SystemState, 'isListed'>>
+  readonly knowledge: Pick<RuntimeKnowledge, 'runtimeProblem'>
   /** Whether the running and the desired pods are known. */
   readonly knowsAllPods: () => boolean
   /** The images that pods name, of all workers and sources. */
@@ -129,7 +130,7 @@ export class NodeWork {
       })
     this.#containerGarbage = new ContainerGarbage({
       workers,
-      observedPods: () => (pods.isListed() ? pods.observed() : new Map()),
+      observedPods: () => (pods.state.isListed ? pods.observer.pods() : new Map()),
       isRemoved: pods.isRemoved,
       endOrphans: pods.endOrphans,
       allSourcesReady: pods.knowsAllPods,
@@ -174,8 +175,8 @@ export class NodeWork {
   }
 
   #ownJobs({ host, settings, orphans, events, clock, logger }: NodeWorkOptions): readonly NodeJob[] {
-    const { workers, isListed, isRuntimeUp, reviewAdmission, reviewSources } = this.#pods
-    const isReady = (): boolean => isListed() && isRuntimeUp()
+    const { workers, state, knowledge, reviewAdmission, reviewSources } = this.#pods
+    const isReady = (): boolean => state.isListed && knowledge.runtimeProblem === undefined
     const review = (): void => {
       reviewSources()
       reviewAdmission()
@@ -247,7 +248,10 @@ export class NodeWork {
   }
 }
 
-export interface NodeJobsSetup {
+export interface NodeJobsSetup extends Pick<
+  NodePods,
+  'workers' | 'observer' | 'state' | 'knowledge' | 'knowsAllPods'
+> {
   readonly host: {
     readonly volumes: Pick<PodHost['volumes'], 'measureEmptyDir'>
     readonly logs: Pick<PodHost['logs'], 'directory'>
@@ -269,21 +273,26 @@ export interface NodeJobsSetup {
         readonly events: NodeEventRecorder
       }
     | undefined
-  readonly workers: () => Iterable<PodWorker>
-  /** The observed content of the runtime. */
-  readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
-  /** Whether the runtime was listed since podd started. */
-  readonly isListed: () => boolean
-  readonly isRuntimeUp: () => boolean
-  /** Whether the running and the desired pods are known. */
-  readonly knowsAllPods: () => boolean
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /** The periodic jobs of the node; unconfigured ones are left out. */
 function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
-  const { host, runtime, workers, observed, logRotation, logSpace, imageGarbage, clock, logger } = setup
+  const {
+    host,
+    runtime,
+    workers,
+    observer,
+    state,
+    knowledge,
+    logRotation,
+    logSpace,
+    imageGarbage,
+    clock,
+    logger,
+  } = setup
+  const isRuntimeUp = (): boolean => knowledge.runtimeProblem === undefined
   const jobs = new NodeJobs({ clock, logger })
   for (const job of setup.jobs) jobs.add(job)
   jobs.add(
@@ -299,7 +308,7 @@ function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
   if (logRotation !== undefined)
     jobs.add(
       logRotationJob({
-        pods: () => (setup.isRuntimeUp() ? observed().values() : []),
+        pods: () => (isRuntimeUp() ? observer.pods().values() : []),
         directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
         reopen: async (containerId, signal) => {
           await runtime.reopenContainerLog({ containerId }, { signal })
@@ -313,8 +322,8 @@ function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
       logLimitsJob({
         // The images of running, desired and terminating pods are known.
         pods: () =>
-          setup.isListed() && setup.isRuntimeUp()
-            ? [...observed().values(), ...[...workers()].map(({ ref }) => ref)]
+          state.isListed && isRuntimeUp()
+            ? [...observer.pods().values(), ...[...workers()].map(({ ref }) => ref)]
             : undefined,
         measure: (pods) => logSpace.measure(pods),
         remove: (path) => logSpace.remove(path),
@@ -330,7 +339,7 @@ function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
       imageCollectionJob({
         garbage: imageGarbage.garbage,
         isReady: setup.knowsAllPods,
-        isRuntimeUp: setup.isRuntimeUp,
+        isRuntimeUp,
         events: imageGarbage.events,
       }),
     )

@@ -198,15 +198,37 @@ export class RuntimePulse {
   }
 }
 
+/** The runtime's problem until it was listed. */
+export const notAskedYet = 'waiting for the container runtime'
+
+/** What is known of the runtime and the sources as a whole. The reconciler alone changes it. */
+export class SystemState {
+  /** Why the runtime doesn't answer; undefined while it does, whatever it says of itself. */
+  outage: string | undefined = notAskedYet
+  /** The runtime was listed since podd began. */
+  isListed = false
+  /** Every source has given its objects. */
+  objectsKnown = false
+  readonly #firstList = Promise.withResolvers<void>()
+
+  /** Resolves when the pods were brought in line with the first list of the runtime. */
+  get whenListed(): Promise<void> {
+    return this.#firstList.promise
+  }
+
+  noteReconciled(): void {
+    this.#firstList.resolve()
+  }
+}
+
 export interface RuntimeKnowledgeDeps {
   readonly runtime: Pick<RuntimeService, 'version' | 'status'>
+  readonly state: Readonly<Pick<SystemState, 'outage'>>
   readonly clock: Clock
   readonly logger: Logger
-  /** Whether the runtime takes calls. */
-  readonly isUp: () => boolean
   /** It has reported its features. */
   readonly onLearnt: () => void
-  /** `problem` or `networkProblem` has changed. */
+  /** `runtimeProblem` or `networkProblem` has changed by what it reports. */
   readonly onReadiness: () => void
 }
 
@@ -234,9 +256,9 @@ export class RuntimeKnowledge {
     return this.#features
   }
 
-  /** Why the runtime can't be used although it answers: it is not ready, or speaks another API. */
-  get problem(): string | undefined {
-    return this.#problem
+  /** Why the runtime can't be used for now: it doesn't answer, or it is not ready, or speaks another API. */
+  get runtimeProblem(): string | undefined {
+    return this.#deps.state.outage ?? this.#problem
   }
 
   /** Why it can't make sandboxes with a network of their own, and what to do; undefined where it can. */
@@ -254,9 +276,9 @@ export class RuntimeKnowledge {
    * afterwards. Never rejects.
    */
   async learn(): Promise<void> {
-    const { runtime, logger, clock, isUp, onLearnt } = this.#deps
+    const { runtime, logger, clock, state, onLearnt } = this.#deps
     this.#timer?.cancel()
-    if (!isUp()) return
+    if (state.outage !== undefined) return
     try {
       const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
       this.#features = readRuntimeFeatures(version, status)
@@ -273,9 +295,9 @@ export class RuntimeKnowledge {
 
   /** Asks again whether the runtime is ready. Never rejects. */
   async look(): Promise<void> {
-    const { runtime, logger, isUp } = this.#deps
+    const { runtime, logger, state } = this.#deps
     // It is asked for everything when it is back.
-    if (this.#features === undefined || !isUp()) return
+    if (this.#features === undefined || state.outage !== undefined) return
     // What it says of its network's configuration stands in the long answer.
     if (this.#problem !== undefined || this.#networkProblem !== undefined) return this.learn()
     try {
