@@ -8,6 +8,8 @@ import type { RandomSource } from '../base/random.ts'
 import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
+import { defaultContainerPolicy } from '../decide/node/plan-container-garbage.ts'
+import { backoffLimits } from '../decide/plan/backoff.ts'
 import { newPodRecord } from '../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../pod/objects/document.ts'
 import { keyOfObject } from '../pod/objects/local-object.ts'
@@ -28,8 +30,7 @@ import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
 import type { AdmissionRules } from './desired/pod-admission.ts'
-import { makePodWorker, noteSandboxes, PodWorkers } from './desired/pod-workers.ts'
-import type { WorkerSurroundings } from './desired/pod-workers.ts'
+import { PodWorkers } from './desired/pod-workers.ts'
 import { checkStart } from './desired/replacements.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
 import type { ImageArchives } from './images/archives.ts'
@@ -42,9 +43,11 @@ import type { PullContent } from './images/pull-watch.ts'
 import { NodeWork } from './node/node-work.ts'
 import type { NodeWorkOptions } from './node/node-work.ts'
 import { toPodObject } from './pod/display.ts'
+import type { PodEnv } from './pod/env.ts'
 import type { ProbeReport } from './pod/prober-worker.ts'
 import { Prober } from './pod/prober.ts'
-import type { Eviction, PodWorker } from './pod/worker.ts'
+import { PodWorker } from './pod/worker.ts'
+import type { Eviction } from './pod/worker.ts'
 import { RuntimeObserver } from './runtime/runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
 import { RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
@@ -400,26 +403,32 @@ function createLoops(options: PodSystemOptions): Loops {
     makeRoom: async (signal) => node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
     onPulling: (uid) => loop.post({ kind: 'pull', uid }),
   })
-  const surroundings: WorkerSurroundings = {
-    options: { ...options, host: noteSandboxes(host, { observer, knowledge }) },
-    turns: new SharedTurns(clock),
-    changes,
+  const env: PodEnv = {
+    ...host,
+    clock,
+    random,
+    logger,
+    events,
+    records: options.records,
     images,
     observer,
+    knowledge,
     prober,
     statuses,
-    knowledge,
-    onStage: (worker) => loop.post({ kind: 'stage', worker }),
-    reviewAdmission: () => desired.reviewAdmission(),
-    runtimeProblem: () => knowledge.runtimeProblem,
+    changes,
+    turns: new SharedTurns(clock),
+    limits: backoffLimits(settings.maxContainerRestartPeriodMs),
+    containerPolicy: options.containerPolicy ?? defaultContainerPolicy,
+    runtimeName: options.runtimeName,
     runtimeLosses: () => {
       watch.look()
       return observer.losses
     },
-    objectsKnown: () => state.objectsKnown,
+    system: state,
+    reviewAdmission: () => desired.reviewAdmission(),
   }
   const workers = new PodWorkers({
-    makeWorker: (input) => makePodWorker(surroundings, input),
+    makeWorker: (input) => new PodWorker(env, input, (worker) => loop.post({ kind: 'stage', worker })),
     podFromManifest,
     clock,
     logger,

@@ -1,6 +1,10 @@
+import { silentLogger } from '../../src/base/logger.ts'
 import type { PodHostCgroups, PodHost } from '../../src/control/pod/host.ts'
+import type { MemoryEnv } from '../../src/control/pod/memory.ts'
+import { ObjectStore } from '../../src/control/serving/object-store.ts'
 import type { ObjectViews } from '../../src/control/serving/object-store.ts'
 import { execLimits } from '../../src/translate/environment.ts'
+import { plainObjectRules } from './object-rules.ts'
 import { plainResources } from './pod-builders.ts'
 
 /** Cgroups that accept every pod, and in which nothing runs. */
@@ -73,5 +77,15 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
     selinux: false,
     resources: plainResources,
     security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
+  }
+}
+
+/** What a pod's record is kept with, on such a host: nothing is written, and nobody hears of it. */
+export function plainMemoryEnv(): MemoryEnv {
+  return {
+    ...plainPodHost(new ObjectStore(plainObjectRules)),
+    records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
+    events: { record: () => {} },
+    logger: silentLogger,
   }
 }

@@ -329,7 +329,7 @@ export class DesiredPods {
       }
       const place = { source, path: document.place.path, owner: document.owner }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
-      this.#queue.judgeResize(worker)
+      this.#queue.reviewResize(worker)
       worker.confirm()
       return true
     }

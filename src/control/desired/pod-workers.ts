@@ -1,13 +1,8 @@
-import type { Clock, SharedTurns } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { Changes } from '../../base/waits.ts'
-import type { PoddConfig } from '../../config/options.ts'
 import { HostTally } from '../../decide/admission/admit-pod.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
-import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
-import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
-import { backoffLimits } from '../../decide/plan/backoff.ts'
 import { decideUnrecorded } from '../../decide/sources/new-pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -17,15 +12,8 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodUid } from '../../pod/values/ids.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
 import { orphanManifest } from '../../translate/identity.ts'
-import type { ImagePuller } from '../images/image-puller.ts'
-import type { PodHost } from '../pod/host.ts'
-import type { Prober } from '../pod/prober.ts'
 import type { NewWorker } from '../pod/state.ts'
-import { PodWorker } from '../pod/worker.ts'
-import type { PodWorkerDeps } from '../pod/worker.ts'
-import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
-import type { RuntimeKnowledge } from '../runtime/runtime-watch.ts'
-import type { StatusStore } from '../serving/status-store.ts'
+import type { PodWorker } from '../pod/worker.ts'
 import type { PodAdmission } from './pod-admission.ts'
 
 export interface PodWorkersDeps {
@@ -254,7 +242,7 @@ export class AdmissionQueue {
   /** Decides on all pods that aren't admitted; called whenever resources may have become free. */
   review(): void {
     this.#admitAll(({ state }) => state.admission?.kind !== 'admitted')
-    for (const worker of this.#workers.all()) this.judgeResize(worker)
+    for (const worker of this.#workers.all()) this.reviewResize(worker)
   }
 
   /** Decides only about pods that ran before, as these keep their resources; also about those that are admitted. */
@@ -312,10 +300,10 @@ export class AdmissionQueue {
   }
 
   /** Runs before any other pod is admitted: what it reserves is not available to others. */
-  judgeResize(worker: PodWorker): void {
+  reviewResize(worker: PodWorker): void {
     if (!worker.state.wantsToGrow) return
     const neighbours = this.#neighbours(worker)
-    worker.judgeResize(this.#admission.refuseResize(worker.state.classedPod, neighbours))
+    worker.takeResizeVerdict(this.#admission.refuseResize(worker.state.classedPod, neighbours))
   }
 
   #neighbours(worker: PodWorker): readonly Neighbour[] {
@@ -339,107 +327,4 @@ export class AdmissionQueue {
       }
     })
   }
-}
-
-/** What all pods' workers share. */
-export interface WorkerSurroundings {
-  readonly options: Pick<
-    PodWorkerDeps,
-    'host' | 'events' | 'records' | 'clock' | 'random' | 'logger' | 'runtimeName'
-  > & {
-    readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'>
-    readonly containerPolicy?: ContainerGarbagePolicy
-  }
-  readonly turns: SharedTurns
-  readonly changes: Changes
-  readonly images: ImagePuller
-  readonly observer: RuntimeObserver
-  readonly prober: Prober
-  readonly statuses: StatusStore
-  readonly knowledge: RuntimeKnowledge
-  readonly onStage: (worker: PodWorker) => void
-  readonly reviewAdmission: () => void
-  /** Why the runtime can't be used for now. */
-  readonly runtimeProblem: () => string | undefined
-  /** See PassDeps. */
-  readonly runtimeLosses: () => number
-  /** Every source has given its objects. */
-  readonly objectsKnown: () => boolean
-}
-
-/**
- * The host whose calls let the observer know of what a start asks of its new sandbox: that isn't asked again to show the pod.
- * And one that can't be made is a reason to ask the runtime whether it is ready.
- */
-export function noteSandboxes(
-  host: PodHost,
-  {
-    observer,
-    knowledge,
-  }: {
-    readonly observer: Pick<RuntimeObserver, 'noteSandbox'>
-    readonly knowledge: Pick<RuntimeKnowledge, 'look'>
-  },
-): PodHost {
-  const { calls } = host
-  return {
-    ...host,
-    calls: {
-      ...calls,
-      runPodSandbox: async (...args) => {
-        try {
-          return await calls.runPodSandbox(...args)
-        } catch (error) {
-          void knowledge.look()
-          throw error
-        }
-      },
-      podSandboxStatus: async (...args) => {
-        const reply = await calls.podSandboxStatus(...args)
-        if (reply.status !== null) observer.noteSandbox(reply.status)
-        return reply
-      },
-    },
-  }
-}
-
-/** One pod's worker, wired to what it shares with the others. Its first pass comes after the current task. */
-export function makePodWorker(around: WorkerSurroundings, input: NewWorker): PodWorker {
-  const { options, images, observer, prober, statuses, knowledge } = around
-  const { host, events, records, clock, random, logger, runtimeName } = options
-  return new PodWorker(
-    {
-      host,
-      turns: around.turns,
-      changes: around.changes,
-      images,
-      events,
-      records,
-      observe: (uid) => observer.read(uid),
-      probes: () => prober.verdicts(input.record.uid),
-      publish: (uid, object) => {
-        if (object === undefined) statuses.remove(uid)
-        else statuses.publish(uid, object)
-      },
-      prober,
-      onStage: around.onStage,
-      reviewAdmission: around.reviewAdmission,
-      clock,
-      random,
-      logger,
-      limits: backoffLimits(options.settings.maxContainerRestartPeriodMs),
-      containerPolicy: options.containerPolicy ?? defaultContainerPolicy,
-      runtimeName,
-      runtimeProblem: around.runtimeProblem,
-      runtimeLosses: around.runtimeLosses,
-      objectsKnown: around.objectsKnown,
-      networkProblem: async () => {
-        await knowledge.asked
-        return knowledge.networkProblem
-      },
-      recursiveReadOnly: (handler) =>
-        knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
-    },
-    input,
-  )
 }

@@ -144,7 +144,7 @@ export class ReplacementQueue {
     for (const group of plan.release) {
       if (this.#lookAgain(group)) continue
       for (const key of group) {
-        resized.get(key)?.worker.judgeResize(undefined)
+        resized.get(key)?.worker.takeResizeVerdict(undefined)
         const pod = pods.get(key)
         if (this.#waiting.has(key) && pod !== undefined) this.#promised.set(key, pod)
         this.#release(key)

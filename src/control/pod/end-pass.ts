@@ -3,24 +3,12 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import { computeEndingActions, freesNameWithContainers, goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
-import type { PassSignals } from './context.ts'
-import type { PassDeps, PodExecutor } from './execute.ts'
-import type { PodStage, PodState } from './state.ts'
-
-/** What this pass needs of the pod's worker. */
-export interface EndPassDeps extends Pick<
-  PassDeps,
-  'host' | 'images' | 'networkProblem' | 'turns' | 'clock' | 'logger'
-> {
-  readonly executor: PodExecutor
-  readonly publishStatus: () => void
-  /** Removes the pod from what is shown. */
-  readonly hide: () => void
-  readonly setStage: (stage: PodStage) => void
-  readonly warn: (reason: string, message: string) => void
-  readonly wake: () => void
-  readonly wakeIn: (delayMs: number) => void
-}
+import type { PodDisplay } from './display.ts'
+import { networkProblem, warn } from './env.ts'
+import type { PodEnv } from './env.ts'
+import { execute } from './execute.ts'
+import type { PassLoop, PassSignals } from './pass.ts'
+import type { PodState } from './state.ts'
 
 /** How long the removal of a pod's remains may wait for its successor's start, which it would delay. */
 const remainsWaitMs = 2000
@@ -40,8 +28,10 @@ const networkRetryMs = 10_000
 
 /** A pass of a terminating pod: stops its containers and releases its resources. */
 export class EndPass {
-  readonly #deps: EndPassDeps
+  readonly #env: PodEnv
   readonly #state: PodState
+  readonly #loop: PassLoop
+  readonly #display: PodDisplay
   /** All its sandboxes were stopped in this ending: ports and addresses are free. */
   #stoppedInFull = false
   /** How often in a row the runtime has reported that it stopped everything. */
@@ -53,9 +43,11 @@ export class EndPass {
   /** When its remains are removed at the latest (monotonic); undefined once they may be. */
   #remainsUntilMs: number | undefined
 
-  constructor(deps: EndPassDeps, state: PodState) {
-    this.#deps = deps
+  constructor(env: PodEnv, state: PodState, loop: PassLoop, display: PodDisplay) {
+    this.#env = env
     this.#state = state
+    this.#loop = loop
+    this.#display = display
   }
 
   /**
@@ -64,7 +56,7 @@ export class EndPass {
    */
   remainsWaitMs(): number | undefined {
     if (this.#remainsUntilMs === undefined) return undefined
-    const leftMs = this.#remainsUntilMs - this.#deps.clock.monotonicMs()
+    const leftMs = this.#remainsUntilMs - this.#env.clock.monotonicMs()
     if (leftMs > 0) return leftMs
     this.#remainsUntilMs = undefined
     return undefined
@@ -74,20 +66,20 @@ export class EndPass {
   letRemainsGo(): void {
     if (this.#remainsUntilMs === undefined) return
     this.#remainsUntilMs = undefined
-    this.#deps.wake()
+    this.#loop.wake()
   }
 
   async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
-    const { executor, publishStatus, setStage, wake } = this.#deps
-    const { memory, observed, pod } = this.#state
+    const state = this.#state
+    const { memory, observed, pod } = state
     await memory.save('best-effort')
-    publishStatus()
+    this.#display.publish()
     const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
     if (plan.kind === 'stop') {
       const overdue = this.#watchOverdue(ending)
       let areStopped = false
       try {
-        await executor.run(plan.actions, signals, {
+        await execute(this.#env, state, this.#loop, signals, plan.actions, {
           onContainersStopped: () => {
             areStopped = true
             if (freesNameWithContainers(ending, pod)) this.#freeName()
@@ -95,7 +87,7 @@ export class EndPass {
         })
       } catch (error) {
         const lacksNetwork =
-          isCriError(error, 'RUNTIME_FAILED') && (await this.#deps.networkProblem()) !== undefined
+          isCriError(error, 'RUNTIME_FAILED') && (await networkProblem(this.#env)) !== undefined
         if (!areStopped || !lacksNetwork || !goesAwayAfter(ending)) throw error
         return await this.#goWithoutNetwork(error)
       } finally {
@@ -109,19 +101,15 @@ export class EndPass {
     this.#stops = 0
     this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
-      const { reason, message, until } = ending
-      memory.change({
-        ending: undefined,
-        failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
-      })
+      state.finishEnding(ending)
       this.#stoppedInFull = false
       // A podd that has lost this repeats the ending, which is in the record.
       await memory.save('best-effort')
-      setStage('active')
-      return wake()
+      state.activate()
+      return this.#loop.wake()
     }
-    setStage('stopped')
-    await executor.run(plan.actions, signals)
+    state.noteStopped()
+    await execute(this.#env, state, this.#loop, signals, plan.actions)
     return this.#cleanUp()
   }
 
@@ -132,15 +120,12 @@ export class EndPass {
    */
   async release(signals: PassSignals): Promise<void> {
     const { isOver, record, ref } = this.#state
-    if (!isOver || record.ending !== undefined) {
-      this.#state.isReleased = false
-      return
-    }
+    if (!isOver || record.ending !== undefined) return this.#state.noteReleased(false)
     await this.#removeCondemned(signals)
     if (this.#state.isReleased || record.startedAtMs === undefined) return
-    await this.#deps.host.volumes.teardown(ref.uid)
-    await this.#deps.host.cgroups.remove(ref.uid)
-    this.#state.isReleased = true
+    await this.#env.volumes.teardown(ref.uid)
+    await this.#env.cgroups.remove(ref.uid)
+    this.#state.noteReleased(true)
   }
 
   /** Of a pod that is over, garbage collection may remove everything that the runtime still has. */
@@ -149,14 +134,11 @@ export class EndPass {
     const containers = observed.containers.filter(({ id, state }) => state === 'exited' && condemned.has(id))
     const sandboxes = observed.sandboxes.filter(({ id, ready }) => !ready && condemned.has(id))
     if (containers.length + sandboxes.length === 0) return
-    await this.#deps.executor.run(
-      [
-        { kind: 'remove-containers', ids: containers.map(({ id }) => id) },
-        { kind: 'remove-sandboxes', ids: sandboxes.map(({ id }) => id) },
-      ],
-      signals,
-    )
-    this.#deps.wake()
+    await execute(this.#env, this.#state, this.#loop, signals, [
+      { kind: 'remove-containers', ids: containers.map(({ id }) => id) },
+      { kind: 'remove-sandboxes', ids: sandboxes.map(({ id }) => id) },
+    ])
+    this.#loop.wake()
   }
 
   /**
@@ -164,28 +146,29 @@ export class EndPass {
    * and its sandbox when there is a network again. Its record stays until then.
    */
   async #goWithoutNetwork(error: unknown): Promise<void> {
-    const { host, hide, warn, wakeIn } = this.#deps
+    const { volumes, cgroups, logs } = this.#env
     const { ref } = this.#state
-    wakeIn(networkRetryMs)
+    this.#loop.wakeIn(networkRetryMs)
     if (this.#hasGone) return
-    await host.volumes.teardown(ref.uid)
-    await host.cgroups.remove(ref.uid)
-    await host.logs.removeAll(ref)
+    await volumes.teardown(ref.uid)
+    await cgroups.remove(ref.uid)
+    await logs.removeAll(ref)
     this.#hasGone = true
     warn(
+      this.#env,
+      ref,
       'NetworkNotReady',
       `the pod has ended, and its address is given back when the runtime has a network again: ${errorMessage(error)}`,
     )
     this.#freeName()
-    hide()
+    this.#display.hide()
   }
 
   /** Runs after everything was stopped. */
   async #lookAgain(): Promise<void> {
-    const { wake, wakeIn } = this.#deps
     this.#stops += 1
-    if (this.#stops === 1) return wake()
-    if (this.#stops <= quickLooks) return wakeIn(firstLookMs * 2 ** this.#stops)
+    if (this.#stops === 1) return this.#loop.wake()
+    if (this.#stops <= quickLooks) return this.#loop.wakeIn(firstLookMs * 2 ** this.#stops)
     await this.#giveRoom()
     throw new PoddError(
       'RUNTIME_STALE',
@@ -195,7 +178,7 @@ export class EndPass {
 
   /** Checks repeatedly whether a process of the pod still runs while the runtime does not finish stopping it. */
   #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
-    const { clock } = this.#deps
+    const { clock } = this.#env
     const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())
     const look = (): void => {
       timer = clock.startTimer(overdueMs, look)
@@ -210,15 +193,17 @@ export class EndPass {
    * Where no process of the pod is alive, its volumes are removed before its containers. Never throws.
    */
   async #giveRoom(): Promise<void> {
-    const { host, logger, warn } = this.#deps
+    const { cgroups, volumes, logger } = this.#env
     const { ref, pod, observed } = this.#state
     if (this.#hasGivenRoom) return
     const ids = observed.containers.map(({ id }) => id)
     try {
-      if ((await host.cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
+      if ((await cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
       this.#hasGivenRoom = true
-      await host.volumes.teardown(ref.uid)
+      await volumes.teardown(ref.uid)
       warn(
+        this.#env,
+        ref,
         'FailedKillPod',
         'no process of the pod runs any more, but the runtime still reports its containers as running, perhaps because of a full disk: removing its volumes first',
       )
@@ -231,8 +216,8 @@ export class EndPass {
   /** Its successor may start; the remains of this pod are removed afterwards. */
   #freeName(): void {
     if (this.#state.stage === 'stopped') return
-    this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
-    this.#deps.setStage('stopped')
+    this.#remainsUntilMs = this.#env.clock.monotonicMs() + remainsWaitMs
+    this.#state.noteStopped()
   }
 
   /**
@@ -240,15 +225,15 @@ export class EndPass {
    * killed.
    */
   async #cleanUp(): Promise<void> {
-    const { host, images, turns, hide, setStage } = this.#deps
+    const { volumes, cgroups, logs, images, turns } = this.#env
     const { ref, memory } = this.#state
     await turns.enter()
-    await host.volumes.teardown(ref.uid)
-    await host.cgroups.remove(ref.uid)
-    await host.logs.removeAll(ref)
+    await volumes.teardown(ref.uid)
+    await cgroups.remove(ref.uid)
+    await logs.removeAll(ref)
     await memory.remove()
     images.clearBackoff(ref.uid)
-    hide()
-    setStage('gone')
+    this.#display.hide()
+    this.#state.noteGone()
   }
 }

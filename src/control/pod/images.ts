@@ -1,6 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
 import { containerBackoff, nextImageBackoff, previousImageBackoff } from '../../decide/plan/backoff.ts'
-import type { BackoffKey } from '../../decide/plan/backoff.ts'
+import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -8,8 +9,10 @@ import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { ImageError } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
-import { recordEvent } from './context.ts'
-import type { ActionOutcome, PodContext, SandboxInUse } from './context.ts'
+import { recordEvent } from './env.ts'
+import type { PodEnv } from './env.ts'
+import { backOff } from './pass.ts'
+import type { Pass } from './pass.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
@@ -17,13 +20,13 @@ type StartAction = Extract<PodAction, { kind: 'start-container' }>
 export type ForeseenImages = Map<string, Promise<PresentImage | undefined>>
 
 /** Asks for the images of the containers to be started, while their sandbox is created. */
-export function foreseeImages(ctx: PodContext, actions: readonly PodAction[]): ForeseenImages {
+export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly PodAction[]): ForeseenImages {
   const foreseen: ForeseenImages = new Map()
   for (const action of actions) {
     if (action.kind !== 'start-container') continue
     const { image } = action.spec
     if (foreseen.has(image) || parseImageName(image) === undefined) continue
-    const found = ctx.images.find({ pod: ctx.ref, container: action.spec })
+    const found = env.images.find({ pod: pass.ref, container: action.spec })
     // The start that needs it handles a failure.
     found.catch(() => undefined)
     foreseen.set(image, found)
@@ -33,7 +36,8 @@ export function foreseeImages(ctx: PodContext, actions: readonly PodAction[]): F
 
 /** What images are fetched with. */
 export interface FetchOptions {
-  readonly sandbox: SandboxInUse | undefined
+  /** Of the sandbox that the container will be in, where there is one. */
+  readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
   readonly foreseen: ForeseenImages
 }
 
@@ -46,7 +50,12 @@ interface Fetch extends FetchOptions {
   readonly used: string[]
 }
 
-type BackedOff = Extract<ActionOutcome, { kind: 'backoff' }>
+/** Why an image is unavailable, and until when it isn't asked for again. */
+interface BackedOff {
+  readonly kind: 'backoff'
+  readonly key: BackoffKey
+  readonly backoff: Backoff
+}
 type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | BackedOff
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
@@ -54,84 +63,101 @@ type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
 /** When an image is looked for again that an archive shall bring; its import itself is heard of at once. */
 const archiveRetryMs = 2000
 
-/** Ensures all images that this start needs; `fetched` is the container's own, or a backoff that says why one is unavailable. */
+/**
+ * Ensures all images that this start needs.
+ * @returns the container's own, undefined where one is unavailable, which is put off; and the fresh ones that were used
+ */
 export async function fetchImages(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { spec, awaitedImage }: StartAction,
   options: FetchOptions,
-): Promise<{ readonly fetched: Fetched; readonly used: readonly string[] }> {
-  const signal = ctx.signals.manifest
+): Promise<{ readonly image: PresentImage | undefined; readonly used: readonly string[] }> {
+  const signal = pass.signals.manifest
   const fetch: Fetch = { ...options, signal, backoffKey: containerBackoff(spec.name), used: [] }
   const own = await (awaitedImage === undefined
-    ? ensureOwnImage(ctx, spec, fetch)
-    : findPreviousImage(ctx, spec, awaitedImage))
-  const failed = own.kind === 'backoff' ? own : await ensureVolumeImages(ctx, spec, fetch)
-  return { fetched: failed ?? own, used: fetch.used }
+    ? ensureOwnImage(env, pass, spec, fetch)
+    : findPreviousImage(env, pass, spec, awaitedImage))
+  const failed = own.kind === 'backoff' ? own : await ensureVolumeImages(env, pass, spec, fetch)
+  if (failed !== undefined) backOff(env, pass, failed.key, failed.backoff)
+  return { image: failed === undefined && own.kind === 'present' ? own.image : undefined, used: fetch.used }
 }
 
 /** As long as a start that failed for a reason of ours isn't tried again. */
 const retryMs = 10_000
 
-/** Fetches the images of a container that keeps running meanwhile; never rejects. Undefined where the signal ended it. */
-export async function fetchImagesAhead(
-  ctx: PodContext,
+/** Begins to fetch the images that a container which keeps running needs for its next start. */
+export function fetchAhead(env: PodEnv, pass: Pass, spec: ContainerSpec): void {
+  const { state } = pass
+  state.aheadFetches.begin(spec.name, async (signal) => {
+    const failed = await ensureAhead(env, pass, spec, signal)
+    // What was cancelled meanwhile counts for nothing.
+    if (signal.aborted) return
+    if (failed !== undefined) return state.backOff(failed.key, failed.backoff)
+    const volumeImages = selectVolumeImages(pass.pod.spec.volumes, spec).map(({ image }) => image)
+    state.noteFetched(spec.name, [...volumeImages, spec.image])
+  })
+}
+
+/** Gives a backoff where that failed; never rejects. */
+async function ensureAhead(
+  env: PodEnv,
+  pass: Pass,
   spec: ContainerSpec,
   signal: AbortSignal,
-): Promise<BackedOff | Extract<ActionOutcome, { kind: 'images-fetched' }> | undefined> {
+): Promise<BackedOff | undefined> {
   const backoffKey = nextImageBackoff(spec.name)
-  const fetch: Fetch = { sandbox: undefined, foreseen: new Map(), signal, backoffKey, used: [] }
+  const fetch: Fetch = { sandboxConfig: undefined, foreseen: new Map(), signal, backoffKey, used: [] }
   try {
-    const failed = await ensureVolumeImages(ctx, spec, fetch)
-    const own = failed ?? (await ensureOwnImage(ctx, spec, fetch))
-    if (own.kind === 'backoff') return own
-    if (signal.aborted) return undefined
-    const volumeImages = selectVolumeImages(ctx.pod.spec.volumes, spec).map(({ image }) => image)
-    return { kind: 'images-fetched', container: spec.name, images: [...volumeImages, spec.image] }
+    const failed = await ensureVolumeImages(env, pass, spec, fetch)
+    const own = failed ?? (await ensureOwnImage(env, pass, spec, fetch))
+    return own.kind === 'backoff' ? own : undefined
   } catch (error) {
-    if (signal.aborted) return undefined
     const waiting = { reason: 'ErrImagePull', message: errorMessage(error) }
-    return { kind: 'backoff', key: backoffKey, backoff: { untilMs: ctx.clock.wallMs() + retryMs, waiting } }
+    return { kind: 'backoff', key: backoffKey, backoff: { untilMs: env.clock.wallMs() + retryMs, waiting } }
   }
 }
 
 async function ensureVolumeImages(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   spec: ContainerSpec,
   fetch: Fetch,
 ): Promise<BackedOff | undefined> {
-  for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec)) {
-    const fetched = await ensureImage(ctx, volumeImage, fetch)
+  for (const volumeImage of selectVolumeImages(pass.pod.spec.volumes, spec)) {
+    const fetched = await ensureImage(env, pass, volumeImage, fetch)
     if (fetched.kind === 'backoff') return fetched
   }
   return undefined
 }
 
 /** The container's own image; its backoff names the image. */
-async function ensureOwnImage(ctx: PodContext, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
-  const fetched = await ensureImage(ctx, spec, fetch)
+async function ensureOwnImage(env: PodEnv, pass: Pass, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
+  const fetched = await ensureImage(env, pass, spec, fetch)
   // What is about to be imported is waited for, also by a container that had another image.
   if (fetched.kind !== 'backoff' || fetched.backoff.waiting.reason === 'AwaitingImport') return fetched
   return { ...fetched, backoff: { ...fetched.backoff, image: spec.image } }
 }
 
 async function ensureImage(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   wanted: WantedImage,
-  { sandbox, foreseen, signal, backoffKey, used }: Fetch,
+  { sandboxConfig, foreseen, signal, backoffKey, used }: Fetch,
 ): Promise<Fetched> {
   const found = foreseen.get(wanted.image)
   foreseen.delete(wanted.image)
-  const fresh = ctx.fresh.has(wanted.image) && !used.includes(wanted.image)
+  const fresh = pass.state.fresh.has(wanted.image) && !used.includes(wanted.image)
   if (fresh) used.push(wanted.image)
   try {
-    await checkAwaitedArchive(ctx, wanted, found)
-    const image = await ctx.images.ensure({
-      pod: ctx.ref,
+    await checkAwaitedArchive(env, pass, wanted, found)
+    const image = await env.images.ensure({
+      pod: pass.ref,
       container: wanted,
       found,
       fresh,
-      secrets: pullSecretsOf(ctx.pod, ctx.record.source),
-      sandboxConfig: sandbox?.config,
+      secrets: pullSecretsOf(pass.pod, pass.record.source),
+      sandboxConfig,
       signal,
     })
     return { kind: 'present', image }
@@ -147,21 +173,22 @@ const previousGoneMs = 60_000
 
 /** The image that the container had, if it is on this machine still. */
 async function findPreviousImage(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   spec: ContainerSpec,
   awaitedImage: string,
 ): Promise<Fetched> {
-  const image = await findImage(ctx, spec)
+  const image = await findImage(env, pass, spec)
   if (image instanceof ImageError) return backoffAfter(image, previousImageBackoff(spec.name))
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
-  recordEvent(ctx, { type: 'Warning', reason: 'Failed', message, container: spec.name })
+  recordEvent(env, pass.ref, { type: 'Warning', reason: 'Failed', message, container: spec.name })
   return { kind: 'present', image }
 }
 
-async function findImage(ctx: PodContext, spec: ContainerSpec): Promise<PresentImage | ImageError> {
+async function findImage(env: PodEnv, pass: Pass, spec: ContainerSpec): Promise<PresentImage | ImageError> {
   try {
-    const image = await ctx.images.find({ pod: ctx.ref, container: spec })
-    const retryAtMs = ctx.clock.wallMs() + previousGoneMs
+    const image = await env.images.find({ pod: pass.ref, container: spec })
+    const retryAtMs = env.clock.wallMs() + previousGoneMs
     return image ?? new ImageError('ErrImageNeverPull', `${spec.image} is not on this machine`, retryAtMs)
   } catch (error) {
     if (error instanceof ImageError) return error
@@ -179,15 +206,15 @@ function backoffAfter({ reason, message, retryAtMs }: ImageError, key: BackoffKe
  * @param found the image, looked for beforehand
  */
 async function checkAwaitedArchive(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   container: WantedImage,
   found: Promise<PresentImage | undefined> | undefined,
 ): Promise<void> {
-  const message =
-    container.imagePullPolicy === 'Always' ? undefined : ctx.host.archives?.awaited(container.image)
+  const message = container.imagePullPolicy === 'Always' ? undefined : env.archives?.awaited(container.image)
   if (message === undefined) return
-  ctx.host.archives?.prefer(container.image)
-  if (((await found) ?? (await ctx.images.find({ pod: ctx.ref, container }))) !== undefined) return
-  recordEvent(ctx, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
-  throw new ImageError('AwaitingImport', message, ctx.clock.wallMs() + archiveRetryMs)
+  env.archives?.prefer(container.image)
+  if (((await found) ?? (await env.images.find({ pod: pass.ref, container }))) !== undefined) return
+  recordEvent(env, pass.ref, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
+  throw new ImageError('AwaitingImport', message, env.clock.wallMs() + archiveRetryMs)
 }

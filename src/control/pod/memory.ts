@@ -1,5 +1,4 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
 import { endOf } from '../../decide/plan/container-view.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
@@ -8,31 +7,22 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
-import type { PodRecordStore } from '../../store/pod-records.ts'
 import { readContainerFacts } from '../../translate/identity.ts'
-import type { PodHost } from './host.ts'
+import { warn } from './env.ts'
+import type { PodEnv } from './env.ts'
 
-export interface PodMemoryDeps {
-  /** Changes with each boot of the host. */
-  readonly bootId: string
-  readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove'>
-  /** The termination message of a container; never rejects. */
-  readonly readEndMessage: (container: ObservedContainer) => Promise<string>
-  /**
-   * How many OOM kills the pod's cgroup has counted, without those of live containers; undefined where that is unknown.
-   * Never rejects.
-   */
-  readonly countOomKills: (observed: ObservedPod) => Promise<number | undefined>
-  /** A best-effort write failed; called once for each reason. */
-  readonly onUnwritten: (message: string) => void
-}
+/** What a pod's record is written to, and its ends are read from. */
+export type MemoryEnv = Pick<
+  PodEnv,
+  'records' | 'bootId' | 'volumes' | 'logs' | 'cgroups' | 'events' | 'logger'
+>
 
 /**
- * What podd remembers of one pod: its record, in memory and on disk. Changed by the pod's worker alone,
- * and written when that says so.
+ * What podd remembers of one pod: its record, in memory and on disk. It is changed by its named transitions and by
+ * those of the pod's state (PodState) alone, and written when the pod's passes say so.
  */
 export class PodMemory {
-  readonly #deps: PodMemoryDeps
+  readonly #env: MemoryEnv
   #record: PodRecord
   /** Why the last write failed. */
   #unwritten: string | undefined
@@ -46,8 +36,8 @@ export class PodMemory {
   /** By container, what its backoff was before it was charged last. */
   readonly #backoffBefore = new Map<string, ContainerHistory['backoff']>()
 
-  constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
-    this.#deps = deps
+  constructor(env: MemoryEnv, initial: { readonly record: PodRecord; readonly saved: boolean }) {
+    this.#env = env
     this.#record = initial.record
     this.#saved = initial.saved ? initial.record : undefined
   }
@@ -83,7 +73,7 @@ export class PodMemory {
     await this.#inTurn('required', async () => {
       const before = this.#record
       const changed = { ...before, ...fields(before) }
-      await this.#deps.records.save(changed)
+      await this.#env.records.save(changed)
       this.#saved = changed
       // What else has changed meanwhile stands.
       this.#record = this.#record === before ? changed : { ...this.#record, ...fields(this.#record) }
@@ -125,7 +115,7 @@ export class PodMemory {
   takeSandboxAttempt(least: number): number {
     const attempt = Math.max(least, this.#freeAttempt ?? this.#record.sandboxAttempts ?? 0)
     this.#freeAttempt = undefined
-    const { bootId: sandboxBootId } = this.#deps
+    const { bootId: sandboxBootId } = this.#env
     const { record } = this
     if (record.sandboxAttempts !== attempt + 1 || record.sandboxBootId !== sandboxBootId)
       this.change({ sandboxAttempts: attempt + 1, sandboxBootId })
@@ -143,8 +133,8 @@ export class PodMemory {
       this.changeContainer(name, { backoff: undefined, awaitedImage: undefined })
   }
 
-  /** Records how containers exited, before anything removes them. */
-  async rememberEnds(observed: ObservedPod): Promise<void> {
+  /** Records how the pod's containers exited, before anything removes them. */
+  async rememberEnds(pod: Pod, observed: ObservedPod): Promise<void> {
     const { containers } = observed
     const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
       state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
@@ -155,7 +145,7 @@ export class PodMemory {
       )
     }
     const news = containers.filter((container) => isNews(container))
-    const oomKilledId = news.length > 0 ? await this.#findOomKilled(observed, news) : undefined
+    const oomKilledId = news.length > 0 ? await this.#findOomKilled(pod, observed, news) : undefined
     // Oldest first, so that each end pushes the one before it back.
     for (const container of containers.toReversed()) {
       if (isNews(container)) {
@@ -175,11 +165,12 @@ export class PodMemory {
   }
 
   async #findOomKilled(
+    pod: Pod,
     observed: ObservedPod,
     news: readonly ObservedContainer[],
   ): Promise<ContainerId | undefined> {
     const before = this.#record.oomKills
-    const now = await this.#deps.countOomKills(observed)
+    const now = await countOomKills(this.#env, pod, observed)
     if (now !== undefined && now !== before) this.change({ oomKills: now })
     return findOomKilled(news, before, now)
   }
@@ -292,7 +283,7 @@ export class PodMemory {
       const isNews = message !== this.#unwritten
       this.#unwritten = message
       if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
-      if (isNews) this.#deps.onUnwritten(message)
+      if (isNews) warn(this.#env, this.#ref, 'FailedSync', message)
     }
   }
 
@@ -300,7 +291,7 @@ export class PodMemory {
   async keep(): Promise<void> {
     if (this.#saved === undefined || this.#isForgotten) return
     await this.#inTurn('best-effort', async () => {
-      if (this.#isForgotten || (await this.#deps.records.isThere(this.#record.uid))) return
+      if (this.#isForgotten || (await this.#env.records.isThere(this.#record.uid))) return
       this.#saved = undefined
       await this.#write()
     })
@@ -310,20 +301,26 @@ export class PodMemory {
   async remove(): Promise<void> {
     this.#isForgotten = true
     await this.#writing
-    await this.#deps.records.remove(this.#record.uid)
+    await this.#env.records.remove(this.#record.uid)
   }
 
   async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
-    const { bootId, readEndMessage } = this.#deps
+    const { bootId } = this.#env
     const { sandboxBootId } = this.#record
-    const message = explainEnd({ container, message: await readEndMessage(container), sandboxBootId, bootId })
+    const read = await readEndMessage(this.#env, this.#ref, container)
+    const message = explainEnd({ container, message: read, sandboxBootId, bootId })
     return { ...endOf(container), ...(isOomKill ? { reason: oomKilled } : {}), message }
+  }
+
+  get #ref(): PodRef {
+    const { namespace, name, uid } = this.#record
+    return { namespace, name, uid }
   }
 
   async #write(): Promise<void> {
     const record = this.#record
     if (this.#saved === record) return
-    await this.#deps.records.save(record)
+    await this.#env.records.save(record)
     this.#saved = record
   }
 }
@@ -334,7 +331,7 @@ export class PodMemory {
  * getTerminationMessage, Kubernetes 1.36).
  */
 async function readTerminationMessage(
-  host: Pick<PodHost, 'volumes' | 'logs'>,
+  { volumes, logs }: MemoryEnv,
   ref: PodRef,
   container: ObservedContainer,
 ): Promise<string> {
@@ -342,25 +339,24 @@ async function readTerminationMessage(
   const written =
     facts.terminationMessagePath === ''
       ? ''
-      : await host.volumes.readTerminationLog(ref.uid, container.name, container.restartCount)
+      : await volumes.readTerminationLog(ref.uid, container.name, container.restartCount)
   if (written !== '') return container.message === '' ? written : `${container.message}: ${written}`
   const failed = container.exitCode !== undefined && container.exitCode !== 0
   if (facts.terminationMessagePolicy !== 'FallbackToLogsOnError' || !failed) return container.message
-  const tail = await host.logs.tail(ref, container.name, container.restartCount)
+  const tail = await logs.tail(ref, container.name, container.restartCount)
   return container.message === '' ? tail : `${container.message}: ${tail}`
 }
 
 /** As above, but falls back to the runtime's message where the host's files can't be read; never rejects. */
-export async function readEndMessage(
-  { host, logger }: { readonly host: Pick<PodHost, 'volumes' | 'logs'>; readonly logger: Logger },
-  ref: PodRef,
-  container: ObservedContainer,
-): Promise<string> {
+async function readEndMessage(env: MemoryEnv, ref: PodRef, container: ObservedContainer): Promise<string> {
   try {
-    return await readTerminationMessage(host, ref, container)
+    return await readTerminationMessage(env, ref, container)
   } catch (error) {
     const { name: pod, uid } = ref
-    logger.warn({ pod, uid, container: container.name, err: error }, 'cannot read the termination message')
+    env.logger.warn(
+      { pod, uid, container: container.name, err: error },
+      'cannot read the termination message',
+    )
     return container.message
   }
 }
@@ -368,8 +364,8 @@ export async function readEndMessage(
 /**
  * How many OOM kills the pod's cgroup has counted, without those of live containers; undefined where that is unknown.
  */
-export async function countOomKills(
-  { host, logger }: { readonly host: Pick<PodHost, 'cgroups'>; readonly logger: Logger },
+async function countOomKills(
+  { cgroups, logger }: MemoryEnv,
   pod: Pod,
   { uid, sandboxes, containers }: ObservedPod,
 ): Promise<number | undefined> {
@@ -378,7 +374,7 @@ export async function countOomKills(
     ...containers.filter(({ state }) => state !== 'exited'),
   ].map(({ id }) => id)
   try {
-    return await host.cgroups.countOomKills(uid, pod, live)
+    return await cgroups.countOomKills(uid, pod, live)
   } catch (error) {
     logger.debug({ uid, err: error }, 'cannot count OOM kills')
     return undefined

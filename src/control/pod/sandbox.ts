@@ -1,91 +1,107 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxBackoff } from '../../decide/plan/backoff.ts'
-import type { Backoff } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
-import { isCriError } from '../../runtime/cri-runtime.ts'
+import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
 import type { HostVolume } from '../../translate/mounts.ts'
 import { podDns, podResolvConf } from '../../translate/network.ts'
 import { readSandboxIps } from '../../translate/observe.ts'
 import { toSandboxConfig } from '../../translate/runtime-config.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
-import { recordEvent } from './context.ts'
-import type { ActionOutcome, PodContext, SandboxInUse, SandboxNeeds } from './context.ts'
+import { networkProblem, recordEvent, warn } from './env.ts'
+import type { PodEnv } from './env.ts'
 import { foreseeImages } from './images.ts'
 import type { ForeseenImages } from './images.ts'
+import { backOff } from './pass.ts'
+import type { Pass } from './pass.ts'
 
 /** After a failed attempt: the kubelet retries a pod after an error in 10 s. */
 const retryMs = 10_000
 
-export type CreatedSandbox =
-  | { readonly kind: 'created'; readonly sandbox: SandboxInUse }
-  | { readonly kind: 'failed'; readonly outcomes: readonly ActionOutcome[] }
+/** The sandbox that containers are started in. */
+export interface SandboxInUse {
+  readonly id: SandboxId
+  readonly config: cri.PodSandboxConfigInput
+  readonly ips: readonly string[]
+}
 
-/**
- * Creates a sandbox and reads its addresses. A failure becomes a backoff of the sandbox.
- * @param onSending the runtime is about to be asked for it
- */
+/** What a sandbox that is about to be made needs. */
+interface SandboxNeeds {
+  readonly volumes: Promise<ReadonlyMap<string, HostVolume>>
+  readonly config: Promise<cri.PodSandboxConfigInput>
+}
+
+/** Creates a sandbox and reads its addresses. Undefined where that failed, which is put off. */
 export async function createSandbox(
-  ctx: PodContext,
-  { attempt, needs, onSending }: { attempt: number; needs: SandboxNeeds; onSending: () => void },
-): Promise<CreatedSandbox> {
-  const unused: ActionOutcome = { kind: 'attempt-unused', attempt }
-  const network = ctx.pod.spec.hostNetwork ? undefined : await ctx.networkProblem()
+  env: PodEnv,
+  pass: Pass,
+  attempt: number,
+  ahead: AheadWork,
+): Promise<SandboxInUse | undefined> {
+  const { pod, ref, state, signals } = pass
+  const needs = ahead.needsOfSandbox(attempt)
+  const network = pod.spec.hostNetwork ? undefined : await networkProblem(env)
   if (network !== undefined) {
     // `pkg/kubelet/kubelet.go` SyncPod, Kubernetes 1.36.
-    const outcome = backOffSandbox(ctx, 'NetworkNotReady', `network is not ready: ${network}`)
-    return { kind: 'failed', outcomes: [unused, outcome] }
+    state.memory.freeSandboxAttempt(attempt)
+    return fail(env, pass, 'NetworkNotReady', `network is not ready: ${network}`)
   }
-  const failed = await mountVolumes(ctx, needs.volumes)
-  if (failed !== undefined) return { kind: 'failed', outcomes: [unused, failed] }
-  let made: { readonly id: SandboxId; readonly config: cri.PodSandboxConfigInput }
   try {
-    const config = await needs.config
-    await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
-    onSending()
-    const { podSandboxId } = await ctx.host.calls.runPodSandbox(
-      { config, runtimeHandler: ctx.record.classes?.runtimeHandler ?? '' },
-      { signal: ctx.signals.manifest },
-    )
-    made = { id: podSandboxId, config }
+    // They have to be ready before it is made (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
+    await needs.volumes
   } catch (error) {
-    if (isAbandoned(ctx, error)) return { kind: 'failed', outcomes: [unused] }
-    const message = `Failed to create pod sandbox: ${errorMessage(error)}`
-    const failed = backOffSandbox(ctx, 'FailedCreatePodSandBox', message)
-    return { kind: 'failed', outcomes: isOutcomeUnknown(error) ? [failed] : [unused, failed] }
+    if (!(error instanceof PoddError)) throw error
+    state.memory.freeSandboxAttempt(attempt)
+    return fail(env, pass, 'FailedMount', errorMessage(error), awaitedPathOf(error))
+  }
+  let id: SandboxId
+  let config: cri.PodSandboxConfigInput
+  try {
+    config = await needs.config
+    await env.volumes.removeResolvConf(ref.uid)
+    ahead.beginFiles()
+    const made = await env.calls.runPodSandbox(
+      { config, runtimeHandler: pass.record.classes?.runtimeHandler ?? '' },
+      { signal: signals.manifest },
+    )
+    id = made.podSandboxId
+  } catch (error) {
+    // The runtime may say itself that it isn't ready.
+    if (error instanceof CriError) void env.knowledge.look()
+    if (!isOutcomeUnknown(error)) state.memory.freeSandboxAttempt(attempt)
+    if (isAbandoned(pass, error)) throw error
+    return fail(env, pass, 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${errorMessage(error)}`)
   }
   try {
-    return { kind: 'created', sandbox: await inspectSandbox(ctx, made.id, made.config) }
+    return await inspectSandbox(env, pass, id, config)
   } catch (error) {
     // It exists: its number is used, and the next pass goes on with it (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` SyncPod, 1.36).
-    const message = `Unable to get pod sandbox status: ${errorMessage(error)}`
-    return { kind: 'failed', outcomes: [backOffSandbox(ctx, 'FailedStatusPodSandBox', message)] }
+    return fail(
+      env,
+      pass,
+      'FailedStatusPodSandBox',
+      `Unable to get pod sandbox status: ${errorMessage(error)}`,
+    )
   }
 }
 
 /** Records why there is no sandbox to go on with, and puts the next attempt off. */
-function backOffSandbox(
-  ctx: PodContext,
-  reason: string,
-  message: string,
-  awaitedPath?: string,
-): ActionOutcome {
-  recordEvent(ctx, { type: 'Warning', reason, message })
-  const untilMs = ctx.clock.wallMs() + retryMs
-  const backoff: Backoff = {
-    untilMs,
+function fail(env: PodEnv, pass: Pass, reason: string, message: string, awaitedPath?: string): undefined {
+  warn(env, pass.ref, reason, message)
+  backOff(env, pass, sandboxBackoff, {
+    untilMs: env.clock.wallMs() + retryMs,
     waiting: { reason: 'ContainerCreating', message },
     ...(awaitedPath !== undefined && { awaitedPath }),
-  }
-  return { kind: 'backoff', key: sandboxBackoff, backoff }
+  })
+  return undefined
 }
 
 /** Whether the call was not sent, because the pod has more urgent work. */
-export function isAbandoned({ signals }: Pick<PodContext, 'signals'>, error: unknown): boolean {
+export function isAbandoned({ signals }: Pass, error: unknown): boolean {
   return signals.manifest.aborted && error === signals.manifest.reason
 }
 
@@ -99,72 +115,64 @@ function isOutcomeUnknown(error: unknown): boolean {
  * @param begun its config, where it was begun before
  */
 export async function useObservedSandbox(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   begun?: Promise<cri.PodSandboxConfigInput>,
 ): Promise<SandboxInUse | undefined> {
-  const sandbox = ctx.observed.sandboxes[0]
+  const sandbox = pass.observed.sandboxes[0]
   if (sandbox === undefined) return undefined
-  const config = await (begun ?? buildSandboxConfig(ctx, sandbox.attempt))
-  const ips = ctx.pod.spec.hostNetwork ? ctx.host.hostIps() : sandbox.ips
+  const config = await (begun ?? buildSandboxConfig(env, pass, sandbox.attempt))
+  const ips = pass.pod.spec.hostNetwork ? env.hostIps() : sandbox.ips
   return { id: sandbox.id, config, ips }
 }
 
 async function inspectSandbox(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   id: SandboxId,
   config: cri.PodSandboxConfigInput,
 ): Promise<SandboxInUse> {
-  if (ctx.pod.spec.hostNetwork) return { id, config, ips: ctx.host.hostIps() }
-  const { status } = await ctx.host.calls.podSandboxStatus({ podSandboxId: id })
+  if (pass.pod.spec.hostNetwork) return { id, config, ips: env.hostIps() }
+  const { status } = await env.calls.podSandboxStatus({ podSandboxId: id })
+  // It isn't asked again to show the pod.
+  if (status !== null) env.observer.noteSandbox(status)
   return { id, config, ips: readSandboxIps(status?.network) }
 }
 
 /** Makes the pod's cgroup, too. */
-async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri.PodSandboxConfigInput> {
-  const { pod, ref, host } = ctx
-  const cgroupParent = await host.cgroups.ensure(ref.uid, pod, appliedPod(ctx))
-  const dns = podDns(pod, await host.readResolver())
-  for (const warning of dns.warnings) recordEvent(ctx, { type: 'Warning', ...warning })
+async function buildSandboxConfig(
+  env: PodEnv,
+  pass: Pass,
+  attempt: number,
+): Promise<cri.PodSandboxConfigInput> {
+  const { pod, ref } = pass
+  const cgroupParent = await env.cgroups.ensure(ref.uid, pod, appliedPod(pass))
+  const dns = podDns(pod, await env.readResolver())
+  for (const warning of dns.warnings) recordEvent(env, pass.ref, { type: 'Warning', ...warning })
   return toSandboxConfig({
     pod,
     uid: ref.uid,
     attempt,
-    instance: host.instance,
-    manifestHash: podManifestHash(ctx.record.manifest),
+    instance: env.instance,
+    manifestHash: podManifestHash(pass.record.manifest),
     cgroupParent,
-    logDirectory: host.logs.directory(ref),
+    logDirectory: env.logs.directory(ref),
     dns: dns.config,
-    resources: host.resources,
-    userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
-    seccompPath: host.sandboxSeccompPath?.(),
+    resources: env.resources,
+    userRange: pod.spec.hostUsers === false ? env.volumes.userRange(ref.uid) : undefined,
+    seccompPath: env.sandboxSeccompPath?.(),
   })
 }
 
 /** Makes the pod's volumes. */
-function prepareVolumes(ctx: PodContext): Promise<ReadonlyMap<string, HostVolume>> {
-  return ctx.host.volumes.prepare({
-    uid: ctx.ref.uid,
-    pod: ctx.pod,
-    source: ctx.record.source,
-    warn: (message) => recordEvent(ctx, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
+function prepareVolumes(env: PodEnv, pass: Pass): Promise<ReadonlyMap<string, HostVolume>> {
+  return env.volumes.prepare({
+    uid: pass.ref.uid,
+    pod: pass.pod,
+    source: pass.record.source,
+    warn: (message) =>
+      recordEvent(env, pass.ref, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
   })
-}
-
-/**
- * Waits for the pod's volumes, which have to be ready before its sandbox is made. Returns a backoff, and records the
- * kubelet's event, where one can't be made (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
- */
-async function mountVolumes(
-  ctx: PodContext,
-  volumes: ReturnType<typeof prepareVolumes>,
-): Promise<ActionOutcome | undefined> {
-  try {
-    await volumes
-    return undefined
-  } catch (error) {
-    if (!(error instanceof PoddError)) throw error
-    return backOffSandbox(ctx, 'FailedMount', errorMessage(error), awaitedPathOf(error))
-  }
 }
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
@@ -178,26 +186,28 @@ export class AheadWork {
   readonly images: ForeseenImages
   /** Where it begins with a container in the sandbox that is there. */
   readonly sandboxConfig: Promise<cri.PodSandboxConfigInput> | undefined
-  readonly #ctx: PodContext
+  readonly #env: PodEnv
+  readonly #pass: Pass
   readonly #first: StartAction | undefined
   readonly #isFirstThere: Promise<boolean>
   #newSandbox: SandboxNeeds | undefined
   #files: Promise<ContainerFiles | undefined> | undefined
   readonly #begun: Promise<unknown>[] = []
 
-  constructor(ctx: PodContext, actions: readonly PodAction[]) {
-    this.#ctx = ctx
+  constructor(env: PodEnv, pass: Pass, actions: readonly PodAction[]) {
+    this.#env = env
+    this.#pass = pass
     const [head] = actions
     const isStart = head?.kind === 'create-sandbox' || head?.kind === 'start-container'
     const starts = isStart ? actions.filter((action) => action.kind === 'start-container') : []
     const own = starts.filter(({ awaitedImage }) => awaitedImage === undefined)
-    this.images = foreseeImages(ctx, own)
+    this.images = foreseeImages(env, pass, own)
     this.#first = own[0]
     this.#isFirstThere = this.#isThere()
     if (head?.kind === 'create-sandbox') this.needsOfSandbox(head.attempt)
-    const sandbox = ctx.observed.sandboxes[0]
+    const sandbox = pass.observed.sandboxes[0]
     if (head?.kind === 'start-container' && sandbox !== undefined) {
-      this.sandboxConfig = this.#begin(() => buildSandboxConfig(ctx, sandbox.attempt))
+      this.sandboxConfig = this.#begin(() => buildSandboxConfig(env, pass, sandbox.attempt))
       this.beginFiles()
     }
   }
@@ -205,8 +215,8 @@ export class AheadWork {
   /** Begins what a new sandbox needs, where it wasn't begun yet. */
   needsOfSandbox(attempt: number): SandboxNeeds {
     this.#newSandbox ??= {
-      volumes: this.#begin(() => prepareVolumes(this.#ctx)),
-      config: this.#begin(() => buildSandboxConfig(this.#ctx, attempt)),
+      volumes: this.#begin(() => prepareVolumes(this.#env, this.#pass)),
+      config: this.#begin(() => buildSandboxConfig(this.#env, this.#pass, attempt)),
     }
     return this.#newSandbox
   }
@@ -239,12 +249,12 @@ export class AheadWork {
   async #makeFiles(): Promise<ContainerFiles | undefined> {
     if (this.#first === undefined || !(await this.#isFirstThere)) return undefined
     const volumes = await this.#newSandbox?.volumes
-    return prepareContainerFiles(this.#ctx, this.#first, volumes)
+    return prepareContainerFiles(this.#env, this.#pass, this.#first, volumes)
   }
 
   /** A pod that podd doesn't know after a power cut must have nothing on the host. */
   #begin<T>(make: () => Promise<T>): Promise<T> {
-    const work = this.#ctx.journal.recorded.then(make)
+    const work = this.#pass.recorded.then(make)
     // The code that needs it handles its failure.
     work.catch(() => undefined)
     this.#begun.push(work)
@@ -266,16 +276,17 @@ export interface ContainerFiles {
  * @param volumes those of the pod, where they were prepared a moment ago
  */
 export async function prepareContainerFiles(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { spec, restartCount: knownCount }: StartAction,
   volumes?: ReadonlyMap<string, HostVolume>,
 ): Promise<ContainerFiles> {
-  const { pod, ref, host } = ctx
-  const restartCount = await prepareLog(ctx, spec, knownCount)
+  const { pod, ref } = pass
+  const restartCount = await prepareLog(env, pass, spec, knownCount)
   const [prepared, resolvConfPath, terminationLogPath] = await Promise.all([
-    volumes ?? host.volumes.prepare({ uid: ref.uid, pod, source: ctx.record.source }),
-    host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
-    host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
+    volumes ?? env.volumes.prepare({ uid: ref.uid, pod, source: pass.record.source }),
+    env.readResolver().then((conf) => env.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
+    env.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
   ])
   return { restartCount, volumes: prepared, resolvConfPath, terminationLogPath }
 }
@@ -285,11 +296,16 @@ export async function prepareContainerFiles(
  * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
  * calcRestartCountByLogDir, Kubernetes 1.36).
  */
-async function prepareLog(ctx: PodContext, { name }: ContainerSpec, knownCount: number): Promise<number> {
-  const { logs } = ctx.host
-  const isNew = await logs.prepare(ctx.ref, name)
-  const isKnown = knownCount > 0 || ctx.observed.containers.some((container) => container.name === name)
+async function prepareLog(
+  env: PodEnv,
+  pass: Pass,
+  { name }: ContainerSpec,
+  knownCount: number,
+): Promise<number> {
+  const { logs } = env
+  const isNew = await logs.prepare(pass.ref, name)
+  const isKnown = knownCount > 0 || pass.observed.containers.some((container) => container.name === name)
   if (isNew || isKnown) return knownCount
-  const newest = await logs.newestInstance(ctx.ref, name)
+  const newest = await logs.newestInstance(pass.ref, name)
   return newest === undefined ? 0 : newest + 1
 }

@@ -1,11 +1,10 @@
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
 import { containerBackoff } from '../../decide/plan/backoff.ts'
+import type { Backoff } from '../../decide/plan/backoff.ts'
 import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { ContainerId, PodRef, PodUid, SourceName } from '../../pod/values/ids.ts'
+import type { ContainerId, PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
 import { expandCommand } from '../../translate/environment.ts'
@@ -27,12 +26,15 @@ import { allContainers } from '../../translate/spec-view.ts'
 import type { ContainerView, PodView } from '../../translate/spec-view.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import type { PresentImage } from '../images/image-request.ts'
-import { recordEvent } from './context.ts'
-import type { ActionOutcome, PodContext, SandboxInUse } from './context.ts'
-import type { LoggedContainer, PodHost } from './host.ts'
+import { recordEvent, recursiveReadOnly, warn } from './env.ts'
+import type { PodEnv } from './env.ts'
+import type { LoggedContainer } from './host.ts'
 import { fetchImages } from './images.ts'
+import { checkSeen, backOff } from './pass.ts'
+import type { Pass } from './pass.ts'
 import { isAbandoned, prepareContainerFiles } from './sandbox.ts'
-import type { AheadWork, ContainerFiles } from './sandbox.ts'
+import type { AheadWork, ContainerFiles, SandboxInUse } from './sandbox.ts'
+import type { PodState } from './state.ts'
 import { stopOneContainer } from './stop.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
@@ -48,24 +50,27 @@ const showErrorMs = 1000
  * A failure becomes a backoff of this container; the other containers go on.
  */
 export async function startContainer(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   action: StartAction,
-  { sandbox, ahead }: { readonly sandbox: SandboxInUse; readonly ahead: AheadWork },
-): Promise<readonly ActionOutcome[]> {
-  const { fetched, used } = await fetchImages(ctx, action, { sandbox, foreseen: ahead.images })
-  const imagesUsed: ActionOutcome = { kind: 'images-used', images: used }
-  if (fetched.kind === 'backoff') return [imagesUsed, fetched]
-  ctx.pass.checkSeen()
-  await ctx.journal.charge(action)
-  const files = ahead.takeFiles(action.spec)
-  const failure = await createAndStart(ctx, action, { sandbox, files, image: fetched.image })
-  if (failure === undefined) return [imagesUsed]
-  const isAwaited = failure.kind === 'backoff' && failure.backoff.awaitedPath !== undefined
-  return [
-    imagesUsed,
-    ...(isAwaited ? [{ kind: 'backoff-unused', container: action.spec.name } as const] : []),
-    failure,
-  ]
+  sandbox: SandboxInUse,
+  ahead: AheadWork,
+): Promise<void> {
+  const { state } = pass
+  const { spec } = action
+  const from = { sandboxConfig: sandbox.config, foreseen: ahead.images }
+  const { image, used } = await fetchImages(env, pass, action, from)
+  if (image !== undefined) {
+    checkSeen(env, state)
+    state.memory.charge(action)
+    await state.memory.save('required')
+    const files = ahead.takeFiles(spec)
+    const failure = await createAndStart(env, pass, action, { sandbox, files, image })
+    // A start that never came to pass for what it waits for doesn't count for its backoff.
+    if (failure?.awaitedPath !== undefined) state.memory.refund(spec.name)
+    if (failure !== undefined) backOff(env, pass, containerBackoff(spec.name), failure)
+  }
+  state.useImages(used)
 }
 
 interface ContainerNeeds {
@@ -75,58 +80,45 @@ interface ContainerNeeds {
   readonly files: Promise<ContainerFiles | undefined> | undefined
 }
 
-/** Returns a backoff where it failed. */
+/** CreateContainer, StartContainer, log link, postStart. Gives a backoff where that failed. */
 async function createAndStart(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   action: StartAction,
   needs: ContainerNeeds,
-): Promise<ActionOutcome | undefined> {
+): Promise<Backoff | undefined> {
+  const { state, ref, signals } = pass
   const { spec } = action
-  const made = await createContainer(ctx, action, needs)
-  if ('kind' in made) return made
+  const made = await createContainer(env, pass, action, needs)
+  if ('untilMs' in made) return made
   const { id } = made
-  if (isPostStartHeld(ctx, spec)) await ctx.journal.notePostStart(id)
-  if (spec.lifecycle?.postStart !== undefined) ctx.inFlight.postStarts.add(id)
+  if (isPostStartHeld(env, spec)) await state.memory.notePostStart(id, state.observed)
+  if (spec.lifecycle?.postStart !== undefined) state.beginPostStart(id)
   try {
-    return await bringUp(ctx, needs.sandbox, action, made)
+    // Nothing starts once the pod is to end.
+    signals.pass.throwIfAborted()
+    checkSeen(env, state)
+    try {
+      await env.calls.startContainer({ containerId: id }, { signal: signals.manifest })
+    } catch (error) {
+      if (isAbandoned(pass, error)) throw error
+      const afterMs = (await hasEnded(env, id)) ? showErrorMs : retryMs
+      return fail(env, pass, spec, 'RunContainerError', errorMessage(error), { afterMs })
+    }
+    const message = `Started container ${spec.name}`
+    recordEvent(env, ref, { type: 'Normal', reason: 'Started', message, container: spec.name })
+    await linkLog(env, state, { name: spec.name, ...made })
+    await runPostStart(env, pass, needs.sandbox, { spec, id })
+    return undefined
   } finally {
-    ctx.inFlight.postStarts.delete(id)
+    state.endPostStart(id)
   }
-}
-
-/** StartContainer, log link, postStart. */
-async function bringUp(
-  ctx: PodContext,
-  sandbox: SandboxInUse,
-  { spec }: StartAction,
-  made: MadeContainer,
-): Promise<ActionOutcome | undefined> {
-  const { id } = made
-  // Nothing starts once the pod is to end.
-  ctx.signals.pass.throwIfAborted()
-  ctx.pass.checkSeen()
-  try {
-    await ctx.host.calls.startContainer({ containerId: id }, { signal: ctx.signals.manifest })
-  } catch (error) {
-    if (isAbandoned(ctx, error)) throw error
-    const afterMs = (await hasEnded(ctx, id)) ? showErrorMs : retryMs
-    return fail(ctx, spec, 'RunContainerError', errorMessage(error), { afterMs })
-  }
-  recordEvent(ctx, {
-    type: 'Normal',
-    reason: 'Started',
-    message: `Started container ${spec.name}`,
-    container: spec.name,
-  })
-  await linkLog(ctx, ctx.ref, { name: spec.name, ...made }, ctx.inFlight.linkedLogs)
-  await runPostStart(ctx, sandbox, { spec, id })
-  return undefined
 }
 
 /** Whether a start that failed has ended the container; where it hasn't, nothing but the backoff keeps it from being tried again. */
-async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
+async function hasEnded(env: PodEnv, id: ContainerId): Promise<boolean> {
   try {
-    const { status } = await ctx.host.calls.containerStatus({ containerId: id })
+    const { status } = await env.calls.containerStatus({ containerId: id })
     return status?.state === 'CONTAINER_EXITED'
   } catch {
     // It isn't known: the next pass looks at the container again.
@@ -134,15 +126,22 @@ async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
   }
 }
 
+/** Records why a container was not started. Gives its backoff. */
 function fail(
-  ctx: PodContext,
-  spec: ContainerSpec,
+  env: PodEnv,
+  pass: Pass,
+  { name }: ContainerSpec,
   reason: string,
   message: string,
-  until: BackoffUntil = {},
-): ActionOutcome {
-  recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
-  return backOff(ctx, spec.name, { reason, message }, until)
+  until: BackoffUntil,
+): Backoff {
+  recordEvent(env, pass.ref, {
+    type: 'Warning',
+    reason: 'Failed',
+    message: `Error: ${message}`,
+    container: name,
+  })
+  return makeBackoff(env, { reason, message }, until)
 }
 
 interface BackoffUntil {
@@ -151,15 +150,13 @@ interface BackoffUntil {
   readonly awaitedPath?: string | undefined
 }
 
-function backOff(
-  ctx: PodContext,
-  container: string,
+function makeBackoff(
+  env: PodEnv,
   waiting: Waiting,
   { afterMs = retryMs, awaitedPath }: BackoffUntil,
-): ActionOutcome {
-  const untilMs = ctx.clock.wallMs() + afterMs
-  const awaited = awaitedPath === undefined ? {} : { awaitedPath }
-  return { kind: 'backoff', key: containerBackoff(container), backoff: { untilMs, waiting, ...awaited } }
+): Backoff {
+  const untilMs = env.clock.wallMs() + afterMs
+  return { untilMs, waiting, ...(awaitedPath !== undefined && { awaitedPath }) }
 }
 
 interface MadeContainer {
@@ -168,97 +165,99 @@ interface MadeContainer {
 }
 
 async function createContainer(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   action: StartAction,
   { sandbox, image, files: begun }: ContainerNeeds,
-): Promise<MadeContainer | ActionOutcome> {
+): Promise<MadeContainer | Backoff> {
   const { spec } = action
   try {
-    const files = (await begun) ?? (await prepareContainerFiles(ctx, action))
-    const config = await buildContainerConfig(ctx, { spec, sandbox, image, files })
+    const files = (await begun) ?? (await prepareContainerFiles(env, pass, action))
+    const config = await buildContainerConfig(env, pass, { spec, sandbox, image, files })
     const { restartCount } = files
-    const { containerId } = await ctx.host.calls.createContainer(
+    const { containerId } = await env.calls.createContainer(
       { podSandboxId: sandbox.id, config, sandboxConfig: sandbox.config },
-      { signal: ctx.signals.manifest },
+      { signal: pass.signals.manifest },
     )
-    ctx.made.add(spec.name)
+    pass.made.add(spec.name)
     const message = `Created container: ${spec.name}`
-    recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
+    recordEvent(env, pass.ref, { type: 'Normal', reason: 'Created', message, container: spec.name })
     return { id: containerId, restartCount }
   } catch (error) {
-    if (isAbandoned(ctx, error)) throw error
-    if (errorCode(error) === 'VOLUME_SETUP') return failMount(ctx, spec, error)
+    if (isAbandoned(pass, error)) throw error
+    if (errorCode(error) === 'VOLUME_SETUP') return failMount(env, pass, error)
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
     const reason = ours ? 'CreateContainerConfigError' : 'CreateContainerError'
-    return fail(ctx, spec, reason, errorMessage(error), { awaitedPath: awaitedPathOf(error) })
+    return fail(env, pass, spec, reason, errorMessage(error), { awaitedPath: awaitedPathOf(error) })
   }
 }
 
 /** One of the pod's volumes is not there any more (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36). */
-function failMount(ctx: PodContext, { name }: ContainerSpec, error: unknown): ActionOutcome {
+function failMount(env: PodEnv, pass: Pass, error: unknown): Backoff {
   const message = errorMessage(error)
-  recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
-  return backOff(ctx, name, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
+  warn(env, pass.ref, 'FailedMount', message)
+  return makeBackoff(env, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
 }
 
 async function buildContainerConfig(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   needs: Omit<ContainerNeeds, 'files'> & { readonly spec: ContainerSpec; readonly files: ContainerFiles },
 ) {
   const { spec, sandbox, image } = needs
   const { restartCount, volumes, resolvConfPath, terminationLogPath } = needs.files
-  const { pod, ref, host } = ctx
-  const { source } = ctx.record
+  const { pod, ref } = pass
+  const { source } = pass.record
   const imageUser = imageUserOf(image.image)
   const podView: PodView = pod
   const containerView: ContainerView = spec
   const security = effectiveSecurityContext(podView.spec.securityContext, containerView.securityContext)
   const rootProblem = runAsRootProblem(security, imageUser)
   if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
-  const etcHostsPath = await writeHostsFile(ctx, sandbox)
+  const etcHostsPath = await writeHostsFile(env, pass, sandbox)
   const resolved = { pod, source, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
-  const environment = await gatherEnvironment(host, resolved)
-  const subPaths = await bindSubPaths(host, resolved, environment)
-  const userRange = pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined
+  const environment = await gatherEnvironment(env, resolved)
+  const subPaths = await bindSubPaths(env, resolved, environment)
+  const userRange = pod.spec.hostUsers === false ? env.volumes.userRange(ref.uid) : undefined
   const mounts = containerMounts({
     container: spec,
     volumes,
     subPaths,
-    recursiveReadOnly: ctx.recursiveReadOnly,
+    recursiveReadOnly: recursiveReadOnly(env, pass.record),
     etcHostsPath,
     resolvConfPath,
     terminationLogPath,
-    selinux: host.selinux,
+    selinux: env.selinux,
     userRange,
   })
   for (const { hostPath = '', propagation = 'PROPAGATION_PRIVATE' } of mounts) {
     if (propagation !== 'PROPAGATION_PRIVATE')
-      await host.volumes.checkMountSharing(hostPath, propagation === 'PROPAGATION_BIDIRECTIONAL')
+      await env.volumes.checkMountSharing(hostPath, propagation === 'PROPAGATION_BIDIRECTIONAL')
   }
   for (const nested of selectNestedMounts(spec, volumes, mounts))
-    await host.volumes.makeMountPoint(nested, isMountedBeside(ctx, spec, volumes, nested.directory))
+    await env.volumes.makeMountPoint(nested, isMountedBeside(pass, spec, volumes, nested.directory))
   return toContainerConfig({
     pod,
     uid: ref.uid,
     container: spec,
     restartCount,
-    instance: host.instance,
-    specHash: computeSpecHash({ host, pod, source, container: spec, running: undefined }),
+    instance: env.instance,
+    specHash: computeSpecHash({ host: env, pod, source, container: spec, running: undefined }),
     imageRef: image.ref,
     imageUser,
     environment,
-    command: expandCommand(spec, environment, host.execLimits),
+    command: expandCommand(spec, environment, env.execLimits),
     mounts,
-    resources: host.resources,
-    security: host.security,
+    resources: env.resources,
+    security: env.security,
     userRange,
-    targetContainerId: findTarget(ctx, containerView.targetContainerName),
+    targetContainerId: findTarget(pass, containerView.targetContainerName),
   })
 }
 
 /** Whether another container of the pod runs that mounts this directory of a volume. */
 function isMountedBeside(
-  { pod, observed, made }: PodContext,
+  { pod, observed, made }: Pass,
   { name: own }: ContainerSpec,
   volumes: ContainerFiles['volumes'],
   directory: string,
@@ -274,27 +273,22 @@ function isMountedBeside(
 }
 
 /** The container whose processes an ephemeral container is to see. */
-function findTarget({ observed }: PodContext, name: string | undefined): ContainerId | undefined {
+function findTarget({ observed }: Pass, name: string | undefined): ContainerId | undefined {
   if (name === undefined || name === '') return undefined
   const target = observed.containers.find((found) => found.name === name && found.state === 'running')
   if (target !== undefined) return target.id
   throw new PoddError('REFERENCE_MISSING', `unable to find target container ${name}: it does not run`)
 }
 
-async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<string> {
-  const { pod, ref, host } = ctx
+async function writeHostsFile(env: PodEnv, pass: Pass, sandbox: SandboxInUse): Promise<string> {
+  const { pod, ref } = pass
   const text = pod.spec.hostNetwork
-    ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
+    ? hostNetworkHostsFile({ hostFile: await env.readHostsFile(), aliases: pod.spec.hostAliases })
     : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod), aliases: pod.spec.hostAliases })
-  return host.volumes.writeHostsFile(ref.uid, text)
+  return env.volumes.writeHostsFile(ref.uid, text)
 }
 
-/** What resolving a pod needs of the host. */
-export type ResolveHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'hostIps' | 'execLimits'> & {
-  readonly volumes: Pick<PodHost['volumes'], 'readFile'>
-}
-
-export interface ResolvedFor {
+interface ResolvedFor {
   readonly pod: Pod
   readonly source: SourceName
   readonly uid: PodUid
@@ -310,15 +304,15 @@ export interface ResolvedFor {
  * @throws MissingReference where something is missing that isn't optional
  * @throws ArgumentsTooLarge where no process could have it
  */
-async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): Promise<Environment> {
+async function gatherEnvironment(env: PodEnv, input: ResolvedFor): Promise<Environment> {
   const { pod, source, uid, container, podIps } = input
-  const files = await readFiles(host, input)
+  const files = await readFiles(env, input)
   return resolveEnvironment({
     container,
-    fields: { pod, uid, nodeName: host.hostName, hostIps: host.hostIps(), podIps },
-    capacity: host.capacity,
-    objects: host.objects.seenBy(source),
-    limits: host.execLimits,
+    fields: { pod, uid, nodeName: env.hostName, hostIps: env.hostIps(), podIps },
+    capacity: env.capacity,
+    objects: env.objects.seenBy(source),
+    limits: env.execLimits,
     fileValue: ({ volumeName, path, key }) => {
       const file = files.get(fileKey(volumeName, path))
       if (file === undefined) return undefined
@@ -332,7 +326,7 @@ async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): Promise
 }
 
 async function readFiles(
-  host: ResolveHost,
+  env: PodEnv,
   { container, volumes }: ResolvedFor,
 ): Promise<ReadonlyMap<string, EnvFile | undefined>> {
   const references = container.env.flatMap(({ valueFrom }) => valueFrom?.fileKeyRef ?? [])
@@ -342,7 +336,7 @@ async function readFiles(
     const key = fileKey(volumeName, path)
     if (files.has(key)) continue
     const volume = volumes.get(volumeName)
-    const text = volume === undefined ? undefined : await host.volumes.readFile(volume.hostPath, path)
+    const text = volume === undefined ? undefined : await env.volumes.readFile(volume.hostPath, path)
     files.set(key, text === undefined ? undefined : parseEnvFile(text))
   }
   return files
@@ -358,7 +352,7 @@ function fileKey(volumeName: string, path: string): string {
  * those that podd writes
  */
 async function bindSubPaths(
-  host: { readonly volumes: Pick<PodHost['volumes'], 'bindSubPath'> },
+  env: PodEnv,
   { pod, uid, container, volumes }: Pick<ResolvedFor, 'pod' | 'uid' | 'container' | 'volumes'>,
   environment: Environment,
 ): Promise<ReadonlyMap<number, string>> {
@@ -377,7 +371,7 @@ async function bindSubPaths(
     const place = { uid, container: container.name, volume: mount.name, index, volumePath, subPath }
     const whenMissing = whenSubPathMissing(volumeSpec, subPath)
     try {
-      bound.set(index, await host.volumes.bindSubPath({ ...place, whenMissing }))
+      bound.set(index, await env.volumes.bindSubPath({ ...place, whenMissing }))
     } catch (error) {
       const message = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}": ${errorMessage(error)}`
       throw new PoddError('SUB_PATH', message, { cause: error })
@@ -395,23 +389,24 @@ interface StartedContainer {
 }
 
 /** Whether the runtime keeps the container's postStart hook over podd's end: then it has to be on record before the start. */
-function isPostStartHeld({ host }: Pick<PodContext, 'host'>, { lifecycle }: ContainerSpec): boolean {
+function isPostStartHeld({ hooks }: PodEnv, { lifecycle }: ContainerSpec): boolean {
   const handler = lifecycle?.postStart
-  return handler !== undefined && host.hooks.isHeld?.(handler) === true
+  return handler !== undefined && hooks.isHeld?.(handler) === true
 }
 
 /** Runs the container's postStart hook; one that fails ends the container. Throws what the pass is aborted with. */
 async function runPostStart(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   sandbox: SandboxInUse,
   { spec, id }: StartedContainer,
 ): Promise<void> {
   const handler = spec.lifecycle?.postStart
   if (handler === undefined) return
-  ctx.pass.lookSoon()
+  pass.loop.lookSoon()
   const run = (): Promise<void> =>
-    ctx.host.hooks.run({
-      pod: ctx.ref,
+    env.hooks.run({
+      pod: pass.ref,
       handler,
       hook: 'postStart',
       containerId: id,
@@ -419,105 +414,100 @@ async function runPostStart(
       ports: spec.ports,
       // It takes as long as it takes, as in Kubernetes.
       timeoutMs: undefined,
-      signal: ctx.signals.pass,
+      signal: pass.signals.pass,
     })
   try {
-    await repeatWhileAway(ctx, run)
-    await ctx.journal.forgetPostStart(id)
+    await repeatWhileAway(env, pass, run)
+    await pass.state.memory.forgetPostStart(id)
   } catch (error) {
-    if (ctx.signals.pass.aborted) throw ctx.signals.pass.reason
+    if (pass.signals.pass.aborted) throw pass.signals.pass.reason
     // The hook's output may hold secrets: the event says only that it failed.
-    ctx.logger.warn(
-      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
+    env.logger.warn(
+      { pod: pass.ref.name, uid: pass.ref.uid, container: spec.name, err: error },
       'postStart hook failed',
     )
-    recordEvent(ctx, {
+    recordEvent(env, pass.ref, {
       type: 'Warning',
       reason: 'FailedPostStartHook',
       message: 'PostStartHook failed',
       container: spec.name,
     })
-    await stopOneContainer(ctx, {
+    await stopOneContainer(env, pass, {
       id,
       name: spec.name,
-      graceSeconds: ctx.pod.spec.terminationGracePeriodSeconds,
+      graceSeconds: pass.pod.spec.terminationGracePeriodSeconds,
       message: `Container ${spec.name} failed post-start hook`,
       preStop: spec.lifecycle?.preStop,
       ports: spec.ports,
     })
-    await ctx.journal.forgetPostStart(id)
+    await pass.state.memory.forgetPostStart(id)
   }
 }
 
 /** The same for a container that an earlier podd started. */
 export async function finishPostStart(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { container: { id }, spec }: Extract<PodAction, { kind: 'finish-post-start' }>,
   sandbox: SandboxInUse,
 ): Promise<void> {
   try {
     // It was another manifest's, or another runtime's: it counts as done.
-    if (!isPostStartHeld(ctx, spec)) return await ctx.journal.forgetPostStart(id)
-    await runPostStart(ctx, sandbox, { spec, id })
+    if (!isPostStartHeld(env, spec)) return await pass.state.memory.forgetPostStart(id)
+    await runPostStart(env, pass, sandbox, { spec, id })
   } finally {
-    ctx.inFlight.postStarts.delete(id)
+    pass.state.endPostStart(id)
   }
 }
 
 /** A hook is called at least once: a runtime that went away in the middle says nothing of the container. */
-async function repeatWhileAway(ctx: PodContext, run: () => Promise<void>): Promise<void> {
+async function repeatWhileAway(env: PodEnv, pass: Pass, run: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await run()
     } catch (error) {
       if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
-      await ctx.clock.sleep(hookRetryMs, ctx.signals.pass)
+      await env.clock.sleep(hookRetryMs, pass.signals.pass)
     }
   }
 }
-
-export interface LinkLogsDeps {
-  readonly host: { readonly logs: Pick<PodHost['logs'], 'link' | 'retainLinks'> }
-  readonly logger: Logger
-}
-
-type Linked = Map<ContainerId, 'linked' | 'failed'>
 
 /**
  * Links the logs of all containers that have been started: a podd that was killed may not have come to it. One that
  * fails is tried again with the next call.
  */
-export async function linkLogs(deps: LinkLogsDeps, pod: ObservedPod, linked: Linked): Promise<void> {
-  const { namespace, name, uid, containers } = pod
-  for (const container of containers)
-    if (container.state !== 'created') await linkLog(deps, { namespace, name, uid }, container, linked)
-  for (const id of linked.keys()) if (!containers.some((container) => container.id === id)) linked.delete(id)
+export async function linkLogs(env: PodEnv, state: PodState): Promise<void> {
+  for (const container of state.observed.containers)
+    if (container.state !== 'created') await linkLog(env, state, container)
+  state.forgetLogs()
 }
 
 /** Removes links to logs of containers that are gone: a podd that was killed may have removed the container alone. */
-export async function unlinkGone({ host, logger }: LinkLogsDeps, pod: ObservedPod): Promise<void> {
-  const { namespace, name, uid, containers } = pod
+export async function unlinkGone({ logs, logger }: PodEnv, { ref, observed }: PodState): Promise<void> {
   try {
-    await host.logs.retainLinks({ namespace, name, uid }, containers)
+    await logs.retainLinks(ref, observed.containers)
   } catch (error) {
-    logger.warn({ pod: name, uid, err: error }, 'cannot remove the log links of removed containers')
+    logger.warn(
+      { pod: ref.name, uid: ref.uid, err: error },
+      'cannot remove the log links of removed containers',
+    )
   }
 }
 
 /** A missing link costs a log shipper its file, never the pod its container: a failure is only logged, once. */
 async function linkLog(
-  { host, logger }: LinkLogsDeps,
-  ref: PodRef,
+  { logs, logger }: PodEnv,
+  state: PodState,
   { id, name, restartCount }: LoggedContainer,
-  linked: Linked,
 ): Promise<void> {
-  if (linked.get(id) === 'linked') return
+  const { ref, linkedLogs } = state
+  if (linkedLogs.get(id) === 'linked') return
   try {
     // One that isn't there yet is looked for again.
-    if (await host.logs.link(ref, { id, name, restartCount })) linked.set(id, 'linked')
+    if (await logs.link(ref, { id, name, restartCount })) state.noteLog(id, 'linked')
   } catch (error) {
-    if (!linked.has(id))
+    if (!linkedLogs.has(id))
       logger.warn({ pod: ref.name, uid: ref.uid, container: name, err: error }, 'cannot link a log')
-    linked.set(id, 'failed')
+    state.noteLog(id, 'failed')
   }
 }

@@ -1,3 +1,5 @@
+import { sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import {
   containerBackoff,
@@ -5,37 +7,60 @@ import {
   nextImageBackoff,
   noBackoffs,
   selectCancelledStarts,
+  withBackoff,
   withoutCancelledStarts,
+  withoutContainer,
+  withoutReasons,
+  withoutReferenceBackoffs,
 } from '../../decide/plan/backoff.ts'
-import type { Backoffs } from '../../decide/plan/backoff.ts'
-import { goesAwayAfter } from '../../decide/plan/ending.ts'
-import type { Waiting } from '../../decide/plan/pod-action.ts'
-import type { PodFacts } from '../../decide/plan/pod-facts.ts'
-import { hasFinished } from '../../decide/plan/progress.ts'
-import { podAsAllocated, podAsApplied } from '../../decide/plan/resize.ts'
-import type { ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
+import type { Backoff, BackoffKey, Backoffs } from '../../decide/plan/backoff.ts'
+import { computeEnding, goesAwayAfter } from '../../decide/plan/ending.ts'
+import type { EndRequest } from '../../decide/plan/ending.ts'
+import { blockedWaiting } from '../../decide/plan/pod-action.ts'
+import type { PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
+import { clockSetMs } from '../../decide/plan/pod-facts.ts'
+import type { ClockReading, PodFacts } from '../../decide/plan/pod-facts.ts'
+import { awaitRuntime, hasFinished } from '../../decide/plan/progress.ts'
+import {
+  changedResources,
+  computeHeldBack,
+  podAsAllocated,
+  podAsApplied,
+  podLevelResources,
+} from '../../decide/plan/resize.ts'
+import type { ContainerResize, ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
+import { selectOpenRestarts } from '../../decide/plan/restart-request.ts'
+import type { DerivedStatus } from '../../decide/status/derive-status.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { withClasses } from '../../pod/schema/pod-resources.ts'
+import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { ContainerId, PodRef, SandboxId } from '../../pod/values/ids.ts'
-import type { HookInFlight } from './context.ts'
-import type { PodMemory } from './memory.ts'
+import { isImageReason } from '../images/image-request.ts'
+import type { PodEnv } from './env.ts'
+import { PodMemory } from './memory.ts'
+import type { MemoryEnv } from './memory.ts'
 
 /**
  * Where a pod stands:
  *
- * adopted ──confirm──▶ waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone │
- * └──────────────────end────────────▲ └──────────────────────────────────────end─────────────┘
+ * ```
+ *   adopted ──confirm──▶ waiting ──admitted──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone
+ *      │                    │                     ▲               ▲ │
+ *      └──────── end ───────┴──────── end ────────┼───────────────┘ │
+ *                                                 └── ended, kept ──┘
+ * ```
  *
  * `adopted`: it is known from the record of an earlier podd, and nothing is done for it until its source confirms it.
+ * `ending`, and kept: it was evicted, or exceeded its deadline; its status stays.
  * `stopped`: nothing of it runs and its ports are free, so that its successor may start.
  */
 export type PodStage = 'adopted' | 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
 
-/** The initial state of a worker. */
+/** The initial state of a pod. */
 export interface NewWorker {
   readonly record: PodRecord
   readonly pod: Pod
@@ -48,25 +73,52 @@ export interface NewWorker {
   readonly pulled?: ReadonlySet<string>
 }
 
-/** The state of one pod, and what follows from it. Only its worker changes it. */
-export class PodState {
+/** A manifest that changes nothing of a pod, or only what may change in place. */
+export interface PodUpdate {
+  readonly pod: Pod
+  readonly manifest: JsonObject
+  readonly place: Required<Pick<PodRecord, 'source' | 'path' | 'owner'>>
+}
+
+/** A hook that was begun. */
+export interface HookInFlight {
+  /** Rejects where it could not be begun after all. */
+  readonly ended: Promise<void>
+}
+
+/**
+ * The state of one pod, and what follows from it. Everybody reads it; it is changed by its named transitions alone,
+ * which stand together below, and by those of its record (PodMemory).
+ */
+export type PodState = Readonly<PodLife>
+
+/** Who is told of changes of the state. */
+interface StateListener {
+  /** There may be something to do for the pod. */
+  readonly wake: () => void
+  /** It reached another stage, settled, or is over or no longer so. */
+  readonly onStage: () => void
+}
+
+export function createPodState(env: StateEnv, input: NewWorker, listener: StateListener): PodState {
+  return new PodLife(env, input, listener)
+}
+
+type StateEnv = MemoryEnv & Pick<PodEnv, 'clock'>
+
+class PodLife {
   readonly ref: PodRef
-  readonly memory: PodMemory
-  /** Images that were just ensured: the next start doesn't ask the registry again. */
-  readonly fresh: Set<string>
-  /** Containers whose postStart hook is in flight. */
-  readonly postStarts: Set<ContainerId>
-  /** preStop hooks in flight, by container. */
-  readonly preStops = new Map<ContainerId, HookInFlight>()
-  /** Containers whose log was linked since podd began, or could not be. */
-  readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
+  /** Changed by its own transitions. */
+  readonly memory: Omit<PodMemory, 'change' | 'changeContainer'>
+  readonly #memory: PodMemory
   /** Image fetches for containers that keep running meanwhile. */
   readonly aheadFetches: AheadFetches
-  /** Of starts and fetches that failed. */
-  backoffs: Backoffs = noBackoffs
+  readonly #onStage: () => void
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
+  /** Of starts and fetches that failed. */
+  backoffs: Backoffs = noBackoffs
   waiting: ReadonlyMap<string, Waiting> = new Map()
   /** By container: the missing reference that keeps a container from being recreated. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
@@ -88,9 +140,15 @@ export class PodState {
   isCgroupRemoved = false
   /** The error of the newest pass, where it failed. */
   lastError: string | undefined
-  /** The value of `runtimeLosses` when `observed` was read. */
+  observed: ObservedPod
+  /** The value of `runtimeLosses` when the newest pass read `observed`. */
   lossesWhenSeen = 0
-  #observed: ObservedPod
+  readonly #fresh: Set<string>
+  readonly #postStarts: Set<ContainerId>
+  readonly #preStops = new Map<ContainerId, HookInFlight>()
+  readonly #linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
+  /** The clocks at the newest pass. */
+  #clocks: ClockReading
   /** Names of containers that were observed running. The runtime may lose them. */
   readonly #seenRunning = new Set<string>()
   /** What `hasEnded` gave for these: whenever one pod changes, it is asked of all. */
@@ -105,30 +163,341 @@ export class PodState {
   /** Undefined before the first observation: see selectCancelledStarts. */
   #cancelledStarts: ReadonlySet<ContainerId> | undefined
 
-  constructor(memory: PodMemory, aheadFetches: AheadFetches, input: NewWorker) {
+  constructor(env: StateEnv, input: NewWorker, listener: StateListener) {
     const { record, pod, observed, pulled, adopted = false } = input
-    this.memory = memory
-    this.aheadFetches = aheadFetches
+    this.#memory = new PodMemory(env, input)
+    this.memory = this.#memory
+    this.aheadFetches = new AheadFetches(listener.wake)
+    this.#onStage = listener.onStage
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = pod
-    this.fresh = new Set(pulled)
-    this.postStarts = new Set(record.postStartsDue)
-    this.isUnheardOf = !input.saved && observed === undefined
+    this.#clocks = { wallMs: env.clock.wallMs(), monotonicMs: env.clock.monotonicMs() }
+    this.#fresh = new Set(pulled)
+    this.#postStarts = new Set(record.postStartsDue)
     this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'
-    this.#observed = this.nothing
-    if (observed !== undefined) this.observed = observed
+    this.observed = this.nothing
+    if (observed !== undefined) this.see(observed)
+    this.isUnheardOf = !input.saved && observed === undefined
   }
 
-  get observed(): ObservedPod {
-    return this.#observed
+  // Its life.
+
+  /** A source has confirmed an adopted pod, or its confirmation is no longer awaited. Returns whether it was adopted. */
+  confirm(): boolean {
+    if (this.stage !== 'adopted') return false
+    this.stage = 'waiting'
+    return true
   }
 
-  set observed(observed: ObservedPod) {
+  /** It may run. */
+  activate(): void {
+    this.#enter('active')
+  }
+
+  /** Takes a request to end it. Returns whether that changes anything. */
+  requestEnd(request: EndRequest, nowMs: number): boolean {
+    if (this.stage === 'stopped' || this.stage === 'gone') return false
+    this.aheadFetches.cancel()
+    const before = this.record.ending
+    const ending = computeEnding(before, request, nowMs)
+    if (ending === before) return false
+    this.#memory.change({ ending })
+    this.#enter('ending')
+    return true
+  }
+
+  /** It has ended, and stays as failed. */
+  finishEnding({ reason, message, until }: NonNullable<PodRecord['ending']>): void {
+    this.#memory.change({
+      ending: undefined,
+      failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
+    })
+  }
+
+  /** Nothing of it runs, and its successor may start. */
+  noteStopped(): void {
+    this.#enter('stopped')
+  }
+
+  /** Nothing is left of it. */
+  noteGone(): void {
+    this.#enter('gone')
+  }
+
+  #enter(stage: PodStage): void {
+    if (this.stage === stage) return
+    this.stage = stage
+    this.#onStage()
+  }
+
+  /** Its containers were started, or wait for something. */
+  settle(): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    this.#onStage()
+  }
+
+  /** Its volumes and its cgroup were removed, or are needed again. */
+  noteReleased(isReleased: boolean): void {
+    this.isReleased = isReleased
+  }
+
+  // What is desired of it.
+
+  /** Takes the result of its admission. Returns whether it changed. */
+  admit(admission: Admission): boolean {
+    if (sameData(this.admission, admission)) return false
+    this.admission = admission
+    // Known classes need no write.
+    const classes = admission.kind === 'admitted' ? admission.classes : undefined
+    if (classes !== undefined && !sameData(classes, this.record.classes)) this.#memory.change({ classes })
+    return true
+  }
+
+  /** It is judged again whether it may run. */
+  forgetRejection(): void {
+    if (this.admission?.kind === 'rejected') this.#memory.change({ failed: undefined })
+    this.admission = undefined
+  }
+
+  /** Takes why the host has no room for a resize; undefined where it has room. Returns whether there is something to do. */
+  takeResizeVerdict(refusal: ResizeRefusal | undefined): boolean {
+    if (refusal === undefined) this.#memory.change({ allocated: undefined })
+    else if (sameData(this.resizeRefusal, refusal)) return false
+    this.resizeRefusal = refusal
+    return true
+  }
+
+  /** Takes a manifest. Returns what it changed: nothing, metadata that containers don't depend on, or the spec. */
+  update({ pod, manifest, place }: PodUpdate): 'same' | 'metadata' | 'spec' {
+    const { source, path, owner, manifest: before, generation = 1 } = this.record
+    const isKnown = sameData({ source, path, owner, manifest: before }, { ...place, manifest })
+    if (isKnown && sameData(this.pod, pod)) {
+      // A source gives the same objects with each snapshot: from now on they are compared by identity.
+      this.pod = pod
+      this.memory.shareManifest(manifest)
+      return 'same'
+    }
+    const change = sameData(this.pod.spec, pod.spec) ? 'metadata' : 'spec'
+    const allocated =
+      this.admission?.kind === 'admitted'
+        ? computeHeldBack(this.pod.spec, pod.spec, this.record.allocated)
+        : undefined
+    if (allocated === undefined) this.resizeRefusal = undefined
+    const podResources = podLevelBefore(this, pod)
+    this.pod = pod
+    this.#memory.change({
+      ...place,
+      manifest,
+      allocated,
+      podResources,
+      ...(change === 'spec' ? { generation: generation + 1 } : {}),
+    })
+    return change
+  }
+
+  /** These containers are to be recreated at once. Throws PoddError RECORD_WRITE: then none is. */
+  async requestRestarts(names: readonly string[], ids: readonly ContainerId[]): Promise<void> {
+    // A request that was refused must not be carried out later.
+    await this.memory.commit(({ restartRequested = [] }) => ({
+      restartRequested: [...new Set([...restartRequested, ...ids])],
+    }))
+    for (const container of names) this.backoffs = withoutContainer(this.backoffs, container)
+  }
+
+  /** These exited containers and stopped sandboxes are to be removed, when nothing else is to be done for it. */
+  condemn(ids: ReadonlySet<string>): void {
+    this.condemned = ids
+  }
+
+  // What is observed of it.
+
+  /** @param losses the value of `runtimeLosses` before it was read; left out by what doesn't begin a pass */
+  see(observed: ObservedPod, losses: number = this.lossesWhenSeen): void {
     this.#cancelledStarts ??= selectCancelledStarts(observed, this.record.containers)
-    this.#observed = withoutCancelledStarts(observed, this.#cancelledStarts)
-    for (const { name, state } of this.#observed.containers)
+    this.observed = withoutCancelledStarts(observed, this.#cancelledStarts)
+    this.lossesWhenSeen = losses
+    this.isUnheardOf = false
+    for (const { name, state } of this.observed.containers)
       if (state === 'running') this.#seenRunning.add(name)
   }
+
+  /** This podd has observed it itself. */
+  noteSeen(): void {
+    this.isSeen = true
+  }
+
+  /** Tells where it is over, and was not, or the other way round. */
+  reviewOver(wasOver: boolean): void {
+    if (this.isOver !== wasOver) this.#onStage()
+  }
+
+  noteCgroup(isRemoved: boolean): void {
+    this.isCgroupRemoved = isRemoved
+  }
+
+  noteError(message: string | undefined): void {
+    this.lastError = message
+  }
+
+  // What its passes decide and do.
+
+  /** A pass of a pod that may run begins. When the wall clock was set, its start and its deadline move with it. */
+  beginPass(now: ClockReading): void {
+    const { startedAtMs } = this.record
+    const setMs = clockSetMs(this.#clocks, now)
+    this.#clocks = now
+    if (startedAtMs === undefined) this.#memory.change({ startedAtMs: now.wallMs })
+    else if (setMs !== 0) this.#memory.change({ startedAtMs: startedAtMs + setMs })
+  }
+
+  takePlan({ waiting, resize, blockedRestarts = new Map(), restartAll }: PodPlan): void {
+    this.waiting = waiting
+    this.resize = resize
+    this.blockedRestarts = blockedRestarts
+    if (restartAll !== undefined) this.#memory.change({ restartAll: [...restartAll] })
+  }
+
+  /** What podd remembers of how it is shown. */
+  takeStatus(change: DerivedStatus['recordChange']): void {
+    if (change !== undefined) this.#memory.change(change)
+  }
+
+  /** None of its containers may start. */
+  block(message: string): void {
+    const { record, pod, observed } = this
+    this.waiting = awaitRuntime({ pod, record, observed }, blockedWaiting(message))
+  }
+
+  /** What ran of it while it is blocked was stopped. */
+  noteBlockedStop(sandbox: SandboxId | undefined): void {
+    this.stoppedSandbox = sandbox
+    this.#onStage()
+  }
+
+  fail(failed: NonNullable<PodRecord['failed']>): void {
+    this.#memory.change({ failed })
+  }
+
+  /** A restart is done when the container has a successor. */
+  forgetDoneRestarts(): void {
+    for (const key of ['restartRequested', 'restartsDue', 'restartAll'] as const) {
+      const wanted = this.record[key]
+      if (wanted === undefined) continue
+      const open = selectOpenRestarts(this.restartFacts, wanted)
+      if (open.length === wanted.length) continue
+      this.#memory.change({ [key]: open.length === 0 ? undefined : open })
+    }
+  }
+
+  /** Of the containers that were to be stopped and started again, only these still are. */
+  keepRestarts(due: readonly ContainerId[]): void {
+    this.#memory.change({ restartsDue: due.length === 0 ? undefined : due })
+  }
+
+  /** The container runs without the image that its manifest names; undefined: with it. */
+  awaitImage(container: string, awaitedImage: string | undefined): void {
+    if (this.record.containers[container]?.awaitedImage !== awaitedImage)
+      this.#memory.changeContainer(container, { awaitedImage })
+  }
+
+  /** These containers, and the pod itself where `podResources` is set, have their new resources. */
+  noteResized(resizes: readonly ContainerResize[], podResources?: ResourceLists): void {
+    for (const { container, to } of resizes)
+      this.#memory.changeContainer(container.name, { resized: { containerId: container.id, resources: to } })
+    if (podResources !== undefined) this.#memory.change({ podResources })
+  }
+
+  // What is put off after failures.
+
+  backOff(key: BackoffKey, backoff: Backoff): void {
+    this.backoffs = withBackoff(this.backoffs, key, backoff)
+  }
+
+  endBackoff(key: BackoffKey): void {
+    this.backoffs = withBackoff(this.backoffs, key, undefined)
+  }
+
+  /** An object that it refers to has changed. */
+  endReferenceBackoffs(): void {
+    this.backoffs = withoutReferenceBackoffs(this.backoffs)
+  }
+
+  endImageBackoffs(): void {
+    this.backoffs = withoutReasons(this.backoffs, isImageReason)
+  }
+
+  /** A changed manifest may have mended what failed: drops all backoffs and fetches. */
+  forgetFailures(): void {
+    this.backoffs = noBackoffs
+    this.#fresh.clear()
+    this.aheadFetches.cancel()
+    this.memory.forgetAttempts()
+  }
+
+  // Images, hooks and logs.
+
+  /** Images that were just ensured: the next start doesn't ask the registry again. */
+  get fresh(): ReadonlySet<string> {
+    return this.#fresh
+  }
+
+  /** All images that the next start of this container needs are present. */
+  noteFetched(container: string, images: readonly string[]): void {
+    for (const image of images) this.#fresh.add(image)
+    this.endBackoff(nextImageBackoff(container))
+  }
+
+  /** A start has used these images: the next one asks the registry again if the pull policy says so. */
+  useImages(images: readonly string[]): void {
+    for (const image of images) this.#fresh.delete(image)
+  }
+
+  /** Containers whose postStart hook is in flight. */
+  get postStarts(): ReadonlySet<ContainerId> {
+    return this.#postStarts
+  }
+
+  beginPostStart(id: ContainerId): void {
+    this.#postStarts.add(id)
+  }
+
+  endPostStart(id: ContainerId): void {
+    this.#postStarts.delete(id)
+  }
+
+  /** preStop hooks in flight, by container. */
+  get preStops(): ReadonlyMap<ContainerId, HookInFlight> {
+    return this.#preStops
+  }
+
+  /** The hook is in flight until it has ended. */
+  beginPreStop(id: ContainerId, run: () => Promise<void>): HookInFlight {
+    const ended = run().finally(() => this.#preStops.delete(id))
+    // Whoever waits for it gets the error.
+    ended.catch(() => undefined)
+    // Not the promise itself: whoever awaits this would wait for the hook.
+    const hook = { ended }
+    this.#preStops.set(id, hook)
+    return hook
+  }
+
+  /** Containers whose log was linked since podd began, or could not be. */
+  get linkedLogs(): ReadonlyMap<ContainerId, 'linked' | 'failed'> {
+    return this.#linkedLogs
+  }
+
+  noteLog(id: ContainerId, result: 'linked' | 'failed'): void {
+    this.#linkedLogs.set(id, result)
+  }
+
+  /** Forgets the logs of containers that are gone. */
+  forgetLogs(): void {
+    for (const id of this.#linkedLogs.keys())
+      if (!this.observed.containers.some((container) => container.id === id)) this.#linkedLogs.delete(id)
+  }
+
+  // What follows from all this.
 
   /** The observation of a pod of which the runtime holds nothing. */
   get nothing(): ObservedPod {
@@ -288,6 +657,15 @@ export class PodState {
     if (seconds === undefined || startedAtMs === undefined || this.hasEnded) return undefined
     return startedAtMs + seconds * 1000
   }
+}
+
+/**
+ * The pod-level resources that stay allocated whatever the new version requests; undefined where it requests the same.
+ */
+function podLevelBefore({ record, pod: before }: PodState, after: Pod): PodRecord['podResources'] {
+  if (record.podResources !== undefined) return record.podResources
+  const applied = podLevelResources(podAsAllocated(before, record.allocated).spec)
+  return changedResources(applied, podLevelResources(after.spec)).length === 0 ? undefined : applied
 }
 
 /**

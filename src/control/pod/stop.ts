@@ -17,9 +17,12 @@ import type { HeldCommand, HeldExec } from '../../runtime/containerd/exec.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { readContainerFacts } from '../../translate/identity.ts'
-import { OutdatedView, recordEvent } from './context.ts'
-import type { HookInFlight, PodContext } from './context.ts'
+import { recordEvent, warn } from './env.ts'
+import type { PodEnv } from './env.ts'
 import type { HookRunner } from './host.ts'
+import { checkSeen, OutdatedView } from './pass.ts'
+import type { Pass } from './pass.ts'
+import type { HookInFlight } from './state.ts'
 
 interface StopRequest {
   readonly id: ContainerId
@@ -49,34 +52,42 @@ const noticeMs = 15_000
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
  */
 export async function stopOneContainer(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   request: StopRequest,
   isStuck: () => boolean = () => false,
 ): Promise<void> {
-  const { clock } = ctx
+  const { clock } = env
+  const { state } = pass
   const beganMs = clock.monotonicMs()
-  recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
+  recordEvent(env, pass.ref, {
+    type: 'Normal',
+    reason: 'Killing',
+    message: request.message,
+    container: request.name,
+  })
   const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
   const { preStop, turn } = request
   if (preStop !== undefined && request.graceSeconds > 0) {
-    const begun = ctx.inFlight.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
-    if (begun !== undefined) await waitInGrace(ctx, leftMs(), begun.ended)
+    const begun = state.preStops.get(request.id) ?? (await beginPreStop(env, pass, request, preStop))
+    if (begun !== undefined) await waitInGrace(env, pass, leftMs(), begun.ended)
   }
   // What keeps it from its turn fails the pass, and the next one stops it in its turn.
-  if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
+  if (turn !== undefined && (await waitInGrace(env, pass, leftMs(), turn)) === 'lost') return
   const timeout = stopTimeout(leftMs(), request.overrideSeconds)
   const deadline = isStuck() ? { deadlineMs: timeout * 1000 + stuckContainerMs } : {}
-  const signal = ctx.signals.pass
+  const signal = pass.signals.pass
   try {
-    await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
+    await env.calls.stopContainer({ containerId: request.id, timeout }, { signal, ...deadline })
   } catch (error) {
-    if (!isCriError(error, 'RUNTIME_FAILED') || !(await haveEnded(ctx, [request.id]))) throw error
+    if (!isCriError(error, 'RUNTIME_FAILED') || !(await haveEnded(env, [request.id], signal))) throw error
   }
 }
 
 /** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
 async function waitInGrace<T>(
-  { clock, signals: { pass: signal } }: PodContext,
+  { clock }: PodEnv,
+  { signals: { pass: signal } }: Pass,
   delayMs: number,
   event: Promise<T>,
 ): Promise<T | undefined> {
@@ -97,90 +108,97 @@ async function waitInGrace<T>(
  * for it, as the next podd does where the runtime holds it. Undefined where it was begun before.
  */
 async function beginPreStop(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   request: StopRequest,
   handler: LifecycleHandler,
 ): Promise<HookInFlight | undefined> {
   const { id } = request
-  const isHeld = ctx.host.hooks.isHeld?.(handler) === true
-  if (!(await ctx.journal.claimPreStop(id, isHeld))) return undefined
-  const ended = runPreStop(ctx, request, handler).finally(() => ctx.inFlight.preStops.delete(id))
-  // Whoever waits for it gets the error.
-  ended.catch(() => undefined)
-  // Not the promise itself: whoever awaits this function would wait for the hook.
-  const begun = { ended }
-  ctx.inFlight.preStops.set(id, begun)
-  return begun
+  const { state } = pass
+  const isHeld = env.hooks.isHeld?.(handler) === true
+  if (!(await state.memory.claimPreStop(id, isHeld, state.observed))) return undefined
+  return state.beginPreStop(id, () => runPreStop(env, pass, request, handler))
 }
 
 /** Rejects where the runtime was not there to begin it: it is due still then. */
-async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
+async function runPreStop(
+  env: PodEnv,
+  pass: Pass,
+  request: StopRequest,
+  handler: LifecycleHandler,
+): Promise<void> {
   let isSent = false
   try {
-    await ctx.host.hooks.run({
-      pod: ctx.ref,
+    await env.hooks.run({
+      pod: pass.ref,
       handler,
       hook: 'preStop',
       containerId: request.id,
-      podIp:
-        ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
+      podIp: pass.observed.sandboxes[0]?.ips[0] ?? (pass.pod.spec.hostNetwork ? env.hostIps()[0] : undefined),
       ports: request.ports ?? [],
       timeoutMs: request.graceSeconds * 1000,
-      signal: ctx.signals.life,
+      signal: pass.signals.life,
       onSent: () => {
         isSent = true
       },
     })
   } catch (error) {
-    if (ctx.signals.life.aborted) return
+    if (pass.signals.life.aborted) return
     if (!isSent && !(error instanceof HookError)) {
-      await ctx.journal.releasePreStop(request.id)
+      await pass.state.memory.releasePreStop(request.id)
       throw error
     }
-    ctx.logger.warn(
-      { pod: ctx.ref.name, uid: ctx.ref.uid, container: request.name, err: error },
+    env.logger.warn(
+      { pod: pass.ref.name, uid: pass.ref.uid, container: request.name, err: error },
       'preStop hook failed',
     )
     const message = 'PreStopHook failed'
-    recordEvent(ctx, { type: 'Warning', reason: 'FailedPreStopHook', message, container: request.name })
+    recordEvent(env, pass.ref, {
+      type: 'Warning',
+      reason: 'FailedPreStopHook',
+      message,
+      container: request.name,
+    })
   }
 }
 
 /** Stops one container that is to be replaced or has failed its probe. */
 export async function stopContainer(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { container, cause, message }: Extract<PodAction, { kind: 'stop-container' }>,
 ): Promise<void> {
-  const spec = findSpec(ctx, container.name)
+  const spec = findSpec(pass, container.name)
   const probe =
     cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
-  const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
-  const request = { ...stopRequest(ctx, container, graceSeconds), message }
+  const graceSeconds = probe?.terminationGracePeriodSeconds ?? pass.pod.spec.terminationGracePeriodSeconds
+  const request = { ...stopRequest(pass, container, graceSeconds), message }
   // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
   if (cause === 'restart-all')
-    return stopOrForce(ctx, container, {
+    return stopOrForce(env, pass, container, {
       ...request,
       graceSeconds: 0,
       overrideSeconds: 0,
       preStop: undefined,
     })
-  await stopOrForce(ctx, container, request)
+  await stopOrForce(env, pass, container, request)
 }
 
 /** Where the runtime doesn't stop the container in time, by force. */
 async function stopOrForce(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { sandboxId }: ObservedContainer,
   request: StopRequest,
 ): Promise<void> {
   try {
-    await stopOneContainer(ctx, request)
+    await stopOneContainer(env, pass, request)
   } catch (error) {
     if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
-    recordNotStopped(ctx, request.name, error)
+    recordNotStopped(env, pass, request.name, error)
     const stop = { containerId: request.id, timeout: 0 }
-    await stopByForce(ctx, { sandboxId, ids: [request.id] }, () =>
-      ctx.host.calls.stopContainer(stop, { signal: ctx.signals.pass, deadlineMs: noticeMs }),
+    await stopByForce(env, pass, { sandboxId, ids: [request.id] }, () =>
+      env.calls.stopContainer(stop, { signal: pass.signals.pass, deadlineMs: noticeMs }),
     )
   }
 }
@@ -193,12 +211,12 @@ async function stopOrForce(
  * The sandboxes are stopped whether or not the containers could be, which stops them by force. Should that fail too,
  * their processes are killed by their cgroups, and then the shim that holds them.
  */
-export async function stopPod(ctx: PodContext): Promise<void> {
-  const nowMs = ctx.clock.wallMs()
-  const { ending } = ctx.record
+export async function stopPod(env: PodEnv, pass: Pass): Promise<void> {
+  const nowMs = env.clock.wallMs()
+  const { ending } = pass.record
   const deadlineMs =
     ending === undefined
-      ? nowMs + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+      ? nowMs + pass.pod.spec.terminationGracePeriodSeconds * 1000
       : endingDeadlineMs(ending, nowMs)
   const graceSeconds = Math.max(0, Math.ceil((deadlineMs - nowMs) / 1000))
   const overrideSeconds = ending === undefined ? undefined : endingOverrideSeconds(ending)
@@ -206,25 +224,25 @@ export async function stopPod(ctx: PodContext): Promise<void> {
   const failed: FailedStop[] = []
   const isStuck = (): boolean => failed.some(isSilent)
   const stop = async (container: ObservedContainer, turn: Pick<StopRequest, 'turn'>): Promise<void> => {
-    const request = { ...stopRequest(ctx, container, graceSeconds), overrideSeconds, ...turn }
+    const request = { ...stopRequest(pass, container, graceSeconds), overrideSeconds, ...turn }
     try {
-      await stopOneContainer(ctx, request, isStuck)
+      await stopOneContainer(env, pass, request, isStuck)
     } catch (error) {
-      ctx.signals.pass.throwIfAborted()
+      pass.signals.pass.throwIfAborted()
       // One that fails while there is time is tried again, and the sidecars behind it wait; after that they go on in their order.
-      const isOver = ending === undefined || ctx.clock.wallMs() >= deadlineMs
+      const isOver = ending === undefined || env.clock.wallMs() >= deadlineMs
       if (!isSilent({ error }) && !(isOver && isCriError(error, 'RUNTIME_FAILED'))) throw error
       failed.push({ container, error })
-      recordNotStopped(ctx, container.name, error)
+      recordNotStopped(env, pass, container.name, error)
     }
   }
-  for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
+  for (const wave of computeTerminationWaves(pass.observed, pass.pod)) {
     const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
     waves.push(settleAll(wave.map((container) => stop(container, before))))
   }
   await settleAll(waves)
-  if (failed.length === 0) ctx.pass.onContainersStopped()
-  await settleAll(ctx.observed.sandboxes.map(({ id }) => stopSandbox(ctx, id, failed)))
+  if (failed.length === 0) pass.onContainersStopped()
+  await settleAll(pass.observed.sandboxes.map(({ id }) => stopSandbox(env, pass, id, failed)))
 }
 
 /** A container that the runtime did not stop. */
@@ -236,36 +254,39 @@ interface FailedStop {
 const isSilent = ({ error }: Pick<FailedStop, 'error'>): boolean => isCriError(error, 'RUNTIME_TIMEOUT')
 
 async function stopSandbox(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   sandboxId: SandboxId,
   failed: readonly FailedStop[],
 ): Promise<void> {
   const stop = (deadlineMs?: number): Promise<unknown> =>
-    ctx.host.calls.stopPodSandbox(
+    env.calls.stopPodSandbox(
       { podSandboxId: sandboxId },
       deadlineMs === undefined ? undefined : { deadlineMs },
     )
   const ofIt = failed.filter(({ container }) => container.sandboxId === sandboxId)
   try {
     await stop(ofIt.some(isSilent) ? stuckSandboxMs : undefined).catch(async (error: unknown) => {
-      const ids = ctx.observed.containers
+      const ids = pass.observed.containers
         .filter((each) => each.sandboxId === sandboxId && each.provisional === true)
         .map(({ id }) => id)
       const mayPass = ids.length > 0 && isCriError(error, 'RUNTIME_FAILED')
-      if (!mayPass || !(await haveEnded(ctx, ids))) throw error
+      if (!mayPass || !(await haveEnded(env, ids, pass.signals.pass))) throw error
       await stop()
     })
   } catch (error) {
     const isStuck = isSilent({ error })
     if (!isStuck && (ofIt.length === 0 || !isCriError(error, 'RUNTIME_FAILED'))) throw error
     const ids = ofIt.map(({ container }) => container.id)
-    await stopByForce(ctx, { sandboxId, ids: isStuck ? [...ids, sandboxId] : ids }, () => stop(noticeMs))
+    await stopByForce(env, pass, { sandboxId, ids: isStuck ? [...ids, sandboxId] : ids }, () =>
+      stop(noticeMs),
+    )
   }
 }
 
-function recordNotStopped(ctx: PodContext, container: string, error: unknown): void {
+function recordNotStopped(env: PodEnv, pass: Pass, container: string, error: unknown): void {
   const message = `The runtime has not stopped container ${container}: ${errorMessage(error)}`
-  recordEvent(ctx, { type: 'Warning', reason: 'FailedKillPod', message, container })
+  recordEvent(env, pass.ref, { type: 'Warning', reason: 'FailedKillPod', message, container })
 }
 
 /**
@@ -273,22 +294,23 @@ function recordNotStopped(ctx: PodContext, container: string, error: unknown): v
  * stops again; where the runtime still gets no answer, kills the shim that doesn't give one. Throws what `stop` throws.
  */
 async function stopByForce(
-  ctx: PodContext,
+  env: PodEnv,
+  pass: Pass,
   { sandboxId, ids }: { readonly sandboxId: SandboxId; readonly ids: readonly string[] },
   stop: () => Promise<unknown>,
 ): Promise<void> {
   // It is the runtime that must answer: one that hangs as a whole is another matter.
-  await ctx.host.calls.podSandboxStatus({ podSandboxId: sandboxId }, { deadlineMs: noticeMs })
-  ctx.pass.checkSeen()
-  const tell = (message: string): void => recordEvent(ctx, { type: 'Warning', reason: 'Killing', message })
-  const killed = await ctx.host.cgroups.killProcesses(ctx.ref.uid, ctx.pod, ids)
+  await env.calls.podSandboxStatus({ podSandboxId: sandboxId }, { deadlineMs: noticeMs })
+  checkSeen(env, pass.state)
+  const tell = (message: string): void => warn(env, pass.ref, 'Killing', message)
+  const killed = await env.cgroups.killProcesses(pass.ref.uid, pass.pod, ids)
   if (killed > 0)
     tell(`Killed ${killed} process${killed === 1 ? '' : 'es'} of the pod by its cgroup: the runtime did not`)
   try {
     await stop()
   } catch (error) {
     if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
-    const pid = ctx.host.killShim(sandboxId)
+    const pid = env.killShim(sandboxId)
     if (pid === undefined) throw error
     tell(`Killed the shim of the pod (process ${pid}): it has given the runtime no answer`)
     await stop()
@@ -299,8 +321,8 @@ const nothing = () => undefined
 const come = () => 'come' as const
 const lose = () => 'lost' as const
 
-function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds: number): StopRequest {
-  const spec = findSpec(ctx, container.name)
+function stopRequest(pass: Pass, container: ObservedContainer, graceSeconds: number): StopRequest {
+  const spec = findSpec(pass, container.name)
   const kept = readContainerFacts(container.annotations)
   return {
     id: container.id,
@@ -312,8 +334,8 @@ function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds
   }
 }
 
-function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
-  const { initContainers, containers, ephemeralContainers } = ctx.pod.spec
+function findSpec(pass: Pass, name: string): ContainerSpec | undefined {
+  const { initContainers, containers, ephemeralContainers } = pass.pod.spec
   return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
 }
 
@@ -321,44 +343,38 @@ function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
  * Removes containers with their logs and termination messages. These go first, since nothing else would remove them
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` removeContainer, Kubernetes 1.36). Throws what a call threw.
  */
-export async function removeContainers(ctx: PodContext, ids: readonly ContainerId[]): Promise<void> {
-  await settleAll(ids.map((id) => removeContainer(ctx, id)))
+export async function removeContainers(env: PodEnv, pass: Pass, ids: readonly ContainerId[]): Promise<void> {
+  await settleAll(ids.map((id) => removeContainer(env, pass, id)))
 }
 
 /** Stops sandboxes, by force where their shim hangs, and removes them. Throws what a call threw. */
-export async function removeSandboxes(ctx: PodContext, ids: readonly SandboxId[]): Promise<void> {
+export async function removeSandboxes(env: PodEnv, pass: Pass, ids: readonly SandboxId[]): Promise<void> {
   await settleAll(
     ids.map(async (podSandboxId) => {
-      await stopSandbox(ctx, podSandboxId, [])
-      await ctx.host.calls.removePodSandbox({ podSandboxId })
+      await stopSandbox(env, pass, podSandboxId, [])
+      await env.calls.removePodSandbox({ podSandboxId })
     }),
   )
 }
 
-async function removeContainer(ctx: PodContext, id: ContainerId): Promise<void> {
-  const container = ctx.observed.containers.find((candidate) => candidate.id === id)
+async function removeContainer(env: PodEnv, pass: Pass, id: ContainerId): Promise<void> {
+  const container = pass.observed.containers.find((candidate) => candidate.id === id)
   const isCreated = container?.state === 'created' && container.cancelled === undefined
-  const check = async (): Promise<void> => (isCreated ? checkUnstarted(ctx, id) : undefined)
+  const check = async (): Promise<void> => (isCreated ? checkUnstarted(env, id) : undefined)
   await check()
   if (container !== undefined) {
     // Those of a pod that ends go, or are kept, with the pod.
-    if (ctx.record.ending === undefined) await ctx.host.logs.remove(ctx.ref, container)
-    await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
+    if (pass.record.ending === undefined) await env.logs.remove(pass.ref, container)
+    await env.volumes.removeTerminationLog(pass.ref.uid, container.name, container.restartCount)
   }
-  await removeWhenSettled(ctx, id, check)
+  await removeWhenSettled(env, id, pass.signals.pass, check)
 }
 
-type StatusContext = Pick<PodContext, 'clock'> & {
-  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'containerStatus'> }
-  readonly signals: Pick<PodContext['signals'], 'pass'>
+/** What removing a container needs. */
+interface RemoveEnv {
+  readonly calls: Pick<PodEnv['calls'], 'removeContainer' | 'containerStatus'>
+  readonly clock: Pick<PodEnv['clock'], 'sleep'>
 }
-
-type RemoveContext = StatusContext & {
-  readonly host: { readonly calls: Pick<PodContext['host']['calls'], 'removeContainer'> }
-}
-
-/** How long a container that can't be removed yet is given to settle, 3.4 s in all. */
-const settleDelaysMs = [10, 40, 160, 640, 2560]
 
 /** How long containers that may have ended are given until the runtime tells so, 850 ms in all. */
 const endDelaysMs = [10, 40, 160, 640]
@@ -368,17 +384,20 @@ const endDelaysMs = [10, 40, 160, 640]
  * it as running, and stopping it, or its sandbox, may fail because its task is being deleted
  * (`internal/cri/server/container_stop.go` stopContainer, containerd 2.1; 1.6 too).
  */
-async function haveEnded(ctx: StatusContext, ids: readonly ContainerId[]): Promise<boolean> {
+async function haveEnded(env: RemoveEnv, ids: readonly ContainerId[], signal: AbortSignal): Promise<boolean> {
   const areAlive = async (): Promise<boolean> => {
-    const states = await Promise.all(ids.map((id) => readState(ctx, id)))
+    const states = await Promise.all(ids.map((id) => readState(env, id)))
     return states.some((state) => state === 'CONTAINER_RUNNING' || state === 'CONTAINER_UNKNOWN')
   }
   for (const delayMs of endDelaysMs) {
     if (!(await areAlive())) return true
-    await ctx.clock.sleep(delayMs, ctx.signals.pass)
+    await env.clock.sleep(delayMs, signal)
   }
   return !(await areAlive())
 }
+
+/** How long a container that can't be removed yet is given to settle, 3.4 s in all. */
+const settleDelaysMs = [10, 40, 160, 640, 2560]
 
 /**
  * Removes a container. containerd refuses that for a moment after the container's exit, while it still reports the
@@ -386,32 +405,33 @@ async function haveEnded(ctx: StatusContext, ids: readonly ContainerId[]): Promi
  * refusal tells whether to wait and try again. Throws what the last attempt threw.
  */
 export async function removeWhenSettled(
-  ctx: RemoveContext,
+  env: RemoveEnv,
   containerId: ContainerId,
+  signal: AbortSignal,
   beforeEach: () => Promise<void> = async () => {},
 ): Promise<void> {
   let hadExited = false
   for (const delayMs of settleDelaysMs) {
     await beforeEach()
     try {
-      await ctx.host.calls.removeContainer({ containerId })
+      await env.calls.removeContainer({ containerId })
       return
     } catch (error) {
       if (!isCriError(error, 'RUNTIME_FAILED')) throw error
-      const state = await readState(ctx, containerId)
+      const state = await readState(env, containerId)
       if (state === 'gone') return
       const mayChange = state === 'CONTAINER_RUNNING' || state === 'CONTAINER_CREATED'
       // One that has exited since the refusal may be removable now; a second refusal has another reason.
       if (!mayChange && (hadExited || state !== 'CONTAINER_EXITED')) throw error
       hadExited = !mayChange
-      if (mayChange) await ctx.clock.sleep(delayMs, ctx.signals.pass)
+      if (mayChange) await env.clock.sleep(delayMs, signal)
     }
   }
   await beforeEach()
-  await ctx.host.calls.removeContainer({ containerId })
+  await env.calls.removeContainer({ containerId })
 }
 
-async function readState({ host: { calls } }: StatusContext, containerId: ContainerId) {
+async function readState({ calls }: RemoveEnv, containerId: ContainerId) {
   try {
     const { status } = await calls.containerStatus({ containerId })
     return status?.state
@@ -422,8 +442,8 @@ async function readState({ host: { calls } }: StatusContext, containerId: Contai
 }
 
 /** Throws OutdatedView where it was started after all: the runtime would kill what runs in order to remove it. */
-async function checkUnstarted(ctx: RemoveContext, containerId: ContainerId): Promise<void> {
-  const state = await readState(ctx, containerId)
+async function checkUnstarted(env: RemoveEnv, containerId: ContainerId): Promise<void> {
+  const state = await readState(env, containerId)
   if (state !== 'gone' && state !== 'CONTAINER_CREATED') throw new OutdatedView()
 }
 

@@ -1,121 +1,138 @@
-import { PoddError } from '../../base/errors.ts'
-import { sameData } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
-import { noBackoffs, withoutReasons, withoutReferenceBackoffs } from '../../decide/plan/backoff.ts'
-import { computeEnding } from '../../decide/plan/ending.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
-import {
-  changedResources,
-  computeHeldBack,
-  podAsAllocated,
-  podLevelResources,
-} from '../../decide/plan/resize.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { selectRestarts } from '../../decide/plan/restart-request.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import { findMissingReference } from '../../translate/config-hash.ts'
-import { isImageReason } from '../images/image-request.ts'
 import { listPodImages } from '../images/image-uses.ts'
 import type { SourcedPod } from '../serving/object-store.ts'
-import { PodPasses, requestRestart } from './passes.ts'
-import type { PodPassesDeps } from './passes.ts'
+import { PodDisplay } from './display.ts'
+import { EndPass } from './end-pass.ts'
+import { warn } from './env.ts'
+import type { PodEnv } from './env.ts'
+import { execute } from './execute.ts'
+import { LivePass } from './live-pass.ts'
+import { OutdatedView, PassLoop } from './pass.ts'
+import type { PassSignals } from './pass.ts'
 import type { ProbedContainer, ProbedPod } from './prober-worker.ts'
-import type { Prober } from './prober.ts'
-import type { NewWorker, PodState } from './state.ts'
-
-export interface PodWorkerDeps extends PodPassesDeps {
-  /** Told whenever what is to be probed may have changed. */
-  readonly prober: Pick<Prober, 'setPod'>
-  /** The pod reached another stage, or finished. */
-  readonly onStage: (worker: PodWorker) => void
-  /** Decides at once on all pods that aren't admitted. */
-  readonly reviewAdmission: () => void
-}
+import { linkLogs, unlinkGone } from './start.ts'
+import { createPodState } from './state.ts'
+import type { NewWorker, PodState, PodUpdate } from './state.ts'
 
 /** Why the node terminates a pod, and how long it may take, in seconds. */
 export type Eviction = Pick<EndRequest, 'reason' | 'message' | 'graceSeconds'>
 
+const errorRetryMs = 10_000
+const endingRetryMs = 2000
+
 /**
- * The interface of one pod's worker to the rest of podd: a call changes the pod's state, and a pass acts on it. It
- * alone writes the pod's record. There is no queue: a pass goes by the newest facts.
+ * One pod. What the rest of podd tells it changes its state; a pass acts on that. The passes run one after another:
+ * observe, remember, decide, publish, act. A pass that fails is tried again.
  */
 export class PodWorker {
-  readonly #deps: PodWorkerDeps
-  readonly #state: PodState
-  readonly #passes: PodPasses
+  readonly state: PodState
+  readonly #env: PodEnv
+  readonly #onStage: (worker: PodWorker) => void
+  readonly #loop: PassLoop
+  readonly #display: PodDisplay
+  readonly #livePass: LivePass
+  readonly #endPass: EndPass
 
-  constructor(deps: PodWorkerDeps, input: NewWorker) {
-    this.#deps = deps
-    this.#passes = new PodPasses(
-      deps,
-      {
-        onObserved: () => deps.prober.setPod(probedPod(this.#state, deps.host.hostIps())),
-        onStage: () => deps.onStage(this),
-        end: (request) => this.end(request),
-      },
-      input,
-    )
-    this.#state = this.#passes.state
-    if (this.#state.stage !== 'adopted') this.#passes.begin()
+  /**
+   * The first pass comes after the current task.
+   * @param onStage the pod reached another stage, settled, or is over or no longer so
+   */
+  constructor(env: PodEnv, input: NewWorker, onStage: (worker: PodWorker) => void) {
+    this.#env = env
+    this.#onStage = onStage
+    this.#loop = new PassLoop(env, {
+      pass: (signals) => this.#pass(signals),
+      look: (isActing) => this.#look(isActing),
+      onError: (error) => this.#retryLater(error),
+      isDone: () => this.state.stage === 'gone',
+    })
+    this.state = createPodState(env, input, {
+      wake: () => this.#loop.wake(),
+      onStage: () => this.#tellStage(),
+    })
+    this.#display = new PodDisplay(env, this.state)
+    this.#livePass = new LivePass(env, this.state, this.#loop, this.#display, (request) => this.end(request))
+    this.#endPass = new EndPass(env, this.state, this.#loop, this.#display)
+    if (this.state.stage !== 'adopted') this.#loop.start()
   }
 
   get ref(): PodRef {
-    return this.#state.ref
+    return this.state.ref
   }
 
-  /** The pod's state. */
-  get state(): Readonly<PodState> {
-    return this.#state
+  /** The pod, and the source whose objects it reads. */
+  get sourcedPod(): SourcedPod {
+    return { pod: this.state.classedPod, source: this.state.record.source }
   }
 
   /** A source has confirmed an adopted pod, or its confirmation is no longer awaited: passes begin. */
   confirm(): void {
-    if (this.#state.stage !== 'adopted') return
-    this.#state.stage = 'waiting'
-    this.#passes.begin()
+    if (this.state.confirm()) this.#loop.start()
   }
 
   wake(): void {
-    this.#passes.wake()
-  }
-
-  /** The periodic sync: see PodPasses. */
-  async sync(): Promise<void> {
-    await this.#passes.look()
+    this.#loop.wake()
   }
 
   /** Its containers changed: it syncs soon; while a slow action is in flight, the new status is published meanwhile. */
   notice(): void {
-    this.#passes.notice()
+    this.#loop.wake()
+    this.#loop.lookSoon()
+  }
+
+  /**
+   * The periodic sync, without a question to the runtime: looks at the pod's record and its cgroup, and has a pass run where
+   * the pod needs something of which no event told. Never throws.
+   */
+  async sync(): Promise<void> {
+    await this.state.memory.keep()
+    const { stage, isSeen, isOver, record } = this.state
+    if (stage !== 'active' || !isSeen || isOver || record.failed !== undefined) return
+    await this.#lookAtCgroup()
+    if (this.#livePass.hasWork) this.#loop.wake()
   }
 
   /** Takes what a list of the runtime found of the pod; ignored once the worker has observed it itself. */
   takeObserved(observed: ObservedPod): void {
-    if (!this.#state.isSeen) this.#state.observed = observed
+    if (!this.state.isSeen) this.state.see(observed)
   }
 
   /** Takes the result of the pod's admission. */
   admit(admission: Admission): void {
-    if (takeAdmission(this.#state, admission, this.#passes.warn)) this.#passes.wake()
+    if (!this.state.admit(admission)) return
+    if (admission.kind !== 'admitted') warn(this.#env, this.ref, admission.reason, admission.message)
+    this.#loop.wake()
   }
 
-  /** Why the host has no room for a resize; undefined where it has, which admits the resize. */
-  judgeResize(refusal: ResizeRefusal | undefined): void {
-    if (takeResizeVerdict(this.#state, refusal, this.#passes.warn)) this.#passes.wake()
+  /** Takes why the host has no room for a resize; undefined where it has, which admits the resize. */
+  takeResizeVerdict(refusal: ResizeRefusal | undefined): void {
+    if (!this.state.takeResizeVerdict(refusal)) return
+    if (refusal !== undefined) warn(this.#env, this.ref, `Resize${refusal.reason}`, refusal.message)
+    this.#loop.wake()
   }
 
   /** Takes a manifest that changes nothing, or only what may change in place. */
   update(update: PodUpdate): void {
-    const change = takeUpdate(this.#state, update)
+    const change = this.state.update(update)
     if (change === 'same') return
     // Volumes may have files with labels and annotations.
-    this.#passes.markVolumes()
-    if (change === 'spec') this.#clearBackoff()
-    this.#passes.wake()
+    this.#livePass.markVolumes()
+    if (change === 'spec') {
+      this.state.forgetFailures()
+      this.#env.images.clearBackoff(this.ref.uid)
+      this.#loop.endWaits()
+    }
+    this.#loop.wake()
   }
 
   /**
@@ -123,43 +140,45 @@ export class PodWorker {
    * @param pullSecrets one of them is for image pulls: their backoff is over
    */
   reviewReferences({ pullSecrets }: { readonly pullSecrets: boolean }): void {
-    this.#passes.markVolumes()
-    this.#state.backoffs = withoutReferenceBackoffs(this.#state.backoffs)
+    this.#livePass.markVolumes()
+    this.state.endReferenceBackoffs()
     if (pullSecrets) this.#endImageBackoff()
-    this.#passes.wake()
+    this.#loop.wake()
   }
 
   /** These images (complete names) are present now: failed fetches of them are tried again. */
   reviewImages(names: ReadonlySet<string>): void {
-    const isNamed = listPodImages(this.#state.pod).some((image) => names.has(normalizeImageName(image)))
+    const isNamed = listPodImages(this.state.pod).some((image) => names.has(normalizeImageName(image)))
     if (!isNamed) return
     this.#endImageBackoff()
-    this.#passes.wake()
+    this.#loop.wake()
   }
 
   #endImageBackoff(): void {
-    this.#state.backoffs = withoutReasons(this.#state.backoffs, isImageReason)
-    this.#deps.images.clearBackoff(this.ref.uid)
-  }
-
-  /** Ends the pod. A further call can only shorten the grace period, and never revokes a deletion. */
-  end(request: EndRequest): void {
-    if (this.#state.stage === 'stopped' || this.#state.stage === 'gone') return
-    this.#state.aheadFetches.cancel()
-    const before = this.#state.record.ending
-    const ending = computeEnding(before, request, this.#deps.clock.wallMs())
-    if (ending === before) return
-    this.#state.memory.change({ ending })
-    this.#passes.setStage('ending')
-    if (before === undefined) this.#tellWhy(request)
-    // A slow action may be in flight: publish at once that the pod is terminating.
-    if (this.#state.isSeen) this.#passes.publish()
-    this.#passes.interrupt()
+    this.state.endImageBackoffs()
+    this.#env.images.clearBackoff(this.ref.uid)
   }
 
   /** The pull of one of its images has made progress. */
   showPull(): void {
-    if (this.#state.isSeen && this.#state.stage !== 'gone') this.#passes.publish()
+    if (this.state.isSeen && this.state.stage !== 'gone') this.#display.publish()
+  }
+
+  /** Ends the pod. A further call can only shorten the grace period, and never revokes a deletion. */
+  end(request: EndRequest): void {
+    const { ending: before } = this.state.record
+    if (!this.state.requestEnd(request, this.#env.clock.wallMs())) return
+    if (before === undefined) this.#tellWhyEnded(request)
+    // A slow action may be in flight: publish at once that the pod is terminating.
+    if (this.state.isSeen) this.#display.publish()
+    this.#loop.interrupt()
+  }
+
+  /** Of a pod that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
+  #tellWhyEnded({ cause, reason, message }: EndRequest): void {
+    const { events } = this.#env
+    if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
+    if (cause === 'evicted') warn(this.#env, this.ref, reason, message)
   }
 
   /**
@@ -167,7 +186,7 @@ export class PodWorker {
    * (`pkg/kubelet/eviction/eviction_manager.go`, evictPod, 1.36). False where it has ended or is ending already.
    */
   evict({ reason, message, graceSeconds }: Eviction): boolean {
-    const { stage, isOver, record } = this.#state
+    const { stage, isOver, record } = this.state
     if (stage === 'stopped' || stage === 'gone' || isOver || record.ending !== undefined) return false
     this.end({ cause: 'evicted', reason, message, graceSeconds })
     return true
@@ -178,38 +197,23 @@ export class PodWorker {
    * the pod.
    */
   collect(condemned: ReadonlySet<string>): void {
-    this.#state.condemned = condemned
-    this.#passes.wake()
-  }
-
-  /**
-   * Records why a pod is terminated that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`,
-   * 1.36).
-   */
-  #tellWhy({ cause, reason, message }: EndRequest): void {
-    const { events } = this.#deps
-    if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
-    if (cause === 'evicted') this.#passes.warn(reason, message)
-  }
-
-  /** The pod, and the source whose objects it reads. */
-  get sourcedPod(): SourcedPod {
-    return { pod: this.#state.classedPod, source: this.#state.record.source }
+    this.state.condemn(condemned)
+    this.#loop.wake()
   }
 
   /** Recreates containers: see requestRestart. A pod that wasn't admitted is judged again instead. */
   async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
-    if (!this.#state.isLive && this.#reconsider()) {
-      const { initContainers, containers } = this.#state.pod.spec
+    if (!this.state.isLive && this.#reconsider()) {
+      const { initContainers, containers } = this.state.pod.spec
       return [...initContainers, ...containers].map(({ name }) => name)
     }
-    const names = await requestRestart(this.#state, wanted, (container) =>
-      this.#state.startBlock?.containers.includes(container.name) === true
-        ? this.#state.startBlock.message
-        : findMissingReference(this.#deps.host, this.sourcedPod, container),
+    const names = await requestRestart(this.state, wanted, (container) =>
+      this.state.startBlock?.containers.includes(container.name) === true
+        ? this.state.startBlock.message
+        : findMissingReference(this.#env, this.sourcedPod, container),
     )
-    this.#deps.images.clearBackoff(this.ref.uid)
-    this.#passes.wake()
+    this.#env.images.clearBackoff(this.ref.uid)
+    this.#loop.wake()
     return names
   }
 
@@ -218,16 +222,14 @@ export class PodWorker {
    * RESTART_REFUSED where it still may not.
    */
   #reconsider(): boolean {
-    const { admission, record, memory } = this.#state
+    const { admission, record } = this.state
     if (admission === undefined || admission.kind === 'admitted' || record.ending !== undefined) return false
-    if (admission.kind === 'rejected') {
-      // Where it was evicted, or exceeded its deadline, it stays failed.
-      if (record.failed !== undefined && record.failed.admission !== true) return false
-      memory.change({ failed: undefined })
-    }
-    this.#state.admission = undefined
-    this.#deps.reviewAdmission()
-    this.#passes.wake()
+    // Where it was evicted, or exceeded its deadline, it stays failed.
+    if (admission.kind === 'rejected' && record.failed !== undefined && record.failed.admission !== true)
+      return false
+    this.state.forgetRejection()
+    this.#env.reviewAdmission()
+    this.#loop.wake()
     const verdict = this.state.admission
     if (verdict?.kind === 'admitted') return true
     const why = verdict === undefined ? 'it is not known yet whether it may run' : verdict.message
@@ -239,28 +241,206 @@ export class PodWorker {
    * most.
    */
   supersede(): void {
-    this.#passes.hide()
+    this.#display.hide()
   }
 
   /** Of a stopped pod: its remains are removed without waiting for its successor any longer. */
   cleanUp(): void {
-    this.#passes.letRemainsGo()
+    this.#endPass.letRemainsGo()
   }
 
   /** Stops the worker and leaves the pod running; resolves when the pass in flight has stopped too. */
   async stop(): Promise<void> {
-    await this.#passes.stop()
+    this.state.aheadFetches.cancel()
+    await this.#loop.stop()
+    this.#livePass.stop()
   }
 
-  /** A changed manifest may have mended what failed: drops all backoffs and waits. */
-  #clearBackoff(): void {
-    this.#state.backoffs = noBackoffs
-    this.#state.fresh.clear()
-    this.#state.aheadFetches.cancel()
-    this.#deps.images.clearBackoff(this.ref.uid)
-    this.#state.memory.forgetAttempts()
-    this.#passes.endWaits()
+  #tellStage(): void {
+    this.#loop.start()
+    if (this.state.stage === 'gone') {
+      this.#loop.endHooks()
+      this.#livePass.stop()
+    }
+    this.#onStage(this)
   }
+
+  /** Throws what a call threw, Interrupted where the pass was interrupted, OutdatedView where it has to begin again. */
+  async #pass(signals: PassSignals): Promise<void> {
+    await this.#runPass(signals)
+    this.state.noteError(undefined)
+    this.#env.changes.note()
+  }
+
+  async #runPass(signals: PassSignals): Promise<void> {
+    const { state } = this
+    const env = this.#env
+    // Every worker is woken when the runtime is available again.
+    if (env.knowledge.runtimeProblem !== undefined) return this.#display.publish()
+    const waitMs = this.#endPass.remainsWaitMs()
+    if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
+
+    const wasOver = state.isOver
+    await this.#observe()
+    if (!state.isSeen) await unlinkGone(env, state)
+    await linkLogs(env, state)
+    state.noteSeen()
+    await state.memory.rememberEnds(state.classedPod, state.observed)
+    state.forgetDoneRestarts()
+    state.reviewOver(wasOver)
+    this.#tellProber()
+
+    const { ending } = state.record
+    if (ending !== undefined) return this.#endPass.run(ending, signals)
+    await this.#lookAtCgroup()
+    if (await this.#mayRun()) await this.#livePass.run(signals)
+    else if (await this.#endBlocked(signals)) return this.#loop.wakeIn(endingRetryMs)
+    return this.#endPass.release(signals)
+  }
+
+  async #observe(): Promise<void> {
+    const { state } = this
+    const { observer, turns, runtimeLosses } = this.#env
+    const losses = runtimeLosses()
+    // What was decided is recorded while the runtime is asked.
+    const saved = state.record.ending === undefined ? undefined : state.memory.save('best-effort')
+    const observed = state.isUnheardOf ? undefined : await observer.read(state.ref.uid)
+    await saved
+    state.see(observed ?? state.nothing, losses)
+    const turn = turns.enter()
+    if (turn !== undefined) await turn
+    if (losses !== runtimeLosses()) throw new OutdatedView()
+  }
+
+  /** Of a pod that runs: one that is about to start has none yet (`pkg/kubelet/kubelet.go` SyncPod, 1.36). */
+  async #lookAtCgroup(): Promise<void> {
+    const { state } = this
+    const { cgroups, logger } = this.#env
+    const { name: pod, uid } = state.ref
+    try {
+      state.noteCgroup(state.hasRunning && (await cgroups.isRemoved(uid, state.classedPod)))
+    } catch (error) {
+      logger.debug({ pod, uid, err: error }, "cannot look at the pod's cgroup")
+      state.noteCgroup(false)
+    }
+  }
+
+  /**
+   * Whether the pod may run. Blocked, rejected and failed pods are only shown; of a blocked one that only can't be
+   * started, what the runtime has is supervised.
+   */
+  async #mayRun(): Promise<boolean> {
+    const { state } = this
+    const { admission, memory, isLive } = state
+    if (admission?.kind === 'rejected' && state.record.failed === undefined) {
+      const { reason, message } = admission
+      state.fail({ reason, message, admission: true })
+    }
+    const isBlocked = admission?.kind === 'blocked'
+    const isSupervised = isBlocked && admission.isForbidden !== true && isLive
+    if ((admission?.kind === 'admitted' || isSupervised) && state.record.failed === undefined) {
+      state.activate()
+      return true
+    }
+    if (isBlocked && state.record.failed === undefined) state.block(admission.message)
+    // A failed pod releases its space first: the disk may be full of what it has written.
+    await memory.save(state.record.failed === undefined ? 'required' : 'best-effort')
+    this.#display.publish()
+    return false
+  }
+
+  /**
+   * Ends what a blocked pod still has: what runs of one that may not do any more what it does, which starts again once it
+   * may (`pkg/kubelet/kubelet.go`, SyncPod, 1.36), and the network of a sandbox that died. Whether there was anything.
+   */
+  async #endBlocked(signals: PassSignals): Promise<boolean> {
+    const { state } = this
+    const { admission, holdsResources, observed } = state
+    if (admission?.kind !== 'blocked' || !holdsResources) return false
+    const { reason } = admission
+    await execute(this.#env, state, this.#loop, signals, [{ kind: 'stop-pod', reason }])
+    state.noteBlockedStop(observed.sandboxes[0]?.id)
+    return true
+  }
+
+  /** Looks at what has changed while a pass acts, which itself keeps to what it observed. */
+  async #look(isActing: () => boolean): Promise<void> {
+    const { state } = this
+    const { name: pod, uid } = state.ref
+    try {
+      const observed = await this.#env.observer.read(uid)
+      if (observed === undefined || !isActing()) return
+      const wasOver = state.isOver
+      state.see(observed)
+      this.#tellProber()
+      state.reviewOver(wasOver)
+      this.#display.publish()
+      this.#env.changes.note()
+    } catch (error) {
+      this.#env.logger.debug({ pod, uid, err: error }, 'cannot publish the status of the pod')
+    }
+  }
+
+  #tellProber(): void {
+    this.#env.prober.setPod(probedPod(this.state, this.#env.hostIps()))
+  }
+
+  #retryLater(error: unknown): void {
+    const { state } = this
+    const { random, logger } = this.#env
+    const isEnding = state.record.ending !== undefined
+    this.#loop.wakeIn((isEnding ? endingRetryMs : errorRetryMs) * (1 + random() * 0.5))
+    const message = errorMessage(error)
+    const isNews = message !== state.lastError
+    state.noteError(message)
+    const { name: pod, uid } = state.ref
+    try {
+      if (isNews) {
+        logger.warn({ pod, uid, err: error }, 'pod sync failed')
+        warn(this.#env, this.ref, isEnding ? 'FailedKillPod' : 'FailedSync', message)
+      }
+      this.#display.publish()
+    } catch (cause) {
+      logger.error({ pod, uid, err: cause }, 'cannot publish the status of the pod')
+    }
+    this.#env.changes.note()
+  }
+}
+
+/**
+ * Records that these containers are to be recreated (all except completed init containers, if none is named), at once
+ * and without increasing their backoff, whatever the restart policy. Returns their names. Throws PoddError
+ * RESTART_REFUSED for a pod that doesn't run, or a running container that could not be created now because a reference
+ * is missing, and RECORD_WRITE if the request can't be recorded: then nothing is restarted.
+ */
+async function requestRestart(
+  state: PodState,
+  wanted: readonly string[] | undefined,
+  missingFor: (container: ContainerSpec) => string | undefined,
+): Promise<readonly string[]> {
+  const { record, ref } = state
+  const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
+  if (record.ending !== undefined) throw refuse(`pod ${ref.name} is terminating`)
+  if (state.hasEnded) throw refuse(`pod ${ref.name} has finished`)
+  if (state.stage !== 'active') throw refuse(`pod ${ref.name} does not run yet`)
+  const choice = selectRestarts(state.restartFacts, wanted)
+  if ('refused' in choice) {
+    throw refuse(
+      choice.why === 'runs-once'
+        ? `container ${choice.refused} of pod ${ref.name} is an init container, which runs once`
+        : `container ${choice.refused} is not valid for pod ${ref.name}`,
+    )
+  }
+  for (const spec of [...state.pod.spec.initContainers, ...state.pod.spec.containers]) {
+    const runs = state.observed.containers.some(
+      (container) => container.name === spec.name && container.state === 'running',
+    )
+    const missing = runs && choice.names.includes(spec.name) ? missingFor(spec) : undefined
+    if (missing !== undefined)
+      throw refuse(`container ${spec.name} of pod ${ref.name} keeps running: ${missing}`)
+  }
+  await state.requestRestarts(choice.names, choice.ids)
+  return choice.names
 }
 
 /** What the prober needs to know of a pod: its running containers, each once its postStart hook is done. */
@@ -296,73 +476,4 @@ function wasFound(
     started: startedUp === undefined ? allReady : startedUp === running.id,
     ready: ready === running.id || allReady,
   }
-}
-
-/** A manifest that changes nothing of a pod, or only what may change in place. */
-interface PodUpdate {
-  readonly pod: Pod
-  readonly manifest: JsonObject
-  readonly place: Required<Pick<PodRecord, 'source' | 'path' | 'owner'>>
-}
-
-type Warn = (reason: string, message: string) => void
-
-/** Takes the result of the pod's admission. Returns whether it changed. */
-function takeAdmission(state: PodState, admission: Admission, warn: Warn): boolean {
-  if (sameData(state.admission, admission)) return false
-  state.admission = admission
-  // Known classes need no write.
-  const classes = admission.kind === 'admitted' ? admission.classes : undefined
-  if (classes !== undefined && !sameData(classes, state.record.classes)) state.memory.change({ classes })
-  if (admission.kind !== 'admitted') warn(admission.reason, admission.message)
-  return true
-}
-
-/**
- * Takes why the host has no room for a resize; undefined where it has room. Returns whether there is something to do.
- */
-function takeResizeVerdict(state: PodState, refusal: ResizeRefusal | undefined, warn: Warn): boolean {
-  if (refusal === undefined) state.memory.change({ allocated: undefined })
-  else if (sameData(state.resizeRefusal, refusal)) return false
-  state.resizeRefusal = refusal
-  if (refusal !== undefined) warn(`Resize${refusal.reason}`, refusal.message)
-  return true
-}
-
-/** Takes a manifest. Returns what it changed: nothing, metadata that containers don't depend on, or the spec. */
-function takeUpdate(state: PodState, { pod, manifest, place }: PodUpdate): 'same' | 'metadata' | 'spec' {
-  const { source, path, owner, manifest: before } = state.record
-  const isKnown = sameData({ source, path, owner, manifest: before }, { ...place, manifest })
-  if (isKnown && sameData(state.pod, pod)) {
-    // A source gives the same objects with each snapshot: from now on they are compared by identity.
-    state.pod = pod
-    state.memory.shareManifest(manifest)
-    return 'same'
-  }
-  const change = sameData(state.pod.spec, pod.spec) ? 'metadata' : 'spec'
-  const allocated =
-    state.admission?.kind === 'admitted'
-      ? computeHeldBack(state.pod.spec, pod.spec, state.record.allocated)
-      : undefined
-  if (allocated === undefined) state.resizeRefusal = undefined
-  const podResources = podLevelBefore(state, pod)
-  state.pod = pod
-  const { generation = 1 } = state.record
-  state.memory.change({
-    ...place,
-    manifest,
-    allocated,
-    podResources,
-    ...(change === 'spec' ? { generation: generation + 1 } : {}),
-  })
-  return change
-}
-
-/**
- * The pod-level resources that stay allocated whatever the new version requests; undefined where it requests the same.
- */
-function podLevelBefore({ record, pod: before }: PodState, after: Pod): PodRecord['podResources'] {
-  if (record.podResources !== undefined) return record.podResources
-  const applied = podLevelResources(podAsAllocated(before, record.allocated).spec)
-  return changedResources(applied, podLevelResources(after.spec)).length === 0 ? undefined : applied
 }

@@ -13,9 +13,9 @@ beforeEach(async () => {
 /** Removes the pod's container; `undefined` while that is in flight. */
 function remove() {
   const ended: { how?: string } = {}
-  const host = { calls: rig.fake.runtime }
-  const signals = { pass: new AbortController().signal }
-  removeWhenSettled({ host, signals, clock: rig.clock }, rig.fake.container('main').id).then(
+  const { signal } = new AbortController()
+  const env = { calls: rig.fake.runtime, clock: rig.clock }
+  removeWhenSettled(env, rig.fake.container('main').id, signal).then(
     () => (ended.how = 'removed'),
     (error: Error) => (ended.how = error.message),
   )

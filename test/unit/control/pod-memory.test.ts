@@ -2,7 +2,9 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { PodMemory } from '../../../src/control/pod/memory.ts'
 import type { ObservedContainer } from '../../../src/pod/state/observed.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
-import { exitedContainer, observedPod } from '../../support/pod-builders.ts'
+import { annotationKeys } from '../../../src/translate/identity.ts'
+import { plainMemoryEnv } from '../../support/plain-pod-host.ts'
+import { exitedContainer as exited, makePod, observedPod } from '../../support/pod-builders.ts'
 
 const record: PodRecord = {
   version: 1,
@@ -28,22 +30,27 @@ beforeEach(() => {
 /** What the memory knows of container `a` after it has seen these, one after another; its log grows meanwhile. */
 async function remember(...seen: readonly ObservedContainer[][]) {
   const memory = memoryOf(record)
-  for (const containers of seen) await memory.rememberEnds(observedPod({ sandboxes: [], containers }))
+  for (const containers of seen) await memory.rememberEnds(pod, observedPod({ sandboxes: [], containers }))
   return memory.record.containers['a']
 }
 
+const pod = makePod()
+
 function memoryOf(initial: PodRecord): PodMemory {
   const log = ['first line', 'first line, last line', 'something else']
-  return new PodMemory(
-    {
-      records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
-      bootId: 'boot-1',
-      readEndMessage: async () => log.shift() ?? 'nothing',
-      countOomKills: async () => kills.shift(),
-      onUnwritten: () => {},
-    },
-    { record: initial, saved: true },
-  )
+  const plain = plainMemoryEnv()
+  const env = {
+    ...plain,
+    volumes: { ...plain.volumes, readTerminationLog: async () => log.shift() ?? 'nothing' },
+    cgroups: { ...plain.cgroups, countOomKills: async () => kills.shift() },
+  }
+  return new PodMemory(env, { record: initial, saved: true })
+}
+
+/** One that has a file for its termination message. */
+function exitedContainer(name: string, exitCode: number, changes: Partial<ObservedContainer> = {}) {
+  const annotations = { [annotationKeys.terminationMessagePath]: '/dev/termination-log' }
+  return exited(name, exitCode, { annotations, ...changes })
 }
 
 const provisional = exitedContainer('a', 137, { reason: 'Error', provisional: true })
@@ -136,9 +143,9 @@ describe('how a container ended', () => {
       const { oomKills: _none, ...older } = record
       kills = [2, 3]
       const memory = memoryOf(older)
-      await memory.rememberEnds(observedPod({ sandboxes: [], containers: [killed(0)] }))
+      await memory.rememberEnds(pod, observedPod({ sandboxes: [], containers: [killed(0)] }))
       expect(memory.record).toMatchObject({ oomKills: 2, containers: { a: { ended: { reason: 'Error' } } } })
-      await memory.rememberEnds(observedPod({ sandboxes: [], containers: [killed(1)] }))
+      await memory.rememberEnds(pod, observedPod({ sandboxes: [], containers: [killed(1)] }))
       expect(memory.record.containers['a']?.ended?.reason).toBe('OOMKilled')
     })
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { AheadFetches, PodState } from '../../../src/control/pod/state.ts'
-import { PodMemory } from '../../../src/control/pod/memory.ts'
+import { createPodState } from '../../../src/control/pod/state.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { plainMemoryEnv } from '../../support/plain-pod-host.ts'
 import {
   exitedContainer,
   makePod,
@@ -11,26 +12,20 @@ import {
 
 it('tells after each change of a pod whether it has ended', () => {
   const record = podRecord()
-  const memory = new PodMemory(
-    {
-      records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
-      bootId: 'boot-1',
-      readEndMessage: async () => '',
-      countOomKills: async () => undefined,
-      onUnwritten: () => {},
-    },
-    { record, saved: true },
-  )
   const pod = makePod({ containers: ['a'], restartPolicy: 'Never' })
-  const state = new PodState(memory, new AheadFetches(() => {}), { record, pod, saved: true })
+  const env = { ...plainMemoryEnv(), clock: new ManualClock() }
+  const listener = { wake: () => {}, onStage: () => {} }
+  const state = createPodState(env, { record, pod, saved: true }, listener)
   const told = [state.hasEnded, state.hasEnded]
-  state.observed = observedPod({ containers: [observedContainer('a')] })
+  state.see(observedPod({ containers: [observedContainer('a')] }))
   told.push(state.hasEnded)
-  state.observed = observedPod({ containers: [exitedContainer('a', 0)] })
+  state.see(observedPod({ containers: [exitedContainer('a', 0)] }))
   told.push(state.hasEnded, state.hasEnded)
-  state.pod = makePod({ containers: ['a'] })
+  const { source, path } = record
+  const manifest = { changed: true }
+  state.update({ pod: makePod({ containers: ['a'] }), manifest, place: { source, path, owner: undefined } })
   told.push(state.hasEnded)
-  memory.change({ failed: { reason: 'Evicted', message: 'no memory' } })
+  state.fail({ reason: 'Evicted', message: 'no memory' })
   told.push(state.hasEnded)
   expect(told).toEqual([false, false, false, true, true, false, true])
 })

@@ -8,6 +8,7 @@ import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { podRecordVersion } from '../../../src/pod/state/pod-record.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import { PodRecordStore, podRecordMigrations } from '../../../src/store/pod-records.ts'
+import { plainMemoryEnv } from '../../support/plain-pod-host.ts'
 
 let root: string
 let store: PodRecordStore
@@ -180,16 +181,7 @@ describe('the form of records', () => {
     )
     const [loaded] = (await store.load()).records
     if (loaded === undefined) throw new Error('the record was not read')
-    const memory = new PodMemory(
-      {
-        records: store,
-        bootId: 'boot-1',
-        readEndMessage: async () => '',
-        countOomKills: async () => undefined,
-        onUnwritten: () => {},
-      },
-      { record: loaded, saved: true },
-    )
+    const memory = new PodMemory({ ...plainMemoryEnv(), records: store }, { record: loaded, saved: true })
     memory.change({ startedAtMs: 5 })
     memory.changeContainer('main', { awaitedImage: 'app:3' })
     await memory.save('required')

@@ -1,0 +1,78 @@
+import type { Clock, SharedTurns } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { RandomSource } from '../../base/random.ts'
+import type { Changes } from '../../base/waits.ts'
+import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
+import type { BackoffLimits } from '../../decide/plan/backoff.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+import type { PodRecordStore } from '../../store/pod-records.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
+import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
+import type { RuntimeKnowledge, SystemState } from '../runtime/runtime-watch.ts'
+import type { StatusStore } from '../serving/status-store.ts'
+import type { PodHost } from './host.ts'
+import type { Prober } from './prober.ts'
+
+/** What all pods share: everything outside of a pod that its passes ask, act on or tell. */
+export interface PodEnv extends PodHost {
+  readonly clock: Clock
+  readonly random: RandomSource
+  readonly logger: Logger
+  readonly events: EventRecorder
+  readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove'>
+  readonly images: ImagePuller
+  /** Reads what the runtime has of a pod. */
+  readonly observer: RuntimeObserver
+  /** What the runtime says of itself. */
+  readonly knowledge: RuntimeKnowledge
+  /** Is told whenever what is to be probed may have changed; has the newest verdicts. */
+  readonly prober: Prober
+  /** Where pods are shown. */
+  readonly statuses: StatusStore
+  /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
+  readonly changes: Pick<Changes, 'note'>
+  /** For work that many pods may be about to do. */
+  readonly turns: SharedTurns
+  readonly limits: BackoffLimits
+  /** How many exited containers are kept. */
+  readonly containerPolicy: ContainerGarbagePolicy
+  /** `containerd` */
+  readonly runtimeName: () => string
+  /**
+   * How often the runtime was unavailable or podd did not run so far. Observations from before the last time may be
+   * outdated.
+   */
+  readonly runtimeLosses: () => number
+  /** Whether all referenced objects have been loaded, so that an absent one is missing rather than not read yet. */
+  readonly system: Readonly<Pick<SystemState, 'objectsKnown'>>
+  /** Decides at once on all pods that aren't admitted. */
+  readonly reviewAdmission: () => void
+}
+
+/** Records an event of the pod, or of one of its containers. */
+export function recordEvent(
+  env: Pick<PodEnv, 'events'>,
+  pod: PodRef,
+  event: { type: 'Normal' | 'Warning'; reason: string; message: string; container?: string },
+): void {
+  env.events.record({ pod, ...event })
+}
+
+/** Records a warning event of the pod. */
+export function warn(env: Pick<PodEnv, 'events'>, pod: PodRef, reason: string, message: string): void {
+  env.events.record({ pod, type: 'Warning', reason, message })
+}
+
+/** Why the runtime can't make a sandbox with a network of its own, and what to do; undefined where it can. */
+export async function networkProblem({ knowledge }: PodEnv): Promise<string | undefined> {
+  await knowledge.asked
+  return knowledge.networkProblem
+}
+
+/** Whether the pod's runtime handler can make read-only what is mounted below a mount, too. */
+export function recursiveReadOnly({ knowledge }: PodEnv, { classes }: PodRecord): boolean {
+  const handler = knowledge.features?.handlers?.get(classes?.runtimeHandler ?? '')
+  return handler?.recursiveReadOnlyMounts ?? false
+}
