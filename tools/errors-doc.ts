@@ -433,11 +433,6 @@ const sections: readonly {
         "The message is the runtime's own: most often there is no such program in the image.",
       ),
       entry(
-        'EXEC_UNSUPPORTED',
-        "The runtime is not containerd; podd runs commands through containerd's API only.",
-        "Use the runtime's own client (`crictl exec`).",
-      ),
-      entry(
         'ATTACH_FAILED',
         "The runtime does not give a container's own streams.",
         'The message says why; `podd exec` and `podd logs -f` do not need them.',
@@ -460,7 +455,7 @@ const sections: readonly {
       entry(
         'PORT_FORWARD_FAILED',
         'A connection to a port of the pod could not be made.',
-        'The message has the reason; the host needs `nsenter` (util-linux).',
+        "The message has the reason, or the runtime's own; without `nsenter` (util-linux) on the host the runtime connects.",
       ),
       entry(
         'PULL_STALLED',

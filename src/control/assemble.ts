@@ -169,7 +169,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       logs,
       hooks: createHookRunner({
         execSync: client.execSync,
-        held: () => (runtime.name === 'containerd' ? held : undefined),
+        held: () => (runtime.isContainerd ? held : undefined),
         events,
         clock,
         kubernetesVersion,

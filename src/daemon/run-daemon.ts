@@ -110,6 +110,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     connection: runtime.connection,
     findPod: (uid) => pods.findPod(uid),
     runtimeProblem: () => pods.runtimeProblem,
+    rootDir: config.rootDir,
     runDir: config.runDir,
     clock,
   })

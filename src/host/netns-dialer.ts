@@ -16,6 +16,13 @@ interface Waiting {
   readonly reject: (error: PoddError) => void
 }
 
+/** No process of podd's can enter the network namespace. */
+export class NamespaceUnreachable extends PoddError {
+  constructor(message: string, hint?: string) {
+    super('PORT_FORWARD_FAILED', message, { hint })
+  }
+}
+
 /** A process in a network namespace, and the callers that wait for its connections. */
 interface Dialer {
   readonly child: ChildProcess
@@ -38,7 +45,7 @@ export class NetnsDialers {
 
   /**
    * Connects to `port` on 127.0.0.1, else on ::1, in the namespace at `path` (`/proc/<pid>/ns/net`). Both directions
-   * end independently. Throws PoddError PORT_REFUSED where no process listens, PORT_FORWARD_FAILED otherwise.
+   * end independently. Throws PoddError PORT_REFUSED where no process listens, NamespaceUnreachable, or PORT_FORWARD_FAILED.
    */
   async dial(path: string, port: number): Promise<Socket> {
     const dialer = this.#dialers.get(path) ?? this.#start(path)
@@ -52,7 +59,8 @@ export class NetnsDialers {
         dialer.waiting.set(id, { resolve, reject })
         dialer.child.send({ id, port }, (error) => {
           // A process that ends at this moment reports the reason itself.
-          if (error !== null && this.#dialers.get(path) !== dialer) reject(failed(errorMessage(error)))
+          if (error !== null && this.#dialers.get(path) !== dialer)
+            reject(new NamespaceUnreachable(errorMessage(error)))
         })
       })
     } finally {
@@ -77,9 +85,7 @@ export class NetnsDialers {
   #start(path: string): Dialer {
     const program = findExecutable('nsenter')
     if (program === undefined) {
-      throw new PoddError('PORT_FORWARD_FAILED', 'there is no program nsenter on this host', {
-        hint: 'Install util-linux.',
-      })
+      throw new NamespaceUnreachable('there is no program nsenter on this host', 'Install util-linux.')
     }
     const child = spawn(program, [`--net=${path}`, process.execPath, workerPath()], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -92,7 +98,7 @@ export class NetnsDialers {
     })
     const end = (why: string): void => {
       this.#stop(path, dialer)
-      for (const { reject } of dialer.waiting.values()) reject(failed(why))
+      for (const { reject } of dialer.waiting.values()) reject(new NamespaceUnreachable(why))
     }
     child.once('error', (error) => end(errorMessage(error)))
     child.once('close', () => end(`cannot connect from inside the pod: ${said.trim()}`))

@@ -230,17 +230,27 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
     updateContainerResources: rpc('UpdateContainerResources', change),
     reopenContainerLog: rpc('ReopenContainerLog', change),
 
+    // The caller's timeout, and never less than the usual deadline.
+    checkpointContainer: rpc('CheckpointContainer', {
+      kind: 'change',
+      deadlineMs: ({ timeout = 0 }) => Math.max(timeout * 1000, callDeadlineMs),
+    }),
+
     // No timeout is no deadline, as in the kubelet: the caller's signal ends it.
     execSync: rpc('ExecSync', {
       kind: 'work',
       deadlineMs: ({ timeout = 0 }) => (timeout === 0 ? undefined : timeout * 1000 + execSlackMs),
     }),
+    exec: rpc('Exec', { ...read, check: checkStreamingUrl }),
     attach: rpc('Attach', { ...read, check: checkStreamingUrl }),
+    portForward: rpc('PortForward', { ...read, check: checkStreamingUrl }),
 
     containerStats: rpc('ContainerStats', read),
     listContainerStats: rpc('ListContainerStats', unboundedRead),
     podSandboxStats: rpc('PodSandboxStats', read),
     listPodSandboxStats: rpc('ListPodSandboxStats', read),
+    listMetricDescriptors: rpc('ListMetricDescriptors', read),
+    listPodSandboxMetrics: rpc('ListPodSandboxMetrics', read),
   }
 }
 

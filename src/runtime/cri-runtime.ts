@@ -39,14 +39,25 @@ export interface RuntimeService {
     cri.UpdateContainerResourcesResponse
   >
   readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequestInput, cri.ReopenContainerLogResponse>
+  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequestInput, cri.CheckpointContainerResponse>
   readonly execSync: Rpc<cri.ExecSyncRequestInput, cri.ExecSyncResponse>
+  readonly exec: Rpc<cri.ExecRequestInput, cri.ExecResponse>
   readonly attach: Rpc<cri.AttachRequestInput, cri.AttachResponse>
+  readonly portForward: Rpc<cri.PortForwardRequestInput, cri.PortForwardResponse>
   readonly containerStats: Rpc<cri.ContainerStatsRequestInput, cri.ContainerStatsResponse>
   readonly listContainerStats: Rpc<cri.ListContainerStatsRequestInput, cri.ListContainerStatsResponse>
   readonly podSandboxStats: Rpc<cri.PodSandboxStatsRequestInput, cri.PodSandboxStatsResponse>
   readonly listPodSandboxStats: Rpc<cri.ListPodSandboxStatsRequestInput, cri.ListPodSandboxStatsResponse>
   readonly updateRuntimeConfig: Rpc<cri.UpdateRuntimeConfigRequestInput, cri.UpdateRuntimeConfigResponse>
   readonly status: Rpc<cri.StatusRequestInput, cri.StatusResponse>
+  readonly listMetricDescriptors: Rpc<
+    cri.ListMetricDescriptorsRequestInput,
+    cri.ListMetricDescriptorsResponse
+  >
+  readonly listPodSandboxMetrics: Rpc<
+    cri.ListPodSandboxMetricsRequestInput,
+    cri.ListPodSandboxMetricsResponse
+  >
   readonly runtimeConfig: Rpc<cri.RuntimeConfigRequestInput, cri.RuntimeConfigResponse>
 }
 

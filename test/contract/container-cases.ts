@@ -192,11 +192,16 @@ export function containerCases(contract: Contract): void {
     }
   })
 
-  contract.holds('Attach gives a URL', async () => {
+  contract.holds('Exec and Attach give URLs, and Exec wants a stream', async () => {
     const pod = await contract.runPod()
     const containerId = await pod.start('sleeps')
-    const { url } = await contract.client.runtime.attach({ containerId, stdout: true })
-    expect(new URL(url).protocol).toBe('http:')
+    const { runtime } = contract.client
+    const exec = await runtime.exec({ containerId, cmd: ['true'], stdout: true })
+    const attach = await runtime.attach({ containerId, stdout: true })
+    expect([exec.url, attach.url].map((url) => new URL(url).protocol)).toEqual(['http:', 'http:'])
+    await expect(runtime.exec({ containerId, cmd: ['true'] })).rejects.toMatchObject({
+      code: 'RUNTIME_INVALID',
+    })
   })
 
   contract.holds('UpdateContainerResources changes a container that runs, and its status tells', async () => {

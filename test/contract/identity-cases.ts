@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { CriClient } from '../../src/runtime/cri-client.ts'
 import { shellImageName } from '../support/oci-image.ts'
@@ -39,6 +42,29 @@ export function identityCases(contract: Contract): void {
     expect(contract.client.supports('runtimeConfig')).toBe(contract.isFrom('2.0'))
   })
 
+  const missing: readonly [string, Call][] = [
+    ['ListMetricDescriptors', ({ runtime }) => runtime.listMetricDescriptors({})],
+    ['ListPodSandboxMetrics', ({ runtime }) => runtime.listPodSandboxMetrics({})],
+  ]
+  for (const [method, call] of missing) {
+    contract.holds(`${method} is missing, by name`, async () => {
+      await expect(call(contract.client)).rejects.toMatchObject({ code: 'RUNTIME_UNSUPPORTED', method })
+    })
+  }
+
+  contract.holds(
+    'CheckpointContainer is missing before 2.0, and makes nothing of what is not there',
+    async () => {
+      const location = join(tmpdir(), 'podd-never-written.tar')
+      const reply = contract.client.runtime.checkpointContainer({ containerId: absent, location })
+      const error: unknown = await reply.then(() => undefined).catch((reason: unknown) => reason)
+      expect(error).toMatchObject({ method: 'CheckpointContainer' })
+      // From 2.0 on it looks for CRIU first, which most hosts lack: what it says then depends on the host.
+      if (!contract.isFrom('2.0')) expect(error).toMatchObject({ code: 'RUNTIME_UNSUPPORTED' })
+      expect(existsSync(location)).toBe(false)
+    },
+  )
+
   const notFound: readonly [string, Call][] = [
     ['PodSandboxStatus', ({ runtime }) => runtime.podSandboxStatus({ podSandboxId: absent })],
     ['CreateContainer', ({ runtime }) => runtime.createContainer(inSandbox(absent))],
@@ -50,7 +76,9 @@ export function identityCases(contract: Contract): void {
     ],
     ['ReopenContainerLog', ({ runtime }) => runtime.reopenContainerLog({ containerId: absent })],
     ['ExecSync', ({ runtime }) => runtime.execSync({ containerId: absent, cmd: ['true'], timeout: 1 })],
+    ['Exec', ({ runtime }) => runtime.exec({ containerId: absent, cmd: ['true'], stdout: true })],
     ['Attach', ({ runtime }) => runtime.attach({ containerId: absent, stdout: true })],
+    ['PortForward', ({ runtime }) => runtime.portForward({ podSandboxId: absent, port: [80] })],
     ['ContainerStats', ({ runtime }) => runtime.containerStats({ containerId: absent })],
     ['PodSandboxStats', ({ runtime }) => runtime.podSandboxStats({ podSandboxId: absent })],
   ]

@@ -65,6 +65,9 @@ export function sandboxCases(contract: Contract): void {
         state: 'CONTAINER_EXITED',
         exitCode: 137,
       })
+      await expect(contract.client.runtime.portForward({ podSandboxId, port: [80] })).rejects.toMatchObject({
+        code: 'RUNTIME_FAILED',
+      })
       await expect(contract.client.runtime.podSandboxStats({ podSandboxId })).rejects.toMatchObject({
         code: 'RUNTIME_FAILED',
       })
@@ -111,6 +114,12 @@ export function sandboxCases(contract: Contract): void {
     })
     await expect(run).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
     expect(await list()).toEqual([])
+  })
+
+  contract.holds('PortForward gives a URL', async () => {
+    const pod = await contract.runPod()
+    const { url } = await contract.client.runtime.portForward({ podSandboxId: pod.id, port: [80] })
+    expect(new URL(url).protocol).toBe('http:')
   })
 
   contract.holds('stats of a sandbox cover its containers', async () => {

@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { NodeObject } from '../../src/api/cluster-objects.ts'
 import type { EventListObject, PodListObject } from '../../src/api/resource.ts'
-import { callCli } from '../support/cli-rig.ts'
+import { callCli, startCli } from '../support/cli-rig.ts'
+import type { CliOutcome } from '../support/cli-rig.ts'
+import { CriOnlyProxy } from '../support/cri-only-proxy.ts'
+import { freePort } from '../support/free-port.ts'
 import { ContainerdRig } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
@@ -24,7 +28,8 @@ class ExternalRig {
   /** The config of the pods' network. */
   #network: string | undefined
 
-  constructor(containerd: ContainerdRig) {
+  /** @param endpoint of what stands before it */
+  constructor(containerd: ContainerdRig, endpoint = containerd.endpoint) {
     this.containerd = containerd
     this.#dir = join(containerd.dir, 'podd')
     mkdirSync(join(this.#dir, 'pods'), { recursive: true })
@@ -32,7 +37,7 @@ class ExternalRig {
     writeFileSync(join(this.#dir, 'config.yaml'), JSON.stringify({ ...configHead, evictionHard: {} }))
     const flags = Object.entries({
       config: join(this.#dir, 'config.yaml'),
-      'container-runtime-endpoint': containerd.endpoint,
+      'container-runtime-endpoint': endpoint,
       'root-dir': join(this.#dir, 'root'),
       'run-dir': join(this.#dir, 'run'),
       'pod-logs-dir': join(this.#dir, 'logs'),
@@ -65,10 +70,26 @@ class ExternalRig {
     else rmSync(path)
   }
 
+  get socket(): string {
+    return join(this.#dir, 'run/podd.sock')
+  }
+
+  async cli(args: readonly string[], stdin = ''): Promise<CliOutcome> {
+    const [verb = '', ...rest] = args
+    return callCli([verb, '--socket', this.socket, ...rest], { stdin })
+  }
+
   async get<T>(path: string): Promise<T> {
-    const socket = join(this.#dir, 'run/podd.sock')
-    const { stdout } = await callCli(['--socket', socket, 'get', '--raw', path])
+    const { stdout } = await this.cli(['get', '--raw', path])
     return JSON.parse(stdout) as T
+  }
+
+  async untilReady(name: string): Promise<void> {
+    await this.until(`${name} to be ready`, async () => {
+      const { items } = await this.get<PodListObject>('/api/v1/pods')
+      const found = items.find(({ metadata }) => metadata.name === name)
+      return found?.status.containerStatuses?.every(({ ready }) => ready) === true
+    })
   }
 
   async phaseOf(name: string): Promise<string | undefined> {
@@ -140,3 +161,131 @@ describe.each(installs)('a containerd that is not podd’s own, $version', (inst
     await rig.until('the end of the other', async () => (await rig.phaseOf('host')) === undefined)
   })
 })
+
+describe.each(installs)('a runtime that serves CRI alone, on containerd $version', (install) => {
+  let rig: ExternalRig
+  let proxy: CriOnlyProxy
+  let shared: string
+  beforeAll(async () => {
+    const containerd = await ContainerdRig.start({ install })
+    shared = join(containerd.dir, 'shared')
+    mkdirSync(shared)
+    proxy = await CriOnlyProxy.start(join(containerd.dir, 'cri-only.sock'), containerd.socketPath)
+    rig = new ExternalRig(containerd, proxy.endpoint)
+    const write = (text: string): object => ({
+      exec: { command: ['sh', '-c', `echo ${text} >> /shared/hooks`] },
+    })
+    const script = [
+      'trap "exit 0" TERM',
+      'while :; do nc -l -p 8081 -e sh -c "read -r line; echo \\${#line}"; done &',
+      'while read -r word; do echo "got $word"; done',
+      'touch /tmp/over',
+      'sleep 1000000 & wait',
+    ]
+    const main = {
+      name: 'main',
+      image: shellImageName,
+      imagePullPolicy: 'Never',
+      command: ['sh', '-c', script.join('\n')],
+      stdin: true,
+      stdinOnce: true,
+      lifecycle: { postStart: write('begun'), preStop: write('ends') },
+      readinessProbe: { exec: { command: ['cat', '/etc/passwd'] }, periodSeconds: 1 },
+      volumeMounts: [{ name: 'shared', mountPath: '/shared' }],
+    }
+    rig.drop('web', {
+      containers: [main],
+      volumes: [{ name: 'shared', hostPath: { path: shared } }],
+    })
+    await rig.untilReady('web')
+  })
+  afterAll(async () => {
+    await rig.remove()
+    await proxy.close()
+  })
+
+  it('runs exec hooks and exec probes by ExecSync', async () => {
+    expect(readFileSync(join(shared, 'hooks'), 'utf8')).toBe('begun\n')
+    expect(proxy.refused.join(' ')).toContain('/containerd.services.containers.v1.Containers/')
+    expect(proxy.served.has('/runtime.v1.RuntimeService/ExecSync')).toBe(true)
+  })
+
+  it('gives both streams of a command, its exit code, and the end of its input', async () => {
+    const exec = (script: string, stdin?: string): Promise<CliOutcome> =>
+      rig.cli(['exec', 'web', ...(stdin === undefined ? [] : ['-i']), '--', 'sh', '-c', script], stdin)
+    expect(await exec('echo out; echo err >&2; exit 7')).toMatchObject({ exitCode: 7, stdout: 'out\n' })
+    expect((await exec('echo err >&2')).stderr).toContain('err\n')
+    expect(await exec('wc -c', 'x'.repeat(1_000_000))).toMatchObject({ exitCode: 0, stdout: '1000000\n' })
+    const large = await exec('head -c 3000000 /dev/zero | tr "\\0" x')
+    expect([large.exitCode, large.stdout.length]).toEqual([0, 3_000_000])
+    expect(await rig.cli(['exec', 'web', '--', 'no-such-program'])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('no-such-program') as string,
+    })
+    expect(proxy.served.has('/runtime.v1.RuntimeService/Exec')).toBe(true)
+  })
+
+  it('gives a command a terminal of the size of its caller’s', async () => {
+    const words = `${poddProgram()} exec --socket ${rig.socket} -it web -- sh`
+    const child = spawn('script', [
+      '--quiet',
+      '--return',
+      '--command',
+      `stty rows 31 cols 97; ${words}`,
+      '/dev/null',
+    ])
+    let shown = ''
+    child.stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()))
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    // The size may arrive after what is typed first.
+    await rig.until('the size', async () => {
+      if (/^31 97\r$/mu.test(shown)) return true
+      child.stdin.write('stty size\n')
+      return false
+    })
+    child.stdin.write('exit 5\n')
+    expect(await ended).toBe(5)
+  })
+
+  it('attaches to a container, and passes the end of the input on', async () => {
+    using call = startCli(['attach', '--socket', rig.socket, '-i', 'web'], { stdin: 'one\ntwo\n' })
+    await rig.until('the output', async () => call.stdout().includes('got one\ngot two\n'))
+    await rig.until('the end of the input', async () => {
+      const { exitCode } = await rig.cli(['exec', 'web', '--', 'test', '-e', '/tmp/over'])
+      return exitCode === 0
+    })
+    call.interrupt()
+    expect(await call.outcome).toMatchObject({ stderr: '' })
+  })
+
+  it('forwards to a port of a pod, whose network namespace it does not tell, and says what it cannot reach', async () => {
+    const [open, closed] = [await freePort(), await freePort()]
+    const argv = ['port-forward', '--socket', rig.socket, 'web', `${open}:8081`, `${closed}:8082`]
+    using call = startCli(argv)
+    await rig.until('the ports', async () => call.stdout().includes(`127.0.0.1:${closed} -> 8082`))
+    expect(await talk(open, `${'x'.repeat(100_000)}\n`)).toBe('100000\n')
+    expect(await talk(closed, 'hello\n')).toBe('')
+    await rig.until('the reason', async () => /8082: .*connection refused/u.test(call.stderr()))
+    call.interrupt()
+    await call.outcome
+    expect(proxy.served.has('/runtime.v1.RuntimeService/PortForward')).toBe(true)
+  })
+
+  it('runs a preStop hook by ExecSync before a pod ends', async () => {
+    rig.removeManifest('web')
+    await rig.until('the end of the pod', async () => (await rig.phaseOf('web')) === undefined)
+    expect(readFileSync(join(shared, 'hooks'), 'utf8')).toBe('begun\nends\n')
+  })
+})
+
+/** What a server at a local port answers to this until it ends the connection. */
+function talk(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    let answer = ''
+    socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
+    socket.once('error', reject)
+    socket.once('close', () => resolve(answer))
+    socket.write(text)
+  })
+}

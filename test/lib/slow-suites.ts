@@ -12,6 +12,7 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
   'test/contract/security-contexts.test.ts': 'that it starts every security context that podd takes',
   'test/contract/translated-pods.test.ts': 'that it understands all that podd asks for a container',
   'test/e2e/embedded-containerd.test.ts': 'its config, its start, its end, and what it leaves',
+  'test/e2e/external-runtime.test.ts': 'streams, hooks and ports by CRI alone',
   'test/e2e/image-pulls.test.ts': 'what it tells of pulls in flight, and how it fails them',
   'test/e2e/images.test.ts': 'pulls and imports',
   'test/e2e/pod-life.test.ts': 'all that one pod goes through, on podd and this containerd together',

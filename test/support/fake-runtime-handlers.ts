@@ -296,8 +296,18 @@ export function fakeHandlers(
       }
       return { exitCode, stdout: Buffer.from(stdout), stderr: Buffer.from(stderr) }
     },
+    Exec: ({ containerId, stdin, stdout, stderr, tty }: cri.ExecRequest) => {
+      if (!stdin && !stdout && !stderr && !tty) {
+        throw new FakeRuntimeError(status.INVALID_ARGUMENT, 'one of stdin, stdout, or stderr must be set')
+      }
+      return streamingUrl('exec', runningContainer(containerId, 'failed to exec in container').id)
+    },
     Attach: ({ containerId }: cri.AttachRequest) =>
       streamingUrl('attach', runningContainer(containerId, 'failed to attach').id),
+    PortForward: ({ podSandboxId }: cri.PortForwardRequest) => {
+      if (!world.getSandbox(podSandboxId).ready) throw failed('sandbox container is not running')
+      return streamingUrl('portforward', podSandboxId)
+    },
 
     ContainerStats: ({ containerId }: cri.ContainerStatsRequest) => ({
       stats: containerStats(world.getContainer(containerId)),
@@ -328,6 +338,12 @@ export function fakeHandlers(
         )
         .map(sandboxStats),
     }),
+    CheckpointContainer: ({ containerId }: cri.CheckpointContainerRequest) => {
+      world.getContainer(containerId)
+      throw failed('CRIU binary not found or too old')
+    },
+    ListMetricDescriptors: () => ({ descriptors: [] }),
+    ListPodSandboxMetrics: () => ({ podMetrics: [] }),
 
     ListImages: (): cri.ListImagesResponseInput => ({ images: [...world.images.values()].map(imageItem) }),
     ImageStatus: ({ image }: cri.ImageStatusRequest): cri.ImageStatusResponseInput => {

@@ -61,10 +61,11 @@ export type ContainerdRelease = '1.6' | '1.7' | '2.1'
 
 const versions: Record<ContainerdRelease, string> = { '1.6': '1.6.20', '1.7': '1.7.24', '2.1': '2.1.9' }
 
+const neverServed = ['ListMetricDescriptors', 'ListPodSandboxMetrics']
 const unsupported: Record<ContainerdRelease, readonly string[]> = {
-  '1.6': ['RuntimeConfig', 'GetContainerEvents'],
-  '1.7': ['RuntimeConfig'],
-  '2.1': [],
+  '1.6': [...neverServed, 'CheckpointContainer', 'RuntimeConfig', 'GetContainerEvents'],
+  '1.7': [...neverServed, 'CheckpointContainer', 'RuntimeConfig'],
+  '2.1': neverServed,
 }
 
 export interface FakeRuntimeOptions {

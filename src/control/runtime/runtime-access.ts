@@ -153,6 +153,11 @@ export class RuntimeAccess {
     return this.#name
   }
 
+  /** Whether the runtime serves containerd's own API; another one, and a containerd that hides it, serves CRI alone. */
+  get isContainerd(): boolean {
+    return this.#comparison.isContainerd
+  }
+
   /** How many calls of each RPC were sent. */
   get calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#calls)

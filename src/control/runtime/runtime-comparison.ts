@@ -73,11 +73,17 @@ export class RuntimeComparison implements CallGate {
   /** Those that were forgotten when it was restarted with room. */
   #stillForgotten: ReadonlySet<string> = new Set()
   #restarts = 0
+  #isContainerd = true
   #comparing: Promise<void> | undefined
   #onProblem: ((problem: string) => void) | undefined
 
   constructor(deps: RuntimeComparisonDeps) {
     this.#deps = deps
+  }
+
+  /** Whether the runtime serves containerd's own API, by the newest answer; true before the first one. */
+  get isContainerd(): boolean {
+    return this.#isContainerd
   }
 
   isOpen(): boolean {
@@ -186,6 +192,7 @@ export class RuntimeComparison implements CallGate {
     const { calls, held } = this.#deps
     try {
       const all = await held.list()
+      this.#isContainerd = true
       const ungated = { isUngated: true, deadlineMs: listMs }
       const [{ items }, { containers }] = await Promise.all([
         calls.listPodSandbox({}, ungated),
@@ -199,8 +206,9 @@ export class RuntimeComparison implements CallGate {
       const remains = await this.#selectRemains(findUnknown(inventory))
       return { forgotten: findForgotten({ ...inventory, remains }), count: all.length }
     } catch (error) {
-      if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return { forgotten: [], count: 0 }
-      throw error
+      if (!isCriError(error, 'RUNTIME_UNSUPPORTED')) throw error
+      this.#isContainerd = false
+      return { forgotten: [], count: 0 }
     }
   }
 

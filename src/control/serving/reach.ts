@@ -1,19 +1,23 @@
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { makeDirectory } from '../../base/atomic-file.ts'
+import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
-import { NetnsDialers } from '../../host/netns-dialer.ts'
+import { NamespaceUnreachable, NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
-import type { AttachedContainer } from '../../runtime/attach.ts'
+import type { PodUid, SandboxId } from '../../pod/values/ids.ts'
 import type { RuntimeConnection } from '../../runtime/connection.ts'
 import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
 import { ContainerdExec } from '../../runtime/containerd/exec.ts'
 import type { ContainerCommand } from '../../runtime/containerd/exec.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
+import type { ContainerStreams } from '../../runtime/streaming.ts'
 import { readPid } from '../../translate/observe.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 import { NodeUsageMeter, UsageMeter } from './usage.ts'
@@ -32,14 +36,26 @@ interface AttachTarget {
   readonly size: { readonly columns: number; readonly rows: number } | undefined
 }
 
+interface CheckpointTarget {
+  readonly pod: { readonly namespace: string; readonly name: string }
+  readonly container: string
+  readonly containerId: string
+  /** 0: the runtime's own. */
+  readonly timeoutSeconds: number
+}
+
 export interface ReachOptions {
-  readonly runtime: Pick<RuntimeService, 'attach' | 'podSandboxStatus'>
+  readonly runtime: Pick<
+    RuntimeService,
+    'attach' | 'checkpointContainer' | 'exec' | 'podSandboxStatus' | 'portForward'
+  >
   readonly stats: Pick<RuntimeStats, 'containers'>
   /** For containerd's own services, behind the same socket. */
   readonly connection: RuntimeConnection
   readonly findPod: (uid: PodUid) => ReachedPod | undefined
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
+  readonly rootDir: string
   readonly runDir: string
   readonly clock: Clock
 }
@@ -72,12 +88,25 @@ export class Reach {
     return this.#exec.sweep()
   }
 
-  startCommand(command: ContainerCommand): Promise<ExecProcess> {
-    return this.#exec.start(command)
+  /**
+   * Runs a command by containerd's own API, by which it can be ended when its client is gone; in another runtime by CRI's
+   * Exec. Throws PoddError EXEC_FAILED, or CriError.
+   */
+  async startCommand(command: ContainerCommand): Promise<ContainerStreams | ExecProcess> {
+    try {
+      return await this.#exec.start(command)
+    } catch (error) {
+      if (errorCode(error) !== 'RUNTIME_UNSUPPORTED') throw error
+    }
+    const { containerId, command: cmd, stdin, terminal, size } = command
+    const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
+    const { url } = await this.#options.runtime.exec({ containerId, cmd, ...streams })
+    const { joinCommand } = await import('../../runtime/streaming.ts')
+    return joinCommand(url, { stdin, terminal, size })
   }
 
   /** Joins the streams of a container's own process. Throws PoddError ATTACH_FAILED, or CriError. */
-  async attach({ containerId, stdin, terminal, size }: AttachTarget): Promise<AttachedContainer> {
+  async attach({ containerId, stdin, terminal, size }: AttachTarget): Promise<ContainerStreams> {
     const { url } = await this.#options.runtime.attach({
       containerId,
       stdin,
@@ -85,15 +114,36 @@ export class Reach {
       stdout: true,
       stderr: !terminal,
     })
-    const { attachContainer } = await import('../../runtime/attach.ts')
-    const attached = await attachContainer(url, { stdin, terminal })
-    if (size !== undefined) await attached.resize(size)
-    return attached
+    const { attachContainer } = await import('../../runtime/streaming.ts')
+    return attachContainer(url, { stdin, terminal, size })
   }
 
-  dial(uid: PodUid, port: number): Promise<Socket> {
-    const { podSandboxStatus } = this.#options.runtime
-    return dialPod(this.#pod(uid).state.observed, port, { dialers: this.#dialers, podSandboxStatus })
+  /**
+   * Has the runtime write a running container into a file, which holds its memory, and so its secrets. Returns the file's
+   * path, which is named as the kubelet names it (`pkg/kubelet/kubelet.go` CheckpointContainer, 1.36). Nothing removes it.
+   * Throws CriError, or the system's error.
+   */
+  async checkpoint({ pod, container, containerId, timeoutSeconds }: CheckpointTarget): Promise<string> {
+    const { runtime, rootDir, clock } = this.#options
+    const directory = join(rootDir, 'checkpoints')
+    await makeDirectory(directory, 0o700)
+    const time = formatTime(clock.wallMs())
+    const location = join(directory, `checkpoint-${pod.name}_${pod.namespace}-${container}-${time}.tar`)
+    await runtime.checkpointContainer({ containerId, location, timeout: timeoutSeconds })
+    return location
+  }
+
+  dial(uid: PodUid, port: number): Promise<Duplex> {
+    const { podSandboxStatus, portForward } = this.#options.runtime
+    return dialPod(this.#pod(uid).state.observed, port, {
+      dialers: this.#dialers,
+      podSandboxStatus,
+      async forward(podSandboxId) {
+        const { url } = await portForward({ podSandboxId, port: [port] })
+        const { forwardPort } = await import('../../runtime/streaming.ts')
+        return forwardPort(url, port)
+      },
+    })
   }
 
   async restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]> {
@@ -128,26 +178,33 @@ export interface PortDialerOptions {
   readonly podSandboxStatus: (
     request: cri.PodSandboxStatusRequestInput,
   ) => Promise<cri.PodSandboxStatusResponse>
+  /** Has the runtime connect. */
+  readonly forward: (sandboxId: SandboxId) => Promise<Duplex>
 }
 
 /**
  * Connects to a port of a pod on the pod's own loopback device, as `kubectl port-forward` does (containerd
  * `internal/cri/server/sandbox_portforward_linux.go`, 2.1): it also reaches servers that listen on 127.0.0.1 only, and
- * they see a local client. Throws PoddError PORT_REFUSED or PORT_FORWARD_FAILED.
+ * they see a local client. Where the runtime doesn't tell the namespace, or podd can't enter it, the runtime connects. Throws
+ * PoddError PORT_REFUSED or PORT_FORWARD_FAILED.
  */
 export async function dialPod(
   observed: ObservedPod,
   port: number,
-  { dialers, podSandboxStatus }: PortDialerOptions,
-): Promise<Socket> {
+  { dialers, podSandboxStatus, forward }: PortDialerOptions,
+): Promise<Duplex> {
   const sandbox = observed.sandboxes.find(({ ready }) => ready)
   if (sandbox === undefined) throw new PoddError('PORT_FORWARD_FAILED', 'the pod has no running sandbox')
   if (sandbox.hostNetwork) return dialHost(port)
   const { info } = await podSandboxStatus({ podSandboxId: sandbox.id, verbose: true })
   const pid = readPid(info['info'])
-  if (pid === undefined)
-    throw new PoddError('PORT_FORWARD_FAILED', "the runtime does not tell the sandbox's process")
-  return dialers.dial(`/proc/${pid}/ns/net`, port)
+  if (pid === undefined) return forward(sandbox.id)
+  try {
+    return await dialers.dial(`/proc/${pid}/ns/net`, port)
+  } catch (error) {
+    if (error instanceof NamespaceUnreachable) return forward(sandbox.id)
+    throw error
+  }
 }
 
 async function dialHost(port: number): Promise<Socket> {

@@ -31,8 +31,8 @@ const endAgainMs = 500
 const endTries = 120
 
 /**
- * Runs commands in containers through containerd's own API. CRI's streaming would do on a runtime with WebSocket v5;
- * containerd 1.6 and 1.7 lack it, and older protocols can't end a command's standard input.
+ * Runs commands in containers through containerd's own API: unlike CRI's streams, these commands go on while containerd is
+ * restarted, and end when their client is gone.
  */
 export class ContainerdExec {
   readonly #options: ContainerdExecOptions
@@ -48,7 +48,7 @@ export class ContainerdExec {
 
   /**
    * Resolves when the command runs. Throws PoddError EXEC_FAILED, RUNTIME_NOT_FOUND where the container is gone, or
-   * EXEC_UNSUPPORTED by a runtime that is no containerd.
+   * RUNTIME_UNSUPPORTED by a runtime that is no containerd.
    */
   async start(command: ContainerCommand): Promise<ExecProcess> {
     const { directory, clock } = this.#options
@@ -152,19 +152,14 @@ function targetOf(name: string): ExecTarget | undefined {
 }
 
 /** Error codes that are passed on instead of EXEC_FAILED. */
-const toldAsTheyAre = new Set(['EXEC_FAILED', 'RUNTIME_NOT_FOUND', 'RUNTIME_UNAVAILABLE'])
+const toldAsTheyAre = new Set([
+  'EXEC_FAILED',
+  'RUNTIME_NOT_FOUND',
+  'RUNTIME_UNAVAILABLE',
+  'RUNTIME_UNSUPPORTED',
+])
 
 function execError(error: unknown): PoddError {
-  if (errorCode(error) === 'RUNTIME_UNSUPPORTED') {
-    return new PoddError(
-      'EXEC_UNSUPPORTED',
-      'this runtime does not implement the calls with which podd runs commands',
-      {
-        cause: error,
-        hint: "podd runs commands through containerd's own API; use the runtime's own client (`crictl exec`) here.",
-      },
-    )
-  }
   if (error instanceof PoddError && toldAsTheyAre.has(error.code)) return error
   return new PoddError('EXEC_FAILED', errorMessage(error), { cause: error })
 }

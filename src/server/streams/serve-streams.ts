@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { errorMessage } from '../../base/errors.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import { joinStreams } from '../../base/http.ts'
 import { SpdySession } from '../../runtime/spdy-session.ts'
 import type { SpdyStream } from '../../runtime/spdy-session.ts'
@@ -39,6 +39,8 @@ export async function servePorts(
   const send = (channel: number, bytes: Uint8Array): Promise<void> =>
     sendMessage(socket, Buffer.concat([Buffer.from([channel]), bytes]))
   const gone = whenClosed(connection)
+  const tell = (index: number, error: unknown): Promise<void> =>
+    send(2 * index + 1, Buffer.from(`error forwarding port ${ports[index]}: ${errorMessage(error)}`))
   const targets = ports.map(async (port, index) => {
     const told = Buffer.alloc(2)
     told.writeUInt16LE(port)
@@ -51,7 +53,7 @@ export async function servePorts(
       void gone.then(() => target.destroy())
       return target
     } catch (error) {
-      await send(2 * index + 1, Buffer.from(`error forwarding port ${port}: ${errorMessage(error)}`))
+      await tell(index, error)
       return undefined
     }
   })
@@ -60,8 +62,9 @@ export async function servePorts(
     if (target === undefined) return
     try {
       for await (const chunk of target) if (Buffer.isBuffer(chunk)) await send(2 * index, chunk)
-    } catch {
-      // The connection broke, or the client is gone.
+    } catch (error) {
+      // Of others the connection broke, or the client is gone.
+      if (error instanceof PoddError) await tell(index, error)
     }
   })
   void takeInput(socket, targets).finally(() => connection.destroy())
@@ -137,6 +140,8 @@ async function forwardOne(
     const target = await dial(port)
     if (data.destroyed) target.destroy()
     else await joinStreams(data, target)
+    // A runtime that connects for podd says only then that it could not.
+    if (target.errored instanceof PoddError) error.write(errorMessage(target.errored))
   } catch (problem) {
     error.write(errorMessage(problem))
     data.resume()

@@ -114,9 +114,16 @@ it('opens where a failed call has left a container', async () => {
   expect(await outcome(rig.begin())).toBe('passed')
 })
 
-it('opens where the runtime is no containerd', async () => {
+it('opens where the runtime is no containerd, and says so', async () => {
   rig.failure = new CriError('RUNTIME_UNSUPPORTED', 'unknown service')
-  expect(await outcome(rig.begin())).toBe('passed')
+  const comparison = rig.begin()
+  expect(await outcome(comparison)).toBe('passed')
+  expect(comparison.isContainerd).toBe(false)
+  rig.failure = undefined
+  rig.held = []
+  rig.connections += 1
+  expect(await outcome(comparison)).toBe('passed')
+  expect(comparison.isContainerd).toBe(true)
 })
 
 it('opens where what was being made at the first look is known at the second', async () => {

@@ -66,7 +66,7 @@ it('ends when told, at once also while it waits, and says nothing of that', asyn
 
 describe('canOpen', () => {
   const ask = (open: (opened: () => void, signal: AbortSignal) => Promise<void>, signal?: AbortSignal) =>
-    canOpen(open, { refusal: 'EXEC_UNSUPPORTED', signal })
+    canOpen(open, { refusal: 'RUNTIME_UNSUPPORTED', signal })
   const untilAborted = (signal: AbortSignal): Promise<void> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('let go'))))
 
@@ -83,7 +83,7 @@ describe('canOpen', () => {
 
   it.each([
     ['ends unopened', () => Promise.resolve()],
-    ['is refused', () => Promise.reject(new PoddError('EXEC_UNSUPPORTED', 'never heard of'))],
+    ['is refused', () => Promise.reject(new PoddError('RUNTIME_UNSUPPORTED', 'never heard of'))],
   ])('says no where it %s', async (_, open) => {
     expect(await ask(open)).toBe(false)
   })

@@ -43,7 +43,7 @@ describe('a reply is believed when', () => {
     ['both conditions are there, true or not', checkStatus(received('Status', { status: { conditions } }))],
     ['a sandbox has an id', checkSandboxId(received('RunPodSandbox', { podSandboxId: 's' }))],
     ['a container has an id', checkContainerId(received('CreateContainer', { containerId: 'c' }))],
-    ['a stream has a URL', checkStreamingUrl(received('Attach', { url: 'http://x' }))],
+    ['a stream has a URL', checkStreamingUrl(received('Exec', { url: 'http://x' }))],
     ['a sandbox has a status', checkSandboxStatus(received('PodSandboxStatus', { status: sandbox }))],
     ['a container has a status', checkContainerStatus(received('ContainerStatus', { status: container }))],
     ['an image has id and size', checkImageStatus(received('ImageStatus', { image: { id: 'i', size: 1 } }))],
@@ -65,7 +65,7 @@ describe('a reply is refused for lack of', () => {
     ['NetworkReady', checkStatus(received('Status', { status: { conditions: conditions.slice(0, 1) } }))],
     ['podSandboxId', checkSandboxId(received('RunPodSandbox', {}))],
     ['containerId', checkContainerId(received('CreateContainer', {}))],
-    ['url', checkStreamingUrl(received('Attach', {}))],
+    ['url', checkStreamingUrl(received('PortForward', {}))],
     ['id', checkSandboxStatus(received('PodSandboxStatus', { status: without(sandbox, 'id') }))],
     [
       'metadata.name',

@@ -1,0 +1,153 @@
+import type { Duplex } from 'node:stream'
+import { formatTerminalSize, parseOutcome } from '../api/remote-command.ts'
+import type { TerminalSize } from '../api/remote-command.ts'
+import { errorMessage, PoddError } from '../base/errors.ts'
+import type { ErrorCode } from '../base/errors.ts'
+import { nodeHttp } from '../base/http.ts'
+import { SpdySession } from './spdy-session.ts'
+import type { SpdyStream } from './spdy-session.ts'
+
+/** The streams of a process in a container, for as long as podd is joined to it. */
+export interface ContainerStreams {
+  readonly stdout: SpdyStream
+  /** Undefined for a terminal, where it is one with stdout. */
+  readonly stderr: SpdyStream | undefined
+  /**
+   * The exit code of a command; 0 for the container's own process, once the container has ended. Rejects with PoddError
+   * EXEC_FAILED or ATTACH_FAILED.
+   */
+  readonly ended: Promise<number>
+  write(chunk: Uint8Array): Promise<void>
+  closeStdin(): Promise<void>
+  resize(size: TerminalSize): Promise<void>
+  /** Leaves the process as it is: CRI has no call that ends a command. */
+  hangUp(): Promise<void>
+}
+
+/** What the runtime was asked for by CRI's Exec or Attach. */
+interface StreamChoices {
+  readonly stdin: boolean
+  readonly terminal: boolean
+  readonly size?: TerminalSize | undefined
+}
+
+const upgrade = 'SPDY/3.1'
+const commandProtocol = 'v4.channel.k8s.io'
+const forwardProtocol = 'portforward.k8s.io'
+/** The longest message about a failure, in characters. */
+const maxStatusChars = 16 * 1024
+
+/** Joins the command that begins with it, at the URL that CRI's Exec has given. Throws PoddError EXEC_FAILED. */
+export function joinCommand(url: string, choices: StreamChoices): Promise<ContainerStreams> {
+  return join(url, choices, 'EXEC_FAILED')
+}
+
+/** Joins a container's own process at the URL that CRI's Attach has given. Throws PoddError ATTACH_FAILED. */
+export function attachContainer(url: string, choices: StreamChoices): Promise<ContainerStreams> {
+  return join(url, choices, 'ATTACH_FAILED')
+}
+
+/** Over SPDY/3.1, the only protocol in which every version of containerd learns that standard input has ended. */
+async function join(
+  url: string,
+  { stdin, terminal, size }: StreamChoices,
+  failure: 'EXEC_FAILED' | 'ATTACH_FAILED',
+): Promise<ContainerStreams> {
+  const session = new SpdySession(await connect(url, commandProtocol, failure), (stream) => stream.destroy())
+  const open = (streamtype: string): SpdyStream => session.open({ streamtype })
+  const error = open('error')
+  const input = stdin ? open('stdin') : undefined
+  const stdout = open('stdout')
+  const stderr = terminal ? undefined : open('stderr')
+  const sizes = terminal ? open('resize') : undefined
+  input?.resume()
+  sizes?.resume()
+  const resize = async (told: TerminalSize): Promise<void> => {
+    if (sizes?.writable === true) sizes.write(formatTerminalSize(told))
+  }
+  if (size !== undefined) await resize(size)
+  const ended = readExitCode(error, failure)
+  // The runtime has sent all output before its report, and closes its side then.
+  const close = async (): Promise<void> => session.close()
+  void ended.then(close, close)
+  return {
+    stdout,
+    stderr,
+    ended,
+    write: (chunk) =>
+      new Promise((resolve) => {
+        if (input?.writable === true) input.write(chunk, () => resolve())
+        else resolve()
+      }),
+    closeStdin: async () => void input?.end(),
+    resize,
+    hangUp: close,
+  }
+}
+
+/**
+ * One connection to a port of a sandbox, at the URL that CRI's PortForward has given. The runtime doesn't say that it has
+ * connected: where it can't, the connection ends with PoddError PORT_FORWARD_FAILED, which has the runtime's reason. Throws
+ * the same where the URL isn't served.
+ */
+export async function forwardPort(url: string, port: number): Promise<Duplex> {
+  const connection = await connect(url, forwardProtocol, 'PORT_FORWARD_FAILED')
+  const session = new SpdySession(connection, (stream) => stream.destroy())
+  const about = { port: String(port), requestid: '0' }
+  const error = session.open({ streamtype: 'error', ...about })
+  error.end()
+  const data = session.open({ streamtype: 'data', ...about })
+  // One message, in one frame. The ends of both streams follow it, and may be there before the reader is done.
+  error.once('data', (text: Buffer) => {
+    data.destroy(new PoddError('PORT_FORWARD_FAILED', text.toString('utf8')))
+  })
+  data.once('close', () => session.close())
+  return data
+}
+
+function connect(url: string, protocol: string, failure: ErrorCode): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown): void =>
+      reject(new PoddError(failure, `the runtime's streams: ${errorMessage(cause)}`, { cause }))
+    const request = nodeHttp.request(url, {
+      method: 'POST',
+      agent: false,
+      headers: { Connection: 'Upgrade', Upgrade: upgrade, 'X-Stream-Protocol-Version': protocol },
+    })
+    request.once('upgrade', (_response, socket, head) => {
+      if (head.length > 0) socket.unshift(head)
+      resolve(socket)
+    })
+    request.once('response', (response) => {
+      response.resume()
+      fail(new Error(`the answer was ${response.statusCode ?? 0}`))
+    })
+    request.on('error', fail)
+    request.end()
+  })
+}
+
+/** All that a stream gives until it ends or breaks. Never rejects. */
+async function readText(stream: SpdyStream): Promise<{ readonly text: string; readonly broken?: unknown }> {
+  let text = ''
+  try {
+    for await (const chunk of stream)
+      if (Buffer.isBuffer(chunk) && text.length < maxStatusChars) text += chunk.toString('utf8')
+    return { text }
+  } catch (broken) {
+    // The runtime resets its streams once it has reported how the process ended; without a report the caller says so.
+    return { text, broken }
+  }
+}
+
+async function readExitCode(stream: SpdyStream, failure: 'EXEC_FAILED' | 'ATTACH_FAILED'): Promise<number> {
+  const { text, broken } = await readText(stream)
+  if (text !== '') {
+    const outcome = parseOutcome(text)
+    if (outcome.kind === 'exited') return outcome.exitCode
+    throw new PoddError(failure, outcome.message)
+  }
+  if (broken === undefined && failure === 'ATTACH_FAILED') return 0
+  const why = broken === undefined ? 'no report of how the command ended' : errorMessage(broken)
+  throw new PoddError(failure, `the runtime's streams broke: ${why}`, { cause: broken })
+}
