@@ -31,6 +31,7 @@
  * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime, network
  * GET  /metrics, /metrics/resource, /metrics/cadvisor, /metrics/probes   the kubelet's metrics, as text for Prometheus
  * GET  /stats/summary, /pods, /runningpods, /configz      what a kubelet serves there; also below /api/v1/nodes/{name}/proxy
+ * POST /checkpoint/{ns}/{pod}/{container}                 { items: [path on the host] }: a running container's memory and state in a file, where the runtime can; ?timeout (s); also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
  * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without

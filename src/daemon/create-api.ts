@@ -94,6 +94,7 @@ export function createReaders(
       nodeName: hostName,
       config: kubeletConfigOf(config),
       measure: (signal) => facts.meter.read(signal),
+      runtimeMetrics: (signal) => runtime.stats.metrics(signal),
       process: () => processFacts(facts.startedAtMs()),
       terminations: () => facts.terminations.counts(),
     },

@@ -117,7 +117,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const meter = new NodeMeter({
     stats: runtime.stats,
     rootDir: config.rootDir,
-    imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
+    images: runtime.imageStore,
     clock,
   })
   const terminations = new TerminationCounter(started.wallMs)

@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.ts'
 import { formatAddress } from '../config/api-options.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import { healthRoutes } from './routes/health-routes.ts'
-import { kubeletRoutes } from './metrics/kubelet-routes.ts'
+import { readOnlyRoutes } from './metrics/kubelet-routes.ts'
 import { createHttpListener, requestMs } from './http/http-listener.ts'
 import type { HttpListener } from './http/http-listener.ts'
 import { PortOpener, cannotListen } from './http/listen.ts'
@@ -57,7 +57,7 @@ export class ReadOnlyPort implements ServedPort {
 }
 
 function readOnlyHandler(readers: ApiReaders, clock: Clock): ApiHandler {
-  const routes = [...healthRoutes(readers.health), ...kubeletRoutes(readers)]
+  const routes = [...healthRoutes(readers.health), ...readOnlyRoutes(readers)]
   const answer: ApiHandler['handle'] = async (request) => {
     const { pathname, searchParams: query } = readTarget(request.target)
     const { route, names } = findRoute(routes, request.method, pathname)

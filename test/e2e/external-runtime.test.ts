@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +18,7 @@ import type { NodeObject } from '../../src/api/cluster-objects.ts'
 import type { EventListObject, PodListObject } from '../../src/api/resource.ts'
 import { callCli, startCli } from '../support/cli-rig.ts'
 import type { CliOutcome } from '../support/cli-rig.ts'
+import { callApi } from '../support/call-api.ts'
 import { CriOnlyProxy } from '../support/cri-only-proxy.ts'
 import { freePort } from '../support/free-port.ts'
 import { ContainerdRig } from '../support/containerd-rig.ts'
@@ -269,6 +279,32 @@ describe.each(installs)('a runtime that serves CRI alone, on containerd $version
     call.interrupt()
     await call.outcome
     expect(proxy.served.has('/runtime.v1.RuntimeService/PortForward')).toBe(true)
+  })
+
+  it('is asked for a checkpoint, and its refusal is told', async () => {
+    const checkpoint = (path: string) => callApi(rig.socket, 'POST', `/checkpoint/${path}`)
+    expect(await checkpoint('default/absent/main')).toMatchObject({ code: 404 })
+    expect(await checkpoint('default/web/absent')).toMatchObject({ code: 404 })
+    const answer = await checkpoint('default/web/main?timeout=5')
+    const [file = ''] = Array.isArray(answer.body['items']) ? answer.body['items'] : []
+    const refusal = {
+      code: 500,
+      message: expect.stringMatching(/^checkpointing of default\/web\/main failed \(/u),
+    }
+    // Most hosts have no criu.
+    expect(existsSync(String(file)) ? refusal : answer.body).toMatchObject(refusal)
+  })
+
+  it('tells what its images use in the summary', async () => {
+    const used = async (): Promise<number> => {
+      const { node } = await rig.get<{ node: { runtime: { imageFs: { usedBytes: number } } } }>(
+        '/stats/summary',
+      )
+      return node.runtime.imageFs.usedBytes
+    }
+    // containerd adds up from time to time.
+    await rig.until('the images', async () => (await used()) > 1_000_000)
+    expect(await used()).toBeLessThan(50_000_000)
   })
 
   it('runs a preStop hook by ExecSync before a pod ends', async () => {

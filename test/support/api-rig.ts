@@ -17,7 +17,7 @@ import type { HealthFacts } from '../../src/decide/node/judge-health.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
-import type { NodeStats } from '../../src/pod/state/usage.ts'
+import type { NodeStats, RuntimeMetrics } from '../../src/pod/state/usage.ts'
 import type {
   PodReach,
   ApiReaders,
@@ -166,6 +166,7 @@ export class ApiRig {
     startCommand: () => Promise.reject(new Error('no commands here')),
     attach: () => Promise.reject(new Error('no containers here')),
     dial: () => Promise.reject(new Error('no ports here')),
+    checkpoint: () => Promise.reject(new Error('no checkpoints here')),
     restart: async () => [],
     usage: async () => [],
     nodeUsage: async () => ({ atMs: 0, windowMs: 1000, cpuNanoCores: 250_000_000, memoryBytes: 1024 ** 3 }),
@@ -182,6 +183,7 @@ export class ApiRig {
   }
   /** What is measured of the host and its pods. */
   stats: NodeStats = plainStats
+  runtimeMetrics: RuntimeMetrics = { families: [], failed: false }
   /** What podd knows of its own work. */
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false, isNetworkDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
@@ -243,6 +245,7 @@ export class ApiRig {
         nodeName: 'box',
         config: { maxPods: 110 },
         measure: async () => this.stats,
+        runtimeMetrics: async () => this.runtimeMetrics,
         process: () => ({ cpuSeconds: 1.5, residentBytes: 50_000_000, startedAtSeconds: 1_767_225_600 }),
         terminations: () => [{ type: 'container', exitCode: 139, reason: 'Error', count: 2 }],
       },
@@ -268,6 +271,7 @@ export class ApiRig {
       },
       reach: {
         startCommand: (request) => this.reach.startCommand(request),
+        checkpoint: (request) => this.reach.checkpoint(request),
         attach: (request) => this.reach.attach(request),
         dial: (uid, port, signal) => this.reach.dial(uid, port, signal),
         restart: (uid, containers) => this.reach.restart(uid, containers),

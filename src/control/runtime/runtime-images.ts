@@ -16,6 +16,16 @@ export interface RuntimeImagesOptions {
   readonly embedded: EmbeddedContainerd | undefined
 }
 
+/** What is used of the file system that this path is on. */
+interface UsedPlace {
+  readonly path: string
+  readonly usedBytes?: number | undefined
+  readonly inodesUsed?: number | undefined
+}
+
+/** The runtime has it in memory. */
+const usageMs = 4000
+
 /** The runtime's image store: what CRI reports of it, and what only the embedded containerd can do. */
 export class RuntimeImages {
   readonly #options: RuntimeImagesOptions
@@ -31,6 +41,30 @@ export class RuntimeImages {
     return imageFilesystems
       .map(({ fsId }) => fsId?.mountpoint)
       .find((path) => path !== undefined && path !== '')
+  }
+
+  /**
+   * What images use of their file system, and the containers' writable layers of theirs, of which the first one each counts
+   * (`pkg/kubelet/stats/cri_stats_provider.go` ImageFsStats, 1.36). Throws CriError where podd doesn't know by itself where the
+   * images are, or the signal's reason.
+   */
+  async usage(
+    signal: AbortSignal,
+  ): Promise<{ readonly images: UsedPlace | undefined; readonly layers: UsedPlace | undefined }> {
+    const { embedded, images } = this.#options
+    const path = embedded?.places.rootDir
+    try {
+      const reply = await images.imageFsInfo({}, { signal, deadlineMs: usageMs })
+      return {
+        images: toUsedPlace(reply.imageFilesystems[0], path),
+        layers: toUsedPlace(reply.containerFilesystems[0], path),
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      // The file system as a whole is told all the same.
+      if (path !== undefined) return { images: { path }, layers: undefined }
+      throw error
+    }
   }
 
   /** The image of the pods' sandboxes; undefined where the runtime doesn't report it: newer versions pin it instead. */
@@ -135,6 +169,16 @@ export class RuntimeImages {
       hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
     })
   }
+}
+
+/** @param known where its images are, whatever the runtime says */
+function toUsedPlace(
+  usage: cri.FilesystemUsage | undefined,
+  known: string | undefined,
+): UsedPlace | undefined {
+  const path = known ?? usage?.fsId?.mountpoint ?? ''
+  if (path === '') return undefined
+  return { path, usedBytes: usage?.usedBytes?.value, inodesUsed: usage?.inodesUsed?.value }
 }
 
 function pinUnsupported(): PoddError {

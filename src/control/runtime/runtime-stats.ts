@@ -2,12 +2,16 @@ import { mapBounded } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import type { CriErrorCode, CallOptions, RuntimeService } from '../../runtime/cri-runtime.ts'
+import type { RuntimeMetrics } from '../../pod/state/usage.ts'
+import { labelKeys } from '../../translate/identity.ts'
 
 export type RuntimeStatsCalls = Pick<
   RuntimeService,
   | 'containerStats'
   | 'listContainers'
   | 'listContainerStats'
+  | 'listMetricDescriptors'
+  | 'listPodSandboxMetrics'
   | 'listPodSandbox'
   | 'listPodSandboxStats'
   | 'podSandboxStats'
@@ -36,10 +40,12 @@ export interface StatsReading<Stats> {
  * wait for a hung shim once.
  */
 export class RuntimeStats {
+  readonly #runtime: RuntimeStatsCalls
   readonly #containers: StatsReader<cri.ContainerStats>
   readonly #sandboxes: StatsReader<cri.PodSandboxStats>
 
   constructor(runtime: RuntimeStatsCalls) {
+    this.#runtime = runtime
     this.#containers = new StatsReader({
       list: async (options) => (await runtime.listContainerStats({}, options)).stats,
       // Of others the runtime tells nothing by themselves.
@@ -70,6 +76,79 @@ export class RuntimeStats {
   sandboxes(signal: AbortSignal): Promise<StatsReading<cri.PodSandboxStats>> {
     return this.#sandboxes.read(signal)
   }
+
+  /**
+   * The metrics that the runtime has of podd's pods by ListPodSandboxMetrics: CRI-O, and containerd from 2.2 on. No
+   * families where it has none. Throws the signal's reason.
+   */
+  async metrics(signal: AbortSignal): Promise<RuntimeMetrics> {
+    const runtime = this.#runtime
+    const options = { signal, deadlineMs: listMs }
+    try {
+      const { descriptors } = await runtime.listMetricDescriptors({}, options)
+      if (descriptors.length === 0) return { families: [], failed: false }
+      const [{ podMetrics }, { items }, { containers }] = await Promise.all([
+        runtime.listPodSandboxMetrics({}, options),
+        runtime.listPodSandbox({}, options),
+        runtime.listContainers({}, options),
+      ])
+      return { families: toFamilies({ descriptors, podMetrics, items, containers }), failed: false }
+    } catch (error) {
+      signal.throwIfAborted()
+      // The reading says that they are missing; what podd computes itself is there.
+      return { families: [], failed: !isCriError(error, 'RUNTIME_UNSUPPORTED') }
+    }
+  }
+}
+
+/** What Prometheus takes as the name of a metric, and of a label (there without `:`, which none has). */
+const metricName = /^[A-Za-z_][A-Za-z0-9_]*$/u
+
+/**
+ * The families of what the runtime reported, by its descriptors; those without one are left out
+ * (`pkg/kubelet/metrics/collectors/cri_metrics.go`, 1.36). Labels that name the pod and the container are added where the
+ * runtime gives none, as cAdvisor has them.
+ */
+function toFamilies({
+  descriptors,
+  podMetrics,
+  items,
+  containers,
+}: {
+  readonly descriptors: readonly cri.MetricDescriptor[]
+  readonly podMetrics: readonly cri.PodSandboxMetrics[]
+  readonly items: readonly cri.PodSandbox[]
+  readonly containers: readonly cri.Container[]
+}): RuntimeMetrics['families'] {
+  const sandboxes = new Map(items.map(({ id, labels }) => [id, labels]))
+  const names = new Map(containers.map(({ id, labels }) => [id, labels[labelKeys.containerName] ?? '']))
+  const reported = podMetrics.flatMap(({ podSandboxId, metrics, containerMetrics }) => {
+    const labels = sandboxes.get(podSandboxId)
+    // Others may use the runtime, too.
+    if (labels?.[labelKeys.podUid] === undefined) return []
+    const pod = {
+      namespace: labels[labelKeys.podNamespace] ?? '',
+      pod: labels[labelKeys.podName] ?? '',
+    }
+    return [
+      ...metrics.map((metric) => ({ metric, about: { ...pod, container: '' } })),
+      ...containerMetrics.flatMap(({ containerId, metrics: own }) =>
+        own.map((metric) => ({ metric, about: { ...pod, container: names.get(containerId) ?? '' } })),
+      ),
+    ]
+  })
+  const byName = Map.groupBy(reported, ({ metric }) => metric.name)
+  const known = new Map(descriptors.map((descriptor) => [descriptor.name, descriptor]))
+  return [...known.values()].flatMap(({ name, help, labelKeys: keys }): RuntimeMetrics['families'] => {
+    const own = byName.get(name) ?? []
+    const [first] = own
+    if (first === undefined || ![name, ...keys].every((each) => metricName.test(each))) return []
+    const series = own.map(({ metric: { labelValues, value }, about }) => ({
+      labels: { ...about, ...Object.fromEntries(keys.map((key, at) => [key, labelValues[at] ?? ''])) },
+      value: value?.value ?? 0,
+    }))
+    return [{ name, help, type: first.metric.metricType === 'COUNTER' ? 'counter' : 'gauge', series }]
+  })
 }
 
 interface StatsSource<Stats> {

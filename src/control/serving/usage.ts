@@ -14,13 +14,13 @@ import type {
 } from '../../pod/state/usage.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { labelKeys } from '../../translate/identity.ts'
+import type { RuntimeImages } from '../runtime/runtime-images.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
 export interface NodeMeterOptions {
   readonly stats: RuntimeStats
   readonly rootDir: string
-  /** Where the images are; undefined if the runtime does not report it. */
-  readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
+  readonly images: Pick<RuntimeImages, 'usage'>
   readonly clock: Clock
 }
 
@@ -34,17 +34,20 @@ export class NodeMeter {
 
   /** Throws CriError, the system's error, or the signal's reason. */
   async read(signal: AbortSignal): Promise<NodeStats> {
-    const { clock, imagesPath, rootDir, stats } = this.#options
-    const [host, containers, sandboxes, rootFs, imageFs] = await Promise.all([
+    const { clock, images, rootDir, stats } = this.#options
+    const [host, containers, sandboxes, rootFs, { imageFs, containerFs }] = await Promise.all([
       readHostStats(),
       stats.containers(signal),
       this.#sandboxes(signal),
       measureDisk(rootDir),
-      imagesPath(signal).then((path) => (path === undefined ? undefined : measureDisk(path))),
+      images.usage(signal).then(async (used) => ({
+        imageFs: used.images && (await measureDisk(used.images.path, used.images)),
+        containerFs: used.layers && (await measureDisk(used.layers.path, used.layers)),
+      })),
     ])
     return {
       atMs: clock.wallMs(),
-      host: { ...host, rootFs, imageFs },
+      host: { ...host, rootFs, imageFs, containerFs },
       pods: toPods(containers.stats, sandboxes),
     }
   }
@@ -60,7 +63,11 @@ export class NodeMeter {
   }
 }
 
-async function measureDisk(path: string): Promise<FileSystemStats> {
+/** @param used of what is told, where that isn't all that is on the file system */
+async function measureDisk(
+  path: string,
+  used: Pick<FileSystemStats, 'usedBytes' | 'inodesUsed'> = {},
+): Promise<FileSystemStats> {
   const { bytes, inodes } = await readFileSystem(path)
   return {
     path,
@@ -68,6 +75,8 @@ async function measureDisk(path: string): Promise<FileSystemStats> {
     availableBytes: bytes.available,
     inodes: inodes?.capacity,
     inodesFree: inodes?.available,
+    usedBytes: used.usedBytes,
+    inodesUsed: used.inodesUsed,
   }
 }
 

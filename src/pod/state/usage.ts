@@ -64,6 +64,9 @@ export interface FileSystemStats {
   readonly availableBytes: number
   readonly inodes: number | undefined
   readonly inodesFree: number | undefined
+  /** Of what is told: of the images on their file system; left out, of all that is on it. */
+  readonly usedBytes?: number | undefined
+  readonly inodesUsed?: number | undefined
 }
 
 /** The cumulative and current usage of the host. */
@@ -84,6 +87,8 @@ export interface HostStats {
   readonly rootFs: FileSystemStats | undefined
   /** The file system of the images; undefined where the runtime doesn't report it. */
   readonly imageFs: FileSystemStats | undefined
+  /** That of the containers' writable layers, where it is another one. */
+  readonly containerFs?: FileSystemStats | undefined
 }
 
 /** A measurement of the host and its pods. */
@@ -92,4 +97,21 @@ export interface NodeStats {
   readonly atMs: number
   readonly host: HostStats
   readonly pods: readonly PodStats[]
+}
+
+/** Metrics that the runtime gives of pods, under cAdvisor's names (CRI's ListPodSandboxMetrics). */
+export interface RuntimeMetrics {
+  readonly families: readonly RuntimeMetricFamily[]
+  /** It has them, and did not give them in time or without an error. */
+  readonly failed: boolean
+}
+
+export interface RuntimeMetricFamily {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge'
+  readonly series: readonly {
+    readonly labels: Readonly<Record<string, string>>
+    readonly value: number
+  }[]
 }

@@ -1,8 +1,12 @@
 import type { PodObject } from '../../api/resource.ts'
+import { errorMessage } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { refuseProxied } from '../access/browser-requests.ts'
+import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
-import type { ApiResponse, Route } from '../requests/request.ts'
+import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import { findRunningContainer, findRunningPod } from '../routes/pod-target.ts'
 import type { MetricFamily } from './render-metrics.ts'
 
 /**
@@ -10,17 +14,32 @@ import type { MetricFamily } from './render-metrics.ts'
  * them.
  */
 export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
-  return ownRoutes(readers).flatMap((route) => [
+  const checkpoint: Route = {
+    method: 'POST',
+    pattern: '/checkpoint/*/*/*',
+    needsPods: true,
+    handle: (call) => checkpointContainer(readers, call),
+  }
+  return [...readOnlyRoutes(readers), ...belowNodeToo(checkpoint)]
+}
+
+/** Those of them that only show something. */
+export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
+  return ownRoutes(readers).flatMap((route) => belowNodeToo(route))
+}
+
+function belowNodeToo(route: Route): readonly Route[] {
+  return [
     route,
     {
       ...route,
       pattern: `/api/v1/nodes/*/proxy${route.pattern}`,
       handle: async (call) => {
         refuseProxied(call.request)
-        return route.handle(call)
+        return route.handle({ ...call, names: call.names.slice(1) })
       },
-    } satisfies Route,
-  ])
+    },
+  ]
 }
 
 function ownRoutes(readers: ApiReaders): readonly Route[] {
@@ -51,7 +70,8 @@ function ownRoutes(readers: ApiReaders): readonly Route[] {
     }),
     get('/metrics/cadvisor', async ({ signal }) => {
       const { cadvisorMetrics } = await import('./resource-metrics.ts')
-      return metrics(cadvisorMetrics(pods(), await kubelet.measure(signal)))
+      const [stats, ofRuntime] = await Promise.all([kubelet.measure(signal), kubelet.runtimeMetrics(signal)])
+      return metrics(cadvisorMetrics(pods(), stats, ofRuntime))
     }),
     get('/metrics/probes', async () => {
       const { probeMetrics } = await import('./kubelet-metrics.ts')
@@ -75,4 +95,40 @@ async function metrics(families: readonly MetricFamily[]): Promise<ApiResponse> 
 
 function listOf(items: readonly PodObject[]): ApiResponse {
   return jsonResponse({ apiVersion: 'v1', kind: 'PodList', metadata: {}, items })
+}
+
+/**
+ * Has a running container written into a file; answers with its path (`pkg/kubelet/server/server.go` checkpoint, 1.36,
+ * its words and codes). Throws ApiError.
+ */
+async function checkpointContainer(
+  { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
+  { names: [namespace = '', name = '', container = ''], query }: Call,
+): Promise<ApiResponse> {
+  const pods = resources.pods.reader
+  if (!pods.list().some(({ metadata }) => metadata.namespace === namespace && metadata.name === name))
+    throw new ApiError(404, 'pod does not exist')
+  const pod = findRunningPod(pods, namespace, name)
+  if (!hasContainer(pod, container)) throw new ApiError(404, `container ${container} does not exist`)
+  const timeout = query.getAll('timeout').at(-1) ?? '0'
+  if (!/^[+-]?\d{1,15}$/u.test(timeout)) throw new ApiError(404, 'cannot parse value of timeout parameter')
+  try {
+    const containerId = findRunningContainer(pod, container)
+    const target = { pod: { namespace, name }, container, containerId, timeoutSeconds: Number(timeout) }
+    return jsonResponse({ items: [await reach.checkpoint(target)] })
+  } catch (error) {
+    throw new ApiError(
+      500,
+      `checkpointing of ${namespace}/${name}/${container} failed (${errorMessage(error)})`,
+    )
+  }
+}
+
+function hasContainer({ spec }: PodObject, name: string): boolean {
+  const lists = [spec['containers'], spec['initContainers'], spec['ephemeralContainers']]
+  return lists.some(
+    (list) =>
+      Array.isArray(list) &&
+      list.some((container: unknown) => isJsonObject(container) && container['name'] === name),
+  )
 }

@@ -1,5 +1,11 @@
 import type { PodObject } from '../../api/resource.ts'
-import type { ContainerStats, InterfaceStats, NodeStats, PodStats } from '../../pod/state/usage.ts'
+import type {
+  ContainerStats,
+  InterfaceStats,
+  NodeStats,
+  PodStats,
+  RuntimeMetrics,
+} from '../../pod/state/usage.ts'
 import { secondsOf, seriesOf, single } from './render-metrics.ts'
 import type { MetricFamily } from './render-metrics.ts'
 
@@ -200,10 +206,30 @@ const interfaceMetrics: readonly InterfaceMetric[] = [
 ]
 
 /**
- * `/metrics/cadvisor`, as far as CRI reports it (KEP-2371; the kubelet's with `PodAndContainerStatsFromCRI`): the
- * metrics that dashboards use, under cAdvisor's names and labels.
+ * `/metrics/cadvisor` (KEP-2371; the kubelet's with `PodAndContainerStatsFromCRI`): the metrics that dashboards use, under
+ * cAdvisor's names and labels. What podd itself computes of the runtime's statistics comes first, for it has fractions of
+ * seconds, which CRI's metrics lack; all else is as the runtime gives it.
  */
-export function cadvisorMetrics(pods: readonly PodObject[], stats: NodeStats): readonly MetricFamily[] {
+export function cadvisorMetrics(
+  pods: readonly PodObject[],
+  stats: NodeStats,
+  ofRuntime: RuntimeMetrics,
+): readonly MetricFamily[] {
+  const own = ownCadvisorMetrics(pods, stats).filter(({ series }) => series.length > 0)
+  const known = new Set(own.map(({ name }) => name))
+  return [
+    ...own,
+    ...ofRuntime.families.filter(({ name }) => !known.has(name)),
+    {
+      name: 'container_scrape_error',
+      help: '1 if there was an error while getting container metrics, 0 otherwise',
+      type: 'gauge',
+      series: single(ofRuntime.failed ? 1 : 0),
+    },
+  ]
+}
+
+function ownCadvisorMetrics(pods: readonly PodObject[], stats: NodeStats): readonly MetricFamily[] {
   const pairs = pairPods(pods, stats)
   const containers = pairs.flatMap(({ pod, stats: own }) =>
     own.containers.map((container) => ({ pod, container, labels: labelsOf(pod, container) })),
@@ -274,12 +300,6 @@ export function cadvisorMetrics(pods: readonly PodObject[], stats: NodeStats): r
         })),
       ),
     })),
-    {
-      name: 'container_scrape_error',
-      help: '1 if there was an error while getting container metrics, 0 otherwise',
-      type: 'gauge',
-      series: single(0),
-    },
   ]
 }
 

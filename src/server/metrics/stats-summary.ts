@@ -36,7 +36,7 @@ export function statsSummary({ nodeName, stats, pods, usage }: SummaryFacts): ob
       },
       swap: { time, swapUsageBytes: host.swapUsedBytes },
       fs: fs(host.rootFs),
-      runtime: { imageFs: fs(host.imageFs), containerFs: fs(host.imageFs) },
+      runtime: { imageFs: fs(host.imageFs), containerFs: fs(host.containerFs ?? host.imageFs) },
       rlimit: { time, maxpid: host.maxProcesses, curproc: host.processes },
     },
     pods: pairPods(pods, stats).map((pair) => toPod(pair, usage, time)),
@@ -130,14 +130,17 @@ function toInterface({
   return { name, rxBytes: receivedBytes, rxErrors: receiveErrors, txBytes: sentBytes, txErrors: sendErrors }
 }
 
-function toFs({ capacityBytes, availableBytes, inodes, inodesFree }: FileSystemStats, time: string): object {
+function toFs(of: FileSystemStats, time: string): object {
+  const { capacityBytes, availableBytes, inodes, inodesFree } = of
+  const { usedBytes = capacityBytes - availableBytes } = of
+  const knowsInodes = inodes !== undefined && inodesFree !== undefined
+  const inodesUsed = of.inodesUsed ?? (knowsInodes ? inodes - inodesFree : undefined)
   return {
     time,
     capacityBytes,
     availableBytes,
-    usedBytes: capacityBytes - availableBytes,
-    ...(inodes === undefined || inodesFree === undefined
-      ? {}
-      : { inodes, inodesFree, inodesUsed: inodes - inodesFree }),
+    usedBytes,
+    ...(knowsInodes ? { inodes, inodesFree } : {}),
+    ...(inodesUsed === undefined ? {} : { inodesUsed }),
   }
 }

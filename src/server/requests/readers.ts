@@ -8,7 +8,7 @@ import type { AppliedReply, SourceObject } from '../../api/sources.ts'
 import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
-import type { ContainerUsage, NodeStats, NodeUsage } from '../../pod/state/usage.ts'
+import type { ContainerUsage, NodeStats, NodeUsage, RuntimeMetrics } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** Ends a subscription; a second call does nothing. */
@@ -115,6 +115,8 @@ export interface KubeletReader {
   readonly config: Readonly<Record<string, unknown>>
   /** Rejects with a CriError, or the system's error. */
   measure(signal: AbortSignal): Promise<NodeStats>
+  /** The runtime's own metrics of pods; never rejects, but with the signal's reason. */
+  runtimeMetrics(signal: AbortSignal): Promise<RuntimeMetrics>
   /** Of podd itself. */
   process(): ProcessFacts
   /** How many containers have terminated since podd started, by outcome. */
@@ -235,7 +237,17 @@ export interface PodReach {
   startCommand(request: CommandRequest): Promise<RunningCommand>
   /** Joins a running container's own streams; the container keeps running when the client disconnects. */
   attach(request: AttachRequest): Promise<RunningCommand>
-  /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
+  /** Has the runtime write a running container into a file on this host, and returns its path; 0 s: the runtime's timeout. */
+  checkpoint(request: {
+    readonly pod: { readonly namespace: string; readonly name: string }
+    readonly container: string
+    readonly containerId: string
+    readonly timeoutSeconds: number
+  }): Promise<string>
+  /**
+   * Connects to a port of the pod, as seen from inside it: on its own loopback device. Where the runtime connects, a
+   * connection that it can't make ends with a PoddError.
+   */
   dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>
   /** Restarts these containers, or all of a pod; returns their names. */
   restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]>

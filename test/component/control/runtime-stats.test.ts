@@ -17,6 +17,8 @@ function statsOf(parts: Partial<RuntimeStatsCalls>): RuntimeStats {
     containerStats: unasked,
     listContainers: unasked,
     listContainerStats: unasked,
+    listMetricDescriptors: unasked,
+    listPodSandboxMetrics: unasked,
     listPodSandboxStats: unasked,
     listPodSandbox: unasked,
     podSandboxStats: unasked,
@@ -53,6 +55,99 @@ describe('what sandboxes use', () => {
       await expect(read.sandboxes(signal)).rejects.toBe(error)
     },
   )
+})
+
+describe('the runtime’s own metrics', () => {
+  const metric = (name: string, labelValues: readonly string[], value: number): cri.Metric => ({
+    name,
+    timestamp: 0,
+    metricType: name.endsWith('_total') ? 'COUNTER' : 'GAUGE',
+    labelValues,
+    value: { value },
+  })
+  const podLabels = {
+    'io.kubernetes.pod.uid': 'u1',
+    'io.kubernetes.pod.name': 'web',
+    'io.kubernetes.pod.namespace': 'shop',
+  }
+  const containerLabels = { ...podLabels, 'io.kubernetes.container.name': 'main' }
+  const descriptors = [
+    { name: 'container_network_receive_packets_total', help: 'packets', labelKeys: ['id', 'interface'] },
+    { name: 'container_processes', help: 'processes', labelKeys: ['id', 'pod'] },
+    { name: 'container_processes', help: 'told twice', labelKeys: ['id', 'pod'] },
+    { name: 'container_files', help: 'not reported', labelKeys: [] },
+    { name: 'no metric', help: 'no name for Prometheus', labelKeys: [] },
+  ]
+  const podMetrics = [
+    {
+      podSandboxId: 's1',
+      metrics: [
+        metric('container_network_receive_packets_total', ['s1', 'eth0'], 5),
+        metric('no metric', [], 1),
+      ],
+      containerMetrics: [
+        {
+          containerId: 'c1',
+          metrics: [metric('container_processes', ['c1', 'named'], 3), metric('undescribed', [], 1)],
+        },
+      ],
+    },
+    {
+      podSandboxId: 'other',
+      metrics: [],
+      containerMetrics: [{ containerId: 'c2', metrics: [metric('container_processes', ['c2', ''], 9)] }],
+    },
+  ]
+  const calls = {
+    listMetricDescriptors: async () => ({ descriptors }),
+    listPodSandboxMetrics: async () => ({ podMetrics }),
+    listPodSandbox: async () => ({
+      items: [
+        { id: 's1', labels: podLabels },
+        { id: 'other', labels: {} },
+      ] as unknown as cri.PodSandbox[],
+    }),
+    listContainers: async () => ({
+      containers: [{ id: 'c1', labels: containerLabels }] as unknown as cri.Container[],
+    }),
+  }
+
+  it('are told with their descriptors, and by pod and container, of podd’s pods', async () => {
+    expect(await statsOf(calls).metrics(signal)).toEqual({
+      failed: false,
+      families: [
+        {
+          name: 'container_network_receive_packets_total',
+          help: 'packets',
+          type: 'counter',
+          series: [
+            {
+              labels: { namespace: 'shop', pod: 'web', container: '', id: 's1', interface: 'eth0' },
+              value: 5,
+            },
+          ],
+        },
+        {
+          name: 'container_processes',
+          help: 'told twice',
+          type: 'gauge',
+          series: [{ labels: { namespace: 'shop', pod: 'named', container: 'main', id: 'c1' }, value: 3 }],
+        },
+      ],
+    })
+  })
+
+  it.each([
+    ['there are none', { listMetricDescriptors: async () => ({ descriptors: [] }) }, false],
+    [
+      'the runtime has no such call',
+      { listMetricDescriptors: () => Promise.reject(new CriError('RUNTIME_UNSUPPORTED', 'no')) },
+      false,
+    ],
+    ['it can’t tell', { ...calls, listPodSandboxMetrics: () => Promise.reject(failed) }, true],
+  ])('are missing, and nothing else, where %s', async (_, parts, hasFailed) => {
+    expect(await statsOf(parts).metrics(signal)).toEqual({ families: [], failed: hasFailed })
+  })
 })
 
 /** A runtime with three pods, of which the shims of some hang. */

@@ -77,6 +77,95 @@ describe('what a kubelet serves', () => {
     expect(text).toContain('\nmachine_cpu_cores 2\n')
   })
 
+  it('is the runtime’s own metrics beside those that podd computes, each once', async () => {
+    const labels = { container: 'main', pod: 'web', namespace: 'default' }
+    const family = (name: string, value: number) => ({
+      name,
+      help: 'by the runtime',
+      type: 'counter' as const,
+      series: [{ labels, value }],
+    })
+    rig.runtimeMetrics = {
+      families: [
+        family('container_cpu_usage_seconds_total', 2),
+        family('container_processes', 9),
+        family('container_memory_swap', 8),
+      ],
+      failed: false,
+    }
+    const { text } = await rig.call('/metrics/cadvisor')
+    expect(text).toContain('\ncontainer_processes{container="main",pod="web",namespace="default"} 9\n')
+    // podd has none of it.
+    expect(text).toContain('\ncontainer_memory_swap{container="main",pod="web",namespace="default"} 8\n')
+    expect(text.match(/^# TYPE container_cpu_usage_seconds_total/gmu)).toHaveLength(1)
+    expect(text).toMatch(/^container_cpu_usage_seconds_total\{.*cpu="total"\} 3$/mu)
+    expect(text).toContain('\ncontainer_scrape_error 0\n')
+    rig.runtimeMetrics = { families: [], failed: true }
+    expect((await rig.call('/metrics/cadvisor')).text).toContain('\ncontainer_scrape_error 1\n')
+  })
+
+  it('is a checkpoint of a running container, in the kubelet’s words', async () => {
+    const asked: unknown[] = []
+    rig.reach = {
+      ...rig.reach,
+      checkpoint: async (request) => {
+        asked.push(request)
+        if (request.timeoutSeconds === 1) throw new Error('CRIU binary not found or too old')
+        return '/var/lib/podd/checkpoints/one.tar'
+      },
+    }
+    const post = async (path: string) => {
+      const { code, text } = await rig.call(path, 'POST')
+      const body: { message?: string } = JSON.parse(text)
+      return [code, body.message ?? body]
+    }
+    const made = [200, { items: ['/var/lib/podd/checkpoints/one.tar'] }]
+    expect(await post('/checkpoint/default/web/main')).toEqual(made)
+    expect(await post('/api/v1/nodes/box/proxy/checkpoint/default/web/main?timeout=5&timeout=7')).toEqual(
+      made,
+    )
+    const target = { pod: { namespace: 'default', name: 'web' }, container: 'main', containerId }
+    expect(asked).toEqual([
+      { ...target, timeoutSeconds: 0 },
+      { ...target, timeoutSeconds: 7 },
+    ])
+    expect(await post('/checkpoint/default/absent/main')).toEqual([404, 'pod does not exist'])
+    expect(await post('/checkpoint/other/web/main')).toEqual([404, 'pod does not exist'])
+    expect(await post('/checkpoint/default/web/absent')).toEqual([404, 'container absent does not exist'])
+    expect(await post('/checkpoint/default/web/main?timeout=soon')).toEqual([
+      404,
+      'cannot parse value of timeout parameter',
+    ])
+    expect(await post('/checkpoint/default/web/main?timeout=1')).toEqual([
+      500,
+      'checkpointing of default/web/main failed (CRIU binary not found or too old)',
+    ])
+    expect(await post('/checkpoint/default/done/main')).toEqual([
+      500,
+      expect.stringMatching(/^checkpointing of default\/done\/main failed \(/u),
+    ])
+    expect(asked).toHaveLength(3)
+    expect((await rig.call('/checkpoint/default/web/main')).code).toBe(405)
+  })
+
+  it('is what images use of their file system, where the runtime tells it', async () => {
+    const imageFs = { path: '/images', capacityBytes: 1000, availableBytes: 300, inodes: 50, inodesFree: 20 }
+    const host = { ...plainStats.host, imageFs }
+    rig.stats = { ...rig.stats, host }
+    const runtime = async (): Promise<unknown> => {
+      const summary: { node: { runtime: unknown } } = JSON.parse((await rig.call('/stats/summary')).text)
+      return summary.node.runtime
+    }
+    const whole = { capacityBytes: 1000, availableBytes: 300, usedBytes: 700, inodesUsed: 30 }
+    expect(await runtime()).toMatchObject({ imageFs: whole, containerFs: whole })
+    const used = { usedBytes: 77, inodesUsed: 5 }
+    rig.stats = { ...rig.stats, host: { ...host, imageFs: { ...imageFs, ...used } } }
+    expect(await runtime()).toMatchObject({
+      imageFs: { ...whole, ...used },
+      containerFs: { ...whole, ...used },
+    })
+  })
+
   it('is its own metrics, and podd’s', async () => {
     rig.status = {
       ...rig.status,
@@ -166,6 +255,11 @@ describe('the read-only port', () => {
       expect(await ask('/pods')).toBe(200)
       expect(await ask('/healthz')).toBe(200)
       expect(await ask('/pods', 'POST')).toBe(405)
+      for (const path of [
+        '/checkpoint/default/web/main',
+        '/api/v1/nodes/box/proxy/checkpoint/default/web/main',
+      ])
+        expect(await ask(path, 'POST')).toBe(404)
       for (const path of ['/api/v1/secrets', '/podd/v1/status', '/podd/v1/drain', '/api/v1/pods'])
         expect(await ask(path)).toBe(404)
     } finally {
