@@ -1,4 +1,4 @@
-/**
+/*
  * Entry of the process that connects to ports inside a pod's network namespace, in which netns-dialer.ts starts it. It
  * hands each connection over and reads nothing from it.
  */

@@ -317,7 +317,7 @@ export function searchDirectories(path: string | undefined): readonly string[] {
   return [...new Set([...own, ...systemDirectories])]
 }
 
-/** Directories searched after PATH: a daemon's PATH often lacks the sbin directories. */
+/** Directories searched after PATH: the sbin directories are often missing from a daemon's. */
 const systemDirectories: readonly string[] = [
   '/usr/local/sbin',
   '/usr/local/bin',

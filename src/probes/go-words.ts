@@ -1,4 +1,4 @@
-/** Go's texts for errors and durations, so that probe messages equal the kubelet's. */
+/* Go's texts for errors and durations, so that probe messages equal the kubelet's. */
 import { isIPv6 } from 'node:net'
 import { errorCode, errorMessage } from '../base/errors.ts'
 
@@ -61,7 +61,7 @@ export function describeReadError(error: unknown, host: string, port: number): s
 
 const ownFaults: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])
 
-/** Whether this host lacked the resources to probe, which isn't the container's fault. */
+/** Whether this host was short of what a probe takes, which isn't the container's fault. */
 export function isOwnFault(error: unknown): boolean {
   return ownFaults.has(errorCode(error) ?? '')
 }

@@ -71,7 +71,7 @@ export function runGrpcProbe(options: GrpcProbeOptions): Promise<ProbeOutcome> {
       channel.call({
         path,
         message: requestSerialize({ service: action.service }),
-        // The server is told of the timeout, in eight digits at most; keeping to it is podd's part.
+        // The server gets the timeout, in eight digits at most; it is podd that keeps to it.
         headers: { 'grpc-timeout': `${Math.min(timeoutMs, 99_999_999)}m` },
         isPatient: true,
         decode: responseDeserialize,

@@ -1,3 +1,7 @@
+/*
+ * HTTP as the kubelet's probes and lifecycle hooks send it: one GET over a fresh connection, no keep-alive, no proxy, no
+ * certificate check, at most 10 redirects and 10 KiB of body (kubelet pkg/probe/http/http.go, 1.36).
+ */
 import { connect as connectTcp, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -74,70 +78,77 @@ export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookRes
   return { kind: 'failed', message: got.message }
 }
 
-/**
- * One HTTP GET as the kubelet's probes and lifecycle hooks send it: a fresh connection, no keep-alive, no proxy, no
- * certificate check, at most 10 redirects and 10 KiB of body (kubelet pkg/probe/http/http.go, 1.36). undici is loaded
- * by the first request.
- */
-const maxRedirects = 10
-let clientClass: typeof Client | undefined
+/** Of probes and of lifecycle hooks alike. */
+export type HttpGetAction = NonNullable<Probe['httpGet']>
 
-/** Node takes 0.2 ms to find a module that is loaded. */
-async function loadClient(): Promise<typeof Client> {
-  clientClass ??= (await import('undici')).Client
-  return clientClass
+interface HttpRequest {
+  readonly scheme: 'http' | 'https'
+  /** A name or an address, an IPv6 one without brackets. */
+  readonly host: string
+  readonly port: number
+  /** With the query; begins with a slash. */
+  readonly path: string
+  /** Names as the manifest spells them; a name may come more than once. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** The Host header, if it isn't to be host and port. */
+  readonly hostHeader: string | undefined
 }
 
-const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+export type BuiltRequest =
+  | { readonly kind: 'request'; readonly request: HttpRequest }
+  | { readonly kind: 'invalid'; readonly message: string }
 
-/**
- * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
- * covers the whole chain of redirects.
- */
-async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
-  // The load time doesn't count as the server's.
-  const ClientClass = await loadClient()
-  const { clock, timeoutMs, signal } = bounds
-  const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs
-  let current = request
-  for (let redirects = 0; ; redirects += 1) {
-    const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
-    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal })
-    if (answer.kind === 'error' || answer.location === undefined) return answer
-    if (!redirectStatuses.has(answer.status)) return answer
-    const next = redirectedRequest(request, current, answer.location)
-    if (next === 'elsewhere') return answer
-    if (next === 'invalid')
-      return brokenChain(current, `failed to parse Location header "${answer.location}"`)
-    if (redirects + 1 >= maxRedirects) return brokenChain(next, `stopped after ${maxRedirects} redirects`)
-    current = next
-  }
-}
-
-function brokenChain(at: HttpRequest, message: string): HttpFailure {
-  return httpFailure(`Get "${requestUrl(at)}": ${message}`, 'answer')
-}
-
-/** Where a redirect leads; one to another host name isn't followed, one to another port is. */
-function redirectedRequest(
-  first: HttpRequest,
-  current: HttpRequest,
-  location: string,
-): HttpRequest | 'elsewhere' | 'invalid' {
-  const from = requestUrl(current)
-  if (!URL.canParse(location, from)) return 'invalid'
-  const url = new URL(location, from)
-  if (url.hostname !== new URL(requestUrl(first)).hostname) return 'elsewhere'
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'invalid'
-  const scheme = url.protocol === 'https:' ? 'https' : 'http'
+/** The request behind an `httpGet` (kubelet pkg/probe/http/request.go NewRequestForHTTPGetAction, 1.36). */
+export function buildHttpRequest(
+  action: HttpGetAction,
+  target: Pick<ProbeTarget, 'podIps' | 'ports'>,
+  userAgent: string,
+): BuiltRequest {
+  const resolved = resolvePort(action.port, target.ports)
+  if (resolved.kind === 'invalid') return resolved
+  const host = action.host || target.podIps[0]
+  if (host === undefined) return { kind: 'invalid', message: 'the pod has no IP address yet' }
   return {
-    ...current,
-    scheme,
-    port: url.port === '' ? (scheme === 'https' ? 443 : 80) : Number(url.port),
-    path: `${url.pathname}${url.search}`,
-    // A Host header of the manifest's outlives only redirects that name no host themselves.
-    hostHeader: URL.canParse(location) ? undefined : current.hostHeader,
+    kind: 'request',
+    request: {
+      scheme: action.scheme === 'HTTPS' ? 'https' : 'http',
+      host,
+      port: resolved.port,
+      path: requestPath(action.path),
+      headers: requestHeaders(action.httpHeaders, userAgent),
+      hostHeader: action.httpHeaders.find(({ name }) => name.toLowerCase() === 'host')?.value || undefined,
+    },
   }
+}
+
+/** As the kubelet prints it: default ports are shown too. */
+export function requestUrl({ scheme, host, port, path }: HttpRequest): string {
+  return `${scheme}://${joinHostPort(host, port)}${path}`
+}
+
+/** The path of a manifest may be relative, be a whole URL (only its path counts then), or hold what a request line can't. */
+function requestPath(path: string): string {
+  const local = path.replace(/^(?:[a-z][a-z0-9+.-]*:)?\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
+  const rooted = local.startsWith('/') ? local : `/${local}`
+  return rooted.toWellFormed().replaceAll(/[^!-~]+/gu, (text) => encodeURIComponent(text))
+}
+
+/** Never sent, whatever the manifest says: Go's client leaves them out too. */
+const unsentHeaders: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'trailer'])
+
+function requestHeaders(
+  given: HttpGetAction['httpHeaders'],
+  userAgent: string,
+): readonly (readonly [string, string])[] {
+  const named = (wanted: string) => given.find(({ name }) => name.toLowerCase() === wanted)?.value
+  // Set to nothing means: not sent.
+  const dropped = ['user-agent', 'accept'].filter((name) => named(name) === '')
+  const sent = given
+    .filter(({ name }) => !unsentHeaders.has(name.toLowerCase()) && !dropped.includes(name.toLowerCase()))
+    .map(({ name, value }): readonly [string, string] => [name, value])
+  if (named('user-agent') === undefined) sent.push(['User-Agent', userAgent])
+  if (named('accept') === undefined) sent.push(['Accept', '*/*'])
+  return sent
 }
 
 /** A response's headers and as much of its body as is wanted. */
@@ -168,16 +179,67 @@ function httpFailure(
   return { kind: 'error', message, during, timedOut, tlsMismatch }
 }
 
-const tlsMismatchCodes: ReadonlySet<string> = new Set([
-  'ERR_SSL_WRONG_VERSION_NUMBER',
-  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-])
+const maxRedirects = 10
+
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /**
- * Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a
- * probe's CPU.
+ * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
+ * covers the whole chain of redirects.
  */
-const letGo = new Error('the attempt has its result')
+async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+  // The load time doesn't count as the server's.
+  const ClientClass = await loadClient()
+  const { clock, timeoutMs, signal } = bounds
+  const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs
+  let current = request
+  for (let redirects = 0; ; redirects += 1) {
+    const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
+    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal })
+    if (answer.kind === 'error' || answer.location === undefined) return answer
+    if (!redirectStatuses.has(answer.status)) return answer
+    const next = redirectedRequest(request, current, answer.location)
+    if (next === 'elsewhere') return answer
+    if (next === 'invalid')
+      return brokenChain(current, `failed to parse Location header "${answer.location}"`)
+    if (redirects + 1 >= maxRedirects) return brokenChain(next, `stopped after ${maxRedirects} redirects`)
+    current = next
+  }
+}
+
+/** Where a redirect leads; one to another host name isn't followed, one to another port is. */
+function redirectedRequest(
+  first: HttpRequest,
+  current: HttpRequest,
+  location: string,
+): HttpRequest | 'elsewhere' | 'invalid' {
+  const from = requestUrl(current)
+  if (!URL.canParse(location, from)) return 'invalid'
+  const url = new URL(location, from)
+  if (url.hostname !== new URL(requestUrl(first)).hostname) return 'elsewhere'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'invalid'
+  const scheme = url.protocol === 'https:' ? 'https' : 'http'
+  return {
+    ...current,
+    scheme,
+    port: url.port === '' ? (scheme === 'https' ? 443 : 80) : Number(url.port),
+    path: `${url.pathname}${url.search}`,
+    // A Host header of the manifest's outlives only redirects that name no host themselves.
+    hostHeader: URL.canParse(location) ? undefined : current.hostHeader,
+  }
+}
+
+function brokenChain(at: HttpRequest, message: string): HttpFailure {
+  return httpFailure(`Get "${requestUrl(at)}": ${message}`, 'answer')
+}
+
+let clientClass: typeof Client | undefined
+
+/** undici is loaded by the first request. Node takes 0.2 ms to find a module that is loaded. */
+async function loadClient(): Promise<typeof Client> {
+  clientClass ??= (await import('undici')).Client
+  return clientClass
+}
 
 /** One request on one connection, without following redirects. Never rejects. */
 function sendHttpRequest(
@@ -241,6 +303,17 @@ function sendHttpRequest(
   })
 }
 
+/**
+ * Nobody sees it. Without an error of the caller's, undici makes one with a stack for each connection: a tenth of a
+ * probe's CPU.
+ */
+const letGo = new Error('the attempt has its result')
+
+const tlsMismatchCodes: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+])
+
 function unanswered(request: HttpRequest, error: unknown, wasConnected: boolean): HttpFailure {
   const where = `Get "${requestUrl(request)}": `
   if (tlsMismatchCodes.has(errorCode(error) ?? '')) {
@@ -265,79 +338,6 @@ function outOfTime(where: string, inBody: boolean): HttpFailure {
 function wireHeaders(request: HttpRequest): string[] {
   const hostHeader = request.hostHeader ?? joinHostPort(request.host, request.port)
   return ['Host', hostHeader, ...request.headers.flat()]
-}
-
-/** Of probes and of lifecycle hooks alike. */
-export type HttpGetAction = NonNullable<Probe['httpGet']>
-
-interface HttpRequest {
-  readonly scheme: 'http' | 'https'
-  /** A name or an address, an IPv6 one without brackets. */
-  readonly host: string
-  readonly port: number
-  /** With the query; begins with a slash. */
-  readonly path: string
-  /** Names as the manifest spells them; a name may come more than once. */
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  /** The Host header, if it isn't to be host and port. */
-  readonly hostHeader: string | undefined
-}
-
-export type BuiltRequest =
-  | { readonly kind: 'request'; readonly request: HttpRequest }
-  | { readonly kind: 'invalid'; readonly message: string }
-
-/** Never sent, whatever the manifest says: Go's client leaves them out too. */
-const unsentHeaders: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'trailer'])
-
-/** The request behind an `httpGet` (kubelet pkg/probe/http/request.go NewRequestForHTTPGetAction, 1.36). */
-export function buildHttpRequest(
-  action: HttpGetAction,
-  target: Pick<ProbeTarget, 'podIps' | 'ports'>,
-  userAgent: string,
-): BuiltRequest {
-  const resolved = resolvePort(action.port, target.ports)
-  if (resolved.kind === 'invalid') return resolved
-  const host = action.host || target.podIps[0]
-  if (host === undefined) return { kind: 'invalid', message: 'the pod has no IP address yet' }
-  return {
-    kind: 'request',
-    request: {
-      scheme: action.scheme === 'HTTPS' ? 'https' : 'http',
-      host,
-      port: resolved.port,
-      path: requestPath(action.path),
-      headers: requestHeaders(action.httpHeaders, userAgent),
-      hostHeader: action.httpHeaders.find(({ name }) => name.toLowerCase() === 'host')?.value || undefined,
-    },
-  }
-}
-
-/** As the kubelet prints it: default ports are shown too. */
-export function requestUrl({ scheme, host, port, path }: HttpRequest): string {
-  return `${scheme}://${joinHostPort(host, port)}${path}`
-}
-
-/** The path of a manifest may be relative, be a whole URL (only its path counts then), or hold what a request line can't. */
-function requestPath(path: string): string {
-  const local = path.replace(/^(?:[a-z][a-z0-9+.-]*:)?\/\/[^/?#]*/i, '').replace(/#.*$/s, '')
-  const rooted = local.startsWith('/') ? local : `/${local}`
-  return rooted.toWellFormed().replaceAll(/[^!-~]+/gu, (text) => encodeURIComponent(text))
-}
-
-function requestHeaders(
-  given: HttpGetAction['httpHeaders'],
-  userAgent: string,
-): readonly (readonly [string, string])[] {
-  const named = (wanted: string) => given.find(({ name }) => name.toLowerCase() === wanted)?.value
-  // Set to nothing means: not sent.
-  const dropped = ['user-agent', 'accept'].filter((name) => named(name) === '')
-  const sent = given
-    .filter(({ name }) => !unsentHeaders.has(name.toLowerCase()) && !dropped.includes(name.toLowerCase()))
-    .map(({ name, value }): readonly [string, string] => [name, value])
-  if (named('user-agent') === undefined) sent.push(['User-Agent', userAgent])
-  if (named('accept') === undefined) sent.push(['Accept', '*/*'])
-  return sent
 }
 
 interface Endpoint {

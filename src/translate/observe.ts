@@ -174,7 +174,7 @@ function newestFirst(containers: readonly ObservedContainer[]): readonly Observe
 
 /**
  * Reads a verbose Status reply. containerd 2.0 and later list their handlers with their features; from older ones only
- * the names are known, from their reported configuration, and they lack the features that later ones report.
+ * the names are known, from their reported configuration, and they don't have the features that later ones report.
  */
 export function readRuntimeFeatures(
   version: { readonly runtimeName: string; readonly runtimeVersion: string },
@@ -189,8 +189,8 @@ export function readRuntimeFeatures(
         ? listedHandlers(status.runtimeHandlers)
         : configuredHandlers(status.info),
     supplementalGroupsPolicy: status.features?.supplementalGroupsPolicy ?? false,
-    // No runtime reports these. Another one than containerd that lacks images as volumes fails to mount them; one that
-    // lacks the signal would ignore it.
+    // No runtime reports these. Another one than containerd that has no images as volumes fails to mount them; one that
+    // doesn't know the signal would ignore it.
     imageVolumes: !isContainerd || release >= 2001,
     imageSubPaths: !isContainerd || release >= 2002,
     stopSignals: isContainerd && release >= 2003,

@@ -1,6 +1,6 @@
 /*
  * Files and directories inside a volume, whose containers may replace any part of a path by a symbolic link meanwhile:
- * opened and made step by step, read within bounds, measured, and given to the pod's group.
+ * opened and made step by step, read within bounds, measured, and given to the pod's group. And where podd makes nothing.
  */
 import { constants } from 'node:fs'
 import type { Stats } from 'node:fs'
@@ -11,7 +11,7 @@ import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
 
 /**
  * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
- * tries again; `VOLUME_TEARDOWN`: something on the host still holds it.
+ * tries again; `VOLUME_TEARDOWN`: something on the host still uses it.
  */
 export class VolumeError extends PoddError {
   /** The path of the host that is missing, where it could be set up with it. */
@@ -118,20 +118,6 @@ async function deepestExisting(
     }
   }
   return { target: root, missing: names }
-}
-
-async function resolveAsFar(path: string): Promise<string> {
-  try {
-    return await realpath(path)
-  } catch (error) {
-    const code = errorCode(error)
-    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === '/') return path
-    return join(await resolveAsFar(dirname(path)), basename(path))
-  }
-}
-
-function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(`${directory}/`)
 }
 
 function leadsOut(path: string): VolumeError {
@@ -381,4 +367,18 @@ export async function findKernelTree(path: string): Promise<string | undefined> 
   const resolved = await resolveAsFar(normalize(path))
   if (isWithin(resolved, sharedMemory)) return undefined
   return trees.find((tree) => isWithin(resolved, tree))
+}
+
+async function resolveAsFar(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const code = errorCode(error)
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === '/') return path
+    return join(await resolveAsFar(dirname(path)), basename(path))
+  }
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`)
 }

@@ -1,6 +1,6 @@
 /*
- * Where a pod's files lie below podd's root directory, laid out as the kubelet's
- * (`pkg/kubelet/kubelet_getters.go`, 1.36).
+ * A pod's own files below podd's root directory, laid out as the kubelet's (`pkg/kubelet/kubelet_getters.go`, 1.36): its
+ * hosts file and resolv.conf, termination messages, its range of user ids, and marks of work that is done once.
  */
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { access, chmod, mkdir, open, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises'
@@ -298,7 +298,7 @@ function pathOf({ rootDir, uid, container, restartCount }: TerminationLog): stri
 }
 
 /** The number of user ids of a pod, and the host's own ids below the first range (the kubelet's defaults, 1.36). */
-const length = 65_536
+const rangeLength = 65_536
 /** The kernel's highest id. */
 const lastRange = 65_534
 
@@ -309,7 +309,7 @@ const lastRange = 65_534
  */
 export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   const own = readRange(rootDir, uid)
-  if (own !== undefined) return { firstId: own * length, length }
+  if (own !== undefined) return { firstId: own * rangeLength, length: rangeLength }
   const taken = new Set(podsIn(rootDir).map((other) => readRange(rootDir, other)))
   let index = 1
   while (taken.has(index)) index += 1
@@ -317,7 +317,7 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   const directory = podDirectory(rootDir, uid)
   mkdirSync(directory, { recursive: true, mode: 0o750 })
   writeFileAtomicSync(`${directory}/user-range`, `${index}\n`, { mode: 0o600 })
-  return { firstId: index * length, length }
+  return { firstId: index * rangeLength, length: rangeLength }
 }
 
 function podsIn(rootDir: string): readonly PodUid[] {

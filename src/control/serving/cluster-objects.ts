@@ -17,7 +17,7 @@ import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
 import { ownNodeOf } from '../../decide/writing/own-node.ts'
 import type { OwnNode } from '../../decide/writing/own-node.ts'
 import type { MachineInfo } from '../../host/facts/host-info.ts'
-import type { KeptObject, ObjectDocument } from '../../pod/objects/document.ts'
+import type { WrittenMetadata, ObjectDocument } from '../../pod/objects/document.ts'
 import { systemPriorities } from '../../pod/schema/pod-resources.ts'
 import { uuidOfText } from '../../pod/values/hash.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -184,7 +184,7 @@ export class ClusterObjects {
     const creationTimestamp = formatTime(createdMs)
     const priorities = new Map<string, PriorityClassObject>()
     const runtimes = new Map<string, RuntimeClassObject>()
-    const metaOf = (kind: string, name: string, kept?: KeptObject): RuntimeClassObject['metadata'] => ({
+    const metaOf = (kind: string, name: string, kept?: WrittenMetadata): RuntimeClassObject['metadata'] => ({
       ...kept?.metadata,
       name,
       uid: kept?.uid ?? this.#uidOf(kind, name),
@@ -193,7 +193,7 @@ export class ClusterObjects {
     const addPriority = (
       name: string,
       spec: Pick<PriorityClassObject, 'value' | 'description' | 'globalDefault' | 'preemptionPolicy'>,
-      kept?: KeptObject,
+      kept?: WrittenMetadata,
     ) =>
       priorities.set(name, {
         apiVersion: 'scheduling.k8s.io/v1',

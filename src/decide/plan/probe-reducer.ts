@@ -1,4 +1,4 @@
-/**
+/*
  * Evaluates probes: the verdict on a container, and when it is next probed. Follows the kubelet's prober
  * (pkg/kubelet/prober/worker.go, Kubernetes 1.36) with two differences in the container's favour: a new container
  * starts with a clean count of runs, and the next probe is due at a computed moment (start + initial delay) instead of

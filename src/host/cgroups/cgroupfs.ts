@@ -150,7 +150,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
     )
   }
 
-  /** A setting whose controller this cgroup lacks is skipped: the kernel could not enforce it. */
+  /** A setting whose controller this cgroup doesn't have is skipped: the kernel could not enforce it. */
   #write(path: string, settings: readonly CgroupSetting[]): void {
     for (const { controller, file, value } of settings) {
       const hierarchy = this.#hierarchyOf(controller, path)
@@ -158,7 +158,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
     }
   }
 
-  /** Version 2: the controllers of a cgroup depend on the levels above, each of which may lack some. */
+  /** Version 2: the controllers of a cgroup depend on the levels above, in each of which some may be missing. */
   #hierarchyOf(controller: string, path: string): CgroupHierarchy | undefined {
     const { version, hierarchies } = this.#options.system
     if (version === 1) return hierarchies.find(({ controllers }) => controllers.includes(controller))

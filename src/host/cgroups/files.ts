@@ -37,7 +37,7 @@ export function readCgroup(path: string, file: string): readonly string[] {
       .split(/\s+/)
       .filter((word) => word !== '')
   } catch {
-    // The cgroup was removed meanwhile, or the kernel lacks the file.
+    // The cgroup was removed meanwhile, or the kernel has no such file.
     return []
   }
 }

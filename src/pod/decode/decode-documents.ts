@@ -117,7 +117,7 @@ class Decoder {
   readonly #heldObjects = new Set<string>()
   #holdsAll = false
   /** Whether the newest document is incomplete and of a kind that podd takes. */
-  #endsLacking = false
+  #endsIncomplete = false
 
   constructor(options: DecodeOptions) {
     this.#options = options
@@ -129,7 +129,7 @@ class Decoder {
       problems: this.#boundedProblems(),
       heldObjects: [...this.#heldObjects],
       // A text whose last document is incomplete may be truncated there: earlier documents after it may be cut off too.
-      holdsAll: this.#holdsAll || this.#endsLacking,
+      holdsAll: this.#holdsAll || this.#endsIncomplete,
     }
   }
 
@@ -143,7 +143,7 @@ class Decoder {
   }
 
   take(document: RawDocument): void {
-    this.#endsLacking = false
+    this.#endsIncomplete = false
     if (document.kind === 'broken') {
       const place = { path: this.#options.path, ...document.position }
       this.#problems.push({ severity: 'error', place, message: document.message })
@@ -285,7 +285,7 @@ class Decoder {
 
   #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
-    if (problem.severity === 'error' && lackReasons.has(problem.reason)) this.#endsLacking = true
+    if (problem.severity === 'error' && missingReasons.has(problem.reason)) this.#endsIncomplete = true
     // Further problems are only counted.
     if (this.#problems.length >= maxProblems) {
       const { severity } = problem
@@ -304,8 +304,8 @@ class Decoder {
   }
 }
 
-/** The problem of a document that is truncated at the end of a line. */
-const lackReasons: ReadonlySet<string | undefined> = new Set(['FieldValueRequired', 'FieldValueNotFound'])
+/** The problems of a document that is truncated at the end of a line. */
+const missingReasons: ReadonlySet<string | undefined> = new Set(['FieldValueRequired', 'FieldValueNotFound'])
 
 function isListKind(kind: Json | undefined): kind is 'List' | 'PodList' {
   return kind === 'List' || kind === 'PodList'

@@ -316,7 +316,7 @@ export function describeBytes(input: string | Uint8Array): readonly [message: st
   return [isNul ? 'not a text: there is a NUL byte in it' : 'not a text in UTF-8', position]
 }
 
-/** Whether a text ends within a line, which suggests truncation. JSON may lack a line end after its last bracket. */
+/** Whether a text ends within a line, which suggests truncation. JSON may have no line end after its last bracket. */
 export function endsInsideLine(text: string): boolean {
   const content = text.trimEnd()
   return !text.slice(content.length).includes('\n') && !content.endsWith('}') && !content.endsWith(']')

@@ -32,7 +32,7 @@ export interface ParsedYaml {
 
 /**
  * One document of YAML, as Kubernetes reads it where the library is stricter or laxer (`scannerc.go`,
- * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may lack (see text-faults.ts), and an escape
+ * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may be missing (see text-faults.ts), and an escape
  * names no half of a surrogate pair, but in JSON.
  *
  * @throws YamlValueError

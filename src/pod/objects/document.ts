@@ -37,7 +37,7 @@ export interface PodOwner {
 }
 
 /** The metadata of an object that was written over the API. */
-export interface KeptObject {
+export interface WrittenMetadata {
   readonly uid: string
   /** Wall time in milliseconds. */
   readonly createdAtMs: number
@@ -54,7 +54,7 @@ export interface PodDocument {
   /** Absent where the document is a Pod itself. */
   readonly owner?: PodOwner | undefined
   /** Absent of what comes from elsewhere. */
-  readonly kept?: KeptObject | undefined
+  readonly kept?: WrittenMetadata | undefined
 }
 
 /** One object that pods refer to, decoded and defaulted, with the manifest it came from. */
@@ -64,7 +64,7 @@ export interface ObjectDocument {
   readonly manifest: JsonObject
   readonly place: Place
   /** Absent of what comes from elsewhere. */
-  readonly kept?: KeptObject | undefined
+  readonly kept?: WrittenMetadata | undefined
 }
 
 /** Any document of a source. */

@@ -192,8 +192,8 @@ function validateSecret(secret: Secret, issues: Issues): void {
   const missing = needed.keys.filter(
     (key) => !has.has(key) || (needed.notEmpty && has.get(key)?.length === 0),
   )
-  const lacks = needed.any === true ? missing.length === needed.keys.length : missing.length > 0
-  if (lacks) for (const key of missing) issues.required(['data', key])
+  const isShort = needed.any === true ? missing.length === needed.keys.length : missing.length > 0
+  if (isShort) for (const key of missing) issues.required(['data', key])
   for (const key of ['.dockercfg', '.dockerconfigjson']) {
     const value = needed.keys.includes(key) ? has.get(key) : undefined
     if (value !== undefined && !isMapOrNull(value)) {
@@ -439,7 +439,7 @@ interface KeptKindEntry {
 
 /**
  * The kinds that the API keeps for its clients as they write them: no pod refers to them, and no source but the API has
- * them. A PodTemplate's template is validated as the pod that it describes (`kept-problems`).
+ * them. A PodTemplate's template is validated as the pod that it describes (`keptProblems`).
  */
 export const keptKinds = {
   Lease: { schema: leaseSchema, validate: validateLease },

@@ -173,7 +173,7 @@ export function refused(
 }
 
 /**
- * A field that one of several similar types lacks: refused where it is given; it keeps its default, so that code can
+ * A field that one of several similar types doesn't have: refused where it is given; it keeps its default, so that code can
  * treat these types alike.
  */
 export function never<F extends Field>(field: F, reason: string, harmless: readonly unknown[] = []): F {

@@ -54,7 +54,7 @@ export interface ObservedContainer {
   readonly imageId: string
   /** podd's hash of the spec it was created from, read back from its annotations; see hash.ts. */
   readonly specHash: string
-  /** The cpu and memory it was created with, read back from its annotations; undefined where they lack it. */
+  /** The cpu and memory it was created with, read back from its annotations; undefined where they don't say. */
   readonly resources?: ResourceLists | undefined
   /** The user of its first process; undefined where the runtime doesn't report it. */
   readonly user?: LinuxContainerUser | undefined

@@ -1,4 +1,4 @@
-/**
+/*
  * Rules for names, each giving its complaints in Kubernetes' words. Source:
  * k8s.io/apimachinery/pkg/util/validation/validation.go, of labels and their keys
  * k8s.io/apimachinery/pkg/api/validate/content/kube.go, 1.36.

@@ -5,7 +5,7 @@ import { conflictProblem } from '../../decide/sources/merge-snapshots.ts'
 import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
-import type { KeptObject, Problem, SourceDocument } from '../../pod/objects/document.ts'
+import type { WrittenMetadata, Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import { isObjectKind } from '../../pod/objects/object-kinds.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
@@ -145,7 +145,7 @@ export function decodeKept(
   return { document: accepted && { ...accepted, place, kept }, problems }
 }
 
-function keptOf(manifest: JsonObject): KeptObject {
+function keptOf(manifest: JsonObject): WrittenMetadata {
   const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
   const { uid, creationTimestamp } = metadata
   const createdAtMs = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
