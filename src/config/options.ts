@@ -29,7 +29,7 @@ import { defaultRunDir } from './places.ts'
 import { containerOptions, ociRuntimeOptions, podOptions } from './pod-options.ts'
 import { sourceOptions } from './source-options.ts'
 
-/** What bounds podd itself; a part of the table in options.ts. */
+/** What bounds podd itself; a part of the table below. */
 const daemonOptions = {
   daemonMemoryLimitBytes: option({
     field: 'daemonMemoryLimit',

@@ -1,3 +1,4 @@
+/* The host's addresses and ports: the node's own address, when the addresses change, and whether a port is free. */
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -1,3 +1,4 @@
+/* Reading operations by which podd examines a host, and the space on its disks. */
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'

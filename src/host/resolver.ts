@@ -1,3 +1,4 @@
+/* The host's resolver: what it is now, and when it may have changed. */
 import { watch } from 'node:fs'
 import { readFile, readlink } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'

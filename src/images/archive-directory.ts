@@ -1,3 +1,4 @@
+/* The directory of image archives: its files, and lists of images among them. */
 import { createHash } from 'node:crypto'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

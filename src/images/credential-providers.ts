@@ -1,3 +1,4 @@
+/* Plugins that give credentials for images: their configuration, calls, and answers that are cached. */
 import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { Clock } from '../base/clock.ts'

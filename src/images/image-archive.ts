@@ -1,3 +1,4 @@
+/* Which images are in an archive, compressed or not. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+/* The image of the sandbox's own process, made of a program of this host; and images as archives. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'

@@ -1,3 +1,4 @@
+/* Where containers log to: directories, links for log shippers, and the logs of pods that were removed. */
 import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,3 +1,5 @@
+/* Records of the CRI log format, joined to lines. */
+
 export interface DecoderOptions {
   /** Put each line's time before it. */
   readonly timestamps: boolean

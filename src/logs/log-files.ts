@@ -1,3 +1,4 @@
+/* The files of a container's log, by their names, and opening them while rotation renames them. */
 import type { Stats } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'

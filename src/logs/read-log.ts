@@ -1,3 +1,4 @@
+/* Reading a container's log from a time, or its last lines, without reading all of it. */
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'

@@ -19,7 +19,7 @@ type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<
 
 /**
  * What podd calls of CRI v1's RuntimeService, one method per RPC. Replies are checked as the kubelet checks them
- * (`cri-client/pkg/remote_runtime.go`, Kubernetes 1.36). All methods throw CriError (cri-runtime.ts).
+ * (`cri-client/pkg/remote_runtime.go`, Kubernetes 1.36). All methods throw CriError.
  */
 export interface RuntimeService {
   readonly version: Rpc<cri.VersionRequestInput, cri.VersionResponse>

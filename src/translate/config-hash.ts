@@ -1,3 +1,4 @@
+/* By which hash a changed container is known, and what is missing before it could start. */
 import { canonicalJson } from '../base/json.ts'
 import { containerReferences, objectData } from '../pod/objects/local-object.ts'
 import type { ObjectReader } from '../pod/objects/local-object.ts'

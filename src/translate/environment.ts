@@ -1,3 +1,4 @@
+/* References in commands and variables, expanded within exec(2)'s limits. */
 import { PoddError } from '../base/errors.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 

@@ -1,3 +1,4 @@
+/* A container's mounts, and the parts of volumes that they show. */
 import { posix } from 'node:path'
 import { PoddError } from '../base/errors.ts'
 import { cleanPath } from '../base/text.ts'
@@ -160,7 +161,10 @@ function volumeMount(
   }
 }
 
-/** `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far (decide/admission/preflight-pod.ts). */
+/**
+ * `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far
+ * (decide/admission/preflight-pod.ts).
+ */
 function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe: boolean): boolean {
   return recursiveReadOnly === 'Enabled' || (recursiveReadOnly === 'IfPossible' && canBe)
 }

@@ -1,3 +1,4 @@
+/* Pods from the runtime's replies, and what it says of itself. */
 import { isIP } from 'node:net'
 import { isJsonObject, parseJson } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'

@@ -1,3 +1,4 @@
+/* What manifests refer to: fields of the pod, resources of a container, objects; and references that lead nowhere. */
 import { PoddError } from '../base/errors.ts'
 import { objectKey } from '../pod/objects/local-object.ts'
 import type { ObjectReader } from '../pod/objects/local-object.ts'

@@ -1,3 +1,4 @@
+/* A container's environment, from its manifest, objects, fields and files of `NAME='value'` lines. */
 import { objectData } from '../pod/objects/local-object.ts'
 import type { ObjectReader } from '../pod/objects/local-object.ts'
 import type { ContainerSpec, EnvVar } from '../pod/schema/container-schema.ts'

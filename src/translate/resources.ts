@@ -1,3 +1,4 @@
+/* Requests and limits as CRI and cgroups have them: of a container, the sandbox, and the levels above. */
 import type * as cri from '../cri-types/cri-v1.ts'
 import {
   boundLimits,

@@ -1,3 +1,4 @@
+/* Security settings of sandboxes and containers, and the ids that a user namespace maps. */
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { IDMappingInput, UserNamespaceInput } from '../cri-types/cri-v1.ts'
 import type { SecurityContext } from '../pod/schema/container-schema.ts'

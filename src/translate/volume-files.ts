@@ -1,3 +1,6 @@
+/*
+ * The files of configMap, secret, downwardAPI and projected volumes; and ConfigMaps and Secrets as the API shows them.
+ */
 import type { ConfigObject, LocalObjectMeta } from '../api/cluster-objects.ts'
 import { cleanPath } from '../base/text.ts'
 import type { ObjectDocument } from '../pod/objects/document.ts'

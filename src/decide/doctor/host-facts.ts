@@ -1,4 +1,5 @@
 import type { Problem } from '../../pod/objects/document.ts'
+
 /** What `podd doctor` found on the host; gathered by host/facts/gather-host-facts.ts and cli/local/doctor.ts. */
 export interface HostFacts {
   readonly isRoot: boolean

@@ -1,3 +1,4 @@
+/* What the deciders get to know of a pod, as plain data. */
 import type { ResourceLists } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'

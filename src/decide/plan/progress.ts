@@ -1,3 +1,4 @@
+/* How far a pod is: initialized, ended for good, or known from its record alone. */
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { isRestartableInit, shouldRestart } from './backoff.ts'
 import { newestEnd, viewContainer } from './container-view.ts'

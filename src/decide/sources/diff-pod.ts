@@ -1,3 +1,7 @@
+/*
+ * What a changed manifest means for the pod that runs: it stays, changes in place, or makes a new pod; and why, in
+ * words.
+ */
 import { canonicalJson, sameData } from '../../base/json.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { computeQosClass, isResizableInit, resizableNames } from '../../pod/schema/pod-resources.ts'

@@ -1,3 +1,4 @@
+/* Records of pods: a new one's first, their order, and what becomes of a pod that runs without one. */
 import type { PodDocument } from '../../pod/objects/document.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { podRecordVersion } from '../../pod/state/pod-record.ts'

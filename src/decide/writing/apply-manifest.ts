@@ -1,3 +1,4 @@
+/* Server-side apply, and who manages which fields of an object. */
 import { canonicalJson, isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { mergeKeyOf, strategicMerge } from './patch.ts'

@@ -1,3 +1,4 @@
+/* Rules for what is written over the API alone: namespaces, and the readiness gates of pods. */
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { clusterMetaSchema } from '../../pod/objects/object-kinds.ts'

@@ -1,3 +1,4 @@
+/* What a write may change of an object that is there. */
 import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { defaultPod } from '../../pod/schema/default-pod.ts'

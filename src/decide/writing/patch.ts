@@ -1,3 +1,4 @@
+/* The three kinds of patches: JSON patch, JSON merge patch, strategic merge patch. */
 import { PoddError } from '../../base/errors.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'

@@ -1,3 +1,4 @@
+/* The form in which a written object is kept: what the server sets of its metadata, and an API server's defaults. */
 import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { imagePullPolicyOf } from '../../pod/schema/default-pod.ts'

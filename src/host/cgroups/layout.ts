@@ -1,3 +1,7 @@
+/*
+ * The tree of cgroups: how it is mounted, who makes cgroups in it, what they are called, and which choice its pods were
+ * made by.
+ */
 import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'

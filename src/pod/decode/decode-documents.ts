@@ -1,3 +1,4 @@
+/* The documents of a text: pods, objects, lists of them, and what is wrong with each. */
 import { errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'

@@ -1,3 +1,4 @@
+/* One manifest, checked, validated and defaulted: of a pod, of an object, or of a kind that the API only keeps. */
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { objectFromManifest } from '../objects/local-object.ts'

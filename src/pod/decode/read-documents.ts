@@ -1,3 +1,4 @@
+/* A text taken apart into YAML and JSON documents, with the places of their fields. */
 import type { Alias, Document } from 'yaml'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'

@@ -1,3 +1,5 @@
+/* Texts as go-yaml scans them, where the library differs: characters, directives, white space that may be missing. */
+
 /** Part of a text. */
 export interface Slice {
   readonly start: number

@@ -1,3 +1,7 @@
+/*
+ * YAML as Kubernetes reads it: parsed, resolved by go-yaml's rules, made JSON; within bounds, and with faults in plain
+ * words.
+ */
 import type * as yaml from 'yaml'
 import type {
   Alias,
@@ -32,8 +36,8 @@ export interface ParsedYaml {
 
 /**
  * One document of YAML, as Kubernetes reads it where the library is stricter or laxer (`scannerc.go`,
- * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may be missing (see text-faults.ts), and an escape
- * names no half of a surrogate pair, but in JSON.
+ * go.yaml.in/yaml/v2): `\'` in double quotes is an apostrophe, white space may be missing (see text-faults.ts), and an
+ * escape names no half of a surrogate pair, but in JSON.
  *
  * @throws YamlValueError
  */
@@ -159,7 +163,7 @@ export function keyName(key: Scalar): string {
   return typeof name === 'number' || typeof name === 'boolean' ? String(name) : String(key.value)
 }
 
-/** Converts a document to JSON by Kubernetes' rules (see yaml.ts). Throws YamlValueError. */
+/** Converts a document to JSON by Kubernetes' rules. Throws YamlValueError. */
 export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
   const reader = new YamlReader(yaml)
   const value = reader.read(document.contents, 0)
@@ -297,12 +301,6 @@ function mergeEntries(value: Json, offset: number): readonly Entry[] {
   })
 }
 
-/**
- * Resolves an unquoted YAML scalar. Kubernetes reads YAML 1.1 as go-yaml v2 does (through sigs.k8s.io/yaml), and so
- * does podd: `yes`, `on` and `y` are booleans, `0644` and `0o644` are octal, `1_000` is a thousand; `12:30` is a string
- * and so is a date. A number is a JavaScript number, as everything becomes JSON. Source: sigs.k8s.io/yaml,
- * goyaml.v2/resolve.go.
- */
 export type Plain = null | boolean | number | string
 
 const words = new Map<string, Plain>([
@@ -324,6 +322,12 @@ function isUnspeakable(source: string): boolean {
   return unspeakable.test(source)
 }
 
+/**
+ * Resolves an unquoted YAML scalar. Kubernetes reads YAML 1.1 as go-yaml v2 does (through sigs.k8s.io/yaml), and so
+ * does podd: `yes`, `on` and `y` are booleans, `0644` and `0o644` are octal, `1_000` is a thousand; `12:30` is a string
+ * and so is a date. A number is a JavaScript number, as everything becomes JSON. Source: sigs.k8s.io/yaml,
+ * goyaml.v2/resolve.go.
+ */
 export function resolvePlain(source: string): Plain {
   const word = words.get(source)
   if (word !== undefined) return word

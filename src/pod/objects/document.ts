@@ -1,3 +1,4 @@
+/* What a source gives: documents with their places, and problems. */
 import type { JsonObject } from '../../base/json.ts'
 import { podKey } from '../values/ids.ts'
 import type { LocalObject } from './local-object.ts'

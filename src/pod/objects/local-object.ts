@@ -1,3 +1,4 @@
+/* Objects that pods refer to: their keys, their data, who may read them, and which of them a pod needs. */
 import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'

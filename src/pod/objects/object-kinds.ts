@@ -1,3 +1,4 @@
+/* The kinds of objects beside pods: schema, defaults, rules and names of each, in one table. */
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'

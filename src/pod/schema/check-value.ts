@@ -1,3 +1,4 @@
+/* A value held against a schema, in the API server's words. */
 import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { nearestName } from '../../base/text.ts'

@@ -1,3 +1,4 @@
+/* Defaults of a pod that depend on other fields; the others stand in the schema. */
 import { PoddError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { parseImageName } from '../values/image-name.ts'

@@ -1,3 +1,4 @@
+/* Problems with fields, in the words of Kubernetes' field errors. */
 import { isWholeQuantity } from '../values/quantity.ts'
 import { conforms } from './types.ts'
 import type { AnyType, Infer } from './types.ts'

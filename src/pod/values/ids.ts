@@ -1,3 +1,5 @@
+/* Names of pods, containers and sources. */
+
 /** A branded string, which the compiler distinguishes from other strings. */
 type Brand<Name extends string> = string & { readonly __brand?: Name }
 

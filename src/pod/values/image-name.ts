@@ -1,3 +1,5 @@
+/* Names of images, as containerd completes them. */
+
 /** An image reference taken apart and completed as containerd's CRI does. */
 export interface ImageName {
   /** `docker.io`, `registry.example:5000`, … */

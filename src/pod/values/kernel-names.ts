@@ -1,3 +1,5 @@
+/* Names of the kernel: capabilities and sysctls. */
+
 /**
  * A capability as Kubernetes and CRI write it: `NET_ADMIN` for `CAP_NET_ADMIN` and `net_admin`, `ALL` for `cap_all`.
  * The runtime puts `CAP_` before whatever it is given, and ignores what then is no capability.
