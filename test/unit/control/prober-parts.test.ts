@@ -20,7 +20,7 @@ describe('the schedule', () => {
     return { clock, seen, of, wheel }
   }
 
-  it('fires in the order of due times, on one timer', async () => {
+  it('fires in the order of due times', async () => {
     const { clock, seen, of, wheel } = schedule()
     for (const [name, dueMs] of [
       ['d', 40],
@@ -31,7 +31,6 @@ describe('the schedule', () => {
     ] as const) {
       wheel.set(of(name), dueMs)
     }
-    expect(clock.pendingTimers).toBe(1)
     await clock.advance(30)
     expect(seen).toEqual([
       ['a', 10],
