@@ -427,14 +427,8 @@ export function createWriting(
 ): WrittenObjects {
   const writing = new WrittenObjects({
     objects,
-    pods: {
-      showNew: (document, last) => pods.showNew(document, 'api', last),
-      showGone: (uid) => pods.statuses.removeProvisional(uid),
-      onHeld: (listener) => pods.statuses.onHeld(listener),
-      refresh: (uid) => pods.statuses.refresh(uid),
-      endPod: (uid, graceSeconds) => pods.endPod(uid, graceSeconds),
-      knowsPod: (uid) => pods.knowsPod(uid),
-    },
+    pods,
+    statuses: pods.statuses,
     shown: shown.pods,
     showClaims: () => localObjects.measureClaims(),
     nodeName: hostName,

@@ -29,26 +29,7 @@ export interface LastGoodCopy {
   readonly mountPoint?: string | undefined
 }
 
-/**
- * The last good copy of every source, on disk, so that pods survive a source that became unreadable, also across a
- * reboot.
- */
-export interface LastGoodStore {
-  /**
-   * The copy of a source at this location (another location's doesn't count); undefined where there is none, or none
-   * that can be read (it is put aside then). Throws the system's errors except ENOENT.
-   */
-  load(source: SourceName, location: string): Promise<LastGoodCopy | undefined>
-  /** Throws what the system throws (ENOSPC, EROFS, …); the previous copy then stays. */
-  save(
-    source: SourceName,
-    location: string,
-    documents: readonly SourceDocument[],
-    mountPoint?: string,
-  ): Promise<void>
-  /** Whether the source has a file, as far as can be known. */
-  isThere(source: SourceName): Promise<boolean>
-}
+export type LastGoodStore = ReturnType<typeof createLastGoodStore>
 
 const migrations: readonly Migration[] = []
 const version = migrations.length + 1
@@ -67,6 +48,7 @@ interface Written {
 }
 
 /**
+ * The last good copy of every source, on disk, so that pods survive a source that became unreadable, also across a reboot.
  * One file of mode 0600 for each source, in `directory`, which is made when it is first needed. A large one gets its changes
  * as lines behind the first, each synced, until they are as long as that; an older podd takes such a file for none that it
  * can read. Of a line that a power cut ended in the middle nothing counts.
@@ -77,12 +59,16 @@ interface Written {
 export function createLastGoodStore(
   directory: string,
   options: { readonly persistSecrets?: boolean; readonly report?: StateReport } = {},
-): LastGoodStore {
+) {
   const { persistSecrets = true, report } = options
   const written = new Map<SourceName, Written>()
   const pathOf = (source: SourceName): string => join(directory, `${source}.json`)
   return {
-    async load(source, location) {
+    /**
+     * The copy of a source at this location (another location's doesn't count); undefined where there is none, or none
+     * that can be read (it is put aside then). Throws the system's errors except ENOENT.
+     */
+    async load(source: SourceName, location: string): Promise<LastGoodCopy | undefined> {
       const path = pathOf(source)
       written.delete(source)
       await removeAtomicFileTemps(path)
@@ -104,8 +90,15 @@ export function createLastGoodStore(
         ...(typeof mountPoint === 'string' && { mountPoint }),
       }
     },
-    isThere: (source) => isThere(pathOf(source)),
-    async save(source, location, documents, mountPoint) {
+    /** Whether the source has a file, as far as can be known. */
+    isThere: (source: SourceName): Promise<boolean> => isThere(pathOf(source)),
+    /** Throws what the system throws (ENOSPC, EROFS, …); the previous copy then stays. */
+    async save(
+      source: SourceName,
+      location: string,
+      documents: readonly SourceDocument[],
+      mountPoint?: string,
+    ): Promise<void> {
       const kept = persistSecrets ? documents : documents.filter(({ manifest }) => !holdsSecrets(manifest))
       const before = written.get(source)
       // Whatever fails from here on, what the file holds is not known.

@@ -51,19 +51,17 @@ export class WritingRig extends ApiRig {
     this.#writing = new WrittenObjects({
       objects: this.objects,
       pods: {
-        showNew({ pod, kept: { uid } = { uid: '' } }, last) {
+        showNew({ pod, kept: { uid } = { uid: '' } }, _source, last) {
           const pending = pendingPod(pod.metadata, uid)
           statuses.publishProvisional(uid, { ...pending, status: last ?? pending.status })
         },
-        showGone: (uid) => statuses.removeProvisional(uid),
-        onHeld: (listener) => statuses.onHeld(listener),
-        refresh: (uid) => statuses.refresh(uid),
         endPod: (uid, graceSeconds) => {
           this.ended.push(`${uid} ${graceSeconds}`)
           if (graceSeconds === 0) statuses.remove(uid)
         },
         knowsPod: () => false,
       },
+      statuses,
       shown: this.shown.pods,
       showClaims: () => local.measureClaims(),
       nodeName: 'here',

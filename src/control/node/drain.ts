@@ -13,13 +13,7 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import type { PodWorker } from '../pod/worker.ts'
 
-/** The mark that this host is being shut down; valid only for the current boot. */
-export interface DrainMark {
-  /** Whether the mark of this boot exists. */
-  read(): boolean
-  write(): Promise<void>
-  remove(): Promise<void>
-}
+export type DrainMark = ReturnType<typeof drainMark>
 
 export interface NodeDrainOptions {
   readonly settings: ShutdownSettings
@@ -150,10 +144,14 @@ function isOver({ state }: PodWorker): boolean {
   return state.isOver || state.stage === 'gone'
 }
 
-/** A file with the id of the current boot, since the run directory may survive a reboot. */
-export function drainMark(path: string, bootId: string): DrainMark {
+/**
+ * The mark that this host is being shut down: a file with the id of the current boot, since the run directory may survive a
+ * reboot.
+ */
+export function drainMark(path: string, bootId: string) {
   return {
-    read() {
+    /** Whether the mark of this boot exists. */
+    read(): boolean {
       try {
         return readFileSync(path, 'utf8').trim() === bootId
       } catch {
@@ -161,7 +159,7 @@ export function drainMark(path: string, bootId: string): DrainMark {
         return false
       }
     },
-    write: () => writeFileAtomic(path, `${bootId}\n`),
-    remove: () => rm(path, { force: true }),
+    write: (): Promise<void> => writeFileAtomic(path, `${bootId}\n`),
+    remove: (): Promise<void> => rm(path, { force: true }),
   }
 }

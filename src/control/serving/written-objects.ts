@@ -8,33 +8,22 @@ import { isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument } from '../../pod/objects/document.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import type { PodCondition, PodStatus } from '../../pod/state/status.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isBeingDeleted } from '../../sources/written/api-objects.ts'
 import type { ApiObjects } from '../../sources/written/api-objects.ts'
 import type { KeptManifest, ObjectName } from '../../sources/written/object-file.ts'
 import type { ResourceStore } from './resource-store.ts'
-
-/** What writing needs of the pods. */
-export interface WritablePods {
-  /**
-   * Shows a pod until its worker publishes a status.
-   * @param last its last status where it has ended
-   */
-  showNew(document: PodDocument, last?: PodStatus): void
-  /** Removes a pod that was shown with `showNew`. */
-  showGone(uid: PodUid): void
-  /** Called for each pod that only finalizers hold, with its last status. */
-  onHeld(listener: (object: PodObject) => void): void
-  /** Shows a pod again after the object kept for it has changed. */
-  refresh(uid: PodUid): void
-  endPod(uid: PodUid, graceSeconds: number): void
-  /** Whether podd still has the pod; true while that is unknown. */
-  knowsPod(uid: PodUid): boolean
-}
+import type { StatusStore } from './status-store.ts'
 
 export interface WrittenObjectsDeps {
   readonly objects: ApiObjects
-  readonly pods: WritablePods
+  /** See PodSystem. */
+  readonly pods: {
+    showNew(document: PodDocument, source: SourceName, last?: PodStatus): void
+    endPod(uid: PodUid, graceSeconds: number): void
+    knowsPod(uid: PodUid): boolean
+  }
+  readonly statuses: Pick<StatusStore, 'removeProvisional' | 'onHeld' | 'refresh'>
   readonly shown: Pick<ResourceStore<PodObject>, 'get' | 'subscribe'>
   /** Resolves when the claims are shown in their current state. */
   readonly showClaims: () => Promise<void>
@@ -62,8 +51,8 @@ export class WrittenObjects {
 
   /** Begins to remove deleted pods once they have ended, for as long as the process runs. */
   begin(): void {
-    const { shown, objects, pods } = this.#deps
-    pods.onHeld((object) => this.#keepLast(object))
+    const { shown, objects, statuses } = this.#deps
+    statuses.onHeld((object) => this.#keepLast(object))
     shown.subscribe(({ type, object }) => {
       if (type !== 'DELETED') return
       const kept = objects.findPod(object.metadata.uid)
@@ -78,17 +67,17 @@ export class WrittenObjects {
       for (const { kind, manifest, document } of this.#deps.objects.list())
         if (kind === 'Pod' && isBeingDeleted(manifest) && finalizersOf(manifest).length > 0)
           if (document !== undefined && isPodDocument(document))
-            this.#deps.pods.showNew(document, lastStatus(manifest, document))
+            this.#deps.pods.showNew(document, 'api', lastStatus(manifest, document))
     })
   }
 
   /** Settles pods that ended while podd did not run. Call it once it is known what runs. */
   async settle(): Promise<void> {
     await this.exclusively(async () => {
-      const { objects, pods } = this.#deps
+      const { objects, pods, statuses } = this.#deps
       for (const kept of objects.list()) {
         if (kept.kind !== 'Pod' || !isBeingDeleted(kept.manifest) || pods.knowsPod(kept.uid)) continue
-        if (finalizersOf(kept.manifest).length > 0) pods.showGone(kept.uid)
+        if (finalizersOf(kept.manifest).length > 0) statuses.removeProvisional(kept.uid)
         else this.#forget(kept)
       }
     })
@@ -111,13 +100,13 @@ export class WrittenObjects {
 
   /** Throws PoddError OBJECT_NOT_KEPT. */
   async put(manifest: JsonObject): Promise<void> {
-    const { objects, pods, shown, showClaims } = this.#deps
+    const { objects, pods, statuses, shown, showClaims } = this.#deps
     const kept = await objects.put(manifest)
     const { kind, uid, document } = kept
     if (kind === 'PersistentVolumeClaim') await showClaims()
     if (document === undefined || !isPodDocument(document)) return
-    if (shown.get(uid) === undefined) pods.showNew(document)
-    else pods.refresh(uid)
+    if (shown.get(uid) === undefined) pods.showNew(document, 'api')
+    else statuses.refresh(uid)
   }
 
   /** Throws PoddError OBJECT_NOT_KEPT. */
