@@ -37,9 +37,9 @@ import { CgroupTrees, createPodCgroups, keepCgroups } from './node/cgroups.ts'
 import { nodeAddresses } from './node/follow-host.ts'
 import { keepPodLogsDir } from './node/logs.ts'
 import { PodSystem } from './pod-system.ts'
-import { createPodVolumes, readIfThere } from './pod/host.ts'
+import { HookRunner } from './pod/hooks.ts'
+import { PodVolumes, readIfThere } from './pod/host.ts'
 import { execProbes } from './pod/prober.ts'
-import { createHookRunner } from './pod/stop.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
 import { RingEventRecorder } from './serving/event-recorder.ts'
 import { ObjectStore } from './serving/object-store.ts'
@@ -158,7 +158,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         pidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : undefined,
       }),
       killShim,
-      volumes: createPodVolumes({
+      volumes: new PodVolumes({
         rootDir: config.rootDir,
         resources,
         objects,
@@ -167,7 +167,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         clock,
       }),
       logs,
-      hooks: createHookRunner({
+      hooks: new HookRunner({
         execSync: client.execSync,
         held: () => (runtime.isContainerd ? held : undefined),
         events,

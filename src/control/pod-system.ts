@@ -239,7 +239,7 @@ export class PodSystem {
     this.#loops.desired.noteEndedByDown(await this.#options.records.loadEndedByDown())
     await this.#loops.snapshots.loadClaimOwners()
     await this.#loops.desired.adopt(records, unreadable)
-    const following = host.followResolver?.(() => this.node.followHost(), signal)
+    const following = host.followResolver(() => this.node.followHost(), signal)
     this.#loops.awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#loops.awaited.hurry(

@@ -65,6 +65,7 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       tail: async () => '',
       removeAll: async () => {},
     },
+    archives: { awaited: () => undefined, prefer: () => {} },
     instance: '',
     hostName: 'box',
     readHostsFile: async () => '',
@@ -76,6 +77,8 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
     bootId: 'boot-1',
     selinux: false,
     resources: plainResources,
+    followResolver: async () => {},
+    sandboxSeccompPath: () => undefined,
     security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
   }
 }

@@ -211,9 +211,9 @@ async function checkAwaitedArchive(
   container: WantedImage,
   found: Promise<PresentImage | undefined> | undefined,
 ): Promise<void> {
-  const message = container.imagePullPolicy === 'Always' ? undefined : env.archives?.awaited(container.image)
+  const message = container.imagePullPolicy === 'Always' ? undefined : env.archives.awaited(container.image)
   if (message === undefined) return
-  env.archives?.prefer(container.image)
+  env.archives.prefer(container.image)
   if (((await found) ?? (await env.images.find({ pod: pass.ref, container }))) !== undefined) return
   recordEvent(env, pass.ref, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
   throw new ImageError('AwaitingImport', message, env.clock.wallMs() + archiveRetryMs)

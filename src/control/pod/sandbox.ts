@@ -160,7 +160,7 @@ async function buildSandboxConfig(
     dns: dns.config,
     resources: env.resources,
     userRange: pod.spec.hostUsers === false ? env.volumes.userRange(ref.uid) : undefined,
-    seccompPath: env.sandboxSeccompPath?.(),
+    seccompPath: env.sandboxSeccompPath(),
   })
 }
 

@@ -24,11 +24,11 @@ import { toContainerConfig } from '../../translate/runtime-config.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
 import { allContainers } from '../../translate/spec-view.ts'
 import type { ContainerView, PodView } from '../../translate/spec-view.ts'
+import type { LoggedContainer } from '../../logs/container-log-directories.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { recordEvent, recursiveReadOnly, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
-import type { LoggedContainer } from './host.ts'
 import { fetchImages } from './images.ts'
 import { checkSeen, backOff } from './pass.ts'
 import type { Pass } from './pass.ts'
@@ -391,7 +391,7 @@ interface StartedContainer {
 /** Whether the runtime keeps the container's postStart hook over podd's end: then it has to be on record before the start. */
 function isPostStartHeld({ hooks }: PodEnv, { lifecycle }: ContainerSpec): boolean {
   const handler = lifecycle?.postStart
-  return handler !== undefined && hooks.isHeld?.(handler) === true
+  return handler !== undefined && hooks.isHeld(handler)
 }
 
 /** Runs the container's postStart hook; one that fails ends the container. Throws what the pass is aborted with. */

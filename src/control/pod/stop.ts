@@ -1,5 +1,4 @@
-import type { Clock } from '../../base/clock.ts'
-import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { settleAll } from '../../base/waits.ts'
 import {
   computeTerminationWaves,
@@ -10,16 +9,12 @@ import {
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
-import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
-import { runHttpHook } from '../../probes/http-probe.ts'
-import type { HeldCommand, HeldExec } from '../../runtime/containerd/exec.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
-import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { readContainerFacts } from '../../translate/identity.ts'
 import { recordEvent, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
-import type { HookRunner } from './host.ts'
+import { HookError } from './hooks.ts'
 import { checkSeen, OutdatedView } from './pass.ts'
 import type { Pass } from './pass.ts'
 import type { HookInFlight } from './state.ts'
@@ -115,7 +110,7 @@ async function beginPreStop(
 ): Promise<HookInFlight | undefined> {
   const { id } = request
   const { state } = pass
-  const isHeld = env.hooks.isHeld?.(handler) === true
+  const isHeld = env.hooks.isHeld(handler)
   if (!(await state.memory.claimPreStop(id, isHeld, state.observed))) return undefined
   return state.beginPreStop(id, () => runPreStop(env, pass, request, handler))
 }
@@ -445,91 +440,4 @@ async function readState({ calls }: RemoveEnv, containerId: ContainerId) {
 async function checkUnstarted(env: RemoveEnv, containerId: ContainerId): Promise<void> {
   const state = await readState(env, containerId)
   if (state !== 'gone' && state !== 'CONTAINER_CREATED') throw new OutdatedView()
-}
-
-/** A hook that didn't succeed. The message may hold the hook's output: it goes to the log, never into an event. */
-class HookError extends PoddError {
-  constructor(message: string, cause?: unknown) {
-    super('HOOK_FAILED', message, { cause })
-  }
-}
-
-export interface LifecycleHooksOptions {
-  readonly execSync: RuntimeService['execSync']
-  /** Runs commands that outlive podd; undefined where the runtime has no such calls. Left out, none. */
-  readonly held?: () => Pick<HeldExec, 'run'> | undefined
-  readonly events: EventRecorder
-  readonly clock: Clock
-  /** The Kubernetes version to go by, `1.36`. */
-  readonly kubernetesVersion: string
-}
-
-/** Runs hooks: exec in the container, httpGet from the host, sleep (`pkg/kubelet/lifecycle/handlers.go`, Kubernetes 1.36). */
-export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
-  const { execSync, events, clock, kubernetesVersion } = options
-  const held = options.held ?? (() => undefined)
-  return {
-    isHeld: ({ exec }) => exec !== undefined && held() !== undefined,
-    async run({ pod, handler, hook, containerId, podIp, ports, timeoutMs, signal, onSent }) {
-      const { exec, httpGet, sleep } = handler
-      const holder = held()
-      if (exec !== undefined && holder !== undefined) {
-        const call = { containerId, execId: `podd-${hook}`, command: exec.command, onSent }
-        return runHeld(holder, call, { clock, timeoutMs, signal })
-      }
-      if (exec !== undefined) {
-        const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
-        const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
-        if (reply.exitCode === 0) return
-        const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
-        throw new HookError(`command ended with exit code ${reply.exitCode}: ${output}`)
-      }
-      onSent?.()
-      if (httpGet !== undefined) {
-        const result = await runHttpHook({
-          action: httpGet,
-          target: { podIps: podIp === undefined ? [] : [podIp], ports },
-          userAgent: `kube-lifecycle/${kubernetesVersion}`,
-          bounds: { clock, timeoutMs, signal },
-        })
-        signal.throwIfAborted()
-        if (result.kind === 'failed') throw new HookError(result.message)
-        const { warning: message } = result
-        if (message === undefined) return
-        events.record({ pod, type: 'Warning', reason: 'LifecycleHTTPFallback', message })
-        return
-      }
-      if (sleep !== undefined) {
-        await clock.sleep(Math.min(sleep.seconds * 1000, timeoutMs ?? Infinity), signal)
-        return
-      }
-      throw new HookError('the hook names nothing to do')
-    },
-  }
-}
-
-/** Throws HookError; PoddError RUNTIME_UNAVAILABLE where it was not begun; the signal's reason. */
-async function runHeld(
-  holder: Pick<HeldExec, 'run'>,
-  command: HeldCommand,
-  bounds: { readonly clock: Clock; readonly timeoutMs: number | undefined; readonly signal: AbortSignal },
-): Promise<void> {
-  const { clock, timeoutMs, signal } = bounds
-  const late = new AbortController()
-  const timer =
-    timeoutMs === undefined
-      ? undefined
-      : clock.startTimer(timeoutMs, () =>
-          late.abort(new HookError(`the command has not ended after ${timeoutMs / 1000} s`)),
-        )
-  try {
-    const { exitCode, output } = await holder.run(command, AbortSignal.any([signal, late.signal]))
-    if (exitCode !== 0) throw new HookError(`command ended with exit code ${exitCode}: ${output}`)
-  } catch (error) {
-    signal.throwIfAborted()
-    if (error instanceof HookError || errorCode(error) === 'RUNTIME_UNAVAILABLE') throw error
-    throw new HookError(errorMessage(error), error)
-  } finally {
-    timer?.cancel()
-  }
 }

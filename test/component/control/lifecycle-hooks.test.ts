@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { createHookRunner } from '../../../src/control/pod/stop.ts'
+import { HookRunner } from '../../../src/control/pod/hooks.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { LifecycleHandler } from '../../../src/pod/schema/container-schema.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
@@ -26,7 +26,8 @@ const pod = { namespace: 'default', name: 'web', uid: 'u1' }
 async function runHook(handler: LifecycleHandler): Promise<PodEvent[]> {
   const events: PodEvent[] = []
   const { runtime } = new FakeRuntime({ clock: systemClock, images: [] })
-  const hooks = createHookRunner({
+  const hooks = new HookRunner({
+    held: () => undefined,
     execSync: runtime.execSync,
     events: { record: (event) => void events.push(event) },
     clock: systemClock,

@@ -10,7 +10,7 @@ import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-watch.ts'
-import { createHookRunner } from '../../../src/control/pod/stop.ts'
+import { HookRunner } from '../../../src/control/pod/hooks.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
@@ -422,7 +422,8 @@ export class PodRig {
         },
         retainLinks: async (_ref, containers) => void this.retained.push(...containers.map(({ id }) => id)),
       },
-      hooks: createHookRunner({
+      hooks: new HookRunner({
+        held: () => undefined,
         execSync: (request, options) => {
           if (this.isExecAway) return Promise.reject(new CriError('RUNTIME_UNAVAILABLE', 'no connection'))
           return fake.runtime.execSync(request, options)
