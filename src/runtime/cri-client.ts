@@ -216,7 +216,7 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
     stopPodSandbox: rpc('StopPodSandbox', end),
     removePodSandbox: rpc('RemovePodSandbox', end),
     podSandboxStatus: rpc('PodSandboxStatus', { ...read, check: checkSandboxStatus }),
-    listPodSandbox: rpc('ListPodSandbox', read),
+    listPodSandbox: rpc('ListPodSandbox', { ...read, isList: true }),
 
     createContainer: rpc('CreateContainer', { ...change, check: checkContainerId }),
     startContainer: rpc('StartContainer', change),
@@ -226,7 +226,7 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
     }),
     removeContainer: rpc('RemoveContainer', end),
     containerStatus: rpc('ContainerStatus', { ...read, check: checkContainerStatus }),
-    listContainers: rpc('ListContainers', read),
+    listContainers: rpc('ListContainers', { ...read, isList: true }),
     updateContainerResources: rpc('UpdateContainerResources', change),
     reopenContainerLog: rpc('ReopenContainerLog', change),
 

@@ -157,11 +157,16 @@ export class RuntimeObserver {
     const { calls, instance } = this.#options
     const listing = await listRuntime(calls, instanceSelector(instance))
     if (this.#isAsBefore(listing)) return this.#pods
-    this.#hasOomKill = false
     const knownBefore = new Set([...[...this.#owners.keys()].slice(0, ownersBefore), ...exitedBefore])
     const silent = new Set<PodUid>()
-    const pods = new Map(await this.#observe(listing, this.#hasListed ? silent : undefined))
+    const { same, rest } = this.#selectChanged(listing)
+    const read = await this.#observe(rest, this.#hasListed ? silent : undefined)
     const before = this.#pods
+    const pods = new Map<PodUid, ObservedPod>()
+    for (const uid of podsOf(listing)) {
+      const pod = read.get(uid) ?? same.get(uid)
+      if (pod !== undefined) pods.set(uid, pod)
+    }
     for (const uid of silent) {
       const known = before.get(uid)
       if (known === undefined) pods.delete(uid)
@@ -174,7 +179,8 @@ export class RuntimeObserver {
     for (const [uid, pod] of this.#readMeanwhile) this.#take(uid, pod)
     this.#forget(knownBefore, pods)
     for (const uid of new Set([...before.keys(), ...pods.keys()])) {
-      if (fingerprint(before.get(uid)) !== fingerprint(pods.get(uid))) this.#options.onChange(uid)
+      const [one, other] = [before.get(uid), pods.get(uid)]
+      if (one !== other && fingerprint(one) !== fingerprint(other)) this.#options.onChange(uid)
     }
     return pods
   }
@@ -304,6 +310,53 @@ export class RuntimeObserver {
   }
 
   /**
+   * The pods that the runtime still holds exactly as they were observed last, and what it lists of the others: to observe
+   * thousands again because one has changed would hold the event loop.
+   */
+  #selectChanged(listing: Listing): {
+    readonly same: ReadonlyMap<PodUid, ObservedPod>
+    readonly rest: Listing
+  } {
+    const same = new Map<PodUid, ObservedPod>()
+    if (!this.#hasListed || this.#hasOomKill) {
+      this.#hasOomKill = false
+      return { same, rest: listing }
+    }
+    const ended = new Set(this.#statuses.exited())
+    const listed = new Map<PodUid, number>()
+    for (const { labels } of [...listing.sandboxes, ...listing.containers]) {
+      const uid = labels[labelKeys.podUid] ?? ''
+      listed.set(uid, (listed.get(uid) ?? 0) + 1)
+    }
+    for (const [uid, count] of listed) {
+      const known = this.#pods.get(uid)
+      if (known !== undefined && known.sandboxes.length + known.containers.length === count)
+        same.set(uid, known)
+    }
+    const isSame = (id: string, uid: PodUid, wasSame: (pod: ObservedPod) => boolean): boolean => {
+      const known = same.get(uid)
+      return known !== undefined && !ended.has(id) && wasSame(known)
+    }
+    for (const { id, state, labels } of listing.sandboxes) {
+      const uid = labels[labelKeys.podUid] ?? ''
+      if (!isSame(id, uid, (pod) => findReady(pod, id) === (state === 'SANDBOX_READY'))) same.delete(uid)
+    }
+    for (const { id, state, labels } of listing.containers) {
+      const uid = labels[labelKeys.podUid] ?? ''
+      if (!isSame(id, uid, (pod) => findState(pod, id) === containerStates[state])) same.delete(uid)
+    }
+    const isLeft = ({ labels }: { readonly labels: Readonly<Record<string, string>> }): boolean =>
+      !same.has(labels[labelKeys.podUid] ?? '')
+    return {
+      same,
+      rest: {
+        sandboxes: listing.sandboxes.filter((each) => isLeft(each)),
+        containers: listing.containers.filter((each) => isLeft(each)),
+      },
+    }
+  }
+
+  /**
    * @param silent collects the pods of which a status was not read in time: their observation is incomplete. Without
    * it, that is an error.
    */
@@ -329,6 +382,16 @@ export class RuntimeObserver {
       this.#statuses.forget(id)
     }
   }
+}
+
+/** In the order of the list. */
+function podsOf({ sandboxes, containers }: Listing): ReadonlySet<PodUid> {
+  const uids = new Set<PodUid>()
+  for (const { labels } of [...sandboxes, ...containers]) {
+    const uid = labels[labelKeys.podUid]
+    if (uid !== undefined) uids.add(uid)
+  }
+  return uids
 }
 
 /** The known state of the runtime. */

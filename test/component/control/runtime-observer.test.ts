@@ -44,3 +44,54 @@ it('does not ask again for the status of a sandbox that a start has read, until 
   expect((await observer.read('u'))?.sandboxes).toMatchObject([{ id: podSandboxId, ready: false }])
   expect(asked).toBe(1)
 })
+
+it('observes again what has changed alone, and leaves all other pods the same objects', async () => {
+  const clock = new ManualClock()
+  const fake = new FakeRuntime({ clock, images: ['app:1'] })
+  const { runtime } = fake
+  const changed: string[] = []
+  const observer = new RuntimeObserver({
+    calls: runtime,
+    events: undefined,
+    clock,
+    random: () => 0,
+    logger: silentLogger,
+    relistMs: 60_000,
+    instance: '',
+    onChange: (uid) => void changed.push(uid),
+    onHealth: () => {},
+    hasOomKills: async () => false,
+    isNotFound: () => false,
+    isTimeout: () => false,
+  })
+  const labelsOf = (name: string): Record<string, string> => ({
+    'io.kubernetes.pod.uid': name,
+    'io.kubernetes.pod.name': name,
+    'io.kubernetes.pod.namespace': 'default',
+  })
+  for (const name of ['a', 'b', 'c']) {
+    const config = { metadata: { name, namespace: 'default', uid: name }, labels: labelsOf(name) }
+    const { podSandboxId } = await runtime.runPodSandbox({ config })
+    const { containerId } = await runtime.createContainer({
+      podSandboxId,
+      config: { metadata: { name, attempt: 0 }, image: { image: 'app:1' }, labels: labelsOf(name) },
+      sandboxConfig: config,
+    })
+    await runtime.startContainer({ containerId })
+  }
+  const first = await observer.relist()
+  changed.length = 0
+  fake.exitContainer('b', 3)
+  const { podSandboxId } = await runtime.runPodSandbox({
+    config: { metadata: { name: 'd', namespace: 'default', uid: 'd' }, labels: labelsOf('d') },
+  })
+  const second = await observer.relist()
+  expect(second.get('a')).toBe(first.get('a'))
+  expect(second.get('c')).toBe(first.get('c'))
+  expect(second.get('b')?.containers).toMatchObject([{ state: 'exited', exitCode: 3 }])
+  expect(second.get('d')?.sandboxes).toMatchObject([{ id: podSandboxId }])
+  expect(changed.toSorted()).toEqual(['b', 'd'])
+  fake.world.removeSandbox(fake.world.getSandbox(second.get('a')?.sandboxes[0]?.id ?? ''))
+  expect([...(await observer.relist()).keys()].toSorted()).toEqual(['b', 'c', 'd'])
+  expect(observer.podsNamed('default/c')).toHaveLength(1)
+})

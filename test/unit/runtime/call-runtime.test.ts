@@ -87,3 +87,50 @@ it('holds calls about containers back while the gate is closed, and no others', 
   await runtime.startContainer({ containerId: 'c' })
   expect(sent).toEqual(['ready', 'opens', 'ready', 'StartContainer', 'ready', 'StartContainer'])
 })
+
+it('decodes a long list in turns of the event loop, and as a whole', async () => {
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const reply = {
+    containers: Array.from({ length: 1000 }, (_, at) => ({ id: `c-${at}`, labels: { at: String(at) } })),
+  }
+  const channel: CallChannel = {
+    connections: 1,
+    isReady: true,
+    ready: async () => {},
+    suspect: () => {},
+    unary: async ({ responseDeserialize }) =>
+      responseDeserialize(service['ListContainers']?.responseSerialize(reply) ?? Buffer.alloc(0)),
+  }
+  let nowMs = 0
+  // Each look at the clock finds that a turn is over.
+  const clock = Object.defineProperty(new ManualClock(), 'monotonicMs', { value: () => (nowMs += 100) })
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock })
+  let turns = 0
+  let isDone = false
+  const turn = (): void => {
+    turns += 1
+    if (!isDone) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const { containers } = await createRuntimeService(bind).listContainers({})
+  isDone = true
+  expect(containers.map(({ id, labels }) => [id, labels])).toEqual(
+    reply.containers.map(({ id, labels }) => [id, labels]),
+  )
+  expect(turns).toBeGreaterThan(20)
+})
+
+it('tells of a list that cannot be decoded', async () => {
+  const channel: CallChannel = {
+    connections: 1,
+    isReady: true,
+    ready: async () => {},
+    suspect: () => {},
+    unary: async ({ responseDeserialize }) => responseDeserialize(Buffer.from([0x0a, 0xff, 0x01, 0x00])),
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  await expect(createRuntimeService(bind).listContainers({})).rejects.toMatchObject({
+    code: 'RUNTIME_FAILED',
+  })
+})
