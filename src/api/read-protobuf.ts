@@ -23,7 +23,7 @@ export class WireError extends PoddError {
 const magic = [0x6b, 0x38, 0x73, 0x00]
 
 /** The deepest nesting; clients send none as deep. */
-const mostLevels = 50
+const maxLevels = 50
 
 /**
  * The object of a request body in Kubernetes' protobuf (`apimachinery/pkg/runtime/serializer/protobuf`, 1.36), as JSON
@@ -73,7 +73,7 @@ class MessageReader {
   }
 
   read(index: number, bytes: Uint8Array, level: number): JsonObject {
-    if (level > mostLevels) throw new WireError('the body nests too deeply')
+    if (level > maxLevels) throw new WireError('the body nests too deeply')
     const fields = this.#table.messages[index] ?? {}
     const found = new Map<string, Json>()
     // A value in many pieces is joined once.

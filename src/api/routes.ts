@@ -44,7 +44,7 @@
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
  * POST /podd/v1/images/pull?image=NAME                    one PullUpdate (images.ts) a line
  * GET  /podd/v1/images/export?image=NAME                  a tar, OCI layout; ?image any number
- * POST /podd/v1/images/remove?image=NAME                  RemovedImage; ?force=true: also one that is pinned or used
+ * POST /podd/v1/images/remove?image=NAME                  RemovedImage (images.ts); ?force=true: also one that is pinned or used
  * POST /podd/v1/images/prune                              GarbageReport, of images alone; ?dryRun ?all as with gc
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
  * POST /podd/v1/gc                                       GarbageReport (images.ts); removes unused images, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too

@@ -150,7 +150,7 @@ const hostFactNames: readonly string[] = ['NODE_NAME', 'ARCH', 'MACHINE_ID']
 type Texts = Readonly<Record<string, string>>
 
 /** Of one value. */
-const mostValueBytes = 64 * 1024
+const maxValueBytes = 64 * 1024
 
 /** Texts by the names of values; only the file has it. `readText` reads one. */
 function namedTexts(what: string, readText: (json: Json) => Decoded<string>): OptionType<Texts> {
@@ -182,7 +182,7 @@ function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
 /** Numbers and switches would lose how they are written (`1.20`): they have to be quoted. */
 export const hostValues = namedTexts('texts', (json) => {
   if (typeof json !== 'string') return bad('must be text: put it in quotes')
-  if (Buffer.byteLength(json) > mostValueBytes) return bad(`is larger than ${mostValueBytes / 1024} KiB`)
+  if (Buffer.byteLength(json) > maxValueBytes) return bad(`is larger than ${maxValueBytes / 1024} KiB`)
   return { kind: 'ok', value: json }
 })
 

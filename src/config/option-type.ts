@@ -184,8 +184,8 @@ export function integer(least: number, most: number): OptionType<number> {
   }
 }
 
-/** Milliseconds from `leastMs` to `mostMs`, written as Go writes durations. */
-export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
+/** Milliseconds from `leastMs` to `maxMs`, written as Go writes durations. */
+export function duration(leastMs: number, maxMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
   return textual(
     'DURATION',
     (value) => {
@@ -196,11 +196,11 @@ export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFIN
         // parseDuration throws for malformed text alone.
         return bad('must be a duration such as 500ms, 20s or 1m30s')
       }
-      if (valueMs >= leastMs && valueMs <= mostMs) return ok(valueMs)
+      if (valueMs >= leastMs && valueMs <= maxMs) return ok(valueMs)
       return bad(
-        mostMs === Number.POSITIVE_INFINITY
+        maxMs === Number.POSITIVE_INFINITY
           ? `must be at least ${formatDuration(leastMs)}`
-          : `must be from ${formatDuration(leastMs)} to ${formatDuration(mostMs)}`,
+          : `must be from ${formatDuration(leastMs)} to ${formatDuration(maxMs)}`,
       )
     },
     formatDuration,

@@ -3,7 +3,7 @@ import type { ApiClient } from './api-client.ts'
 import { element, section, update } from './dom.ts'
 import { readLines } from './page-state.ts'
 
-const mostLines = 1000
+const maxLines = 1000
 
 /** Escape sequences for terminals, such as colours. */
 const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
@@ -90,7 +90,7 @@ export class LogView {
     if (target === undefined || this.#choice.value === '') return
     const query = new URLSearchParams({
       container: this.#choice.value,
-      tailLines: String(mostLines),
+      tailLines: String(maxLines),
       ...(this.#previous.checked ? { previous: 'true' } : { follow: 'true' }),
     })
     const { namespace, name } = target
@@ -115,10 +115,10 @@ export class LogView {
     const text = this.#text
     const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 40
     const shown = lines
-      .slice(-mostLines)
+      .slice(-maxLines)
       .map((line) => `${escapeControls(line.replaceAll(terminalOrders, ''))}\n`)
     text.append(...shown)
-    while (text.childNodes.length > mostLines) text.firstChild?.remove()
+    while (text.childNodes.length > maxLines) text.firstChild?.remove()
     if (isAtEnd) text.scrollTop = text.scrollHeight
   }
 }

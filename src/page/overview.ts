@@ -11,7 +11,7 @@ import type { Cell } from './dom.ts'
 import { newestEvents, podLink, sortPods } from './page-state.ts'
 import type { PageState } from './page-state.ts'
 
-const mostEvents = 50
+const maxEvents = 50
 
 /** The host, its pods, events and sources. */
 export function overview(state: PageState, nowMs: number): readonly Node[] {
@@ -27,7 +27,7 @@ export function overview(state: PageState, nowMs: number): readonly Node[] {
       'Events',
       events.length === 0
         ? element('p', { class: 'faint' }, 'None in the last hours.')
-        : eventTable(newestEvents(events, mostEvents), nowMs, pods),
+        : eventTable(newestEvents(events, maxEvents), nowMs, pods),
     ),
     section('Sources', sourceTable(sources, nowMs)),
   ]

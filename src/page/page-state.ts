@@ -76,7 +76,7 @@ export class WatchedObjects<T extends ResourceObject> {
 }
 
 /** The longest line; podd sends shorter ones. */
-const mostCharacters = 16 * 1024 * 1024
+const maxCharacters = 16 * 1024 * 1024
 
 /** The lines of a stream of UTF-8, in the batches in which they came. Rejects with the stream's error. */
 export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<readonly string[]> {
@@ -90,7 +90,7 @@ export async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGener
       const lines = text.split('\n')
       lines[0] = rest + (lines[0] ?? '')
       rest = lines.pop() ?? ''
-      if (rest.length > mostCharacters) throw new Error('a line is too long')
+      if (rest.length > maxCharacters) throw new Error('a line is too long')
       if (lines.length > 0) yield lines
       if (done) break
     }

@@ -9,7 +9,7 @@ import { statusClass } from './overview.ts'
 import { newestEvents } from './page-state.ts'
 import type { PageState } from './page-state.ts'
 
-const mostEvents = 50
+const maxEvents = 50
 
 /** A pod's containers with their kinds, as a log may be chosen among them. */
 export function containersOf({ status }: PodObject): readonly (readonly [kind: string, ContainerStatus])[] {
@@ -62,7 +62,7 @@ export function podView(pod: PodObject, { usage, events, pods }: PageState, nowM
       'Events',
       own.length === 0
         ? element('p', { class: 'faint' }, 'None.')
-        : eventTable(newestEvents(own, mostEvents), nowMs, pods),
+        : eventTable(newestEvents(own, maxEvents), nowMs, pods),
     ),
   ]
 }

@@ -8,7 +8,7 @@ import { countParam, jsonResponse, readTarget } from './requests/request.ts'
 import type { ApiRequest, ApiResponse, Identity, Route } from './requests/request.ts'
 
 const defaultDays = 365
-const mostDays = 3650
+const maxDays = 3650
 
 /** The routes that issue credentials for clients over the network. */
 export function accessRoutes(network: Pick<NetworkApi, 'kubeconfig'> | undefined): readonly Route[] {
@@ -29,7 +29,7 @@ export function accessRoutes(network: Pick<NetworkApi, 'kubeconfig'> | undefined
         const role = parseRole(query.get('role') ?? 'admin')
         if (role === undefined) throw new ApiError(400, 'role must be admin, edit or view')
         const days = countParam(query, 'days') ?? defaultDays
-        if (days < 1 || days > mostDays) throw new ApiError(400, `days must be from 1 to ${mostDays}`)
+        if (days < 1 || days > maxDays) throw new ApiError(400, `days must be from 1 to ${maxDays}`)
         const server = query.get('server') ?? undefined
         if (server !== undefined && !/^https:\/\/[\w.:[\]-]+$/u.test(server))
           throw new ApiError(400, 'server must be https://HOST:PORT')

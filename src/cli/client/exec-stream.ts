@@ -32,7 +32,7 @@ export interface ExecStreams {
 }
 
 /** The most bytes of one message. */
-const mostInputBytes = 64 * 1024
+const maxInputBytes = 64 * 1024
 
 /**
  * Joins these streams with the command or the container that is asked for at this path, until it has ended. Throws
@@ -82,8 +82,8 @@ async function sendInput(input: Readable, socket: WebSocket): Promise<void> {
     for await (const chunk of input) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
       if (!(bytes instanceof Uint8Array)) continue
-      for (let at = 0; at < bytes.length; at += mostInputBytes)
-        await sendMessage(socket, encodeMessage('stdin', bytes.subarray(at, at + mostInputBytes)))
+      for (let at = 0; at < bytes.length; at += maxInputBytes)
+        await sendMessage(socket, encodeMessage('stdin', bytes.subarray(at, at + maxInputBytes)))
     }
   } catch {
     // An input error ends the input; a command that has ended takes none.

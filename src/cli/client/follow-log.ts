@@ -66,7 +66,7 @@ export async function* followLog(
 const newline = 0x0a
 const space = 0x20
 /** An RFC 3339 time with nanoseconds and a zone is shorter. */
-const mostTimeBytes = 64
+const maxTimeBytes = 64
 
 /**
  * The position in a log with times: selects the bytes to print, and after a reconnection only those that were not
@@ -119,7 +119,7 @@ export class LogPosition {
     const lineEnd = chunk.indexOf(newline, at)
     const stop = end === -1 ? chunk.length : end
     const head = Buffer.concat([held, chunk.subarray(at, stop)])
-    if (head.length > mostTimeBytes || (lineEnd !== -1 && lineEnd < stop)) {
+    if (head.length > maxTimeBytes || (lineEnd !== -1 && lineEnd < stop)) {
       this.#head = undefined
       this.#skipBytes = 0
       parts.push(held)

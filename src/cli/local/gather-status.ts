@@ -37,7 +37,7 @@ export async function gatherStatus(
       running: true,
       host: summarizeHost(),
       pods: countPods(pods),
-      lastErrors: lastErrors(events, mostErrors),
+      lastErrors: lastErrors(events, maxErrors),
     }
   } catch (error) {
     if (signal.aborted || places === undefined || !deadCodes.includes(errorCode(error) ?? '')) throw error
@@ -114,7 +114,7 @@ interface StateOnDisk {
 }
 
 /** How many of the newest events that are warnings are shown. */
-const mostErrors = 5
+const maxErrors = 5
 
 /** Changes nothing. Unreadable files are skipped. */
 function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
@@ -139,7 +139,7 @@ function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
     crashes: listCrashReports(rootDir).map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
     lastErrors: events
       .filter(({ event }) => event.type === 'Warning')
-      .slice(-mostErrors)
+      .slice(-maxErrors)
       .map(({ event: { pod, reason, message }, lastAtMs, count }) => ({
         time: formatTime(lastAtMs),
         object: pod === undefined ? 'Node' : `Pod/${pod.name}`,

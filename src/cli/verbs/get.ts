@@ -111,7 +111,7 @@ function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult
 const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
 
 /** Some objects. */
-export interface Asked {
+export interface Selection {
   /** At least one. */
   readonly kinds: readonly KindArgument[]
   /** Terms of a field selector. */
@@ -121,7 +121,7 @@ export interface Asked {
 }
 
 /** Objects of one kind, and where they are. */
-interface Asking extends KindArgument {
+interface KindQuery extends KindArgument {
   /** Undefined for all. */
   readonly namespace: string | undefined
   /** The path of the collection, without its query. */
@@ -130,13 +130,13 @@ interface Asking extends KindArgument {
 }
 
 /** What was asked for, with what is there of it. */
-interface Found extends Asking {
+interface Found extends KindQuery {
   readonly items: readonly ResourceObject[]
   readonly missing: readonly ServerError[]
 }
 
 /** How objects are printed. */
-interface Look {
+interface Rendering {
   readonly format: OutputFormat
   readonly custom: CustomOutput | undefined
   readonly isTable: boolean
@@ -147,74 +147,77 @@ interface Look {
 }
 
 /** Objects of some kinds, all or by name, once or with each change. */
-export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
+export async function getObjects(context: VerbContext, selection: Selection): Promise<VerbResult> {
   const { args } = context
-  const look = await readLook(args, asked)
+  const rendering = await readRendering(args, selection)
   const sort = await readSorting(args.value('sort-by'))
-  const askings = asked.kinds.map((each) => toAsking(args, each, { asked, look }))
+  const queries = selection.kinds.map((each) => toQuery(args, each, selection, rendering))
   if (args.has('watch') || args.has('watch-only')) {
-    const [first, second] = askings
+    const [first, second] = queries
     if (first === undefined || second !== undefined)
       throw new UsageError('you may only specify a single resource type', 'A watch is of one kind.')
     if (sort !== undefined) throw new UsageError('a watch cannot be sorted')
-    return watchOne(context, first, look)
+    return watchOne(context, first, rendering)
   }
   const isLenient = args.has('ignore-not-found')
   const found: Found[] = []
-  for (const asking of askings)
-    found.push(await findObjects(context, asking, { isLenient: isLenient || !look.isSingle }))
+  for (const query of queries) found.push(await findObjects(context, query, isLenient || !rendering.isSingle))
   const all = found.flatMap((each) => each.items)
   const items = sort === undefined ? all : sort(all)
   const missing = isLenient ? [] : found.flatMap((each) => each.missing)
   const notes = missing.map((error) => `podd: ${error.message}`)
-  if (look.isTable && items.length === 0 && askings.every(({ names }) => names.length === 0))
-    notes.push(noneFound(askings))
-  if (asked.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
-  if (look.isTable) notes.push(...creationNotes(items))
-  const result = { format: look.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
-  const isNothing = look.isSingle || (isLenient && !look.isTable)
+  if (rendering.isTable && items.length === 0 && queries.every(({ names }) => names.length === 0))
+    notes.push(noneFound(queries))
+  if (selection.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
+  if (rendering.isTable) notes.push(...creationNotes(items))
+  const result = { format: rendering.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
+  const isNothing = rendering.isSingle || (isLenient && !rendering.isTable)
   if (isNothing && items.length === 0) return { kind: 'text', text: '', ...result }
-  if (look.custom?.kind === 'jsonPath') {
-    const value = look.isSingle ? items[0] : listOf(items)
-    return { kind: 'text', text: look.custom.print(value), ...result }
+  if (rendering.custom?.kind === 'jsonPath') {
+    const value = rendering.isSingle ? items[0] : listOf(items)
+    return { kind: 'text', text: rendering.custom.print(value), ...result }
   }
-  return { kind: 'listing', listings: listFound(context, found, { look, items }), ...result }
+  return { kind: 'listing', listings: listFound(context, found, rendering, items), ...result }
 }
 
 /** A listing for each kind; one of all where they aren't tables of their kinds. */
 function listFound(
   context: VerbContext,
   found: readonly Found[],
-  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+  rendering: Rendering,
+  items: readonly ResourceObject[],
 ): readonly Listing[] {
   const [first, second] = found
-  if (first !== undefined && second === undefined) return [listOne(context, first.kind, { look, items })]
-  if (look.custom?.kind === 'columns') return [{ ...look.custom.list(items), ...look.style }]
-  if (!look.isTable) return [{ columns: [], rows: [], objects: items, listKind: 'List' }]
+  if (first !== undefined && second === undefined) return [listOne(context, first.kind, rendering, items)]
+  if (rendering.custom?.kind === 'columns') return [{ ...rendering.custom.list(items), ...rendering.style }]
+  if (!rendering.isTable) return [{ columns: [], rows: [], objects: items, listKind: 'List' }]
   const isMixed = new Set(items.map(({ kind }) => kind)).size > 1
-  const style = { ...look.style, showKind: look.style.showKind || isMixed }
+  const style = { ...rendering.style, showKind: rendering.style.showKind || isMixed }
   return found.map((each) => {
     const own = new Set(each.items)
     // In the order of all, which may be sorted.
-    return listOne(context, each.kind, {
-      look: { ...look, style },
-      items: items.filter((object) => own.has(object)),
-    })
+    return listOne(
+      context,
+      each.kind,
+      { ...rendering, style },
+      items.filter((object) => own.has(object)),
+    )
   })
 }
 
 function listOne(
   { clock }: VerbContext,
   kind: ServedKind,
-  { look, items }: { readonly look: Look; readonly items: readonly ResourceObject[] },
+  rendering: Rendering,
+  items: readonly ResourceObject[],
 ): Listing {
-  const { custom, style, withNamespace, isSingle } = look
+  const { custom, style, withNamespace, isSingle } = rendering
   return custom?.kind === 'columns'
     ? { ...custom.list(items), noHeaders: style.noHeaders }
     : listObjects(kind, items, style, { withNamespace, nowMs: clock.wallMs(), isSingle })
 }
 
-async function readLook(args: ParsedArguments, { kinds }: Asked): Promise<Look> {
+async function readRendering(args: ParsedArguments, { kinds }: Selection): Promise<Rendering> {
   const output = args.value('output')
   const custom = await readCustomOutput(output)
   const format = custom === undefined ? readOutputFormat(args) : 'table'
@@ -240,17 +243,15 @@ async function readSorting(
   return (objects) => sortObjects(objects, path, text)
 }
 
-function toAsking(
+function toQuery(
   args: ParsedArguments,
   { kind, names }: KindArgument,
-  {
-    asked: { fields = [], labels },
-    look,
-  }: { readonly asked: Asked; readonly look: Pick<Look, 'isTable' | 'format'> },
-): Asking {
+  { fields = [], labels }: Selection,
+  rendering: Rendering,
+): KindQuery {
   const namespace = args.has('all-namespaces') || !kind.namespaced ? undefined : readNamespace(args)
   if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
-  const isPrinted = look.isTable || look.format === 'name'
+  const isPrinted = rendering.isTable || rendering.format === 'name'
   return {
     kind,
     names,
@@ -264,61 +265,57 @@ function toAsking(
 }
 
 /** @param isLenient whether what is missing by name doesn't keep the others from being shown */
-async function findObjects(
-  context: VerbContext,
-  asking: Asking,
-  { isLenient }: { readonly isLenient: boolean },
-): Promise<Found> {
-  if (asking.names.length === 0) {
-    const { items } = await context.client.getList<ResourceList>(withQuery(asking, {}), context.signal)
-    return { ...asking, items, missing: [] }
+async function findObjects(context: VerbContext, query: KindQuery, isLenient: boolean): Promise<Found> {
+  if (query.names.length === 0) {
+    const { items } = await context.client.getList<ResourceList>(listTarget(query), context.signal)
+    return { ...query, items, missing: [] }
   }
   const answers = await Promise.all(
-    asking.names.map((name) =>
-      getOne(context, asking, name).catch((error: unknown) => {
+    query.names.map((name) =>
+      getOne(context, query, name).catch((error: unknown) => {
         if (isLenient && error instanceof ServerError && error.reason === 'NotFound') return error
         throw error
       }),
     ),
   )
   return {
-    ...asking,
+    ...query,
     items: answers.flatMap((answer) => (answer instanceof ServerError ? [] : [answer])),
     missing: answers.flatMap((answer) => (answer instanceof ServerError ? [answer] : [])),
   }
 }
 
-function getOne({ client, signal }: VerbContext, { path }: Asking, name: string): Promise<ResourceObject> {
+function getOne({ client, signal }: VerbContext, { path }: KindQuery, name: string): Promise<ResourceObject> {
   return client.get<ResourceObject>(`${path}/${encodeURIComponent(name)}`, signal)
 }
 
-function withQuery({ path, selectors }: Asking, params: Readonly<Record<string, string>>): string {
-  const query = new URLSearchParams({ ...params, ...selectors })
-  return query.size === 0 ? path : `${path}?${query.toString()}`
+function listTarget({ path, selectors }: KindQuery): string {
+  const search = new URLSearchParams(selectors)
+  return search.size === 0 ? path : `${path}?${search.toString()}`
 }
 
-async function watchOne(context: VerbContext, asking: Asking, look: Look): Promise<VerbResult> {
-  const { custom, format } = look
+async function watchOne(context: VerbContext, query: KindQuery, rendering: Rendering): Promise<VerbResult> {
+  const { custom, format } = rendering
   // A name that nothing bears would be waited for without a word.
-  for (const name of asking.names) await getOne(context, asking, name)
-  const objects = watchObjects(context, asking)
+  for (const name of query.names) await getOne(context, query, name)
+  const objects = watchObjects(context, query)
   if (custom?.kind === 'jsonPath') return { kind: 'chunks', chunks: printEach(objects, custom.print) }
-  return { kind: 'watch', listings: listEach(context, asking.kind, { objects, look }), format }
+  return { kind: 'watch', listings: listEach(context, query.kind, objects, rendering), format }
 }
 
 /** What is there, then what changes from then on. */
 async function* watchObjects(
   context: VerbContext,
-  asking: Asking,
+  query: KindQuery,
 ): AsyncGenerator<readonly ResourceObject[], void> {
   const { args, client, signal, notify } = context
-  const { kind, names } = asking
+  const { kind, names } = query
   if (kind.resource === 'pods') for (const note of await notesOn(context)) notify(note)
   const isWanted = ({ metadata }: ResourceObject): boolean =>
     names.length === 0 || names.includes(metadata.name)
-  const { items, metadata } = await client.getList<ResourceList>(withQuery(asking, {}), signal)
+  const { items, metadata } = await client.getList<ResourceList>(listTarget(query), signal)
   if (!args.has('watch-only')) yield items.filter((object) => isWanted(object))
-  const changes = client.changes<ResourceObject>(withQuery(asking, {}), metadata.resourceVersion, signal)
+  const changes = client.changes<ResourceObject>(listTarget(query), metadata.resourceVersion, signal)
   for await (const { type, object } of changes) {
     if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield [object]
   }
@@ -327,9 +324,10 @@ async function* watchObjects(
 async function* listEach(
   context: VerbContext,
   kind: ServedKind,
-  { objects, look }: { readonly objects: AsyncIterable<readonly ResourceObject[]>; readonly look: Look },
+  objects: AsyncIterable<readonly ResourceObject[]>,
+  rendering: Rendering,
 ): AsyncGenerator<Listing, void> {
-  for await (const items of objects) yield listOne(context, kind, { look, items })
+  for await (const items of objects) yield listOne(context, kind, rendering, items)
 }
 
 async function* printEach(
@@ -340,14 +338,14 @@ async function* printEach(
     for (const object of items) yield Buffer.from(escapeControls(print(object)))
 }
 
-function noneFound(askings: readonly Asking[]): string {
-  const namespace = askings.find(({ kind }) => kind.namespaced)?.namespace
-  const [first, second] = askings
+function noneFound(queries: readonly KindQuery[]): string {
+  const namespace = queries.find(({ kind }) => kind.namespaced)?.namespace
+  const [first, second] = queries
   const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
   return namespace === undefined ? `No ${what} found` : `No ${what} found in namespace ${namespace}`
 }
 
-/** Asked after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
+/** Asked for after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
 async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
   return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
 }
@@ -369,7 +367,7 @@ function isPod(object: ResourceObject): object is PodObject {
   return object.kind === 'Pod'
 }
 
-/** What `-o` says of how objects look, beside the formats that every verb has. */
+/** What `-o` says of how objects are printed, beside the formats that every verb has. */
 type CustomOutput =
   | { readonly kind: 'columns'; readonly list: (objects: readonly ResourceObject[]) => Listing }
   | { readonly kind: 'jsonPath'; readonly print: (value: unknown) => string }
@@ -380,7 +378,7 @@ const example =
 
 /**
  * The output that a template describes; undefined for the formats that every verb has. A wrong one is refused before
- * anybody is asked. Throws UsageError.
+ * the daemon is asked. Throws UsageError.
  */
 async function readCustomOutput(text: string | undefined): Promise<CustomOutput | undefined> {
   if (text === undefined || isOutputFormat(text)) return undefined

@@ -75,7 +75,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
     const named = readContainer(args, second)
     const query = readQuery(args)
-    const mostFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
+    const maxFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
     const namespace = readNamespace(args)
     const goesOn = args.has('follow') && !query.includes('limitBytes')
     let isAway = false
@@ -115,9 +115,9 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
         : [named ?? chooseLoggedContainer(pod, notify)]
       ).map((container) => ({ pod: pod.metadata, container })),
     )
-    if (args.has('follow') && targets.length > 1 && targets.length > mostFollowed)
+    if (args.has('follow') && targets.length > 1 && targets.length > maxFollowed)
       throw new UsageError(
-        `you are attempting to follow ${targets.length} log streams, but maximum allowed concurrency is ${mostFollowed}, use --max-log-requests to increase the limit`,
+        `you are attempting to follow ${targets.length} log streams, but maximum allowed concurrency is ${maxFollowed}, use --max-log-requests to increase the limit`,
       )
     const streams = targets.map(({ pod, container }) => {
       const chunks = stream(pod, container)

@@ -223,7 +223,7 @@ interface ForwardedConnection {
 }
 
 /** The longest message about a failed connection, in characters. */
-const mostProblemBytes = 16 * 1024
+const maxProblemBytes = 16 * 1024
 
 /** Opens a connection to a port over a WebSocket that carries SPDY/3.1. */
 async function openTunnel(socket: WebSocket, port: number): Promise<ForwardedConnection> {
@@ -247,7 +247,7 @@ async function readProblem(stream: SpdyStream): Promise<string> {
   let text = ''
   try {
     for await (const chunk of stream) {
-      if (Buffer.isBuffer(chunk) && text.length < mostProblemBytes) text += chunk.toString('utf8')
+      if (Buffer.isBuffer(chunk) && text.length < maxProblemBytes) text += chunk.toString('utf8')
     }
   } catch {
     // The connection to the daemon broke: the other stream has ended as well.

@@ -161,9 +161,9 @@ function formatErrors(errors: readonly ShownError[], nowMs: number): string {
   ])
 }
 
-const mostLetters = 160
+const maxLetters = 160
 
 function shorten(message: string): string {
   const line = message.trim().replaceAll(/\s+/gu, ' ')
-  return line.length <= mostLetters ? line : `${line.slice(0, mostLetters)}…`
+  return line.length <= maxLetters ? line : `${line.slice(0, maxLetters)}…`
 }

@@ -112,9 +112,9 @@ async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
 }
 
 /** The most bytes of a log; of a longer one its end. */
-const mostLogBytes = 2 ** 20
+const maxLogBytes = 2 ** 20
 /** The copy of a large source has some 10 MiB. */
-const mostStateBytes = 2 ** 26
+const maxStateBytes = 2 ** 26
 const podUnit = 'podd.service'
 
 /** A file of a bundle before redaction. */
@@ -179,11 +179,11 @@ export async function readLogs(rootDir: string, runDir: string): Promise<readonl
   const podd = await orWhyNot(runCommand('journalctl', journal).then(({ stdout }) => stdout))
   const unit = await orWhyNot(readUnitLog(places))
   const logs: readonly (readonly [string, string])[] = [
-    ['logs/podd.log', podd.slice(-mostLogBytes)],
-    ['logs/containerd-unit.log', unit.slice(-mostLogBytes)],
-    ['logs/containerd.log', readTail(places.logPath, mostLogBytes)],
-    ['logs/containerd.toml', readTail(places.configPath, mostLogBytes)],
-    ['logs/pod-network.conflist', readTail(places.conflistPath, mostLogBytes)],
+    ['logs/podd.log', podd.slice(-maxLogBytes)],
+    ['logs/containerd-unit.log', unit.slice(-maxLogBytes)],
+    ['logs/containerd.log', readTail(places.logPath, maxLogBytes)],
+    ['logs/containerd.toml', readTail(places.configPath, maxLogBytes)],
+    ['logs/pod-network.conflist', readTail(places.conflistPath, maxLogBytes)],
   ]
   return logs.flatMap(([path, content]) => (content === '' ? [] : [{ path, kind: 'text', content }]))
 }
@@ -206,7 +206,7 @@ function readHostFiles(): readonly BundleSource[] {
     'pressure/io',
   ]
   return paths.flatMap((path) => {
-    const content = readTail(join('/proc', path), mostLogBytes)
+    const content = readTail(join('/proc', path), maxLogBytes)
     return content === '' ? [] : [{ path: join('host', path.replaceAll('/', '-')), kind: 'text', content }]
   })
 }
@@ -216,7 +216,7 @@ function readCredentials(rootDir: string): readonly Json[] {
   const paths = nodeDockerConfigPaths({ rootDir, homeDir: homedir() }).map(([path]) => path)
   return paths.flatMap((path) => {
     try {
-      const content: Json = JSON.parse(readTail(path, mostStateBytes))
+      const content: Json = JSON.parse(readTail(path, maxStateBytes))
       return [content]
     } catch {
       // There is none, or it is invalid.
@@ -231,7 +231,7 @@ function readSecretFiles({
   sources,
 }: Pick<PoddConfig, 'valueFiles' | 'sources'>): readonly string[] {
   const paths = [valueFiles, ...sources.map((source) => (source.kind === 'http' ? source.headerFiles : {}))]
-  return paths.flatMap((files) => Object.values(files)).map((path) => readTail(path, mostLogBytes).trim())
+  return paths.flatMap((files) => Object.values(files)).map((path) => readTail(path, maxLogBytes).trim())
 }
 
 /** Undefined where they can't be read. */
@@ -247,7 +247,7 @@ function namesIn(directory: string): readonly string[] | undefined {
 /** Empty where it can't be read, or is too large. */
 function readWhole(path: string): string {
   try {
-    return statSync(path).size > mostStateBytes ? '' : readFileSync(path, 'utf8')
+    return statSync(path).size > maxStateBytes ? '' : readFileSync(path, 'utf8')
   } catch {
     // The bundle names it without its content.
     return ''
@@ -255,13 +255,13 @@ function readWhole(path: string): string {
 }
 
 /** The end of a file; undefined where it can't be read. Files of /proc have no size: those are read as a whole. */
-function readTail(path: string, mostBytes: number): string {
+function readTail(path: string, maxBytes: number): string {
   try {
     const file = openSync(path, 'r')
     try {
       const { size } = fstatSync(file)
-      if (size === 0) return readFileSync(file, 'utf8').slice(-mostBytes)
-      const bytes = Buffer.alloc(Math.min(size, mostBytes))
+      if (size === 0) return readFileSync(file, 'utf8').slice(-maxBytes)
+      const bytes = Buffer.alloc(Math.min(size, maxBytes))
       const read = readSync(file, bytes, 0, bytes.length, size - bytes.length)
       return bytes.subarray(0, read).toString('utf8')
     } finally {
@@ -274,7 +274,7 @@ function readTail(path: string, mostBytes: number): string {
 }
 
 /** The most bytes of all files together, before compression. */
-const mostBytes = 24 * 2 ** 20
+const maxBytes = 24 * 2 ** 20
 const directory = 'podd-support'
 
 /**
@@ -303,7 +303,7 @@ export function makeBundle(
   const add = (path: string, text: string): void => {
     const data = Buffer.from(redaction.text(text))
     const name = `${directory}/${path}`
-    if (sizeBytes + data.length > mostBytes) {
+    if (sizeBytes + data.length > maxBytes) {
       leftOut.push(`${path} (${data.length} bytes)`)
       return
     }

@@ -296,7 +296,7 @@ async function closeServer(
 }
 
 /** The same limit as an API server's (`apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). */
-const mostBodyBytes = 3 * 1024 * 1024
+const maxBodyBytes = 3 * 1024 * 1024
 
 /** The body of a request. Nothing is read from the connection before the handler asks for it. */
 class RequestBody {
@@ -312,7 +312,7 @@ class RequestBody {
 
   /** Throws ApiError RequestEntityTooLarge where its Content-Length is too large. */
   refuseLarge(): void {
-    if (Number(this.#request.headers['content-length'] ?? 0) > mostBodyBytes) throw tooLarge()
+    if (Number(this.#request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge()
   }
 
   /**
@@ -326,7 +326,7 @@ class RequestBody {
     for await (const chunk of this.#request) {
       if (!Buffer.isBuffer(chunk)) continue
       receivedBytes += chunk.length
-      if (receivedBytes > mostBodyBytes) throw tooLarge()
+      if (receivedBytes > maxBodyBytes) throw tooLarge()
       this.#budget.take(chunk.length)
       this.#heldBytes += chunk.length
       chunks.push(chunk)
@@ -349,17 +349,17 @@ class RequestBody {
     let droppedBytes = 0
     this.#request.on('data', (chunk: Buffer) => {
       droppedBytes += chunk.length
-      if (droppedBytes > mostBodyBytes) this.#request.destroy()
+      if (droppedBytes > maxBodyBytes) this.#request.destroy()
     })
   }
 }
 
 function tooLarge(): ApiError {
-  return new ApiError(413, `the request body is larger than ${mostBodyBytes} bytes`)
+  return new ApiError(413, `the request body is larger than ${maxBodyBytes} bytes`)
 }
 
 /** The most bytes that the bodies of all requests of one listener may hold in memory at a time. */
-const mostBytes = 64 * 1024 * 1024
+const maxBytes = 64 * 1024 * 1024
 
 /** Counts the bytes of request bodies in memory. */
 export class BodyBudget {
@@ -371,7 +371,7 @@ export class BodyBudget {
 
   /** Throws ApiError TooManyRequests where there is no room. */
   take(bytes: number): void {
-    if (this.#heldBytes + bytes > mostBytes)
+    if (this.#heldBytes + bytes > maxBytes)
       throw new ApiError(429, 'too many large requests at a time: try again', undefined, {
         retryAfterSeconds: 1,
       })

@@ -30,7 +30,7 @@ export interface TlsListener {
   close(graceMs: number): Promise<void>
 }
 
-const mostConnections = 1000
+const maxConnections = 1000
 /** The largest head of a request, in bytes: any client may make podd keep this much before it is identified. */
 const maxHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
@@ -44,7 +44,7 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   const { address, authority, logger } = options
   authority.server()
   const gate = createServer()
-  gate.maxConnections = mostConnections
+  gate.maxConnections = maxConnections
   let listener: HttpListener | undefined
   const open = (first: Socket): void => {
     // Nothing of it has been read: a socket emits no event before the next turn of the event loop.
@@ -136,7 +136,7 @@ function createTlsListener({
     logger,
   })
   const { server } = listener
-  server.maxConnections = mostConnections
+  server.maxConnections = maxConnections
   // Checked before each handshake, so that no timer is needed for the certificate's end.
   server.prependListener('connection', (socket: Socket) => {
     if (!unknown.admit(socket)) socket.destroy()
@@ -207,7 +207,7 @@ const burst = 1000
 const perSecond = 200
 
 /** The most clients that are tracked at a time; the least recently active is dropped first. */
-const mostClients = 1000
+const maxClients = 1000
 
 interface Bucket {
   tokens: number
@@ -237,12 +237,12 @@ export class RequestLimits {
       })
     bucket.tokens -= 1
     const [oldest] = this.#buckets.keys()
-    if (this.#buckets.size > mostClients && oldest !== undefined) this.#buckets.delete(oldest)
+    if (this.#buckets.size > maxClients && oldest !== undefined) this.#buckets.delete(oldest)
   }
 }
 
 /** The most connections of one address whose client is not identified yet. */
-const mostOfAddress = 256
+const maxOfAddress = 256
 
 type Ends = Pick<Socket, 'remoteAddress' | 'remotePort'>
 
@@ -254,7 +254,7 @@ export class UnknownConnections {
   admit(socket: Ends & { once(event: 'close', listener: () => void): unknown }): boolean {
     const { remoteAddress: address = '', remotePort: port = 0 } = socket
     const ports = this.#ports.get(address) ?? new Set()
-    if (ports.size >= mostOfAddress) return false
+    if (ports.size >= maxOfAddress) return false
     this.#ports.set(address, ports.add(port))
     socket.once('close', () => this.#remove(address, port))
     return true

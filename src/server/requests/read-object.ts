@@ -103,7 +103,7 @@ function toText(bytes: Uint8Array): string {
 }
 
 /** More of them say nothing more. */
-const mostFound = 20
+const maxFound = 20
 
 type Level = { readonly keys: Set<string>; key: string } | { index: number }
 
@@ -136,7 +136,7 @@ export function findDuplicateFields(text: string): readonly string[] {
       if (level.keys.has(level.key)) found.add(pathOf(levels))
       level.keys.add(level.key)
       isKey = false
-      if (found.size >= mostFound) break
+      if (found.size >= maxFound) break
     }
   }
   return [...found]

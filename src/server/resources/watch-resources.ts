@@ -11,7 +11,7 @@ import type { Bookmark, Representation } from './representation.ts'
  * A watcher with this many unread bytes is cut off; it may resume where it stopped. Many changes can come at once,
  * before any client had time to read: with more than `muchBytes` it has `muchForMs`.
  */
-const mostWaitingBytes = 8 * 1024 * 1024
+const maxWaitingBytes = 8 * 1024 * 1024
 const muchBytes = 1024 * 1024
 const muchForMs = 1000
 
@@ -149,7 +149,7 @@ class Backlog {
     this.#lines.push(line)
     this.#waitingBytes += line.length
     this.#wake?.()
-    if (this.#waitingBytes > mostWaitingBytes) this.#cutOff()
+    if (this.#waitingBytes > maxWaitingBytes) this.#cutOff()
     else if (this.#waitingBytes > muchBytes)
       this.#much ??= this.#clock.startTimer(muchForMs, () => {
         this.#much = undefined

@@ -8,7 +8,7 @@ import { ApiError } from '../requests/api-error.ts'
 import { readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 
 /** A channel is one byte, and each port has two. */
-const mostPorts = 128
+const maxPorts = 128
 
 /**
  * The ports that a client without SPDY asks for in the query (`cri-streaming/pkg/streaming/portforward/websocket.go`
@@ -17,7 +17,7 @@ const mostPorts = 128
 export function readPorts(query: URLSearchParams): readonly number[] {
   const texts = query.getAll('ports').flatMap((text) => text.split(','))
   if (texts.length === 0) throw new ApiError(400, 'query parameter "ports" is required')
-  if (texts.length > mostPorts) throw new ApiError(400, `at most ${mostPorts} ports can be forwarded at once`)
+  if (texts.length > maxPorts) throw new ApiError(400, `at most ${maxPorts} ports can be forwarded at once`)
   return texts.map((text) => {
     const port = /^\d{1,5}$/u.test(text) ? Number(text) : 0
     if (port < 1 || port > 65_535)
@@ -158,7 +158,7 @@ function portOf(text: string | undefined): number | undefined {
 const normalClosure = 1000
 const internalError = 1011
 /** The longest reason in a close frame, in bytes. */
-const mostReasonBytes = 123
+const maxReasonBytes = 123
 
 /**
  * Sends a log to its end over a WebSocket and closes it, as the API server does
@@ -183,7 +183,7 @@ export async function serveLog(
     }
     socket.close(normalClosure)
   } catch (error) {
-    socket.close(internalError, Buffer.from(errorMessage(error)).subarray(0, mostReasonBytes))
+    socket.close(internalError, Buffer.from(errorMessage(error)).subarray(0, maxReasonBytes))
   }
   await gone
 }

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 
 /** How many messages wait for their reader before no more are read from the connection. */
-const mostWaiting = 4
+const maxWaiting = 4
 
 /**
  * The messages of a WebSocket, text or binary, until it closes; reads no more from the connection while messages wait.
@@ -16,7 +16,7 @@ export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | 
   const onMessage = (data: Buffer | ArrayBuffer | Buffer[], isBinary: boolean): void => {
     const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
     waiting.push(isBinary ? bytes : bytes.toString('utf8'))
-    if (waiting.length >= mostWaiting) socket.pause()
+    if (waiting.length >= maxWaiting) socket.pause()
     wake()
   }
   const onError = (error: Error): void => {

@@ -7,7 +7,7 @@ import { booleanParam } from '../requests/request.ts'
 import type { ApiRequest, ApiResponse, OpenedStream } from '../requests/request.ts'
 
 /** The largest message: clients send what one read returned, some a whole input at once. */
-const mostMessageBytes = 4 * 1024 * 1024
+const maxMessageBytes = 4 * 1024 * 1024
 
 /** Rejects a handshake that can't succeed, while it can still be answered with a Status. Throws ApiError. */
 export function checkHandshake({ method, headers }: ApiRequest): void {
@@ -32,7 +32,7 @@ export async function acceptWebSocket(
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    maxPayload: mostMessageBytes,
+    maxPayload: maxMessageBytes,
     perMessageDeflate: false,
     skipUTF8Validation: true,
   })

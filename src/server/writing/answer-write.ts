@@ -156,14 +156,14 @@ function respond({ object, status, warnings }: Written): ApiResponse {
 }
 
 /** The longest warning, and of all warnings of a response (`apiserver/pkg/endpoints/filters/warning.go`, 1.36). */
-const mostCharacters = 256
-const mostOfAll = 4096
+const maxCharacters = 256
+const maxOfAll = 4096
 
 function bounded(warnings: readonly string[]): readonly string[] {
   let total = 0
   return warnings
-    .map((text) => text.slice(0, mostCharacters))
-    .filter((text) => (total += text.length) <= mostOfAll)
+    .map((text) => text.slice(0, maxCharacters))
+    .filter((text) => (total += text.length) <= maxOfAll)
 }
 
 /** A header holds printable ASCII alone: the rest is escaped. */

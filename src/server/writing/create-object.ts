@@ -36,7 +36,7 @@ export interface Written {
 /**
  * How often a generated name is retried while it is taken (`apiserver/pkg/registry/generic/registry/store.go`, 1.36).
  */
-const mostDraws = 8
+const maxDraws = 8
 
 /**
  * Creates an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
@@ -152,7 +152,7 @@ function chooseName(written: WrittenKind, given: JsonObject, namespace: string):
       },
     ])
   }
-  for (let draw = 0; draw < mostDraws; draw += 1) {
+  for (let draw = 0; draw < maxDraws; draw += 1) {
     const drawn = generateName(base, written.random)
     if (!isTaken(written, { namespace, name: drawn })) return drawn
   }
