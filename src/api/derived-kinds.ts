@@ -4,7 +4,7 @@ import type { RoutedKind } from './served-kind.ts'
 import { eventColumns } from './served-kinds.ts'
 
 /** events.k8s.io/v1 Event: what core/v1 calls Event, under other names. */
-export interface RegardingEventObject {
+interface RegardingEventObject {
   readonly apiVersion: 'events.k8s.io/v1'
   readonly kind: 'Event'
   readonly metadata: EventObject['metadata']
@@ -70,7 +70,7 @@ export function toRegardingEvent(object: ResourceObject): ResourceObject {
 }
 
 /** The other way round. */
-export function toCoreEvent(event: RegardingEventObject): EventObject {
+function toCoreEvent(event: RegardingEventObject): EventObject {
   const { metadata, regarding: involvedObject, reason, note: message, type, deprecatedSource: source } = event
   return {
     apiVersion: 'v1',

@@ -4,7 +4,7 @@ import type { ContainerStatus } from '../pod/state/status.ts'
 import type { PodObject } from './resource.ts'
 
 /** The columns READY, STATUS and RESTARTS of a pod. */
-export interface PodSummary {
+interface PodSummary {
   readonly ready: number
   readonly total: number
   readonly status: string

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../base/json.ts'
 type FieldRow = readonly string[]
 
 /** See proto/generate-kubernetes.ts. A type is a scalar's, a word that is treated below, or a message's place. */
-export interface WireTable {
+interface WireTable {
   readonly kinds: Readonly<Record<string, number>>
   readonly messages: readonly Readonly<Record<string, FieldRow>>[]
 }

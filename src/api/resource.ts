@@ -132,7 +132,7 @@ export const apiReasons = {
   504: 'Timeout',
 } as const
 
-export type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]
+type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]
 
 /** Undefined for what no podd of this version answers. */
 export function parseApiReason(text: string): ApiReason | undefined {

@@ -88,7 +88,7 @@ export interface StatusObject {
   }
 }
 
-export interface SourceStatus {
+interface SourceStatus {
   readonly source: string
   /** The directory, or the URL without its credentials. */
   readonly path: string

@@ -11,7 +11,7 @@ import type {
 } from './cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from './resource.ts'
 
-export type TableCell = string | number | boolean
+type TableCell = string | number | boolean
 
 /** A column of a kind's tables: of the API's Table, which kubectl prints, and of `podd get`. */
 export interface KindColumn<T extends ResourceObject = ResourceObject> {
@@ -68,7 +68,7 @@ export interface RoutedKind extends Omit<ServedKind, 'resource'> {
 }
 
 /** The entry of a kind; omitted fields have defaults. */
-export interface KindEntry<T extends ResourceObject>
+interface KindEntry<T extends ResourceObject>
   extends
     Pick<ServedKind, 'resource' | 'singular' | 'shortNames' | 'kind'>,
     Partial<

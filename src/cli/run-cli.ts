@@ -15,7 +15,7 @@ import { findSocket } from './arguments/socket-path.ts'
 import { verbs } from './verbs.ts'
 
 /** The environment of a call: the process, or a test. */
-export interface Surroundings {
+interface Surroundings {
   readonly stdout: Writable
   readonly stderr: Writable
   readonly stdin: AsyncIterable<Uint8Array | string>

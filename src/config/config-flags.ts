@@ -4,7 +4,7 @@ import type { ConfigFile } from './read-config-file.ts'
 import { PoddError } from '../base/errors.ts'
 
 /** One flag of `podd run` as it was written. */
-export interface FlagValue {
+interface FlagValue {
   /** Without its dashes. */
   readonly flag: string
   /** Empty for a switch that stands alone. */

@@ -107,12 +107,12 @@ function okWith<T>(value: T, warnings: readonly string[]): Decoded<T> {
 }
 
 /** A RuntimeClass in the config. */
-export interface RuntimeClassSetting {
+interface RuntimeClassSetting {
   readonly handler: string
   readonly overhead?: Resources | undefined
 }
 
-export type RuntimeClassSettings = Readonly<Record<string, RuntimeClassSetting>>
+type RuntimeClassSettings = Readonly<Record<string, RuntimeClassSetting>>
 
 /** By name: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`; only the file has it. */
 export const runtimeClasses: OptionType<RuntimeClassSettings> = {

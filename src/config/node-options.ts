@@ -1,7 +1,7 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { parseQuantity, quantityValue } from '../pod/values/quantity.ts'
-import { duration, flag, formatDuration, integer, option, parseDuration } from './option-type.ts'
+import { duration, flag, spellDuration, integer, option, parseDuration } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 /** The signals of node pressure (`pkg/kubelet/eviction/api/types.go`, 1.36). */
@@ -153,7 +153,7 @@ export const evictionOptions = {
   evictionSoftGracePeriodMs: option<SignalPeriodsMs>({
     field: 'evictionSoftGracePeriod',
     flag: 'eviction-soft-grace-period',
-    type: bySignal('DURATION', '=', readPeriod, formatDuration),
+    type: bySignal('DURATION', '=', readPeriod, spellDuration),
     default: {},
     owner: 'kubelet',
     secret: false,

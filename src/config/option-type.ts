@@ -199,11 +199,11 @@ export function duration(leastMs: number, maxMs: number = Number.POSITIVE_INFINI
       if (valueMs >= leastMs && valueMs <= maxMs) return ok(valueMs)
       return bad(
         maxMs === Number.POSITIVE_INFINITY
-          ? `must be at least ${formatDuration(leastMs)}`
-          : `must be from ${formatDuration(leastMs)} to ${formatDuration(maxMs)}`,
+          ? `must be at least ${spellDuration(leastMs)}`
+          : `must be from ${spellDuration(leastMs)} to ${spellDuration(maxMs)}`,
       )
     },
-    formatDuration,
+    spellDuration,
   )
 }
 
@@ -344,7 +344,7 @@ export function parseDuration(text: string): number {
 }
 
 /** The shortest Go spelling of whole milliseconds: `1m30s`, `20s`, `250ms`, `0s`. */
-export function formatDuration(durationMs: number): string {
+export function spellDuration(durationMs: number): string {
   if (durationMs === 0) return '0s'
   const parts: string[] = []
   let restMs = Math.abs(Math.round(durationMs))

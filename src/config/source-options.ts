@@ -40,7 +40,7 @@ export interface UrlSetting extends CommonSetting {
   readonly push: 'Auto' | 'Off'
 }
 
-export type SourceSetting = DirectorySetting | UrlSetting
+type SourceSetting = DirectorySetting | UrlSetting
 
 const commonFields = ['name', 'checkFrequency', 'substitute']
 const directoryFields = [...commonFields, 'path', 'recursive']

@@ -4,8 +4,10 @@ import { mayDo, parseRole, rulesOf } from './access/authorize.ts'
 import type { NetworkApi } from './network-api.ts'
 import { ApiError, invalidOptions } from './requests/api-error.ts'
 import { readObject } from './requests/read-object.ts'
-import { countParam, jsonResponse, readTarget } from './requests/request.ts'
-import type { ApiRequest, ApiResponse, Identity, Route } from './requests/request.ts'
+import { jsonResponse } from './requests/request.ts'
+import { countParam, readTarget } from './requests/route.ts'
+import type { ApiRequest, ApiResponse, Identity } from './requests/request.ts'
+import type { Route } from './requests/route.ts'
 
 const defaultDays = 365
 const maxDays = 3650

@@ -9,7 +9,7 @@ import type { NetworkOptions } from './network-api.ts'
 import { root } from './requests/request.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
-export interface ApiServerOptions {
+interface ApiServerOptions {
   /** The path of the socket; its directory must exist. */
   readonly socketPath: string
   readonly podLogsDir: string

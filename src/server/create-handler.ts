@@ -12,15 +12,10 @@ import { refuseForeignSite } from './access/browser-requests.ts'
 import { kubeletRoutes } from './metrics/kubelet-routes.ts'
 import type { NetworkApi } from './network-api.ts'
 import type { ApiReaders, PageReader } from './requests/readers.ts'
-import {
-  decodePath,
-  findRoute,
-  jsonResponse,
-  readTarget,
-  statusResponse,
-  withoutQuery,
-} from './requests/request.ts'
-import type { ApiHandler, ApiRequest, ApiResponse, Route } from './requests/request.ts'
+import { jsonResponse, statusResponse, withoutQuery } from './requests/request.ts'
+import { decodePath, findRoute, readTarget } from './requests/route.ts'
+import type { ApiHandler, ApiRequest, ApiResponse } from './requests/request.ts'
+import type { Route } from './requests/route.ts'
 import { withNodeLease } from './resources/derived-readers.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-resources.ts'

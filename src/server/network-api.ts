@@ -25,7 +25,7 @@ export interface NetworkOptions {
   readonly report: StateReport
 }
 
-export interface KubeconfigRequest {
+interface KubeconfigRequest {
   readonly user: string
   readonly role: Role
   readonly days: number

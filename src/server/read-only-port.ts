@@ -10,7 +10,8 @@ import type { HttpListener } from './http/http-listener.ts'
 import { PortOpener, cannotListen } from './http/listen.ts'
 import type { ServedPort } from './http/listen.ts'
 import type { ApiHandler } from './requests/request.ts'
-import { anonymous, findRoute, readTarget, statusResponse } from './requests/request.ts'
+import { anonymous, statusResponse } from './requests/request.ts'
+import { findRoute, readTarget } from './requests/route.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
 /** The largest head of a request; scrapers send little. */

@@ -28,7 +28,7 @@ export interface Verb {
 }
 
 /** One of the actions of a verb (`podd images pull`). */
-export interface VerbAction {
+interface VerbAction {
   readonly name: string
   readonly aliases?: readonly string[]
   readonly verb: Verb

@@ -15,7 +15,7 @@ import { readMessages, sendMessage } from '../../server/streams/web-socket-messa
 import type { ApiClient } from './client.ts'
 
 /** The user's terminal. */
-export interface Terminal {
+interface Terminal {
   size(): TerminalSize
   /** In raw mode every key goes to the command, including Ctrl-C. Returns the function that ends it. */
   makeRaw(): () => void

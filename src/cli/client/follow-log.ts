@@ -15,7 +15,7 @@ const away: readonly (string | undefined)[] = [
   'API_ServiceUnavailable',
 ]
 
-export interface FollowedLog {
+interface FollowedLog {
   /** The path of the log, without its query. */
   readonly path: string
   readonly query: URLSearchParams
@@ -178,7 +178,7 @@ function millisecondOf(time: string): string {
 }
 
 /** A stream of text with the prefix of its lines. */
-export interface PrefixedStream {
+interface PrefixedStream {
   readonly prefix: string
   readonly chunks: AsyncIterable<Uint8Array>
 }

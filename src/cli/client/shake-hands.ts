@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { PoddError } from '../../base/errors.ts'
 
 /** Which WebSocket is asked for. */
-export interface WantedWebSocket {
+interface WantedWebSocket {
   readonly socketPath: string
   readonly path: string
   readonly protocol: string

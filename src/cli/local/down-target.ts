@@ -15,7 +15,7 @@ import { formatProblem } from '../output/report-format.ts'
 import { configFlags, loadConfig } from './load-config.ts'
 
 /** The podd that `podd down` ends. */
-export interface DownTarget {
+interface DownTarget {
   readonly config: PoddConfig
   /** The given socket, whose daemon is to be ended. */
   readonly socketPath?: string

@@ -63,7 +63,7 @@ export function objectsIn(path: string, applied: AppliedReply): readonly string[
 }
 
 /** What is known of the places that manifests come from. */
-export interface KnownPlaces {
+interface KnownPlaces {
   readonly applied: Pick<AppliedReply, 'manifestDirectory'>
   /** The directories and URLs that the daemon reads. */
   readonly sources: readonly string[]
@@ -164,14 +164,14 @@ export async function isUnchanged(path: string, text: Uint8Array | undefined): P
 }
 
 /** The effect of manifests on one object. */
-export interface ObjectChange extends Omit<PodChange, 'verdict'> {
+interface ObjectChange extends Omit<PodChange, 'verdict'> {
   /** `pod default/web`, `ConfigMap default/conf` */
   readonly object: string
   /** `refuse`: something else bears the name already, and stays. */
   readonly verdict: PodChange['verdict'] | 'refuse'
 }
 
-export interface ManifestPlan {
+interface ManifestPlan {
   readonly documents: readonly SourceDocument[]
   readonly applied: AppliedReply
   /** Whether objects of a file that are in none of the documents are removed. */

@@ -54,7 +54,7 @@ export interface ReadManifest {
   readonly documents: readonly SourceDocument[]
 }
 
-export interface ReadManifests {
+interface ReadManifests {
   readonly files: readonly ReadManifest[]
   readonly documents: readonly SourceDocument[]
   /** The problems of all files, including duplicate objects. */

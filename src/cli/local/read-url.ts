@@ -7,7 +7,7 @@ import { showUrl } from '../../base/http.ts'
 
 const timeoutMs = 30_000
 
-export interface UrlReading {
+interface UrlReading {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly signal: AbortSignal

@@ -11,7 +11,7 @@ import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
 import { formatProblem } from './report-format.ts'
 import { Table } from './table.ts'
 
-export interface DescribePodInput {
+interface DescribePodInput {
   readonly pod: PodObject
   /** Of its containers. */
   readonly probes: readonly ProbeReportObject[]

@@ -7,7 +7,7 @@ import { parseTemplate, readJsonPath, selectJsonPath } from './select-path.ts'
 import type { JsonPath } from './select-path.ts'
 
 /** A template that was read. */
-export interface JsonPathTemplate {
+interface JsonPathTemplate {
   readonly text: string
   readonly parts: readonly Part[]
 }
@@ -83,7 +83,7 @@ function resultsOf(parts: readonly Part[], value: unknown): readonly (readonly u
 }
 
 /** Text as it stands, anything larger as Go writes JSON: with sorted keys, and nothing that HTML would take for its own. */
-export function formatValue(value: unknown): string {
+function formatValue(value: unknown): string {
   if (typeof value === 'string') return value
   return canonicalJson(value).replaceAll(
     /[<>&]/gu,
@@ -92,7 +92,7 @@ export function formatValue(value: unknown): string {
 }
 
 /** A column of one's own. */
-export interface CustomColumn {
+interface CustomColumn {
   readonly title: string
   readonly path: JsonPath
 }

@@ -10,7 +10,7 @@ import { formatJson, formatProblem, formatYaml } from './report-format.ts'
 import { Table } from './table.ts'
 
 /** The output of results. */
-export interface Printer {
+interface Printer {
   readonly output: Output
   /** One line on standard error. */
   readonly notify: (line: string) => void

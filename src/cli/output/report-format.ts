@@ -7,7 +7,7 @@ import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 /** The formats of reports, which are no lists of objects. */
 const formats = ['json', 'yaml'] as const
 
-export type ReportFormat = (typeof formats)[number]
+type ReportFormat = (typeof formats)[number]
 
 /** `otherwise`: the default format. */
 export function reportFlag(otherwise: string): FlagSpec {

@@ -171,7 +171,7 @@ function failed(message: string): PoddError {
 }
 
 /** One step of a path: from the values before it to those after it. */
-export type JsonPathStep =
+type JsonPathStep =
   | { readonly kind: 'literal'; readonly value: string | number | boolean }
   | { readonly kind: 'key'; readonly key: string }
   /** `['a.b']`: kubectl takes it for two keys. Here it is one, where there is such a one. */
@@ -194,7 +194,7 @@ export type JsonPath = readonly JsonPathStep[]
 export type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>='
 
 /** A part of a template: text outside of braces, a path in braces, or the words that enclose what is repeated. */
-export type TemplateWord =
+type TemplateWord =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'path' | 'range'; readonly path: JsonPath }
   | { readonly kind: 'end' }
@@ -373,7 +373,7 @@ const letters: Readonly<Record<string, string>> = {
  * What text in such quotes stands for in Go (`strconv.UnquoteChar`); undefined where an escape is none. Of bytes
  * (`\xe9`, `\351`) those above 127 are the characters of that number.
  */
-export function unquoteText(text: string, quote: string): string | undefined {
+function unquoteText(text: string, quote: string): string | undefined {
   let isWrong = false
   const value = text.replaceAll(
     /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-3][0-7]{2})|(.?))/gu,

@@ -29,7 +29,7 @@ const debugProfiles: Readonly<Record<string, JsonObject | undefined>> = {
 
 const pullPolicies = ['Always', 'IfNotPresent', 'Never']
 
-export interface DebugRequest {
+interface DebugRequest {
   readonly name: string
   readonly image: string
   /** Empty: the image's own. */

@@ -145,7 +145,7 @@ export function chooseStreams({ args, stdio }: VerbContext, notify: (line: strin
   }
 }
 
-export interface JoinedContainer {
+interface JoinedContainer {
   readonly namespace: string
   readonly pod: string
   readonly container: string

@@ -111,7 +111,7 @@ function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult
 const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
 
 /** Some objects. */
-export interface Selection {
+interface Selection {
   /** At least one. */
   readonly kinds: readonly KindArgument[]
   /** Terms of a field selector. */

@@ -476,7 +476,7 @@ function isOrdinary(value: string): boolean {
 }
 
 /** The Secrets whose values are to be redacted. */
-export type FoundSecrets =
+type FoundSecrets =
   /** Those that are in no file; the files hold the others. */
   | { readonly kind: 'found'; readonly documents: readonly Json[] }
   | { readonly kind: 'unknown'; readonly why: string }

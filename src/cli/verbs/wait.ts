@@ -78,7 +78,7 @@ function readPodNames(args: ParsedArguments): readonly string[] {
 }
 
 /** What is waited for. */
-export type WaitCondition =
+type WaitCondition =
   | { readonly kind: 'create' }
   | { readonly kind: 'delete' }
   | { readonly kind: 'test'; readonly holds: (pod: PodObject) => boolean }
@@ -125,7 +125,7 @@ export function readTimeout(args: ParsedArguments): number {
   }
 }
 
-export interface PodWait {
+interface PodWait {
   readonly namespace: string
   readonly names: readonly string[]
   readonly condition: WaitCondition

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../requests/api-error.ts'
-import { anonymous, authenticatedGroup, booleanParam, isAnonymous, mayDoAll } from '../requests/request.ts'
+import { anonymous, authenticatedGroup, isAnonymous, mayDoAll } from '../requests/request.ts'
+import { booleanParam } from '../requests/route.ts'
 import type { Identity } from '../requests/request.ts'
 
 /** Who may do what: what a request wants, the rules of the roles, and both compared. */
@@ -134,14 +135,14 @@ export function groupOfRole(role: Role): string {
 }
 
 /** A rule of a role, as in Kubernetes' RBAC; `*` stands for all. */
-export interface ResourceRule {
+interface ResourceRule {
   readonly verbs: readonly string[]
   readonly apiGroups: readonly string[]
   /** `pods/log` is a subresource. */
   readonly resources: readonly string[]
 }
 
-export interface PathRule {
+interface PathRule {
   readonly verbs: readonly string[]
   readonly nonResourceURLs: readonly string[]
 }

@@ -221,7 +221,7 @@ interface KeyPair {
   readonly key: string
 }
 
-export interface CertificateRequest {
+interface CertificateRequest {
   readonly subject: { readonly commonName: string; readonly organizations?: readonly string[] }
   /** The use of a certificate: an authority's, a server's for these host names and addresses, or a client's. */
   readonly use:

@@ -12,7 +12,7 @@ import { ApiError } from '../requests/api-error.ts'
 import { statusResponse, withoutQuery } from '../requests/request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse, Identity, OpenedStream } from '../requests/request.ts'
 
-export interface HttpListenerOptions {
+interface HttpListenerOptions {
   readonly handler: ApiHandler
   /** Identifies the client of a request; may throw ApiError. */
   readonly identify: (request: IncomingMessage) => Identity

@@ -253,7 +253,7 @@ export interface ServedPort {
   open(): Promise<void>
 }
 
-export interface OpenPort {
+interface OpenPort {
   close(graceMs: number): Promise<void>
 }
 

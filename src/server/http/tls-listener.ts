@@ -15,7 +15,7 @@ import { createHttpListener, requestMs } from './http-listener.ts'
 import type { HttpListener } from './http-listener.ts'
 import { cannotListen } from './listen.ts'
 
-export interface TlsListenerOptions {
+interface TlsListenerOptions {
   readonly handler: ApiHandler
   readonly address: ListenAddress
   readonly authority: OwnAuthority

@@ -6,7 +6,7 @@ import type { ProcessFacts, TerminationCount } from '../requests/readers.ts'
 import { single } from './render-metrics.ts'
 import type { MetricFamily } from './render-metrics.ts'
 
-export interface KubeletFacts {
+interface KubeletFacts {
   readonly status: DaemonStatus
   readonly pods: readonly PodObject[]
   readonly nodeName: string

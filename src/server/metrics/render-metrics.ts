@@ -23,7 +23,7 @@ export interface MetricFamily {
   readonly series: readonly Series[]
 }
 
-export interface Series {
+interface Series {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }

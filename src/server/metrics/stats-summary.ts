@@ -10,7 +10,7 @@ import type {
 } from '../../pod/state/usage.ts'
 import { pairPods, startedAtMs } from './resource-metrics.ts'
 
-export interface SummaryFacts {
+interface SummaryFacts {
   readonly nodeName: string
   readonly stats: NodeStats
   readonly pods: readonly PodObject[]

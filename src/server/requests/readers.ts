@@ -12,7 +12,7 @@ import type { ContainerUsage, NodeStats, NodeUsage, RuntimeMetrics } from '../..
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** Ends a subscription; a second call does nothing. */
-export type Unsubscribe = () => void
+type Unsubscribe = () => void
 
 /** The current objects of one kind, from memory, and their newest changes. */
 export interface ResourceReader<T extends ResourceObject> {
@@ -41,11 +41,11 @@ export interface ShownKind<T extends ResourceObject> {
 }
 
 /** The results of a pod's probes; answers at once, from memory. */
-export interface ProbeReader {
+interface ProbeReader {
   listProbes(uid: PodUid): readonly ProbeReportObject[]
 }
 
-export interface StatusReader {
+interface StatusReader {
   daemonStatus(): DaemonStatus
   /** The daemon's status, and where manifests go. */
   applied(): AppliedReply
@@ -91,7 +91,7 @@ export interface ImageStore {
   pinImage(image: string, pinned: boolean): Promise<void>
 }
 
-export interface ClaimPurger {
+interface ClaimPurger {
   /** Deletes a claim's data. Throws PoddError CLAIM_IN_USE or CLAIM_NOT_FOUND. */
   purgeClaim(claim: { readonly namespace: string; readonly name: string }): Promise<void>
 }
@@ -109,7 +109,7 @@ export interface HealthReader {
 }
 
 /** The data that only the kubelet's own paths show. */
-export interface KubeletReader {
+interface KubeletReader {
   readonly nodeName: string
   /** podd's settings as a KubeletConfiguration. */
   readonly config: Readonly<Record<string, unknown>>

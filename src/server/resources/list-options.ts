@@ -4,7 +4,7 @@ import { isJsonObject, parseJson } from '../../base/json.ts'
 import { labelValue, qualifiedName } from '../../pod/validation/name-rules.ts'
 import { ApiError, invalidMetaOptions } from '../requests/api-error.ts'
 import type { OptionFault } from '../requests/api-error.ts'
-import { booleanParam, integerParam } from '../requests/request.ts'
+import { booleanParam, integerParam } from '../requests/route.ts'
 
 /** Which objects of a kind are requested, and at which revision: meta/v1 ListOptions. */
 export interface ListOptions {
@@ -29,7 +29,7 @@ export interface WatchOptions extends ListOptions {
 }
 
 /** A position in the list at a revision. */
-export interface Continuation {
+interface Continuation {
   readonly revision: number
   readonly offset: number
 }
@@ -337,7 +337,7 @@ function invalid(what: string): ApiError {
 }
 
 /** Whether an object meets a selector. */
-export type FieldSelector = (object: ResourceObject) => boolean
+type FieldSelector = (object: ResourceObject) => boolean
 
 /**
  * Parses `field=value, field==value, field!=value`, all of which must hold; `\` escapes `,`, `=` and itself in a value

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import type { ApiResource } from '../../api/served-kind.ts'
 import { jsonResponse } from '../requests/request.ts'
-import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import type { ApiResponse } from '../requests/request.ts'
+import type { Call, Route } from '../requests/route.ts'
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 

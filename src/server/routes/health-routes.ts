@@ -1,7 +1,8 @@
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { HealthReader } from '../requests/readers.ts'
-import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import type { ApiResponse } from '../requests/request.ts'
+import type { Call, Route } from '../requests/route.ts'
 
 /**
  * `/healthz`, which is `/livez`, and `/readyz`, and a path below them for each check, in the API server's form

@@ -3,8 +3,10 @@ import { PoddError } from '../../base/errors.ts'
 import { WakeSlot } from '../../base/waits.ts'
 import { ApiError, toStatusObject } from '../requests/api-error.ts'
 import type { ImageStore } from '../requests/readers.ts'
-import { booleanParam, jsonResponse } from '../requests/request.ts'
-import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import { jsonResponse } from '../requests/request.ts'
+import { booleanParam } from '../requests/route.ts'
+import type { ApiResponse } from '../requests/request.ts'
+import type { Call, Route } from '../requests/route.ts'
 
 /** The runtime's images. */
 export function imageRoutes(images: ImageStore): readonly Route[] {

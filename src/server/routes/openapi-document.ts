@@ -95,10 +95,10 @@ function addSchema(
 }
 
 /** A schema of OpenAPI 3.0. */
-export type OpenApiSchema = Readonly<Record<string, unknown>>
+type OpenApiSchema = Readonly<Record<string, unknown>>
 
 /** Collects the schemas of objects by their names, each with those that it refers to. */
-export class OpenApiSchemas {
+class OpenApiSchemas {
   readonly #schemas = new Map<string, OpenApiSchema>()
   /** By the answer of a parent that isn't supported, else by an empty text. */
   readonly #names = new Map<ObjectType<Fields>, Map<string, string>>()

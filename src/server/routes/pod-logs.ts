@@ -15,7 +15,7 @@ import { podLogDirectory } from '../../translate/identity.ts'
 import { ApiError, invalidOptions } from '../requests/api-error.ts'
 import type { OptionFault } from '../requests/api-error.ts'
 import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
-import { booleanParam, integerParam, timeParam } from '../requests/request.ts'
+import { booleanParam, integerParam, timeParam } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** The fields of core/v1 PodLogOptions that podd supports. */
@@ -192,7 +192,7 @@ async function* limit(chunks: AsyncIterable<Buffer>, limitBytes: number): AsyncG
   }
 }
 
-export interface LogCall {
+interface LogCall {
   readonly namespace: string
   readonly name: string
   readonly query: URLSearchParams
@@ -279,7 +279,7 @@ export function readLogQuery(query: URLSearchParams, podName: string, wallMs: nu
 }
 
 /** One instance's log in the directory of its container. */
-export interface RemovedLog {
+interface RemovedLog {
   readonly directory: string
   readonly restartCount: number
 }

@@ -2,7 +2,8 @@ import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders, SourceControl } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
-import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import type { ApiResponse } from '../requests/request.ts'
+import type { Call, Route } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** podd's own routes, except those of images. */

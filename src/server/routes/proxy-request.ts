@@ -9,7 +9,7 @@ import { isBrowser } from '../access/browser-requests.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, ApiResponse } from '../requests/request.ts'
 
-export interface ProxiedTo {
+interface ProxiedTo {
   readonly scheme: 'http' | 'https'
   readonly host: string
   readonly port: number
@@ -138,7 +138,7 @@ function redirect(
 }
 
 /** The parts of the name in the path of a proxied request: `[SCHEME:]NAME[:PORT]`. */
-export interface ProxyName {
+interface ProxyName {
   readonly scheme: 'http' | 'https'
   readonly name: string
   /** Undefined: the pod's first. */

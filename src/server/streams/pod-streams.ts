@@ -18,7 +18,7 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders, RunningCommand } from '../requests/readers.ts'
-import { booleanParam, countParam, findRoute, readTarget } from '../requests/request.ts'
+import { booleanParam, countParam, findRoute, readTarget } from '../requests/route.ts'
 import type { ApiRequest, OpenedStream } from '../requests/request.ts'
 import { findContainerName, openLog } from '../routes/pod-logs.ts'
 import type { PodLogs } from '../routes/pod-logs.ts'
@@ -239,7 +239,7 @@ const alivePeriodMs = 5000
 
 const closeStatus = 1000
 
-export interface CommandClient {
+interface CommandClient {
   readonly socket: WebSocket
   /** The connection under it. */
   readonly connection: Duplex

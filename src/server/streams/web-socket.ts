@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws'
 import { chooseProtocol } from '../../api/remote-command.ts'
 import { nodeHttp } from '../../base/http.ts'
 import { ApiError } from '../requests/api-error.ts'
-import { booleanParam } from '../requests/request.ts'
+import { booleanParam } from '../requests/route.ts'
 import type { ApiRequest, ApiResponse, OpenedStream } from '../requests/request.ts'
 
 /** The largest message: clients send what one read returned, some a whole input at once. */

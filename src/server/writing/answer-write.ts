@@ -18,7 +18,8 @@ import {
   unknownFormat,
 } from '../requests/read-object.ts'
 import { jsonResponse } from '../requests/request.ts'
-import type { ApiRequest, ApiResponse, Call } from '../requests/request.ts'
+import type { ApiRequest, ApiResponse } from '../requests/request.ts'
+import type { Call } from '../requests/route.ts'
 import { readListOptions } from '../resources/list-options.ts'
 import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
@@ -175,7 +176,7 @@ function quoted(text: string): string {
 }
 
 /** Server-side apply: creates the object, or changes the fields that the manager owns. Throws ApiError. */
-export function applyObject(
+function applyObject(
   written: WrittenKind,
   applied: JsonObject,
   { target, options }: { readonly target: Target; readonly options: WriteOptions },
@@ -239,7 +240,7 @@ const patches: Readonly<Record<string, Patch>> = {
 }
 
 /** Applies a patch to an object. Throws ApiError UnsupportedMediaType, BadRequest. */
-export async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
+async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
   const type = contentTypeOf(request)
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
   if (apply === undefined) throw unknownFormat(Object.keys(patches))

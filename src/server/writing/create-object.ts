@@ -187,7 +187,7 @@ function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonO
 }
 
 /** A valid object. */
-export interface CheckedObject {
+interface CheckedObject {
   /** Without unknown fields. */
   readonly manifest: JsonObject
   /** Warnings for the client. */

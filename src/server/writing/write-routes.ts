@@ -1,7 +1,8 @@
 import { nodeKind, servedKinds } from '../../api/served-kinds.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import type { RandomSource } from '../../base/random.ts'
-import type { ApiResponse, Call, Route } from '../requests/request.ts'
+import type { ApiResponse } from '../requests/request.ts'
+import type { Call, Route } from '../requests/route.ts'
 import type { ObjectWriter, ApiReaders } from '../requests/readers.ts'
 import type { WrittenKind } from './written-kind.ts'
 

@@ -9,7 +9,7 @@ import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { ApiError, invalidMetaOptions, objectNotFound } from '../requests/api-error.ts'
 import type { ObjectWriter, ResourceReader, WrittenObject } from '../requests/readers.ts'
-import { booleanParam } from '../requests/request.ts'
+import { booleanParam } from '../requests/route.ts'
 
 /** What writing needs of a kind. */
 export interface WrittenKind {

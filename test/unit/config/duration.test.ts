@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatDuration, parseDuration } from '../../../src/config/option-type.ts'
+import { spellDuration, parseDuration } from '../../../src/config/option-type.ts'
 
 describe('parseDuration', () => {
   it.each([
@@ -30,7 +30,7 @@ describe('parseDuration', () => {
     [3_600_000, '1h'],
     [-1500, '-1s500ms'],
   ])('is read back from how %i is written', (durationMs, text) => {
-    expect(formatDuration(durationMs)).toBe(text)
+    expect(spellDuration(durationMs)).toBe(text)
     expect(parseDuration(text)).toBe(durationMs)
   })
 })

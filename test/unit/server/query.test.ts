@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { booleanParam } from '../../../src/server/requests/request.ts'
+import { booleanParam } from '../../../src/server/requests/route.ts'
 
 it.each([
   ['', false],
