@@ -37,6 +37,12 @@ export class ParsedArguments {
     return this.flags.findLast(({ flag }) => flag === name)?.text
   }
 
+  /** Throws UsageError where more words than `count` were given. */
+  refuseMore(verb: string, count = 0, hint?: string): void {
+    const extra = this.positionals[count]
+    if (extra !== undefined) throw new UsageError(`${verb} takes no argument ${JSON.stringify(extra)}`, hint)
+  }
+
   /** A whole number from `least` on; throws UsageError. */
   count(name: string, least = 0): number | undefined {
     const text = this.value(name)

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/sources.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import { listPath, namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import {
@@ -13,8 +13,7 @@ import {
   appliedKey,
   refuseHeld,
 } from '../local/manifest-target.ts'
-import { readManifests } from '../local/read-manifests.ts'
-import { filenameFlag } from '../local/read-manifests.ts'
+import { filenameFlag, filenamesOf, readManifests } from '../local/read-manifests.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 
 const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
@@ -93,8 +92,7 @@ async function checkHolds(path: string, keys: readonly string[], applied: Applie
 async function deleteFiles(context: VerbContext): Promise<VerbResult> {
   const { args, client, signal } = context
   if (args.positionals.length > 0) throw new UsageError('-f and names exclude each other')
-  const named = args.flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
-  const { files } = await readManifests(context, named)
+  const { files } = await readManifests(context, filenamesOf(args))
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const directory = await findManifestDirectory(applied)
   const targets = files.map((file) => targetOf(file, directory))
@@ -165,7 +163,7 @@ async function purgeClaim(
   if (!args.has('purge'))
     throw new UsageError(`this deletes the data of claim ${name} permanently`, 'Confirm with --purge.')
   const namespace = readNamespace(args)
-  const path = `/podd/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/purge`
-  await client.post(path, signal)
+  const claims = listPath('persistentvolumeclaims', namespace, '/podd/v1')
+  await client.post(`${claims}/${encodeURIComponent(name)}/purge`, signal)
   return { kind: 'text', text: `persistentvolumeclaim "${name}" purged\n` }
 }

@@ -177,10 +177,9 @@ export const eventsVerb: Verb = {
     ['events -A --types Warning', 'all warnings'],
   ],
   run(context) {
-    const [extra] = context.args.positionals
-    if (extra !== undefined)
-      throw new UsageError(`events takes no argument ${JSON.stringify(extra)}`, `Try --for ${extra}.`)
-    const fields = [...aboutFields(context.args.value('for')), ...typeFields(context.args)]
+    const { args } = context
+    args.refuseMore('events', 0, `Try --for ${args.positionals[0]}.`)
+    const fields = [...aboutFields(args.value('for')), ...typeFields(args)]
     return getObjects(context, { kinds: [{ kind: eventKind, names: [] }], fields })
   },
 }

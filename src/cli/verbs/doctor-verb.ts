@@ -1,7 +1,6 @@
 import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
 import { apiSocketPath } from '../../config/places.ts'
 import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { atPlaces } from '../local/down-target.ts'
@@ -25,8 +24,7 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
   ],
   async run(context) {
     const { args, client, daemon, signal } = context
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('doctor')
     const format = readReportFormat(args)
     const { config } = await loadConfig(args)
     const places = await placesOfNamed(context)

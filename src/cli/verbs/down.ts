@@ -1,4 +1,3 @@
-import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { findDownTarget } from '../local/down-target.ts'
 import { configFlags } from '../local/load-config.ts'
@@ -26,8 +25,7 @@ them; a file with errors suffices if it names them.`,
   ],
   async run(context) {
     const { args, daemon, signal, notify } = context
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`down takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('down')
     const target = await findDownTarget(context)
     const { podsStopped, leftovers } = await daemon.down({
       ...target,

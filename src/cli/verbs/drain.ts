@@ -4,7 +4,6 @@ import { sleepUnlessAborted } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { extendTimeout, takeServiceManager } from '../../host/service-manager.ts'
 import type { ServiceManager } from '../../host/service-manager.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 
 export const drainVerb: Verb = {
@@ -21,8 +20,7 @@ podd does not answer.`,
   ],
   async run(context) {
     const { args, client, signal } = context
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`drain takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('drain')
     if (args.has('undo')) {
       await client.post('/podd/v1/drain/undo', signal)
       return { kind: 'text', text: 'the drain is undone; pods start again\n' }

@@ -90,9 +90,9 @@ before, too.`,
   ],
   async run(context) {
     const { args, client, signal } = context
-    const [first, extra] = args.positionals
+    const [first] = args.positionals
     if (first === undefined) throw new UsageError('attach to which pod?', 'podd attach POD')
-    if (extra !== undefined) throw new UsageError(`attach takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('attach', 1)
     const notify = args.has('quiet') ? (): void => {} : context.notify
     const namespace = readNamespace(args)
     const name = readPodName(first, 'attach')

@@ -7,11 +7,12 @@ import type {
 } from '../../api/images.ts'
 import type { ImageEntry } from '../../api/routes.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
+import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
-import type { Listing, Verb, VerbContext } from '../arguments/verb.ts'
-import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 import { formatImageSize, Table } from '../output/table.ts'
-import { exportImagesVerb, importImagesVerb, pullImagesVerb } from './move-images.ts'
+import { actOnEach, exportImagesVerb, importImagesVerb, pullImagesVerb } from './move-images.ts'
 
 const listImagesVerb: Verb = {
   usage: 'images [ls] [--digests] [-o wide|json|yaml|name]',
@@ -27,8 +28,7 @@ directory of image archives that are not imported are named below the list, and 
     ['images ls -o wide', 'also who uses them'],
   ],
   async run({ args, client, signal }) {
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`images ls takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('images ls')
     const format = readOutputFormat(args)
     const users = format === 'table' || format === 'name' ? '' : '?users=true'
     const images = await client.get<readonly ImageEntry[]>(`/podd/v1/images${users}`, signal)
@@ -119,23 +119,13 @@ The exit code is 1 where an image could not be removed; the others are.`,
   flags: [{ name: 'force', short: 'f', doc: 'Also remove images that are used or pinned.' }],
   examples: [['images rm localhost/web:1', 'remove an image']],
   async run(context) {
-    const { args, notify, signal } = context
-    const names = args.positionals
+    const names = context.args.positionals
     if (names.length === 0) throw new UsageError('images rm needs an image', 'podd images rm NAME')
-    let text = ''
-    let exitCode = 0
-    for (const name of names) {
-      try {
-        const removed = await removeImage(context, name)
-        const all = removed.names.length === 0 ? [removed.id] : removed.names
-        text += `removed ${all.join(', ')}: ${formatImageSize(removed.freedBytes)} freed\n`
-      } catch (error) {
-        if (names.length === 1 || signal.aborted) throw error
-        notify(formatError(error))
-        exitCode = 1
-      }
-    }
-    return { kind: 'text', text, exitCode }
+    return actOnEach(context, names, async (name) => {
+      const removed = await removeImage(context, name)
+      const all = removed.names.length === 0 ? [removed.id] : removed.names
+      return `removed ${all.join(', ')}: ${formatImageSize(removed.freedBytes)} freed\n`
+    })
   },
 }
 
@@ -144,41 +134,56 @@ function removeImage({ args, client, signal }: VerbContext, name: string): Promi
   return client.post<RemovedImage>(`/podd/v1/images/remove?image=${encodeURIComponent(name)}${force}`, signal)
 }
 
+const collectFlags: readonly FlagSpec[] = [
+  { name: 'dry-run', doc: 'Remove nothing; list what would be removed.' },
+  {
+    name: 'all',
+    short: 'a',
+    doc: 'Also remove images that podd has known for less than imageMinimumGCAge.',
+  },
+  reportFlag('a table'),
+]
+
+/** Has podd collect what is garbage, and tells of it. */
+async function collect(
+  { args, client, signal }: VerbContext,
+  path: string,
+  format: (report: GarbageReport) => string,
+): Promise<VerbResult> {
+  const wanted = readReportFormat(args)
+  const query = new URLSearchParams({
+    ...(args.has('dry-run') && { dryRun: 'true' }),
+    ...(args.has('all') && { all: 'true' }),
+  })
+  const report = await client.post<GarbageReport>(
+    `${path}${query.size === 0 ? '' : `?${query.toString()}`}`,
+    signal,
+  )
+  const failed = [
+    ...report.images.failed.map((image) => ({ what: nameOf(image), message: image.message })),
+    ...report.items.flatMap(({ kind, name, message, outcome }) =>
+      outcome === 'failed' ? [{ what: `${kind} ${name}`, message }] : [],
+    ),
+  ]
+  return {
+    kind: 'text',
+    text: wanted === undefined ? format(report) : await formatReport(wanted, 'GarbageReport', { ...report }),
+    notes: failed.map(({ what, message }) => `${what} could not be removed: ${message}`),
+    exitCode: failed.length === 0 ? 0 : 1,
+  }
+}
+
 const pruneImagesVerb: Verb = {
   usage: 'images prune [--dry-run] [--all] [-o json|yaml]',
   help: `Removes all unused images, whatever the disk usage, by the rules of image garbage collection: never an image
 that a container uses, that a pod of any source names or falls back to, or that is pinned; without --all also none that
 podd has known for less than imageMinimumGCAge.
 The exit code is 1 where an image could not be removed.`,
-  flags: [
-    { name: 'dry-run', doc: 'Remove nothing; list the images that would be removed.' },
-    {
-      name: 'all',
-      short: 'a',
-      doc: 'Also remove images that podd has known for less than imageMinimumGCAge.',
-    },
-    reportFlag('a table'),
-  ],
+  flags: collectFlags,
   examples: [['images prune --dry-run', 'which images would be removed, their sizes, and why']],
-  async run({ args, client, signal }) {
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`images prune takes no argument ${JSON.stringify(extra)}`)
-    const format = readReportFormat(args)
-    const query = [
-      ...(args.has('dry-run') ? ['dryRun=true'] : []),
-      ...(args.has('all') ? ['all=true'] : []),
-    ].join('&')
-    const path = `/podd/v1/images/prune${query === '' ? '' : `?${query}`}`
-    const report = await client.post<GarbageReport>(path, signal)
-    return {
-      kind: 'text',
-      text:
-        format === undefined
-          ? formatGarbage(report)
-          : await formatReport(format, 'GarbageReport', { ...report }),
-      notes: garbageNotes(report),
-      exitCode: report.images.failed.length === 0 ? 0 : 1,
-    }
+  run(context) {
+    context.args.refuseMore('images prune')
+    return collect(context, '/podd/v1/images/prune', formatGarbage)
   },
 }
 
@@ -259,48 +264,16 @@ affected. A removed image is pulled again when a pod needs it.
 -o json says of each image why it is removed or kept. Sizes are those of the download; the space that was freed on the
 disk is printed at the end.
 The exit code is 1 where something could not be removed.`,
-  flags: [
-    { name: 'dry-run', doc: 'Remove nothing; list what would be removed.' },
-    {
-      name: 'all',
-      short: 'a',
-      doc: 'Also remove images that podd has known for less than imageMinimumGCAge.',
-    },
-    reportFlag('a table'),
-  ],
+  flags: collectFlags,
   examples: [
     ['gc --dry-run', 'what would be removed, the sizes, and why'],
     ['gc', 'remove unused images and what pods have left behind'],
     ['gc --dry-run -o json', 'also why each of the others is kept'],
   ],
-  async run({ args, client, signal }) {
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`gc takes no argument ${JSON.stringify(extra)}`)
-    const format = readReportFormat(args)
-    const query = [
-      ...(args.has('dry-run') ? ['dryRun=true'] : []),
-      ...(args.has('all') ? ['all=true'] : []),
-    ].join('&')
-    const report = await client.post<GarbageReport>(`/podd/v1/gc${query === '' ? '' : `?${query}`}`, signal)
-    const { failed } = report.images
-    const failedItems = report.items.filter(({ outcome }) => outcome === 'failed')
-    return {
-      kind: 'text',
-      text:
-        format === undefined
-          ? formatText(report)
-          : await formatReport(format, 'GarbageReport', { ...report }),
-      notes: [
-        ...garbageNotes(report),
-        ...failedItems.map(({ kind, name, message }) => `${kind} ${name} could not be removed: ${message}`),
-      ],
-      exitCode: failed.length + failedItems.length === 0 ? 0 : 1,
-    }
+  run(context) {
+    context.args.refuseMore('gc')
+    return collect(context, '/podd/v1/gc', (report) => `${formatItems(report.items)}${formatGarbage(report)}`)
   },
-}
-
-function formatText(report: GarbageReport): string {
-  return `${formatItems(report.items)}${formatGarbage(report)}`
 }
 
 /** The report on everything but images; empty where there is nothing. */
@@ -332,9 +305,4 @@ function formatGarbage({ dryRun, images }: GarbageReport): string {
 
 function nameOf({ names, id }: Pick<ImageVerdict, 'names' | 'id'>): string {
   return names[0] ?? id
-}
-
-/** What could not be removed, a line each. */
-function garbageNotes({ images: { failed } }: GarbageReport): readonly string[] {
-  return failed.map((image) => `${nameOf(image)} could not be removed: ${image.message}`)
 }

@@ -66,13 +66,13 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     ['logs web --all-containers --prefix', 'everything in one stream'],
   ],
   async run({ args, client, clock, signal, notify }) {
-    const [first, second, extra] = args.positionals
+    const [first, second] = args.positionals
     const selector = args.value('selector')
     if (selector !== undefined && first !== undefined)
       throw new UsageError('only a selector (-l) or a POD name is allowed')
     if (selector === undefined && first === undefined)
       throw new UsageError('logs of which pod?', 'podd logs POD')
-    if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('logs', 2)
     const named = readContainer(args, second)
     const query = readQuery(args)
     const maxFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed

@@ -8,7 +8,7 @@ import type { PullUpdate } from '../../api/images.ts'
 import { tryRemove } from '../../base/atomic-file.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { formatError } from '../output/report-format.ts'
 import { formatImageSize } from '../output/table.ts'
@@ -23,23 +23,36 @@ The exit code is 1 where an image could not be pulled; the others are.`,
   flags: [{ name: 'quiet', short: 'q', doc: 'Show no progress.' }],
   examples: [['images pull registry.example/web:2', 'have an image before the pod that needs it']],
   async run(context) {
-    const { args, notify, signal } = context
-    const names = args.positionals
+    const names = context.args.positionals
     if (names.length === 0) throw new UsageError('images pull needs an image', 'podd images pull NAME')
-    let text = ''
-    let exitCode = 0
-    for (const name of names) {
-      try {
-        const { id, sizeBytes } = await pullImage(context, name)
-        text += `pulled ${name}: ${id}, ${formatImageSize(sizeBytes)}\n`
-      } catch (error) {
-        if (names.length === 1 || signal.aborted) throw error
-        notify(formatError(error))
-        exitCode = 1
-      }
-    }
-    return { kind: 'text', text, exitCode }
+    return actOnEach(context, names, async (name) => {
+      const { id, sizeBytes } = await pullImage(context, name)
+      return `pulled ${name}: ${id}, ${formatImageSize(sizeBytes)}\n`
+    })
   },
+}
+
+/**
+ * Acts on each image or file; one that fails keeps none of the others from it.
+ * @param act returns what is printed of it
+ */
+export async function actOnEach(
+  { notify, signal }: VerbContext,
+  names: readonly string[],
+  act: (name: string) => Promise<string>,
+): Promise<VerbResult> {
+  let text = ''
+  let exitCode = 0
+  for (const name of names) {
+    try {
+      text += await act(name)
+    } catch (error) {
+      if (names.length === 1 || signal.aborted) throw error
+      notify(formatError(error))
+      exitCode = 1
+    }
+  }
+  return { kind: 'text', text, exitCode }
 }
 
 async function pullImage({ args, client, signal, stdio }: VerbContext, name: string): Promise<Pulled> {
@@ -74,22 +87,14 @@ The exit code is 1 where an archive could not be imported; the others are.`,
     ['images import -', 'import what comes on standard input'],
   ],
   async run(context) {
-    const { args, notify, signal } = context
+    const { args } = context
     const files = args.positionals
     if (files.length === 0) throw new UsageError('images import needs a file', 'podd images import FILE.tar')
-    const imported: string[] = []
-    let exitCode = 0
-    for (const file of files) {
-      try {
-        imported.push(...(await (file === '-' ? importInput(context) : importFile(context, resolve(file)))))
-      } catch (error) {
-        if (files.length === 1 || signal.aborted) throw error
-        notify(formatError(error))
-        exitCode = 1
-      }
-    }
-    const text = imported.map((image) => `${args.has('quiet') ? '' : 'imported '}${image}\n`).join('')
-    return { kind: 'text', text, exitCode }
+    const before = args.has('quiet') ? '' : 'imported '
+    return actOnEach(context, files, async (file) => {
+      const images = await (file === '-' ? importInput(context) : importFile(context, resolve(file)))
+      return images.map((image) => `${before}${image}\n`).join('')
+    })
   },
 }
 

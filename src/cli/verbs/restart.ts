@@ -1,7 +1,7 @@
 import type { RestartReply } from '../../api/routes.ts'
 import { errorCode } from '../../base/errors.ts'
 import { formatError } from '../output/report-format.ts'
-import { namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import { namespaceFlag, poddPodPath, readNamespace, readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 
@@ -29,9 +29,9 @@ the host or the config (reason Blocked, SysctlForbidden, ...) podd decides again
     if (args.positionals.length === 0) throw new UsageError('restart which pod?', 'podd restart POD')
     const query = new URLSearchParams()
     for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
-    const namespace = encodeURIComponent(readNamespace(args))
+    const namespace = readNamespace(args)
     const restart = async (name: string): Promise<string> => {
-      const path = `/podd/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`
+      const path = `${poddPodPath(namespace, name)}/restart`
       const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
       return `pod/${name}: restarting ${containers.join(', ')}\n`
     }

@@ -1,4 +1,3 @@
-import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { configFlags, fileOnlyFields, loadConfig } from '../local/load-config.ts'
 
@@ -15,8 +14,7 @@ Settings come from flags, then the config file, then the defaults; docs/OPTIONS.
   ],
   takesSignals: true,
   async run({ args, daemon }) {
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`run takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('run')
     return { kind: 'done', exitCode: await daemon.startDaemon(await loadConfig(args)) }
   },
 }

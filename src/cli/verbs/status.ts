@@ -2,7 +2,6 @@ import type { PressureStatus } from '../../api/routes.ts'
 import { formatAge, formatAgeOf } from '../../api/served-kind.ts'
 import { formatBytes } from '../../base/text.ts'
 import { apiSocketPath } from '../../config/places.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { gatherStatus } from '../local/gather-status.ts'
@@ -26,8 +25,7 @@ code is 1 if the daemon or the container runtime doesn't work.`,
   ],
   async run(context) {
     const { args, client, clock, signal } = context
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`status takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('status')
     const format = readReportFormat(args)
     const report = await gatherStatus(client, await placesOf(context), signal)
     return {

@@ -16,7 +16,6 @@ import { nodeDockerConfigPaths } from '../../images/node-docker-config.ts'
 import { formatTar } from '../../images/tar.ts'
 import type { TarEntry } from '../../images/tar.ts'
 import { containerdPlaces, readUnitLog } from '../../runtime/containerd/process.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import type { ApiClient } from '../client/client.ts'
 import { findBundleTarget } from '../local/down-target.ts'
@@ -38,8 +37,8 @@ answers.`,
     ['support-bundle - | ssh desk "cat > host.tar.gz"', 'where the disk is full'],
   ],
   async run(context) {
-    const [named, extra] = context.args.positionals
-    if (extra !== undefined) throw new UsageError(`support-bundle takes no argument ${JSON.stringify(extra)}`)
+    const [named] = context.args.positionals
+    context.args.refuseMore('support-bundle', 1)
     const bundle = await makeOf(context)
     if (named === '-') return { kind: 'chunks', chunks: oneChunk(bundle) }
     const time = new Date(context.clock.wallMs()).toISOString().slice(0, 19).replaceAll(/[-:]/gu, '')

@@ -14,8 +14,7 @@ export const versionVerb: Verb = {
     ['version -o json', 'for programs'],
   ],
   async run(context) {
-    const [extra] = context.args.positionals
-    if (extra !== undefined) throw new UsageError(`version takes no argument ${JSON.stringify(extra)}`)
+    context.args.refuseMore('version')
     const format = readReportFormat(context.args)
     const answer = context.args.has('client') ? undefined : await askDaemon(context)
     const client = { version: poddVersion, node: process.versions.node }
@@ -90,8 +89,7 @@ commands in containers, which makes it as good as root on this host; view to loo
     ['kubeconfig --user ann --role view --days 30', 'for read-only access'],
   ],
   async run({ args, client, signal }) {
-    const [extra] = args.positionals
-    if (extra !== undefined) throw new UsageError(`kubeconfig takes no argument ${JSON.stringify(extra)}`)
+    args.refuseMore('kubeconfig')
     const role = args.value('role') ?? 'admin'
     if (!['admin', 'edit', 'view'].includes(role))
       throw new UsageError(`no role is called ${JSON.stringify(role)}`, 'There are admin, edit and view.')
