@@ -78,7 +78,7 @@ export class RuntimeStats {
   }
 
   /**
-   * The metrics that the runtime has of podd's pods by ListPodSandboxMetrics: CRI-O, and containerd from 2.2 on. No
+   * The metrics that the runtime has of podd's pods by ListPodSandboxMetrics: CRI-O, and containerd after 2.1. No
    * families where it has none. Throws the signal's reason.
    */
   async metrics(signal: AbortSignal): Promise<RuntimeMetrics> {

@@ -109,6 +109,8 @@ describe('a role', () => {
     ['PATCH', '/api/v1/nodes/n', ['admin']],
     ['POST', '/podd/v1/gc', ['admin']],
     ['POST', '/podd/v1/sources/hold', ['admin']],
+    ['POST', '/checkpoint/shop/web/main', ['admin']],
+    ['POST', '/api/v1/nodes/n/proxy/checkpoint/shop/web/main', ['admin']],
     ['POST', '/podd/v1/sources/resume', ['admin']],
     ['GET', '/api', ['admin', 'edit', 'view', 'none']],
     ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', ['admin', 'edit', 'view', 'none']],
