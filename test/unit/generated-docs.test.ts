@@ -16,7 +16,7 @@ function codesInSource(): readonly string[] {
     if (!path.endsWith('.ts')) continue
     const text = read(join('src', path))
     for (const [, code] of text.matchAll(/(?:Error|super)\(\s*'([A-Z][A-Z0-9_]+)'/gu)) codes.add(code ?? '')
-    const union = /type \w+ErrorCode =((?:\s*\|\s*'[A-Z_]+')+)/u.exec(text)?.[1] ?? ''
+    const union = /type \w+ErrorCode =((?:\s*(?:\/\*\*[^*]*\*\/)?\s*\|\s*'[A-Z_]+')+)/u.exec(text)?.[1] ?? ''
     for (const [, code] of union.matchAll(/'([A-Z_]+)'/gu)) codes.add(code ?? '')
   }
   return [...codes].sort()

@@ -8,11 +8,12 @@ const root = join(import.meta.dirname, '../../..')
 
 /** A call that writes a file. */
 const writes =
-  /\b(?:(?:writeFileAtomic(?:Sync)?|writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|smallFile|overwriteFile)\(|open(?:Sync)?\([^()]*'(?:a|ax|w|wx|r\+)')/u
+  /\b(?:(?:writeFileAtomic(?:Sync)?|writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|smallFile|overwriteFile|replaceStateSync)\(|open(?:Sync)?\([^()]*'(?:a|ax|w|wx|r\+)')/u
 
 /** The state files that a file of the source writes, as the lists of state files name them; or why it writes none. */
 const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/base/atomic-file.ts': 'what the others write with',
+  'src/base/state-file.ts': 'what the others write with',
   'src/store/state-report.ts': 'what the others write with',
   'src/cli/verbs/apply.ts': 'a manifest of the user’s, which a source reads',
   'src/cli/verbs/support-bundle.ts': 'for people',
