@@ -54,15 +54,15 @@ export async function execute(
     onContainersStopped,
     made: new Set(),
   }
-  await loop.act(async () => {
-    const ahead = new AheadWork(env, pass, actions)
-    try {
-      await pass.recorded
-      await executeSteps(env, pass, actions, ahead)
-    } finally {
-      await ahead.settled()
-    }
-  })
+  const ahead = new AheadWork(env, pass, actions)
+  loop.beginActing()
+  try {
+    await pass.recorded
+    await executeSteps(env, pass, actions, ahead)
+  } finally {
+    await ahead.settled()
+    loop.endActing()
+  }
 }
 
 type StopAction = Extract<PodAction, { kind: 'stop-container' }>

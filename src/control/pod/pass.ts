@@ -79,6 +79,8 @@ export function backOff(env: PodEnv, pass: Pass, key: BackoffKey, backoff: Backo
 interface PassWork {
   /** What it throws goes to `onError`, except Interrupted. */
   readonly pass: (signals: PassSignals) => Promise<void>
+  /** The pass did not throw. Never throws. */
+  readonly onDone: () => void
   /** Something changed while a pass acts. Never rejects. `isActing`: that pass still does. */
   readonly look: (isActing: () => boolean) => Promise<void>
   /** Never throws. */
@@ -175,18 +177,17 @@ export class PassLoop {
     return this.#nextPlan.signal
   }
 
-  /** The pass in flight carries out a plan, which `work` does. */
-  async act(work: () => Promise<void>): Promise<void> {
+  /** The pass in flight carries out a plan, until `endActing`. */
+  beginActing(): void {
     this.#acting = this.#interrupt.signal
     this.#nextPlan.abort()
     this.#nextPlan = new AbortController()
-    try {
-      await work()
-    } finally {
-      this.#acting = undefined
-      this.#newsTimer?.cancel()
-      this.#newsTimer = undefined
-    }
+  }
+
+  endActing(): void {
+    this.#acting = undefined
+    this.#newsTimer?.cancel()
+    this.#newsTimer = undefined
   }
 
   /** Returns only when stopped or done; never rejects. */
@@ -209,6 +210,7 @@ export class PassLoop {
       const manifest = AbortSignal.any([pass, this.#outdate.signal])
       try {
         await this.#work.pass({ pass, manifest, life: this.#life.signal })
+        this.#work.onDone()
       } catch (error) {
         if (error instanceof OutdatedView) this.#slot.wake()
         else if (!(error instanceof Interrupted)) this.#work.onError(error)

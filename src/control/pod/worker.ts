@@ -52,6 +52,7 @@ export class PodWorker {
     this.#onStage = onStage
     this.#loop = new PassLoop(env, {
       pass: (signals) => this.#pass(signals),
+      onDone: () => this.#noteDone(),
       look: (isActing) => this.#look(isActing),
       onError: (error) => this.#retryLater(error),
       isDone: () => this.state.stage === 'gone',
@@ -267,12 +268,6 @@ export class PodWorker {
 
   /** Throws what a call threw, Interrupted where the pass was interrupted, OutdatedView where it has to begin again. */
   async #pass(signals: PassSignals): Promise<void> {
-    await this.#runPass(signals)
-    this.state.noteError(undefined)
-    this.#env.changes.note()
-  }
-
-  async #runPass(signals: PassSignals): Promise<void> {
     const { state } = this
     const env = this.#env
     // Every worker is woken when the runtime is available again.
@@ -383,6 +378,11 @@ export class PodWorker {
 
   #tellProber(): void {
     this.#env.prober.setPod(probedPod(this.state, this.#env.hostIps()))
+  }
+
+  #noteDone(): void {
+    this.state.noteError(undefined)
+    this.#env.changes.note()
   }
 
   #retryLater(error: unknown): void {
