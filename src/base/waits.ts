@@ -159,3 +159,31 @@ export class Changes {
     }
   }
 }
+
+/** Tokens that come back at a steady rate, up to `burst` of them. */
+export class TokenBucket {
+  readonly #perSecond: number
+  readonly #burst: number
+  #tokens: number
+  #filledAtMs: number
+
+  constructor(perSecond: number, burst: number, nowMs: number) {
+    this.#perSecond = perSecond
+    this.#burst = burst
+    this.#tokens = burst
+    this.#filledAtMs = nowMs
+  }
+
+  /** Takes one. Returns in how many milliseconds it is there: 0 where it is now. */
+  take(nowMs: number): number {
+    const filled = this.#tokens + ((nowMs - this.#filledAtMs) / 1000) * this.#perSecond
+    this.#filledAtMs = nowMs
+    this.#tokens = Math.min(this.#burst, filled) - 1
+    return Math.max(0, (-this.#tokens / this.#perSecond) * 1000)
+  }
+
+  /** Of one that was taken and isn't used. */
+  giveBack(): void {
+    this.#tokens += 1
+  }
+}

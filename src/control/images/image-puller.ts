@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { Semaphore, untilAborted } from '../../base/waits.ts'
+import { Semaphore, TokenBucket, untilAborted } from '../../base/waits.ts'
 import { parallelPulls } from '../../config/image-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
@@ -277,14 +277,13 @@ export class ImagePulls {
   readonly #options: ImagePullsOptions
   readonly #turn: Semaphore
   readonly #inFlight = new Map<string, Pull>()
-  #tokens: number
-  #refilledAtMs: number
+  readonly #tokens: TokenBucket
 
   constructor(options: ImagePullsOptions) {
     this.#options = options
     this.#turn = new Semaphore(options.maxParallel ?? Infinity)
-    this.#tokens = options.pullBurst
-    this.#refilledAtMs = options.clock.monotonicMs()
+    const { pullQps, pullBurst, clock } = options
+    this.#tokens = new TokenBucket(pullQps, pullBurst, clock.monotonicMs())
   }
 
   /** Resolves when the image was pulled. Throws the runtime's error, or the request's signal's reason. */
@@ -402,17 +401,14 @@ export class ImagePulls {
   }
 
   async #takeToken(signal: AbortSignal): Promise<void> {
-    const { clock, pullBurst, pullQps } = this.#options
+    const { clock, pullQps } = this.#options
     if (pullQps <= 0) return
-    const nowMs = clock.monotonicMs()
-    this.#tokens = Math.min(pullBurst, this.#tokens + ((nowMs - this.#refilledAtMs) / 1000) * pullQps)
-    this.#refilledAtMs = nowMs
-    this.#tokens -= 1
-    if (this.#tokens >= 0) return
+    const waitMs = this.#tokens.take(clock.monotonicMs())
+    if (waitMs === 0) return
     try {
-      await clock.sleep((-this.#tokens / pullQps) * 1000, signal)
+      await clock.sleep(waitMs, signal)
     } catch (error) {
-      this.#tokens += 1
+      this.#tokens.giveBack()
       throw error
     }
   }

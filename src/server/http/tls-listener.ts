@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import { TokenBucket } from '../../base/waits.ts'
 import type { ListenAddress } from '../../config/api-options.ts'
 import type { OwnAuthority } from '../access/own-authority.ts'
 import { ApiError } from '../requests/api-error.ts'
@@ -209,15 +210,10 @@ const perSecond = 200
 /** The most clients that are tracked at a time; the least recently active is dropped first. */
 const maxClients = 1000
 
-interface Bucket {
-  tokens: number
-  atMs: number
-}
-
 /** Counts the requests of each client over the network. */
 export class RequestLimits {
   readonly #clock: Clock
-  readonly #buckets = new Map<string, Bucket>()
+  readonly #buckets = new Map<string, TokenBucket>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -225,17 +221,16 @@ export class RequestLimits {
 
   /** Counts a request of a client. Throws ApiError TooManyRequests. */
   take(client: string): void {
-    const now = this.#clock.monotonicMs()
-    const bucket = this.#buckets.get(client) ?? { tokens: burst, atMs: now }
+    const nowMs = this.#clock.monotonicMs()
+    const bucket = this.#buckets.get(client) ?? new TokenBucket(perSecond, burst, nowMs)
     this.#buckets.delete(client)
     this.#buckets.set(client, bucket)
-    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond)
-    bucket.atMs = now
-    if (bucket.tokens < 1)
+    if (bucket.take(nowMs) > 0) {
+      bucket.giveBack()
       throw new ApiError(429, `too many requests: ${client} may send ${perSecond} in a second`, undefined, {
         retryAfterSeconds: 1,
       })
-    bucket.tokens -= 1
+    }
     const [oldest] = this.#buckets.keys()
     if (this.#buckets.size > maxClients && oldest !== undefined) this.#buckets.delete(oldest)
   }
