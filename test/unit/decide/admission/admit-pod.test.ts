@@ -8,6 +8,7 @@ import {
   HostTally,
   smallerShares,
   totalShares,
+  withoutShares,
 } from '../../../../src/decide/admission/admit-pod.ts'
 import type { Admission, HostLimits, Neighbour } from '../../../../src/decide/admission/admit-pod.ts'
 import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
@@ -330,4 +331,71 @@ describe('a claim for one pod alone', () => {
     const first = beside(podUsing('first', ['all']))
     expect(exclusiveClaimProblem(podUsing('second', ['all']), [first], isExclusive)).toBeUndefined()
   })
+})
+
+describe('what a pod that does not fit is told', () => {
+  const twoPorts = makePod({
+    name: 'dns',
+    containers: [
+      { name: 'a', ports: [{ containerPort: 1, hostPort: 53, protocol: 'TCP' }] },
+      {
+        name: 'b',
+        ports: [
+          { containerPort: 2, hostPort: 54, protocol: 'UDP' },
+          { containerPort: 3, hostPort: 53, protocol: 'UDP' },
+        ],
+      },
+    ],
+  })
+
+  it('names the port of the same protocol that is held, where it is asked for', () => {
+    const held = neighbour('other', port({ hostPort: 53, protocol: 'UDP' }))
+    expect(admitPod(twoPorts, [held], roomy)).toMatchObject({
+      kind: 'blocked',
+      message: expect.stringContaining('host port 53/UDP is held by pod default/other'),
+      at: ['spec', 'containers', 1, 'ports', 1, 'hostPort'],
+    })
+  })
+
+  it('names the first container that requests what is short, also where that is the first of all', () => {
+    const limits: HostLimits = { maxPods: 110, allocatable: { cpu: '1' } }
+    const wants = makePod({ name: 'big', ...asks({ cpu: '2' }) })
+    expect(admitPod(wants, [], limits)).toMatchObject({
+      at: ['spec', 'containers', 0, 'resources', 'requests', 'cpu'],
+    })
+  })
+
+  it('is how much is missing, of pods and of what they request', () => {
+    const shares = hostShares(makePod({ name: 'big', ...asks({ cpu: '2' }) }))
+    const total = totalShares([shares, shares])
+    expect(findShortage(shares, total, { maxPods: 2 })?.missing).toBe(1n)
+    expect(findShortage(shares, total, { maxPods: 1 })?.missing).toBe(2n)
+    const { missing } = findShortage(shares, total, { maxPods: 9, allocatable: { cpu: '5' } }) ?? {}
+    expect(missing).toBe(1_000_000_000n)
+    expect(findShortage(shares, total, { maxPods: 9, allocatable: { cpu: '6' } })).toBeUndefined()
+  })
+
+  it('counts a resource of its own that the host does not have as 0, and no other', () => {
+    const limits: HostLimits = { maxPods: 110, allocatable: {} }
+    const lacks = (name: string): string | undefined =>
+      findShortage(hostShares(makePod({ name: 'p', ...asks({ [name]: '1' }) })), totalShares([]), limits)
+        ?.resource
+    expect(['example.com/gpu', 'hugepages-2Mi', 'cpu'].map((name) => lacks(name))).toEqual([
+      'example.com/gpu',
+      'hugepages-2Mi',
+      undefined,
+    ])
+  })
+
+  it('is nothing about ports that are 0 or none', () => {
+    expect(hostShares(makePod({ name: 'p', ...port({ hostPort: 0 }) })).ports).toEqual([])
+    expect(hostShares(makePod({ name: 'p', ...port({}) })).ports).toEqual([])
+    expect(hostShares(makePod({ name: 'p', ...port({ hostPort: 80 }) })).ports).toMatchObject([{ port: 80 }])
+  })
+})
+
+it('takes what one pod requests out of a total, and the pod', () => {
+  const [small, big] = ['1', '3'].map((cpu) => hostShares(makePod({ name: 'p', ...asks({ cpu }) })))
+  if (small === undefined || big === undefined) throw new Error('there are two')
+  expect(withoutShares(totalShares([small, big]), small)).toEqual(totalShares([big]))
 })

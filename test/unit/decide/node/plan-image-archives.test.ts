@@ -234,3 +234,49 @@ it('tries again after 10 s at first, ten minutes at last', () => {
     10_000, 20_000, 40_000, 600_000, 600_000,
   ])
 })
+
+describe('the archive that a missing image waits for', () => {
+  const due = { kind: 'due', images: ['web:1', 'side:1'], digest: 'sha256:1' } as const
+  const named = (name: string, changes: Partial<ArchiveFile> = {}): ArchiveFile => file({ name, ...changes })
+  const failed = { failure: { message: 'no', retryMs: 0 } }
+
+  it.each<[string, readonly ArchiveFile[], object | undefined]>([
+    ['the one that has it', [named('new.tar'), named('web.tar')], { name: 'web.tar', isKnown: true }],
+    ['one that was not read yet, else', [named('new.tar')], { name: 'new.tar', isKnown: false }],
+    ['no list', [named('web.tar', { isList: true })], undefined],
+    ['none that can not be imported', [named('web.tar', failed), named('new.tar', failed)], undefined],
+    ['none that has other images', [named('other.tar')], undefined],
+    ['none that is imported', [named('done.tar')], undefined],
+  ])('is %s', (_, files, found) => {
+    const stages = new Map<string, ReturnType<typeof stageOf>>([
+      ['new.tar', { kind: 'unread' }],
+      ['web.tar', due],
+      ['other.tar', { kind: 'due', images: ['other:1'], digest: 'sha256:2' }],
+      ['done.tar', { kind: 'imported', record, isTouched: false }],
+    ])
+    expect(findAwaitedArchive('web:1', files, stages)).toEqual(found)
+  })
+})
+
+describe('planImageArchives', () => {
+  const archive = (name: string, images: readonly string[]): ArchiveFile =>
+    file({ name, content: { kind: 'archive', images, digest: name, isMarked: true } })
+
+  it('imports first what has any image that is awaited', () => {
+    const files = [archive('a.tar', ['a:1']), archive('b.tar', ['b:1', 'c:1'])]
+    const facts = { files, imported: none, present: new Set<string>() }
+    expect(planImageArchives(facts, new Set(['c:1'])).imports).toEqual(['b.tar', 'a.tar'])
+    expect(planImageArchives(facts, new Set()).imports).toEqual(['a.tar', 'b.tar'])
+  })
+
+  it('imports again an archive of which one image of several is gone', () => {
+    const both = { ...record, images: ['web:1', 'side:1'] }
+    const facts = { imported: new Map([['web.tar', both]]), present: here }
+    expect(stageOf(file(), facts).kind).not.toBe('imported')
+  })
+})
+
+it('unpins, of what a new file replaces, nothing that a user has pinned', () => {
+  const kept = new Map([['web.tar', { ...record, images: ['web:1', 'mine:1'], kept: ['mine:1'] }]])
+  expect(selectReplaced('web.tar', [], kept)).toEqual(['web:1'])
+})

@@ -3,8 +3,11 @@ import {
   computeEndingActions,
   computeTerminationWaves,
   endingDeadlineMs,
+  endingOverrideSeconds,
+  freesNameWithContainers,
   stopTimeout,
 } from '../../../../src/decide/plan/ending.ts'
+import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import type { ObservedPod } from '../../../../src/pod/state/observed.ts'
 import {
   actionsOf,
@@ -135,4 +138,33 @@ describe('what is left of a grace', () => {
   ])('%s', (_title, requestedAtMs, deadlineMs) => {
     expect(endingDeadlineMs({ requestedAtMs, graceSeconds: 30 }, nowMs)).toBe(deadlineMs)
   })
+})
+
+describe('the name of a pod that ends', () => {
+  const ports = (hostPort?: number) => [
+    { containerPort: 80, ...(hostPort === undefined ? {} : { hostPort }) },
+  ]
+
+  it.each<[string, readonly object[], boolean]>([
+    ['is free with its containers', [{ name: 'a', ports: ports() }, { name: 'b' }], true],
+    [
+      'waits for the sandbox where any container has a port of the host',
+      [{ name: 'a', ports: ports(80) }, { name: 'b' }],
+      false,
+    ],
+    ['is free where that port is 0', [{ name: 'a', ports: ports(0) }], true],
+  ])('%s', (_, containers, isFree) => {
+    const pod = podFromManifest({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: { containers: containers.map((each) => Object.assign({ image: 'app:1' }, each)) },
+    })
+    expect(freesNameWithContainers({ cause: 'removed' }, pod)).toBe(isFree)
+    expect(freesNameWithContainers({ cause: 'orphaned' }, pod)).toBe(false)
+  })
+})
+
+it('gives a pod that is to end at once a second, and any other what it is given', () => {
+  expect([0, 1, 30].map((graceSeconds) => endingOverrideSeconds({ graceSeconds }))).toEqual([1, 1, 30])
 })
