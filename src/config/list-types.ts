@@ -136,8 +136,8 @@ export const runtimeClasses: OptionType<RuntimeClassSettings> = {
 function readRuntimeClass(entry: Json): Decoded<RuntimeClassSetting> {
   const { handler, overhead = {}, ...unknown } = isJsonObject(entry) ? entry : {}
   if (typeof handler !== 'string' || handler === '') return { kind: 'bad', message: 'must have a handler' }
-  const [stranger] = Object.keys(unknown)
-  if (stranger !== undefined) return { kind: 'bad', message: `has the unknown field ${stranger}` }
+  const [unknownField] = Object.keys(unknown)
+  if (unknownField !== undefined) return { kind: 'bad', message: `has the unknown field ${unknownField}` }
   const amounts = overheadResources.fromFile(overhead)
   if (amounts.kind === 'bad') return { kind: 'bad', message: `has an overhead that ${amounts.message}` }
   const isNone = Object.keys(amounts.value).length === 0

@@ -169,11 +169,11 @@ export const flag: OptionType<boolean> = {
   format: String,
 }
 
-/** A whole number from `least` to `most`, both included. */
-export function integer(least: number, most: number): OptionType<number> {
+/** A whole number from `min` to `max`, both included. */
+export function integer(min: number, max: number): OptionType<number> {
   const check = (value: number): Decoded<number> => {
     if (!Number.isInteger(value)) return bad('must be a whole number')
-    return value >= least && value <= most ? ok(value) : bad(`must be from ${least} to ${most}`)
+    return value >= min && value <= max ? ok(value) : bad(`must be from ${min} to ${max}`)
   }
   return {
     label: 'NUMBER',
@@ -184,8 +184,8 @@ export function integer(least: number, most: number): OptionType<number> {
   }
 }
 
-/** Milliseconds from `leastMs` to `maxMs`, written as Go writes durations. */
-export function duration(leastMs: number, maxMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
+/** Milliseconds from `minMs` to `maxMs`, written as Go writes durations. */
+export function duration(minMs: number, maxMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
   return textual(
     'DURATION',
     (value) => {
@@ -196,11 +196,11 @@ export function duration(leastMs: number, maxMs: number = Number.POSITIVE_INFINI
         // parseDuration throws for malformed text alone.
         return bad('must be a duration such as 500ms, 20s or 1m30s')
       }
-      if (valueMs >= leastMs && valueMs <= maxMs) return ok(valueMs)
+      if (valueMs >= minMs && valueMs <= maxMs) return ok(valueMs)
       return bad(
         maxMs === Number.POSITIVE_INFINITY
-          ? `must be at least ${spellDuration(leastMs)}`
-          : `must be from ${spellDuration(leastMs)} to ${spellDuration(maxMs)}`,
+          ? `must be at least ${spellDuration(minMs)}`
+          : `must be from ${spellDuration(minMs)} to ${spellDuration(maxMs)}`,
       )
     },
     spellDuration,

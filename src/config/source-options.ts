@@ -173,11 +173,11 @@ function read<T>(entry: JsonObject, field: string, type: OptionType<T>): T | und
 }
 
 function refuseUnknown(entry: JsonObject, fields: readonly string[]): void {
-  const stranger = Object.keys(entry).find((field) => !fields.includes(field))
-  if (stranger === undefined) return
-  const near = nearestName(stranger, fields)
+  const unknownField = Object.keys(entry).find((field) => !fields.includes(field))
+  if (unknownField === undefined) return
+  const near = nearestName(unknownField, fields)
   throw new BadSource(
-    `has the unknown field ${stranger}${near === undefined ? '' : `; did you mean ${near}?`}`,
+    `has the unknown field ${unknownField}${near === undefined ? '' : `; did you mean ${near}?`}`,
   )
 }
 

@@ -33,7 +33,7 @@ export interface ApiServer {
    * default 2 s) and removes the socket. Calling it again waits for the same end.
    */
   close(graceMs?: number): Promise<void>
-  /** Recreates the socket where it was removed or replaced, and resolves with whether it was; see `HeldSocket`. */
+  /** Recreates the socket where it was removed or replaced, and resolves with whether it was; see `ServedSocket`. */
   renewSocket(): Promise<boolean>
 }
 

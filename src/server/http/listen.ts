@@ -16,7 +16,7 @@ import type { HostProcess } from '../../host/processes.ts'
 const longestSocketPathBytes = 107
 
 /** A unix socket that a server listens at. */
-export interface HeldSocket {
+export interface ServedSocket {
   /**
    * Listens again where the file is gone or was replaced; open connections stay. Resolves with whether that was so.
    * Rejects as `listenOnSocket`: another process may answer there by now.
@@ -30,7 +30,7 @@ export interface HeldSocket {
  * Lets `server` listen at a unix socket that only its owner may open. A socket left by a dead process is taken over;
  * one at which a process answers is not. Throws PoddError ALREADY_RUNNING, SOCKET_PATH_TOO_LONG or SOCKET_FAILED.
  */
-export async function listenOnSocket(server: Server, path: string): Promise<HeldSocket> {
+export async function listenOnSocket(server: Server, path: string): Promise<ServedSocket> {
   if (Buffer.byteLength(path) > longestSocketPathBytes) {
     throw new PoddError('SOCKET_PATH_TOO_LONG', `the socket path ${path} is longer than Linux allows`, {
       hint: 'Choose a shorter --run-dir.',

@@ -111,9 +111,9 @@ function createTlsListener({
       const { socket } = request
       if (!(socket instanceof EncryptedSocket))
         throw new PoddError('INTERNAL', 'this connection is not encrypted')
-      const stranger = `${anonymous.name} ${socket.remoteAddress}`
-      const identity = identify(socket, request, () => limits.take(stranger))
-      if (identity === anonymous) limits.take(stranger)
+      const unknownClient = `${anonymous.name} ${socket.remoteAddress}`
+      const identity = identify(socket, request, () => limits.take(unknownClient))
+      if (identity === anonymous) limits.take(unknownClient)
       else {
         limits.take(identity.name)
         unknown.know(socket)

@@ -28,7 +28,7 @@ interface Served {
 }
 
 /** How long a watch lasts that asks for no time: 30 to 60 min (`apiserver/pkg/endpoints/handlers/get.go`, 1.36). */
-const leastWatchSeconds = 1800
+const minWatchSeconds = 1800
 
 /**
  * The routes for lists, watches and single objects of every served kind, and for podd's own form of Secrets, without
@@ -104,7 +104,7 @@ async function answerList(served: Served, call: Call): Promise<ApiResponse> {
   }
   const asked = readWatchOptions(query, kind, namespace)
   // Each at another time, so that clients that began together don't all come back together.
-  const timeoutSeconds = asked.timeoutSeconds ?? leastWatchSeconds * (1 + random())
+  const timeoutSeconds = asked.timeoutSeconds ?? minWatchSeconds * (1 + random())
   const options = { ...asked, timeoutSeconds }
   await whenListed()
   const cutOff = new AbortController()

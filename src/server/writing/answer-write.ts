@@ -110,17 +110,18 @@ export async function answerDeleteAll(
   const [namespace = ''] = kind.namespaced ? names : []
   const { accepts } = readListOptions(query, kind, kind.namespaced ? namespace : undefined)
   const options = readDeleteOptions(query, await readObject(request))
-  const doomed = reader
+  const selected = reader
     .list()
     .filter(
       (object) =>
         accepts(object) &&
         writer.get({ kind: kind.kind, namespace, name: object.metadata.name })?.uid === object.metadata.uid,
     )
-  for (const { metadata } of doomed) await deleteObject(written, { namespace, name: metadata.name }, options)
+  for (const { metadata } of selected)
+    await deleteObject(written, { namespace, name: metadata.name }, options)
   const { listKind, apiVersion } = kind
   const resourceVersion = String(reader.revision)
-  return jsonResponse({ kind: listKind, apiVersion, metadata: { resourceVersion }, items: doomed })
+  return jsonResponse({ kind: listKind, apiVersion, metadata: { resourceVersion }, items: selected })
 }
 
 function targetOf({ kind }: WrittenKind, names: readonly string[]): Target {
