@@ -229,7 +229,7 @@ export class HostileRounds {
           const seen = this.#ledger.seen.filter((life) => life.key === key).map(({ id }) => id)
           if (seen.join() !== ids.join() || starts > 0)
             problems.push(`${key}: restarted without a cause: ${ids.join()} before, ${seen.join()} seen`)
-          if (told !== 0) problems.push(`${key}: ${told} restarts are told of one that ran on`)
+          if (told !== 0) problems.push(`${key}: ${told} restarts are reported of one that ran on`)
         }
         // A pod that has just been replaced has started once without a restart.
         if (starts > told)

@@ -20,7 +20,7 @@ export function rigImages(): Buffer {
 }
 
 /**
- * The podd to test: what `PODD_TEST_PROGRAM` names (an installed one, say), else this checkout's, built anew
+ * The podd to test: what `PODD_TEST_PROGRAM` names (an installed one, say), else this checkout's, built again
  * where a source is newer than what was built.
  */
 export function poddProgram(): string {

@@ -1,4 +1,4 @@
-import { strangerTexts } from './stranger-texts.ts'
+import { foreignTexts } from './foreign-texts.ts'
 import type { JudgedText } from '../judged-document.ts'
 
 const pod = (container: string, end = '\n'): string =>
@@ -78,5 +78,5 @@ export const textCases: readonly JudgedText[] = [
   pod('  - {name: a, image: b, tty: y}'),
   pod('  - {name: a, image: b, resources: {limits: {cpu: 0.5, memory: 1e9}}}'),
   pod('  - {name: a, image: b, resources: {limits: {cpu: 1_000m}}}'),
-  ...strangerTexts,
+  ...foreignTexts,
 ].map((text, index) => ({ name: `text-${index}`, text }))

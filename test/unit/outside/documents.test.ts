@@ -7,7 +7,7 @@ import { cpuMs } from '../../support/thread-time.ts'
 const largeBytes = 48 * 1024
 /** Text four times as long may take four times as long, and some more; a square would be sixteen times. */
 const growth = 4
-const mostGrowth = 9
+const maxGrowth = 9
 /** Shorter times say nothing. */
 const noiseMs = 10 * slowness
 
@@ -18,7 +18,7 @@ describe('documents are decoded in time that grows with their size', () => {
     for (let left = 10; left > 0 && best >= 1; left -= 1) {
       const smallMs = await cpuMs(() => decodeDocuments(small, { path: 'a' }))
       const largeMs = await cpuMs(() => decodeDocuments(large, { path: 'a' }))
-      best = Math.min(best, largeMs / Math.max(noiseMs, smallMs * mostGrowth))
+      best = Math.min(best, largeMs / Math.max(noiseMs, smallMs * maxGrowth))
     }
     expect(best).toBeLessThan(1)
   })

@@ -22,7 +22,7 @@ import { computeSubPath } from '../../../src/translate/mounts.ts'
 export interface OutsideParser {
   readonly name: string
   /** The most that comes at once, in bytes. */
-  readonly mostBytes: number
+  readonly maxBytes: number
   /** Texts of about so many bytes. */
   readonly texts: readonly ((bytes: number) => string)[]
   readonly read: (text: string) => unknown
@@ -63,7 +63,7 @@ const target = { podIps: ['10.0.0.1'], ports: [] }
 export const outsideParsers: readonly OutsideParser[] = [
   {
     name: 'an env file',
-    mostBytes: MiB,
+    maxBytes: MiB,
     texts: [
       repeat('A\n', "KEY='"),
       repeat("A='1'\n"),
@@ -80,7 +80,7 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'references to variables',
-    mostBytes: 128 * KiB,
+    maxBytes: 128 * KiB,
     texts: [
       repeat('$('),
       repeat('$('),
@@ -94,13 +94,13 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'a subPathExpr',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [repeat('$('), repeat('$$'), repeat('a/'), repeat('$(A)')],
     read: (subPathExpr) => quietly(() => computeSubPath({ subPathExpr }, new Map([['A', 'a']]))),
   },
   {
     name: 'an answer that may be blank',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [
       repeat(' ', '', 'x'),
       repeat('--- '),
@@ -114,7 +114,7 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'a JSON document',
-    mostBytes: 128 * KiB,
+    maxBytes: 128 * KiB,
     texts: [
       repeat(' ', '{', 'x'),
       repeat('\\\\', '{"a":"', '"}'),
@@ -124,53 +124,53 @@ export const outsideParsers: readonly OutsideParser[] = [
     ],
     read: readJsonDocument,
   },
-  { name: 'a plain scalar', mostBytes: 256 * KiB, texts: anyWords, read: resolvePlain },
-  { name: 'a quantity', mostBytes: 256 * KiB, texts: anyWords, read: parseQuantity },
+  { name: 'a plain scalar', maxBytes: 256 * KiB, texts: anyWords, read: resolvePlain },
+  { name: 'a quantity', maxBytes: 256 * KiB, texts: anyWords, read: parseQuantity },
   {
     name: 'a duration',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [...anyWords, repeat('1s'), repeat('1s', '', 'x')],
     read: (text) => quietly(() => parseDuration(text)),
   },
   {
     name: 'the name of an image',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: [...anyWords, repeat('a__'), repeat('A.', '', '/b'), repeat('f', 'a@sha256:')],
     read: parseImageName,
   },
   {
     name: 'the name of a field',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: anyWords,
     read: (text) => formatFieldPath(['a', text]),
   },
   {
     name: 'a misspelled name',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: anyWords,
     read: (text) => nearestName(text, ['containers', 'volumes', 'x'.repeat(60)]),
   },
   ...Object.entries(rules).map(([name, rule]) => ({
     name: `the rule ${name}`,
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: anyWords,
     read: rule,
   })),
   {
     name: 'text for a terminal',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [...anyWords, repeat('\u{1b}'), repeat('\u{202e}')],
     read: (text) => [escapeControls(text), escapeLine(text)],
   },
   {
     name: 'the path of a probe',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: [...anyWords, repeat('#'), repeat('a', '', '://')],
     read: (path) => buildHttpRequest({ ...httpGet, path, httpHeaders: [] }, target, 'podd'),
   },
   {
     name: 'the headers of a probe',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [repeat('user-agent\n'), repeat('accept\n'), repeat('host\n')],
     read: (text) => {
       const httpHeaders = text.split('\n').map((name) => ({ name, value: '' }))
@@ -179,19 +179,19 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'a resolv.conf',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: [...anyWords, repeat('search a\n'), repeat(' a', 'search'), repeat('options a\n')],
     read: parseResolvConf,
   },
   {
     name: 'the mounts of the host',
-    mostBytes: 256 * KiB,
+    maxBytes: 256 * KiB,
     texts: [...anyWords, repeat('1 1 0:1 / /a rw - a a a\n'), repeat('\\040', '1 1 0:1 / ', ' rw - a a a')],
     read: parseMountInfo,
   },
   {
     name: 'the log of containerd',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [
       ...anyWords,
       repeat(' msg="', 'level=error '),
@@ -202,7 +202,7 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'a log',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [
       ...anyWords,
       repeat('t stdout P a\n'),
@@ -214,13 +214,13 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'a log that comes in small pieces',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [repeat('a'), repeat('t stdout P a\n'), repeat('\n')],
     read: (text) => readLog(Buffer.from(text), 16),
   },
   {
     name: 'a SPDY frame that comes in pieces',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [repeat('a')],
     read: (text) => {
       const decoder = new SpdyDecoder()
@@ -230,13 +230,13 @@ export const outsideParsers: readonly OutsideParser[] = [
   },
   {
     name: 'many small SPDY frames',
-    mostBytes: 64 * KiB,
+    maxBytes: 64 * KiB,
     texts: [repeat('\0\0\0\u0001\0\0\0\0')],
     read: (text) => quietly(() => new SpdyDecoder().push(Buffer.from(text))),
   },
   {
     name: 'the spec of a container',
-    mostBytes: 512 * KiB,
+    maxBytes: 512 * KiB,
     texts: [
       repeat('\\"', '{"process":{"env":["', '"]}}'),
       repeat('1', '{"process":{"limit":', '}}'),

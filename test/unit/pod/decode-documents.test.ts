@@ -451,7 +451,7 @@ describe('an apostrophe behind a backslash in double quotes', () => {
     },
   )
 
-  it('moves no place that is told of', async () => {
+  it('moves no place that it reports', async () => {
     const places = async (quote: string) => {
       const lines = [`args: ["${quote}", "${quote}", 7, {a: 1}]`, 'imag: x', `tty: "${quote}"`]
       const { problems } = await decode(container(...lines))
@@ -605,7 +605,7 @@ describe('a key that YAML reads as something else', () => {
     ])
   })
 
-  it('is told of where it is taken, too', async () => {
+  it('is reported where it is taken, too', async () => {
     const text =
       'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  on: x\n  010: b\n  "no": z\n  8080: w\n'
     const { objects, problems } = await decode(text)

@@ -60,7 +60,7 @@ class Objects implements ObjectReader {
 }
 
 /**
- * All that a runtime is told of the pod in these documents, on a host with 8 GiB and cgroup v2, and the files
+ * All that a runtime gets of the pod in these documents, on a host with 8 GiB and cgroup v2, and the files
  * that its containers see beside their images'.
  */
 export function messagesOf(documents: readonly SourceDocument[]): object {

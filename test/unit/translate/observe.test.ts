@@ -99,10 +99,10 @@ describe('the addresses of a sandbox', () => {
 
 describe('observePods', () => {
   it('groups by UID and leaves alone what has no pod’s labels', () => {
-    const stranger = { ...sandbox('x', 'x', 0, 1), labels: { app: 'other' } }
+    const foreign = { ...sandbox('x', 'x', 0, 1), labels: { app: 'other' } }
     const pods = observePods({
       ...nothing,
-      sandboxes: [sandbox('s-a', 'a', 0, 1), stranger],
+      sandboxes: [sandbox('s-a', 'a', 0, 1), foreign],
       containers: [container('c1', 'a', 'app', 0, 2), container('c2', 'b', 'app', 0, 2)],
     })
     expect([...pods.keys()].sort()).toEqual(['a', 'b'])

@@ -133,7 +133,7 @@ describe('planReplacements', () => {
       { release: ['a+b'], waiting: ['d'] },
     ],
     [
-      'a circle beside a rival that came first',
+      'a circle beside a competitor that came first',
       {
         pods: { d: { port: 9 }, a: { port: 1 }, b: { port: 2 } },
         versions: { d: { port: 1 }, a: { port: 2 }, b: { port: 1 } },

@@ -95,7 +95,7 @@ describe("podd's memory", () => {
     expect(judgeMemory({ ...above, ...change }).restarts).toBe(restarts)
   })
 
-  it('that falls below the limit once begins anew', () => {
+  it('that falls below the limit once starts over', () => {
     expect(judgeMemory({ ...above, residentBytes: mi }).samplesAbove).toBe(0)
     expect(judgeMemory(above).samplesAbove).toBe(3)
   })

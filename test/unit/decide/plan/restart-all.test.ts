@@ -45,7 +45,7 @@ describe('a container that ends as its rule for all containers has it', () => {
   })
 
   // id: init-containers-sidecars-begin
-  it('has init containers and sidecars begin anew too', () => {
+  it('has init containers and sidecars start again too', () => {
     const facts = podFacts({ pod: withInits, containers: [exitedContainer('a', 88), ...beside] })
     expect(actionsOf(computePodActions(facts))).toEqual(['stop s restart-all', 'stop b restart-all'])
     expect(marked(facts)).toEqual(['a-0', 'b-0', 'i-0', 's-0'])

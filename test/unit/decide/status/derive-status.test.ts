@@ -381,7 +381,7 @@ describe('deriveStatus', () => {
   })
 
   // id: falls-back-pending-pod
-  it('falls back to Pending when the pod is begun anew', () => {
+  it('falls back to Pending when the pod starts from the beginning', () => {
     const { status } = deriveStatus(
       statusFacts({ sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox], containers: [] }),
     )

@@ -4,7 +4,7 @@ const spec = (lines: string): string => `${head}spec:\n${lines}\n`
 const container = (lines: string): string => `${whole}${lines.replaceAll(/^/gm, '    ')}\n`
 
 /** YAML as editors, templates and people of many tools leave it. Each is one Pod at most. */
-export const strangerTexts: readonly string[] = [
+export const foreignTexts: readonly string[] = [
   // Anchors and merges.
   `x-common: &c {name: a}\n${whole}`,
   container('env: &e\n- {name: A, value: b}\nlifecycle: {}\nenvFrom: []'),
