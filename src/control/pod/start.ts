@@ -185,18 +185,19 @@ async function createContainer(
     return { id: containerId, restartCount }
   } catch (error) {
     if (isAbandoned(pass, error)) throw error
-    if (errorCode(error) === 'VOLUME_SETUP') return failMount(env, pass, error)
+    const awaitedPath = awaitedPathOf(error)
+    if (errorCode(error) === 'VOLUME_SETUP' && awaitedPath !== undefined)
+      return failMount(env, pass, errorMessage(error), awaitedPath)
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
     const reason = ours ? 'CreateContainerConfigError' : 'CreateContainerError'
-    return fail(env, pass, spec, reason, errorMessage(error), { awaitedPath: awaitedPathOf(error) })
+    return fail(env, pass, spec, reason, errorMessage(error), { awaitedPath })
   }
 }
 
-/** One of the pod's volumes is not there any more (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36). */
-function failMount(env: PodEnv, pass: Pass, error: unknown): Backoff {
-  const message = errorMessage(error)
+/** A path of the host that a volume needs is not there any more (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36). */
+function failMount(env: PodEnv, pass: Pass, message: string, awaitedPath: string): Backoff {
   warn(env, pass.ref, 'FailedMount', message)
-  return makeBackoff(env, { reason: 'ContainerCreating', message }, { awaitedPath: awaitedPathOf(error) })
+  return makeBackoff(env, { reason: 'ContainerCreating', message }, { awaitedPath })
 }
 
 async function buildContainerConfig(
