@@ -344,7 +344,8 @@ export function impersonate(identity: Identity, headers: IncomingHttpHeaders): I
   refuse(identity, 'users', name)
   for (const group of given) refuse(identity, 'groups', group)
   if (name === anonymous.name) return anonymous
-  return { name, groups: [...new Set([...(given.length > 0 ? given : ownGroups(name)), authenticatedGroup])] }
+  const groups = [...new Set([...(given.length > 0 ? given : ownGroups(name)), authenticatedGroup])]
+  return { name, groups, ...(identity.byToken === true && { byToken: true }) }
 }
 
 function refuse(identity: Identity, resource: 'users' | 'groups', name: string): void {

@@ -19,13 +19,14 @@ export function refuseForeignSite(request: ApiRequest): void {
   // No part of podd is a service worker: it would come between podd and all that its users see.
   if (headers['service-worker'] !== undefined)
     throw new ApiError(403, 'podd serves no script of a service worker')
-  if (sendsToken(request)) return
   const { host = '', upgrade } = headers
   // DNS rebinding: a foreign name that resolves to this host makes a foreign page the same site.
   if (identity === root && isBrowser(headers) && !localHost.test(host))
     throw new ApiError(403, `browsers reach podd's socket as localhost, not as ${JSON.stringify(host)}`)
-  // A page can't add this header to cross-site requests: a proxy of the user's own sends it, as dashboards do.
-  if (headers['x-forwarded-for'] !== undefined) return
+  if (identity.byToken === true) return
+  // A page can't add this header to cross-site requests: a proxy of the user's own sends it, as dashboards do. But a proxy
+  // also passes on what pages of any site send to it without asking first.
+  if (headers['x-forwarded-for'] !== undefined && !(method === 'POST' && hasSimpleType(headers))) return
   if (isForeign(headers) && (method !== 'GET' || upgrade !== undefined))
     throw new ApiError(403, 'the request comes from a page of another site')
 }
@@ -38,8 +39,8 @@ export function refuseForeignSite(request: ApiRequest): void {
  * @throws ApiError Forbidden
  */
 export function refuseProxied(request: ApiRequest): void {
-  const { headers } = request
-  if (sendsToken(request) || !isBrowser(headers)) return
+  const { headers, identity } = request
+  if (identity.byToken === true || !isBrowser(headers)) return
   const hint =
     'Open the address itself in an up-to-date browser, over TLS or at localhost, or use `podd port-forward`, which has no such limits.'
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
@@ -68,10 +69,8 @@ function isForeign({ host = '', origin, 'sec-fetch-site': site }: Headers): bool
   return from === null || from.host !== URL.parse(`${from.protocol}//${host}`)?.host
 }
 
-/**
- * Whether the request has a token: a page of another site could add one to no request without being asked first (CORS),
- * and a browser sends none by itself, unlike other credentials that an address has.
- */
-function sendsToken({ identity, headers: { authorization = '' } }: ApiRequest): boolean {
-  return identity.byToken === true || /^bearer /iu.test(authorization)
+/** Whether a browser lets a page of another site send a POST with this type of content without asking first (CORS). */
+function hasSimpleType({ 'content-type': type = '' }: Headers): boolean {
+  const essence = type.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  return ['', 'text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded'].includes(essence)
 }

@@ -143,6 +143,17 @@ describe('a page of another site', () => {
     expect((await rig.call('/api/v1/pods', 'GET', { ...browser, host: 'evil.example:8001' })).code).toBe(403)
     expect((await rig.call('/api/v1/pods', 'GET', { ...browser, host: 'localhost:8001' })).code).toBe(200)
     expect((await rig.call('/podd/v1/drain', 'POST', { ...foreign, host: 'localhost:8001' })).code).toBe(403)
+    // Nobody reads a token on the socket, so that one lets no page in.
+    const token = { ...browser, authorization: 'Bearer x', host: 'evil.example:8001' }
+    expect((await rig.call('/api/v1/secrets', 'GET', token)).code).toBe(403)
+  })
+
+  it('takes no POST through a proxy of the user’s own that any page may send', async () => {
+    const proxied = { ...foreign, host: 'localhost:8001', 'x-forwarded-for': '127.0.0.1' }
+    for (const type of [undefined, 'text/plain; charset=utf-8', 'multipart/form-data; boundary=b']) {
+      const headers = { ...proxied, ...(type !== undefined && { 'content-type': type }) }
+      expect((await rig.call('/podd/v1/drain', 'POST', headers)).code).toBe(403)
+    }
   })
 })
 

@@ -155,7 +155,11 @@ describe.skipIf(address === undefined)('the proxy of a pod', () => {
     ['a user who opens its address', 200, { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' }],
     ['a page of podd', 200, { 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'empty' }],
     ['a program', 200, { 'user-agent': 'curl/8.5.0' }],
-    ['a browser with a token', 200, { 'sec-fetch-site': 'cross-site', authorization: 'Bearer x' }],
+    [
+      'a foreign page with a token that nobody reads',
+      403,
+      { 'sec-fetch-site': 'cross-site', authorization: 'Bearer x' },
+    ],
     [
       'a dashboard with a proxy of its own',
       200,
