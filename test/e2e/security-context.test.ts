@@ -311,10 +311,11 @@ describePodd('security context', {}, (rig) => {
         'unsafe',
         shellPod('unsafe', podd.shared, read, { spec: { securityContext: { sysctls: unsafe } } }),
       )
-      const pod = await podd.untilPhase('unsafe', 'Failed')
+      const pod = await podd.untilPod('unsafe', 'a reason', ({ status }) => status.reason !== undefined)
       expect(pod.status).toMatchObject({
+        phase: 'Pending',
         reason: 'SysctlForbidden',
-        message: 'Pod was rejected: forbidden sysctl: "net.core.somaxconn" not allowlisted',
+        message: expect.stringContaining('forbidden sysctl: "net.core.somaxconn" not allowlisted'),
       })
       for (const name of ['sysctls', 'unsafe']) podd.removeManifest(name)
       await podd.untilGone('sysctls')
@@ -337,9 +338,9 @@ describePodd('security context', {}, (rig) => {
       podd.drop('apparmor', shellPod('apparmor', podd.shared, 'stay', { spec }))
       const pod = await podd.untilPod(
         'apparmor',
-        'an end',
+        'a refusal',
         ({ status }) =>
-          status.phase === 'Failed' ||
+          status.reason !== undefined ||
           status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerError',
       )
       expect(pod.status.reason ?? 'AppArmor').toBe('AppArmor')
