@@ -155,7 +155,7 @@ function* toSteps(actions: readonly PodAction[]): Generator<Step> {
   if (stops.length > 0) yield { kind: 'stop-containers', stops }
 }
 
-/** Its successor is on record before it is stopped for another spec. */
+/** Where a container is stopped for another spec, the record says first that it is to be recreated. */
 async function stopForSuccessor(env: PodEnv, pass: Pass, stop: StopAction): Promise<void> {
   if (stop.cause === 'changed') await pass.state.memory.claimRestart(stop.container.id)
   await stopContainer(env, pass, stop)

@@ -19,7 +19,7 @@ type StartAction = Extract<PodAction, { kind: 'start-container' }>
 /** Images that are about to be needed, looked for beforehand; each serves one start. */
 export type ForeseenImages = Map<string, Promise<PresentImage | undefined>>
 
-/** Asks for the images of the containers to be started, while their sandbox is created. */
+/** Asks for the images of the containers to be started, while the pod's record is written. */
 export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly PodAction[]): ForeseenImages {
   const foreseen: ForeseenImages = new Map()
   for (const action of actions) {

@@ -123,7 +123,10 @@ export class LivePass {
     return plan
   }
 
-  /** Returns after how many milliseconds to look again. */
+  /**
+   * Drops restarts that were due of containers that go on running after all. Returns after how many milliseconds to look
+   * again.
+   */
   #forgetSpared(planned: readonly ContainerId[]): number | undefined {
     const { record, observed, pod } = this.#state
     const { restartsDue } = record
@@ -207,9 +210,9 @@ export class LivePass {
 }
 
 /**
- * Records the backoff of the restarts in a plan, with one write for all. If a sandbox has to be created first, or an image
- * differs from the one that the container had, a restart may never happen: then its backoff is recorded when the container
- * is about to start.
+ * Records, of each restart in a plan, the delay before the one after it, with one write for all. If a sandbox has to be
+ * created first, or an image differs from the one that the container had, a restart may never happen: then the delay is
+ * recorded when the container is about to start.
  */
 function chargeRestarts({ memory, record }: PodState, actions: readonly PodAction[]): void {
   if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return

@@ -92,7 +92,7 @@ export class PodMemory {
     this.change({ containers: { ...containers, [name]: { ...containers[name], ...fields } } })
   }
 
-  /** Records the backoff of a restart. */
+  /** Records the delay that counts before the restart after this one. */
   charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
     if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
     this.#backoffBefore.set(spec.name, this.#record.containers[spec.name]?.backoff)

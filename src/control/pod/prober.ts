@@ -1,6 +1,6 @@
 /**
  * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a verdict changes
- * (`onResult`); it is never polled. One worker per container and kind of probe (prober-worker.ts), all of them on one
+ * (`onResult`); passes read its verdicts. One worker per container and kind of probe (prober-worker.ts), all of them on one
  * timer; decide/plan/probe-reducer.ts decides what results mean.
  */
 import { sleepUnlessAborted } from '../../base/clock.ts'

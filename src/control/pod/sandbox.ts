@@ -262,7 +262,7 @@ export class AheadWork {
   }
 }
 
-/** What a container has on the host that its pod's addresses don't show in. */
+/** A container's files on the host that don't depend on the pod's addresses. */
 export interface ContainerFiles {
   /** Which start of the container this is. */
   readonly restartCount: number

@@ -117,7 +117,7 @@ class PodLife {
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
-  /** Of starts and fetches that failed. */
+  /** Of starts, fetches, sandboxes and resizes that failed; the backoff of a crash is in the record. */
   backoffs: Backoffs = noBackoffs
   waiting: ReadonlyMap<string, Waiting> = new Map()
   /** By container: the missing reference that keeps a container from being recreated. */

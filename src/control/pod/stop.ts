@@ -28,7 +28,10 @@ interface StopRequest {
   readonly message: string
   readonly preStop: LifecycleHandler | undefined
   readonly ports?: ContainerSpec['ports']
-  /** Never rejects: when those have ended that end before this one, or one of them couldn't be stopped. Waited for after preStop, within the grace. */
+  /**
+   * Resolves when the containers that end before this one have ended (`come`), or one of them couldn't be stopped (`lost`).
+   * Never rejects. Waited for after preStop, within the grace.
+   */
   readonly turn?: Promise<'come' | 'lost'>
 }
 
@@ -335,8 +338,8 @@ function findSpec(pass: Pass, name: string): ContainerSpec | undefined {
 }
 
 /**
- * Removes containers with their logs and termination messages. These go first, since nothing else would remove them
- * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` removeContainer, Kubernetes 1.36). Throws what a call threw.
+ * Removes containers with their termination messages, and their logs unless the pod ends. These go first, since nothing
+ * else would remove them (`pkg/kubelet/kuberuntime/kuberuntime_container.go` removeContainer, Kubernetes 1.36). Throws what a call threw.
  */
 export async function removeContainers(env: PodEnv, pass: Pass, ids: readonly ContainerId[]): Promise<void> {
   await settleAll(ids.map((id) => removeContainer(env, pass, id)))

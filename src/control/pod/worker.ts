@@ -44,7 +44,7 @@ export class PodWorker {
   readonly #endPass: EndPass
 
   /**
-   * The first pass comes after the current task.
+   * The first pass follows the current task; of an adopted pod, `confirm`.
    * @param onStage the pod reached another stage, settled, or is over or no longer so
    */
   constructor(env: PodEnv, input: NewWorker, onStage: (worker: PodWorker) => void) {
@@ -85,7 +85,10 @@ export class PodWorker {
     this.#loop.wake()
   }
 
-  /** Its containers changed: it syncs soon; while a slow action is in flight, the new status is published meanwhile. */
+  /**
+   * What runs of it, or a probe's verdict, changed: a pass runs soon; while a slow action is in flight, the new status is
+   * published meanwhile.
+   */
   notice(): void {
     this.#loop.wake()
     this.#loop.lookSoon()
@@ -307,7 +310,10 @@ export class PodWorker {
     if (losses !== runtimeLosses()) throw new OutdatedView()
   }
 
-  /** Of a pod that runs: one that is about to start has none yet (`pkg/kubelet/kubelet.go` SyncPod, 1.36). */
+  /**
+   * Notes whether the pod's cgroup was removed; only while a container runs, for a pod that is about to start has none yet
+   * (`pkg/kubelet/kubelet.go` SyncPod, 1.36).
+   */
   async #lookAtCgroup(): Promise<void> {
     const { state } = this
     const { cgroups, logger } = this.#env

@@ -127,6 +127,7 @@ export interface EndedContainer {
 export interface BackoffEntry {
   /** What caused the back-off; another image or other resources reset it. */
   readonly key: string
+  /** Milliseconds from this start's exit to the next restart. */
   readonly delayMs: number
   readonly updatedAtMs: number
   /** The boot of the host in which it arose; absent in entries of older podds. */
