@@ -73,6 +73,8 @@ export class EndPass {
     const state = this.#state
     const { memory, observed, pod } = state
     await memory.save('best-effort')
+    // A further request may have made another ending of it meanwhile.
+    if (state.record.ending !== ending) return this.#loop.wake()
     this.#display.publish()
     const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
     if (plan.kind === 'stop') {
@@ -101,7 +103,7 @@ export class EndPass {
     this.#stops = 0
     this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
-      state.finishEnding(ending)
+      state.finishEnding()
       this.#stoppedInFull = false
       // A podd that has lost this repeats the ending, which is in the record.
       await memory.save('best-effort')

@@ -189,8 +189,9 @@ class PodLife {
     return true
   }
 
-  /** It may run. */
+  /** It may run, or stays as failed. Not where it is terminating. */
   activate(): void {
+    if (this.record.ending !== undefined) return
     this.#enter('active')
   }
 
@@ -206,8 +207,11 @@ class PodLife {
     return true
   }
 
-  /** It has ended, and stays as failed. */
-  finishEnding({ reason, message, until }: NonNullable<PodRecord['ending']>): void {
+  /** It has ended, and stays as failed. Not where nothing of it is to remain: a deletion is never revoked. */
+  finishEnding(): void {
+    const { ending } = this.record
+    if (ending === undefined || goesAwayAfter(ending)) return
+    const { reason, message, until } = ending
     this.#memory.change({
       ending: undefined,
       failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },

@@ -288,9 +288,10 @@ export class PodWorker {
     state.reviewOver(wasOver)
     this.#tellProber()
 
+    if (state.record.ending === undefined) await this.#lookAtCgroup()
+    // Read after the last wait: what was requested meanwhile counts.
     const { ending } = state.record
     if (ending !== undefined) return this.#endPass.run(ending, signals)
-    await this.#lookAtCgroup()
     if (await this.#mayRun()) await this.#livePass.run(signals)
     else if (await this.#endBlocked(signals)) return this.#loop.wakeIn(endingRetryMs)
     return this.#endPass.release(signals)

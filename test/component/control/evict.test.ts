@@ -51,6 +51,26 @@ describe('a pod that is evicted', () => {
   })
 })
 
+it('a pod that is removed while the end of its eviction is being written goes away, and is not kept as failed', async () => {
+  await rig.apply(podManifest('web'))
+  await rig.clock.advance(5000)
+  const { promise: isWritten, resolve: write } = Promise.withResolvers<void>()
+  let isWaiting = false
+  rig.records.beforeSave = async ({ ending, containers }) => {
+    if (ending?.cause !== 'evicted' || containers['main']?.ended === undefined) return
+    isWaiting = true
+    await isWritten
+  }
+  rig.system.evict(rig.pod('web').metadata.uid, eviction)
+  await rig.clock.advance(10_000)
+  expect(isWaiting).toBe(true)
+  await rig.remove('web')
+  write()
+  await rig.clock.advance(10_000)
+  expect(rig.records.history.filter(({ failed }) => failed !== undefined)).toEqual([])
+  expect([rig.pods('web'), rig.isEmpty()]).toEqual([[], true])
+})
+
 describe('a podd that starts while the host is short of disk', () => {
   async function startShort(): Promise<{ readonly host: { available: number; answers: boolean } }> {
     const host = { available: 1, answers: true }

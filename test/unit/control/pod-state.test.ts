@@ -29,3 +29,16 @@ it('tells after each change of a pod whether it has ended', () => {
   told.push(state.hasEnded)
   expect(told).toEqual([false, false, false, true, true, false, true])
 })
+
+it('a pod that is to be removed neither becomes active nor stays as failed', () => {
+  const env = { ...plainMemoryEnv(), clock: new ManualClock() }
+  const listener = { wake: () => {}, onStage: () => {} }
+  const state = createPodState(env, { record: podRecord(), pod: makePod(), saved: true }, listener)
+  const request = { reason: 'Evicted', message: 'no memory', graceSeconds: 5 }
+  state.requestEnd({ ...request, cause: 'evicted' }, 0)
+  state.requestEnd({ ...request, cause: 'removed' }, 0)
+  state.finishEnding()
+  state.activate()
+  expect(state.record).toMatchObject({ ending: { cause: 'removed' } })
+  expect([state.record.failed, state.stage]).toEqual([undefined, 'ending'])
+})
