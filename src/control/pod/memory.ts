@@ -71,6 +71,7 @@ export class PodMemory {
    */
   async commit(fields: (record: PodRecord) => Partial<PodRecord>): Promise<void> {
     await this.#inTurn('required', async () => {
+      if (this.#isForgotten) return
       const before = this.#record
       const changed = { ...before, ...fields(before) }
       await this.#env.records.save(changed)
@@ -297,11 +298,12 @@ export class PodMemory {
     })
   }
 
-  /** Forgets the pod. Throws what the disk throws. */
+  /** Forgets the pod: nothing is written from now on. Throws what the disk throws. */
   async remove(): Promise<void> {
     this.#isForgotten = true
-    await this.#writing
-    await this.#env.records.remove(this.#record.uid)
+    const removal = this.#writing.then(() => this.#env.records.remove(this.#record.uid))
+    this.#writing = removal.catch(() => undefined)
+    await removal
   }
 
   async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
@@ -319,7 +321,7 @@ export class PodMemory {
 
   async #write(): Promise<void> {
     const record = this.#record
-    if (this.#saved === record) return
+    if (this.#isForgotten || this.#saved === record) return
     await this.#env.records.save(record)
     this.#saved = record
   }

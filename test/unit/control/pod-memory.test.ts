@@ -156,3 +156,27 @@ describe('how a container ended', () => {
     })
   })
 })
+
+it('writes no record once the pod is forgotten, and removes it after the write in flight', async () => {
+  const calls: string[] = []
+  const { promise: isWritten, resolve: write } = Promise.withResolvers<void>()
+  const records = {
+    save: async () => {
+      await isWritten
+      calls.push('save')
+    },
+    isThere: async () => true,
+    remove: async () => void calls.push('remove'),
+  }
+  const memory = new PodMemory({ ...plainMemoryEnv(), records }, { record, saved: false })
+  const saved = memory.save('required')
+  await Promise.resolve()
+  const removed = memory.remove()
+  memory.change({ oomKills: 1 })
+  const late = [memory.save('required'), memory.commit(() => ({ oomKills: 2 }))]
+  write()
+  await Promise.all([saved, removed, ...late])
+  memory.change({ oomKills: 3 })
+  await memory.save('required')
+  expect(calls).toEqual(['save', 'remove'])
+})
