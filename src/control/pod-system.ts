@@ -505,10 +505,11 @@ function createLoops(options: PodSystemOptions): Loops {
     },
     health: ({ health }) => reconciler.takeHealth(health.healthy ? undefined : health.message),
     stage: ({ worker }) => {
-      if (worker.state.stage === 'stopped') prober.removePod(worker.ref.uid)
-      if (worker.state.stage === 'gone') {
-        prober.removePod(worker.ref.uid)
-        observer.forgetPod(worker.ref.uid)
+      const { stage } = worker.state
+      // An event may be late: a pod of the same UID may have come in its place.
+      if (workers.get(worker.ref.uid) === worker) {
+        if (stage === 'stopped' || stage === 'gone') prober.removePod(worker.ref.uid)
+        if (stage === 'gone') observer.forgetPod(worker.ref.uid)
       }
       desired.onStage(worker)
       // It has ended after the drain was undone, or was ended by one that the host's power cut.
