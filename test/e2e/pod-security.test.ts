@@ -90,7 +90,7 @@ describePodd('policy of a URL', { config }, (rig) => {
         'forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true), hostPath volumes (volume "etc" mounts /etc). ' +
         "Allowed by a lower podSecurity.url.level in podd's config; Allowed by podSecurity.url.allowedHostPaths: [/etc]",
     })
-    expect(await podd.cliOk('get', 'pods', 'url-host')).toMatch(/^url-host +0\/1 +PodSecurity /mu)
+    expect(await podd.cliOk('get', 'pods', 'url-host')).toMatch(/^url-host +0\/1 +Blocked /mu)
     expect((await refusal('url-privileged')).message).toContain(
       'privileged (container "main" must not set securityContext.privileged=true)',
     )
