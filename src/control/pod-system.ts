@@ -477,7 +477,7 @@ function createLoops(options: PodSystemOptions): Loops {
     namedImages: () => listNamedImages(workers.all(), snapshots.all()),
     isRemoved: (pod) => workers.fateOf(pod, false) === 'end',
     endOrphans: () => {
-      if (state.isListed && snapshots.areReady) workers.endOrphans()
+      if (reconciler.knowsOrphans) workers.endOrphans()
     },
     readmit: (now) => desired.readmitEvicted(now),
     reviewAdmission: () => desired.reviewAdmission(),

@@ -182,6 +182,11 @@ export class Reconciler {
     return state.isListed && hasSources && snapshots.areReady
   }
 
+  /** Until every wanted pod had its turn, a pod without a worker may be one whose record was lost, to be adopted. */
+  get knowsOrphans(): boolean {
+    return this.knowsAllPods && this.#isReconciled
+  }
+
   async takeSnapshot(snapshot: SourceSnapshot): Promise<void> {
     this.#parts.snapshots.take(snapshot)
     await this.#reconcile()
@@ -236,12 +241,12 @@ export class Reconciler {
   /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   async #reconcile(): Promise<void> {
     const { state, snapshots, desired, awaited, node } = this.#parts
+    const isKnown = this.#isReconciled
+    this.#isReconciled = false
     const { wanted, changed, changedPods } = snapshots.merge()
     if (changed.size > 0) desired.reviewPullSecrets(changed)
     if (!state.isListed) return awaited.show(wanted)
     if (!this.#parts.hasSources) return
-    const isKnown = this.#isReconciled
-    this.#isReconciled = false
     if (isKnown && changedPods !== undefined) await desired.reconcileChanged(wanted, changedPods)
     else {
       await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
@@ -262,9 +267,9 @@ export class Reconciler {
 
   /** The runtime reported a change of a pod without a worker. */
   takeUnrecorded(uid: PodUid): void {
-    const { state, snapshots, desired } = this.#parts
+    const { state, desired } = this.#parts
     if (!state.isListed) return
     desired.reviewHeld()
-    if (snapshots.areReady) desired.workers.endIfOrphan(uid)
+    if (this.knowsOrphans) desired.workers.endIfOrphan(uid)
   }
 }

@@ -48,9 +48,12 @@ export class PodWorkers {
     return this.#workers.values()
   }
 
+  /** @throws where another worker has its UID, after which records, sandboxes and volumes are named */
   add(input: NewWorker): PodWorker {
+    const before = this.#workers.get(input.record.uid)
+    if (before !== undefined && before.state.stage !== 'gone')
+      throw new Error(`there is a worker of the pod with the UID ${input.record.uid} already`)
     const worker = this.#deps.makeWorker(input)
-    const before = this.#workers.get(worker.ref.uid)
     if (before !== undefined) this.#unindex(before)
     this.#workers.set(worker.ref.uid, worker)
     const key = podKey(worker.ref)

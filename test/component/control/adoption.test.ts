@@ -492,6 +492,36 @@ describe('records that are lost', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 
+  it('are made anew though garbage is collected before their pods had their turn', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('db'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(15_000)
+    const running = rig.running()
+    await rig.kill()
+    rig.records.saved.clear()
+    // Each look at the clock takes a turn's time.
+    const monotonicMs = rig.clock.monotonicMs.bind(rig.clock)
+    let passedMs = 0
+    rig.clock.monotonicMs = () => monotonicMs() + (passedMs += 100)
+    rig.boot()
+    rig.system.offerSnapshot(rig.snapshot('file'))
+    const collected: Promise<unknown>[] = []
+    for (let turn = 0; turn < 50; turn += 1) {
+      collected.push(
+        rig.system.node
+          .collectGarbage({ dryRun: false }, new AbortController().signal)
+          .catch(() => undefined),
+      )
+      await new Promise((resolve) => void setImmediate(resolve))
+    }
+    rig.clock.monotonicMs = monotonicMs
+    await rig.clock.advance(60_000)
+    await Promise.all(collected)
+    expect(rig.running()).toEqual(running)
+    expect(rig.fake.calls('StopContainer')).toHaveLength(0)
+  })
+
   it('of a pod that is wanted otherwise: it ends, then the wanted one starts', async () => {
     await rig.start()
     await rig.apply(podManifest('web', { hostname: 'one' }))
