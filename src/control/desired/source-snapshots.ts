@@ -142,24 +142,26 @@ export class SourceSnapshots {
   /**
    * Leaves out the pods of a snapshot that are beyond what this host could ever hold, before anything is done for each: an
    * answer of a few megabytes may have tens of thousands. Those that were started stay; of the others the first count. As in
-   * a cluster, pods that have ended count for nothing (`pkg/quota/v1/evaluator/core/pods.go` QuotaV1Pod, Kubernetes 1.36).
+   * a cluster, pods that have ended or were rejected stay and count for nothing (`pkg/quota/v1/evaluator/core/pods.go`
+   * QuotaV1Pod, Kubernetes 1.36).
    */
   #boundPods(snapshot: SourceSnapshot): SourceSnapshot {
     const { maxPods, workers, endedByDown } = this.#options
     const bound = boundOfSource(maxPods)
     if (snapshot.pods.length <= bound) return snapshot
-    const started = new Set<PodDocument>()
+    const kept = new Set<PodDocument>()
     let room = bound
     for (const document of snapshot.pods) {
       const key = podKey(document.pod.metadata)
       const worker = workers.find(key)
-      if (!hasStarted(worker) && endedByDown(key) === undefined) continue
-      started.add(document)
-      if (worker?.state.hasEnded !== true) room -= 1
+      const hasEnded = worker?.state.hasEnded === true
+      if (!hasEnded && !hasStarted(worker) && endedByDown(key) === undefined) continue
+      kept.add(document)
+      if (!hasEnded) room -= 1
     }
     const left: PodDocument[] = []
     const pods = snapshot.pods.filter((document) => {
-      if (started.has(document)) return true
+      if (kept.has(document)) return true
       room -= 1
       if (room < 0) left.push(document)
       return room >= 0

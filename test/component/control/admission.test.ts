@@ -149,6 +149,18 @@ describe('a pod that asks for what the config does not allow', () => {
     expect(rig.pod('web').status.phase).toBe('Running')
   })
 
+  it('takes no room from a later pod of the API once it has failed', async () => {
+    const rig = new PodRig({ sources: ['api'], settings: { maxPods: 1 } })
+    await rig.start()
+    const rejected = ['web-1', 'web-2'].map((name) => podManifest(name, sysctl['spec'] as JsonObject))
+    await rig.put('api', ...rejected)
+    expect(rejected.map((_, at) => rig.pod(`web-${at + 1}`).status.phase)).toEqual(['Failed', 'Failed'])
+    await rig.put('api', podManifest('later'))
+    expect(rig.running()).toEqual(['later/main'])
+    expect(rig.pod('web-1').status.phase).toBe('Failed')
+    expect(rig.system.problems()).toEqual([])
+  })
+
   it('is judged again by podd restart, which says why it still cannot run', async () => {
     const { rig } = rigWith()
     await rig.start()
