@@ -31,6 +31,8 @@ interface StreamChoices {
   readonly size?: TerminalSize | undefined
 }
 
+/** The runtime answers at once or not at all: it is on this host. */
+const connectMs = 30_000
 const upgrade = 'SPDY/3.1'
 const commandProtocol = 'v4.channel.k8s.io'
 const forwardProtocol = 'portforward.k8s.io'
@@ -38,22 +40,31 @@ const forwardProtocol = 'portforward.k8s.io'
 const maxStatusChars = 16 * 1024
 
 /** Joins the command that begins with it, at the URL that CRI's Exec has given. Throws PoddError EXEC_FAILED. */
-export function joinCommand(url: string, choices: StreamChoices): Promise<ContainerStreams> {
-  return join(url, choices, 'EXEC_FAILED')
+export function joinCommand(
+  url: string,
+  choices: StreamChoices,
+  signal: AbortSignal,
+): Promise<ContainerStreams> {
+  return join(url, choices, { failure: 'EXEC_FAILED', signal })
 }
 
 /** Joins a container's own process at the URL that CRI's Attach has given. Throws PoddError ATTACH_FAILED. */
-export function attachContainer(url: string, choices: StreamChoices): Promise<ContainerStreams> {
-  return join(url, choices, 'ATTACH_FAILED')
+export function attachContainer(
+  url: string,
+  choices: StreamChoices,
+  signal: AbortSignal,
+): Promise<ContainerStreams> {
+  return join(url, choices, { failure: 'ATTACH_FAILED', signal })
 }
 
 /** Over SPDY/3.1, the only protocol in which every version of containerd learns that standard input has ended. */
 async function join(
   url: string,
   { stdin, terminal, size }: StreamChoices,
-  failure: 'EXEC_FAILED' | 'ATTACH_FAILED',
+  { failure, signal }: { readonly failure: 'EXEC_FAILED' | 'ATTACH_FAILED'; readonly signal: AbortSignal },
 ): Promise<ContainerStreams> {
-  const session = new SpdySession(await connect(url, commandProtocol, failure), (stream) => stream.destroy())
+  const connection = await connect(url, commandProtocol, { failure, signal })
+  const session = new SpdySession(connection, (stream) => stream.destroy())
   const open = (streamtype: string): SpdyStream => session.open({ streamtype })
   const error = open('error')
   const input = stdin ? open('stdin') : undefined
@@ -90,8 +101,8 @@ async function join(
  * connected: where it can't, the connection ends with PoddError PORT_FORWARD_FAILED, which has the runtime's reason. Throws
  * the same where the URL isn't served.
  */
-export async function forwardPort(url: string, port: number): Promise<Duplex> {
-  const connection = await connect(url, forwardProtocol, 'PORT_FORWARD_FAILED')
+export async function forwardPort(url: string, port: number, signal: AbortSignal): Promise<Duplex> {
+  const connection = await connect(url, forwardProtocol, { failure: 'PORT_FORWARD_FAILED', signal })
   const session = new SpdySession(connection, (stream) => stream.destroy())
   const about = { port: String(port), requestid: '0' }
   const error = session.open({ streamtype: 'error', ...about })
@@ -105,16 +116,31 @@ export async function forwardPort(url: string, port: number): Promise<Duplex> {
   return data
 }
 
-function connect(url: string, protocol: string, failure: ErrorCode): Promise<Duplex> {
+/** @param signal the client's: once connected, whoever has the connection ends it */
+function connect(
+  url: string,
+  protocol: string,
+  { failure, signal }: { readonly failure: ErrorCode; readonly signal: AbortSignal },
+): Promise<Duplex> {
+  const ends = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
   return new Promise((resolve, reject) => {
-    const fail = (cause: unknown): void =>
+    const fail = (cause: unknown): void => {
       reject(new PoddError(failure, `the runtime's streams: ${errorMessage(cause)}`, { cause }))
+    }
+    if (ends.aborted) return fail(ends.reason)
     const request = nodeHttp.request(url, {
       method: 'POST',
       agent: false,
       headers: { Connection: 'Upgrade', Upgrade: upgrade, 'X-Stream-Protocol-Version': protocol },
     })
+    const cut = (): void => {
+      fail(ends.reason)
+      request.destroy()
+    }
+    request.once('close', () => ends.removeEventListener('abort', cut))
+    ends.addEventListener('abort', cut, { once: true })
     request.once('upgrade', (_response, socket, head) => {
+      ends.removeEventListener('abort', cut)
       if (head.length > 0) socket.unshift(head)
       resolve(socket)
     })

@@ -270,9 +270,9 @@ export class ApiRig {
         },
       },
       reach: {
-        startCommand: (request) => this.reach.startCommand(request),
+        startCommand: (request, signal) => this.reach.startCommand(request, signal),
         checkpoint: (request) => this.reach.checkpoint(request),
-        attach: (request) => this.reach.attach(request),
+        attach: (request, signal) => this.reach.attach(request, signal),
         dial: (uid, port, signal) => this.reach.dial(uid, port, signal),
         restart: (uid, containers) => this.reach.restart(uid, containers),
         usage: (signal) => this.reach.usage(signal),

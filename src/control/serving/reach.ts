@@ -92,7 +92,11 @@ export class Reach {
    * Runs a command by containerd's own API, by which it can be ended when its client is gone; in another runtime by CRI's
    * Exec. Throws PoddError EXEC_FAILED, or CriError.
    */
-  async startCommand(command: ContainerCommand): Promise<ContainerStreams | ExecProcess> {
+  async startCommand(
+    command: ContainerCommand,
+    signal: AbortSignal,
+  ): Promise<ContainerStreams | ExecProcess> {
+    signal.throwIfAborted()
     try {
       return await this.#exec.start(command)
     } catch (error) {
@@ -100,22 +104,20 @@ export class Reach {
     }
     const { containerId, command: cmd, stdin, terminal, size } = command
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
-    const { url } = await this.#options.runtime.exec({ containerId, cmd, ...streams })
+    const { url } = await this.#options.runtime.exec({ containerId, cmd, ...streams }, { signal })
     const { joinCommand } = await import('../../runtime/streaming.ts')
-    return joinCommand(url, { stdin, terminal, size })
+    return joinCommand(url, { stdin, terminal, size }, signal)
   }
 
   /** Joins the streams of a container's own process. Throws PoddError ATTACH_FAILED, or CriError. */
-  async attach({ containerId, stdin, terminal, size }: AttachTarget): Promise<ContainerStreams> {
-    const { url } = await this.#options.runtime.attach({
-      containerId,
-      stdin,
-      tty: terminal,
-      stdout: true,
-      stderr: !terminal,
-    })
+  async attach(
+    { containerId, stdin, terminal, size }: AttachTarget,
+    signal: AbortSignal,
+  ): Promise<ContainerStreams> {
+    const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
+    const { url } = await this.#options.runtime.attach({ containerId, ...streams }, { signal })
     const { attachContainer } = await import('../../runtime/streaming.ts')
-    return attachContainer(url, { stdin, terminal, size })
+    return attachContainer(url, { stdin, terminal, size }, signal)
   }
 
   /**
@@ -133,15 +135,16 @@ export class Reach {
     return location
   }
 
-  dial(uid: PodUid, port: number): Promise<Duplex> {
+  async dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex> {
+    signal.throwIfAborted()
     const { podSandboxStatus, portForward } = this.#options.runtime
     return dialPod(this.#pod(uid).state.observed, port, {
       dialers: this.#dialers,
       podSandboxStatus,
       async forward(podSandboxId) {
-        const { url } = await portForward({ podSandboxId, port: [port] })
+        const { url } = await portForward({ podSandboxId, port: [port] }, { signal })
         const { forwardPort } = await import('../../runtime/streaming.ts')
-        return forwardPort(url, port)
+        return forwardPort(url, port, signal)
       },
     })
   }

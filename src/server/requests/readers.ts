@@ -231,12 +231,15 @@ export interface CommandRequest extends AttachRequest {
   readonly command: readonly string[]
 }
 
-/** The API's access to running pods. All methods reject with a PoddError that has a hint. */
+/**
+ * The API's access to running pods. All methods reject with a PoddError that has a hint. A signal ends what begins, not
+ * what has begun.
+ */
 export interface PodReach {
   /** Rejects with RUNTIME_NOT_FOUND where the container no longer runs. */
-  startCommand(request: CommandRequest): Promise<RunningCommand>
+  startCommand(request: CommandRequest, signal: AbortSignal): Promise<RunningCommand>
   /** Joins a running container's own streams; the container keeps running when the client disconnects. */
-  attach(request: AttachRequest): Promise<RunningCommand>
+  attach(request: AttachRequest, signal: AbortSignal): Promise<RunningCommand>
   /** Has the runtime write a running container into a file on this host, and returns its path; 0 s: the runtime's timeout. */
   checkpoint(request: {
     readonly pod: { readonly namespace: string; readonly name: string }

@@ -144,7 +144,7 @@ export class PodStreams {
     const container = findContainerName(pod, query.get('container') || undefined)
     const wanted = { containerId: findRunningContainer(pod, container), command, ...readChoices(query) }
     return this.#serveCommand(opening, () =>
-      reach.startCommand(wanted).catch((error: unknown) => {
+      reach.startCommand(wanted, opening.request.signal).catch((error: unknown) => {
         // It has ended since its status was derived.
         throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
       }),
@@ -160,7 +160,7 @@ export class PodStreams {
     const terminal = findContainer(pod, container)?.['tty'] === true
     const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container), terminal }
     return this.#serveCommand(opening, () =>
-      reach.attach(wanted).catch((error: unknown) => {
+      reach.attach(wanted, opening.request.signal).catch((error: unknown) => {
         throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
       }),
     )

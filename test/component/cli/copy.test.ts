@@ -103,7 +103,8 @@ async function delayTar(open: (client: Socket) => Promise<unknown>) {
 function replaceInnerTar(start: PodReach['startCommand']): void {
   rig.reach = {
     ...rig.reach,
-    startCommand: (request) => (request.command[0] === 'tar' ? start(request) : startInner(request)),
+    startCommand: (request, signal) =>
+      request.command[0] === 'tar' ? start(request, signal) : startInner(request, signal),
   }
 }
 
@@ -129,7 +130,9 @@ describe('podd cp', () => {
 
   it.each(['in', 'out'])('copying %s leaves nothing when it is interrupted', async (way) => {
     const started = join(directory, 'started')
-    replaceInnerTar((request) => startInner({ ...request, command: shell(`: > ${started}; exec sleep 600`) }))
+    replaceInnerTar((request, signal) =>
+      startInner({ ...request, command: shell(`: > ${started}; exec sleep 600`) }, signal),
+    )
     const words = way === 'in' ? [inside, 'web:copy'] : ['web:/etc/hosts', join(directory, 'out')]
     const call = startCli(['cp', '--socket', rig.socketPath, ...words])
     await vi.waitFor(() => access(started))
@@ -149,19 +152,19 @@ describe('podd cp', () => {
     ],
     [
       'tar is not found',
-      (request) => startInner({ ...request, command: shell('exit 127') }),
+      (request, signal) => startInner({ ...request, command: shell('exit 127') }, signal),
       'exit code 127',
       true,
     ],
     [
       'tar is not executable',
-      (request) => startInner({ ...request, command: shell('exit 126') }),
+      (request, signal) => startInner({ ...request, command: shell('exit 126') }, signal),
       'exit code 126',
       true,
     ],
     [
       'tar fails',
-      (request) => startInner({ ...request, command: shell('echo no space >&2; exit 1') }),
+      (request, signal) => startInner({ ...request, command: shell('echo no space >&2; exit 1') }, signal),
       'tar in the container: no space',
       false,
     ],
@@ -289,7 +292,9 @@ describe('podd cp', () => {
   /** What these entries make of `podd cp web:evil`, as an archive that the container's tar writes. */
   async function copyArchive(...entries: readonly Buffer[]) {
     await writeFile(join(inside, 'archive'), Buffer.concat([...entries, Buffer.alloc(1024)]))
-    replaceInnerTar((request) => startInner({ ...request, command: shell('exec cat archive') }))
+    replaceInnerTar((request, signal) =>
+      startInner({ ...request, command: shell('exec cat archive') }, signal),
+    )
     return cp('web:evil', join(directory, 'out'))
   }
 
@@ -329,7 +334,9 @@ describe('podd cp', () => {
     ['is none', [Buffer.alloc(2048, 'x')], 'what tar in the container wrote: '],
   ])('says that the archive of a container %s', async (_what, entries, message) => {
     await writeFile(join(inside, 'archive'), Buffer.concat([...entries]))
-    replaceInnerTar((request) => startInner({ ...request, command: shell('exec cat archive') }))
+    replaceInnerTar((request, signal) =>
+      startInner({ ...request, command: shell('exec cat archive') }, signal),
+    )
     const { exitCode, stderr } = await cp('web:evil', join(directory, 'out'))
     expect(stderr).toContain(message)
     expect(exitCode).toBe(1)

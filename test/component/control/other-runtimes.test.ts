@@ -53,11 +53,11 @@ describe('a runtime that is no containerd', () => {
     const pod = await startOne(client)
     const command = { containerId: pod.containerId, command: ['true'], stdin: false, terminal: false }
     // Nobody listens at the address that it gives.
-    await expect(reach.startCommand(command)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+    await expect(reach.startCommand(command, stays)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
     expect(fake.calls('Exec').map(({ request }) => request)).toEqual([
       { containerId: pod.containerId, cmd: ['true'], tty: false, stdin: false, stdout: true, stderr: true },
     ])
-    await expect(reach.startCommand({ ...command, containerId: 'id' })).rejects.toMatchObject({
+    await expect(reach.startCommand({ ...command, containerId: 'id' }, stays)).rejects.toMatchObject({
       code: 'RUNTIME_NOT_FOUND',
     })
     await expect(reach.sweep()).resolves.toBeUndefined()
@@ -83,6 +83,9 @@ describe('a runtime that is no containerd', () => {
     await expect(reach.restart('uid-gone', undefined)).rejects.toThrow('the pod was removed in the meantime')
   })
 })
+
+/** Of a client that stays. */
+const stays = new AbortController().signal
 
 /** A pod with one container that runs. */
 async function startOne({ runtime }: CriClient): Promise<{ readonly containerId: string }> {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { attachContainer, forwardPort, joinCommand } from '../../../src/runtime/streaming.ts'
 import { SpdySession } from '../../../src/runtime/spdy-session.ts'
@@ -58,6 +59,8 @@ async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
   return text
 }
 
+/** Of a client that stays. */
+const stays = new AbortController().signal
 const choices = { stdin: false, terminal: false }
 
 it('gives the output and the exit code of a command', async () => {
@@ -70,7 +73,7 @@ it('gives the output and the exit code of a command', async () => {
     })
     stdin?.on('data', (chunk: Buffer) => stdout?.write(chunk))
   })
-  const command = await joinCommand(url, { ...choices, stdin: true })
+  const command = await joinCommand(url, { ...choices, stdin: true }, stays)
   await command.write(Buffer.from('said'))
   await command.closeStdin()
   const { stderr = command.stdout } = command
@@ -90,7 +93,7 @@ it('tells the size of a terminal before anything else is typed', async () => {
     })
   })
   const size = { columns: 97, rows: 31 }
-  const command = await joinCommand(url, { stdin: true, terminal: true, size })
+  const command = await joinCommand(url, { stdin: true, terminal: true, size }, stays)
   expect(command.stderr).toBeUndefined()
   expect(await textOf(command.stdout)).toBe('{"Width":97,"Height":31}\n')
   expect(await command.ended).toBe(0)
@@ -103,7 +106,7 @@ it.each([
   const url = await serve(['error', 'stdout', 'stderr'], ({ error }, cut) => {
     end(error, cut)
   })
-  const command = await joinCommand(url, choices)
+  const command = await joinCommand(url, choices, stays)
   await expect(command.ended).rejects.toMatchObject({ code: 'EXEC_FAILED' })
 })
 
@@ -111,7 +114,7 @@ it('says what the runtime says of a container that it can’t attach to', async 
   const url = await serve(['error', 'stdout', 'stderr'], ({ error }) => {
     error?.end(JSON.stringify({ status: 'Failure', message: 'it is gone' }))
   })
-  const attached = await attachContainer(url, choices)
+  const attached = await attachContainer(url, choices, stays)
   await expect(attached.ended).rejects.toMatchObject({ code: 'ATTACH_FAILED', message: 'it is gone' })
 })
 
@@ -122,7 +125,7 @@ it('carries the bytes of a forwarded connection both ways, and the end of each',
     data?.on('data', (chunk: Buffer) => data.write(chunk))
     data?.on('end', () => data.end('over'))
   })
-  const connection = await forwardPort(url, 80)
+  const connection = await forwardPort(url, 80, stays)
   connection.end('hello ')
   expect(await textOf(connection)).toBe('hello over')
   expect(server?.protocol).toBe('portforward.k8s.io')
@@ -133,7 +136,7 @@ it('ends a forwarded connection that the runtime could not make with the runtime
     error?.end('connection refused')
     data?.end()
   })
-  const connection = await forwardPort(url, 80)
+  const connection = await forwardPort(url, 80, stays)
   await once(connection, 'close').catch(() => undefined)
   expect(connection.errored).toMatchObject({ code: 'PORT_FORWARD_FAILED', message: 'connection refused' })
 })
@@ -144,7 +147,45 @@ it('says which answer the runtime gives where it serves no streams', async () =>
   await once(plain, 'listening')
   const url = `http://127.0.0.1:${(plain.address() as AddressInfo).port}/exec/old`
   const failed = { code: 'EXEC_FAILED', message: "the runtime's streams: the answer was 404" }
-  await expect(joinCommand(url, choices)).rejects.toMatchObject(failed)
+  await expect(joinCommand(url, choices, stays)).rejects.toMatchObject(failed)
   plain.closeAllConnections()
   plain.close()
+})
+
+it('gives up a runtime that does not answer once the client is gone, and asks nothing for one that was gone before', async () => {
+  const silent = createServer()
+  const asked = once(silent, 'upgrade')
+  let connections = 0
+  silent.on('connection', () => (connections += 1))
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/portforward/token`
+  const client = new AbortController()
+  const forwarded = forwardPort(url, 80, client.signal)
+  const refused = forwarded.catch((error: unknown) => error)
+  const [, socket] = (await asked) as [unknown, Duplex]
+  const left = once(socket.resume(), 'end')
+  client.abort(new Error('the client left'))
+  expect(await refused).toMatchObject({
+    code: 'PORT_FORWARD_FAILED',
+    message: "the runtime's streams: the client left",
+  })
+  await left
+  socket.destroy()
+  await expect(joinCommand(url, choices, client.signal)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+  expect(connections).toBe(1)
+  silent.close()
+})
+
+it('leaves a connection that has begun to whoever has it when the signal is aborted', async () => {
+  const url = await serve(['error', 'data'], ({ error, data }) => {
+    error?.end()
+    data?.on('data', (chunk: Buffer) => data.write(chunk))
+    data?.on('end', () => data.end())
+  })
+  const client = new AbortController()
+  const connection = await forwardPort(url, 80, client.signal)
+  client.abort()
+  connection.end('hello')
+  expect(await textOf(connection)).toBe('hello')
 })
