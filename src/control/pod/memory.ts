@@ -302,6 +302,7 @@ export class PodMemory {
   async remove(): Promise<void> {
     this.#isForgotten = true
     const removal = this.#writing.then(() => this.#env.records.remove(this.#record.uid))
+    // The caller hears of a failure; writes that follow only wait for the end.
     this.#writing = removal.catch(() => undefined)
     await removal
   }
