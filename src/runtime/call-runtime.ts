@@ -243,7 +243,7 @@ export class RuntimeCaller {
 }
 
 /** How many items are decoded at once: in podd, which runs without V8's optimizing compilers, that takes a millisecond. */
-const mostItems = 32
+const maxItems = 32
 
 /** Decodes a message that is one list. Any run of its items is such a message too. Throws where the bytes are none. */
 async function decodeList<Reply>(
@@ -254,7 +254,7 @@ async function decodeList<Reply>(
   const reader = protobuf.Reader.create(bytes)
   const nextRun = (): Buffer => {
     const from = reader.pos
-    for (let items = 0; items < mostItems && reader.pos < reader.len; items += 1)
+    for (let items = 0; items < maxItems && reader.pos < reader.len; items += 1)
       reader.skipType(reader.uint32() & 7)
     return bytes.subarray(from, reader.pos)
   }
