@@ -3,7 +3,7 @@
  * removed by force. A whole run of the tests is looked through by their marks, without Node: test/lib/leftovers.sh.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
@@ -50,6 +50,8 @@ export function removeContainerd(directory: string, bridge: string, cgroup: stri
   unmountBelow(directory)
   if (bridge !== '') run('/sbin/ip', ['link', 'delete', bridge])
   removeCgroups(cgroup)
+  // Of pods that still ran: the network namespaces lie in the state directory of their containerd.
+  for (const path of cniResultsBelow(directory)) rmSync(path, { force: true })
 }
 
 /** The daemon, containerd and its shims by their arguments, containers by their cgroup. */
@@ -95,7 +97,7 @@ export function countHost(podd: CountedPodd): HostCounts {
     veths: entries(join('/sys/class/net', bridgeName, 'brif')).length,
     'firewall rules': firewallRules([networkName, bridgeName]).length,
     addresses: entries(join(places.cniDataDir, networkName)).filter((name) => /^[\d.]+$/u.test(name)).length,
-    'CNI results': cniResults(podd),
+    'CNI results': cniResultsBelow(join(podd.runDir, 'containerd')).length,
   }
 }
 
@@ -142,11 +144,11 @@ function format(counts: HostCounts): string {
     .join(', ')
 }
 
-/** Of its own network, and of the loopback network of its sandboxes. */
-function cniResults(podd: CountedPodd): number {
-  const directory = '/var/lib/cni/results'
-  if (!existsSync(directory)) return 0
-  return lines(run('grep', ['-rlF', `${podd.runDir}/containerd/`, directory])).length
+/** The cached results of the sandboxes whose network namespaces lie below the directory, of their loopback network too. */
+function cniResultsBelow(directory: string): readonly string[] {
+  const results = '/var/lib/cni/results'
+  if (!existsSync(results)) return []
+  return lines(run('grep', ['-rlF', `${directory}/`, results]))
 }
 
 /** Written when podd gets to it, whatever pods come and go. */
