@@ -149,7 +149,7 @@ export class FakeRuntimeWorld {
       runtimeHandler,
       createdAtMs: this.#clock.wallMs(),
       ready: true,
-      ip: hostNetwork ? '' : `10.88.0.${(this.#addresses += 1)}`,
+      ip: hostNetwork ? '' : addressOf((this.#addresses += 1)),
     }
     this.sandboxes.set(sandbox.id, sandbox)
     this.#emit({ kind: 'created', containerId: sandbox.id })
@@ -328,4 +328,9 @@ function sandboxName({ metadata }: cri.PodSandboxConfig): string {
 function containerName(sandbox: FakeSandbox, { metadata }: cri.ContainerConfig): string {
   const { name, namespace, uid } = sandbox.config.metadata ?? {}
   return `${metadata?.name}_${name}_${namespace}_${uid}_${metadata?.attempt}`
+}
+
+/** Of 10.88.0.0/16: sandboxes that need an address of their own can be many thousands. */
+function addressOf(count: number): string {
+  return `10.88.${Math.floor(count / 256) % 256}.${count % 256}`
 }
