@@ -4,7 +4,6 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { mkdtemp, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   formatOciArchive,
@@ -103,7 +102,7 @@ describe('formatOciArchive', () => {
       config: Descriptor
       layers: [Descriptor]
     }
-    const layer = gunzipSync(await readBlob(manifest.layers[0]))
+    const layer = await readBlob(manifest.layers[0])
     const config = JSON.parse((await readBlob(manifest.config)).toString()) as object
     expect(config).toMatchObject({
       os: 'linux',
