@@ -36,7 +36,7 @@ import { RuntimePulse } from './runtime-watch.ts'
 /** How long podd waits for the runtime at its start before it goes on without one for the time being. */
 const firstAnswerMs = 5000
 const meetAgainMs = 2000
-/** How many creating calls the runtime has at a time, for each processor (docs/PERFORMANCE.md). */
+/** How many creating calls the runtime has at a time, for each processor, and how many removing ones (docs/PERFORMANCE.md). */
 const callsPerProcessor = 4
 
 /**
@@ -327,7 +327,8 @@ export function withHint(error: unknown): string {
 
 /**
  * Tracks and bounds the calls in flight that create something which the runtime lists only afterwards: a sandbox, a container,
- * a container's process.
+ * a container's process. Bounds those that take such a thing down, too; StopContainer, which waits for a grace period, isn't
+ * among them.
  */
 export class MakingCalls {
   /**
@@ -338,14 +339,25 @@ export class MakingCalls {
   readonly #inFlight = new Set<{ readonly sinceMs: number }>()
   readonly #clock: Clock
   readonly #gate: StartGate
+  readonly #removals: StartGate
   #failures = 0
 
-  /** @param limit how many of them the runtime has at a time; further ones wait */
+  /** @param limit how many of each sort the runtime has at a time; further ones wait */
   constructor(runtime: RuntimeService, { clock, limit }: { readonly clock: Clock; readonly limit: number }) {
     this.#clock = clock
     this.#gate = new StartGate(limit, clock)
+    this.#removals = new StartGate(limit, clock)
+    const remove = <Request, Reply>(
+      send: (request: Request, options?: CallOptions) => Promise<Reply>,
+    ): typeof send => {
+      return (request, options) =>
+        this.#removals.run('sandbox', () => send(request, options), options?.signal)
+    }
     this.runtime = {
       ...runtime,
+      stopPodSandbox: remove(runtime.stopPodSandbox),
+      removePodSandbox: remove(runtime.removePodSandbox),
+      removeContainer: remove(runtime.removeContainer),
       runPodSandbox: (request, options) =>
         this.#make('sandbox', (bound) => runtime.runPodSandbox(request, bound), options),
       createContainer: (request, options) =>
@@ -413,8 +425,9 @@ interface Call {
 }
 
 /**
- * Bounds how many creating calls the runtime has at a time. Each runs programs (shim, runc, network plugins), and with more of them
- * at once than the processors can carry all take longer than one after another would.
+ * Bounds how many creating or removing calls the runtime has at a time. Each runs programs (shim, runc, network plugins), and with
+ * more of them at once than the processors can carry all take longer than one after another would. A runtime that answers
+ * thousands of them at once would hold the event loop, too.
  */
 export class StartGate {
   readonly #limit: number

@@ -50,6 +50,33 @@ it('leaves the queue when its signal is aborted, and awaits the result of a call
   expect(calls.failures).toBe(0)
 })
 
+it('has the runtime take down no more at a time than the bound, also beside calls that create', async () => {
+  const clock = new ManualClock()
+  const fake = new FakeRuntime({ clock, images: [] })
+  for (const method of ['StopPodSandbox', 'RemovePodSandbox', 'RemoveContainer'] as const)
+    fake.fault(method, { kind: 'delays', delayMs: 1000 })
+  const { runtime } = new MakingCalls(fake.runtime, { clock, limit: 2 })
+  const sent = () =>
+    fake.calls('StopPodSandbox').length +
+    fake.calls('RemovePodSandbox').length +
+    fake.calls('RemoveContainer').length
+  const { podSandboxId } = await runtime.runPodSandbox({
+    config: { metadata: { name: 'a', namespace: 'b', uid: 'c' } },
+  })
+  const all = Promise.all([
+    runtime.stopPodSandbox({ podSandboxId }),
+    runtime.removeContainer({ containerId: 'none' }),
+    runtime.removePodSandbox({ podSandboxId }),
+  ])
+  await clock.advance(500)
+  expect(sent()).toBe(2)
+  await clock.advance(1000)
+  expect(sent()).toBe(3)
+  await clock.advance(1000)
+  await all
+  expect(fake.world.sandboxes.size).toBe(0)
+})
+
 function rig(limit: number) {
   const clock = new ManualClock()
   const gate = new StartGate(limit, clock)
