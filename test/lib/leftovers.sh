@@ -13,7 +13,8 @@ set -uo pipefail
 export LC_ALL=C
 marks=${1:?}
 
-lists=$(mktemp -d)
+# Not where the tests have their temporary files: the programs below would be among what is looked for.
+lists=$(TMPDIR=/tmp mktemp -d)
 trap 'rm -rf "$lists"' EXIT
 marks_of() { sed -n "s/^$1 \(..*\)$/\1/p" "$marks" 2>/dev/null | sort -u; } # KIND
 marks_of directory >"$lists/directories"
@@ -21,21 +22,22 @@ marks_of tmp >"$lists/tmp"
 sed 's|$|/|' "$lists/directories" "$lists/tmp" >"$lists/inside"
 marks_of cgroup >"$lists/cgroups"
 # A path ends where a line or the next name begins.
-sed 's|^|:|; s|$|/|' "$lists/cgroups" >"$lists/in-cgroups"
+sed 's|^|:|; s#$#(/|$)#' "$lists/cgroups" >"$lists/in-cgroups"
 marks_of name >"$lists/names"
 
-is_ours() { # /proc/PID
-  grep -qszxF "PODD_TEST_MARKS=$marks" "$1/environ" ||
-    tr '\0' ' ' 2>/dev/null <"$1/cmdline" | grep -qF -f "$lists/inside" ||
-    sed 's|$|/|' "$1/cgroup" 2>/dev/null | grep -qF -f "$lists/in-cgroups"
+# The files of /proc that tell: what a process was started with, its arguments, its cgroups.
+list_processes() {
+  grep -lszxF "PODD_TEST_MARKS=$marks" /proc/[0-9]*/environ
+  grep -lsaF -f "$lists/inside" /proc/[0-9]*/cmdline
+  grep -lsE -f "$lists/in-cgroups" /proc/[0-9]*/cgroup
 }
 
 {
-  for dir in /proc/[0-9]*; do
-    [ "$dir" != "/proc/$$" ] || continue
-    line=$({ tr '\0' ' ' <"$dir/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
-    [ -n "$line" ] || continue # a kernel thread, or one that has ended
-    ! is_ours "$dir" || printf 'process %s %s\n' "${dir#/proc/}" "$line"
+  list_processes | cut -d/ -f3 | sort -u | while read -r pid; do
+    [ "$pid" != $$ ] || continue
+    line=$({ tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
+    # A kernel thread, or one that has ended, has none.
+    [ -z "$line" ] || printf 'process %s %s\n' "$pid" "$line"
   done
   awk '{ print "mount " $5 }' /proc/self/mountinfo | grep -F -f "$lists/inside"
   ip -o link show 2>/dev/null | awk -F': ' '{ sub(/@.*/, "", $2); print $2 }' |
@@ -54,6 +56,8 @@ is_ours() { # /proc/PID
       [ -e "$path" ] && printf 'path %s\n' "$path"
     done
   done <"$lists/names"
+  # Of sandboxes whose network namespaces lie in those directories; each has one of the loopback network, too.
+  grep -rlF -f "$lists/inside" /var/lib/cni/results 2>/dev/null | sed 's/^/path /'
   {
     cat "$lists/directories"
     while read -r directory; do printf '%s\n' "$directory"/podd-*; done <"$lists/tmp"

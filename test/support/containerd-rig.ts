@@ -38,10 +38,6 @@ export interface ContainerdRigOptions {
   readonly editConfig?: (toml: string) => string
 }
 
-/** Where the rigs' directories lie, each with the pid of its process; one whose process is gone is swept by the next rig that starts. */
-const rigsDir = '/tmp'
-const directoryPrefix = 'podd-test-rig-'
-
 /**
  * A private containerd: its own root, state, socket, network and cgroup, beside whatever else runs on the
  * host. `remove` takes everything away again, in whatever state it is.
@@ -61,18 +57,16 @@ export class ContainerdRig {
   private constructor(install: ContainerdInstall) {
     const id = randomBytes(3).toString('hex')
     this.install = install
-    this.dir = mkdtempSync(join(rigsDir, `${directoryPrefix}${process.pid}-`))
+    this.dir = mkdtempSync('/tmp/podd-test-rig-')
     this.socketPath = join(this.dir, 'containerd.sock')
     this.endpoint = `unix://${this.socketPath}`
     this.cgroupParent = `/podd-test-${id}`
     this.podCidr = freeSubnet()
     this.#bridge = `podt${id}`
     writeTestMarks({ directory: this.dir, cgroup: this.cgroupParent, names: [this.#bridge] })
-    writeFileSync(join(this.dir, 'leftovers'), `${this.#bridge} ${this.cgroupParent}`)
   }
 
   static async start(options: ContainerdRigOptions): Promise<ContainerdRig> {
-    sweep()
     const rig = new ContainerdRig(options.install)
     try {
       rig.#writeFiles(options.editConfig ?? ((toml) => toml))
@@ -138,7 +132,8 @@ export class ContainerdRig {
 
   async remove(): Promise<void> {
     await this.stopContainerd('SIGKILL')
-    removeRig(this.dir)
+    removeContainerd(this.dir, this.#bridge, this.cgroupParent)
+    rmSync(this.dir, { recursive: true, force: true })
   }
 
   #writeFiles(edit: (toml: string) => string): void {
@@ -263,22 +258,4 @@ export async function waitFor(what: string, holds: () => boolean | Promise<boole
     if (Date.now() > untilMs) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
     await sleep(20)
   }
-}
-
-/** Clears what rigs of dead processes left. */
-function sweep(): void {
-  for (const name of readdirSync(rigsDir)) {
-    if (!name.startsWith(directoryPrefix)) continue
-    const pid = Number.parseInt(name.slice(directoryPrefix.length), 10)
-    if (!existsSync(`/proc/${pid}`)) removeRig(join(rigsDir, name))
-  }
-}
-
-/** Takes away all that a rig's directory tells of, and the directory. */
-function removeRig(dir: string): void {
-  const leftovers = join(dir, 'leftovers')
-  const told = existsSync(leftovers) ? readFileSync(leftovers, 'utf8') : ''
-  const [bridge = '', cgroup = ''] = told.split(' ')
-  removeContainerd(dir, bridge, cgroup)
-  rmSync(dir, { recursive: true, force: true })
 }

@@ -3,7 +3,6 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
   closeSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -577,7 +576,6 @@ class SuiteOfPodd {
   /** Takes the podd of a suite before it, or starts one. */
   async begin(): Promise<void> {
     if (this.#rig !== undefined) return
-    await sweep()
     this.#rig = new PoddRig(this.#install, this.#options)
     await this.#rig.start()
   }
@@ -620,24 +618,6 @@ export function describePodd(
 }
 
 const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir: '', cniBinDir: '' }
-
-/** Clears what tests left that were killed themselves. */
-async function sweep(): Promise<void> {
-  for (const name of readdirSync(rigsDir)) {
-    const pid = name.startsWith(directoryPrefix)
-      ? /^\d+(?=-)/u.exec(name.slice(directoryPrefix.length))
-      : null
-    if (pid === null || existsSync(`/proc/${pid[0]}`)) continue
-    const directory = join(rigsDir, name)
-    await removeLeftovers({
-      directory,
-      rootDir: join(directory, 'root'),
-      runDir: join(directory, 'run'),
-      cgroupRoot: '',
-    })
-    rmSync(directory, { recursive: true, force: true })
-  }
-}
 
 /** What `look` finds when it has had a moment to find nothing. */
 async function settle(look: () => readonly string[]): Promise<readonly string[]> {

@@ -1,6 +1,9 @@
 import { findExecutable, commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../containerd/process.ts'
 
+/** By which the rules of an instance's network are known. */
+export type NetworkNames = Pick<ContainerdPlaces, 'networkName' | 'bridgeName'>
+
 /**
  * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy to DROP):
  * everything that pods send, and of what is sent to them the replies and host-port traffic. Existing rules are left as
@@ -24,7 +27,7 @@ export function hasForwardRules(saved: string, places: ContainerdPlaces): boolea
 }
 
 /** In the form and order in which iptables prints them. */
-function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] {
+function forwardRules(places: NetworkNames): readonly (readonly string[])[] {
   const { bridgeName } = places
   return [
     ['-o', bridgeName, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED,DNAT', '-j', 'ACCEPT'],
@@ -36,7 +39,7 @@ function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] 
 const removalTries = 5
 
 /** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once no network of theirs is left. */
-export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
+export async function removeNetworkRules(places: NetworkNames): Promise<void> {
   for (const family of ['iptables', 'ip6tables']) {
     const save = findExecutable(`${family}-save`)
     const restore = findExecutable(`${family}-restore`)
@@ -77,7 +80,7 @@ export const sharedChains: readonly string[] = [
  * are none. The plugins mark their rules with the comment `name: "<network>" id: …` and give each container chains of
  * its own (`plugins/pkg/utils`, `plugins/meta/portmap`).
  */
-export function planRuleRemoval(saved: string, places: ContainerdPlaces): string {
+export function planRuleRemoval(saved: string, places: NetworkNames): string {
   return parseTables(saved)
     .map((table) => formatRemoval(table, selectRemoval(table, places)))
     .join('')
@@ -88,7 +91,7 @@ interface Removal {
   readonly chains: readonly string[]
 }
 
-function selectRemoval(table: Table, places: ContainerdPlaces): Removal {
+function selectRemoval(table: Table, places: NetworkNames): Removal {
   const named = `name: \\"${places.networkName}\\" id: `
   const forward = new Set(forwardRules(places).map((rule) => `FORWARD ${rule.join(' ')}`))
   const rules = table.rules.filter(
@@ -171,7 +174,7 @@ export function jumpTarget(rule: string): string | undefined {
  */
 
 /** Of the rules in `nat` that iptables-save prints, without the leading `-A `: one that masquerades this network's pods. */
-export function isMasquerade(rule: string, { bridgeName }: ContainerdPlaces): boolean {
+export function isMasquerade(rule: string, { bridgeName }: NetworkNames): boolean {
   return (
     rule.startsWith('POSTROUTING ') &&
     rule.includes(`"${bridgeName} pods `) &&
