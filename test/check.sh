@@ -2,7 +2,7 @@
 # npm run check: types, lint with the floors, format, dead code, unit and component tests, in about a minute.
 # Needs no root and no containerd, and only `npm ci` before it.
 #
-# test/check.sh code runs all but the tests, test/check.sh tests those alone; test/run.sh calls them apart.
+# test/check.sh code runs all but the tests, test/check.sh tests [FILE...] those alone; test/run.sh calls them apart.
 #
 # PODD_TEST_RESULTS=DIR keeps what the steps said, for test/lib/summary.ts: DIR/checks, DIR/runs, and the logs.
 set -uo pipefail
@@ -41,10 +41,10 @@ check() { # NAME COMMAND... : a step that counts as one test
   if step "$@"; then echo "passed $1" >>"$results/checks"; else echo "failed $1" >>"$results/checks"; fi
 }
 
-tests() {
+tests() { # FILE...
   local status=0
-  step tests vitest run --project unit --project component --reporter=dot \
-    --reporter=json --outputFile.json="$results/check.json" || status=$?
+  step tests vitest run --project unit --project component "$@" --reporter=dot \
+    --reporter=./test/lib/unhandled-errors.ts --reporter=json --outputFile.json="$results/check.json" || status=$?
   echo "$status check.json unit and component tests" >>"$results/runs"
 }
 
@@ -71,7 +71,7 @@ case ${1-} in
     code
     wait
     ;;
-  tests | code) "$1" ;;
+  tests | code) "$@" ;;
   *)
     echo "test/check.sh: runs \`tests\`, \`code\` or, without an argument, both" >&2
     exit 2

@@ -1,37 +1,75 @@
 #!/usr/bin/env bash
-# sudo ./test/run.sh: every test of podd but the long ones (npm run soak). npm test and .ci/run call it.
+# sudo ./test/run.sh [--quick] [--nightly] [FILE...]: podd's tests. npm test and .ci/run call it.
 #
 # From a fresh clone, on a machine without Node too, it gets what it lacks by itself: the npm packages, among
-# them the pinned Node; containerd, runc, CNI plugins and what else the tests use, from the distribution; a
-# second, newer containerd, unpacked beside the host's. Then: the unit and component tests, and the contract, e2e and
-# fault suites on the host's, and on the second what its version may change (test/lib/slow-suites.ts), with the rest of
-# npm run check beside them. Without root what needs root is skipped, and counted (the tests see to that themselves).
+# them the pinned Node; containerd, runc, CNI plugins and what else the tests use, from the distribution, which it removes at
+# its end unless told to keep them; a second, newer containerd, unpacked in a cache. Then: the unit and component tests, and the contract, e2e and
+# fault suites on the host's, and some of them on the second, with the rest of npm run check beside them. Without root what
+# needs root is skipped, and counted (the tests see to that themselves).
+#
+#   --quick     what needs no root and no containerd: npm run check, with the npm packages fetched before it
+#   --nightly   also what a change seldom breaks and what takes long: the tests with the tag `nightly`, on the second
+#               containerd all that its version may change (test/lib/slow-suites.ts), and a second kubectl
+#   FILE...     of all these only the test files named, or those of a directory: test/e2e/probes.test.ts, test/unit/cli
+#
+# Not among them, each with a command of its own (docs/TESTING.md): the status page in a browser, podd in a virtual machine,
+# Kubernetes' conformance tests, the soak, the benches.
 #
 # Its last line is `N passed, N failed, N skipped`; its status is 0 only if nothing failed.
 #
 #   PODD_TEST_SLOWNESS=N   how many times longer than usual tests wait before they give up (else measured)
-#   PODD_TEST_CACHE=DIR    where other versions of containerd are kept (/var/cache/podd-test)
+#   PODD_TEST_CACHE=DIR    where other versions of containerd and kubectl are kept (/var/cache/podd-test)
+#   PODD_TEST_PACKAGES=W   what becomes of packages of the distribution that are missing: `keep` installs them for good,
+#                          `remove` for this run alone, `none` not at all. Unset, it asks where there is a terminal, and
+#                          removes them where there is none
 set -uo pipefail
+usage() {
+  echo "test/run.sh: $1; --help tells more." >&2
+  exit 2
+}
+quick=
+quick_files=()
+slow_files=()
+for word; do
+  case $word in
+    -h | --help)
+      sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+      exit
+      ;;
+    --quick) quick=1 ;;
+    --nightly) export PODD_TEST_NIGHTLY=1 ;;
+    -*) usage "there is no option $word" ;;
+    *)
+      [ -e "$word" ] || usage "there is no test file $word"
+      path=$(realpath -s --relative-to="$(dirname "$0")/.." "$word")
+      case $path in
+        test/unit | test/unit/* | test/component | test/component/*) quick_files+=("$path") ;;
+        test/contract | test/contract/* | test/e2e | test/e2e/* | test/fault | test/fault/*) slow_files+=("$path") ;;
+        *) usage "$word is in none of test/unit, test/component, test/contract, test/e2e and test/fault" ;;
+      esac
+      ;;
+  esac
+done
+[ -z "$quick" ] || [ ${#slow_files[@]} = 0 ] || usage "--quick runs no containerd, which ${slow_files[0]} needs"
+runs_all=1
+[ ${#quick_files[@]} = 0 ] && [ ${#slow_files[@]} = 0 ] || runs_all=
+# Whether anything is to run without a containerd, or on one.
+runs_quick=$runs_all
+[ ${#quick_files[@]} = 0 ] || runs_quick=1
+runs_slow=$runs_all
+[ ${#slow_files[@]} = 0 ] || runs_slow=1
+[ -z "$quick" ] || runs_slow=
 cd "$(dirname "$0")/.." || exit
-case ${1-} in
-  '') ;;
-  -h | --help)
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' test/run.sh
-    exit
-    ;;
-  *)
-    echo "test/run.sh: takes no argument $1; it runs every test. --help tells more." >&2
-    exit 2
-    ;;
-esac
 export DEBIAN_FRONTEND=noninteractive
 
 results=$(mktemp -d)
-# What the tests make bears marks, by which test/lib/leftovers.sh knows it.
-export PODD_TEST_MARKS=$results/marks
+# What the tests make bears marks, by which test/lib/leftovers.sh knows it. Named so that the next run finds it and clears up
+# where this one is killed (test/support/global-setup.ts).
+PODD_TEST_MARKS=/tmp/podd-test-marks-$$-$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)
+export PODD_TEST_MARKS
 scratch=$(mktemp -d /tmp/podd-run-XXXXXX)
 chmod 1777 "$scratch"
-echo "tmp $scratch" >"$PODD_TEST_MARKS"
+(set -C && echo "tmp $scratch" >"$PODD_TEST_MARKS") || exit
 cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
 kubectl_pid=
@@ -56,15 +94,23 @@ stop_code() { # with the program that it waits for
   kill "$code_pid" "${below[@]}"
 }
 
+sweep() { # removes what the tests left
+  [ ! -x node_modules/.bin/node ] || env -u PODD_TEST_MARKS -u TMPDIR node_modules/.bin/node test/lib/sweep.ts "$PODD_TEST_MARKS"
+}
+
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
   [ -z "$kubectl_pid" ] || kill "$kubectl_pid" 2>/dev/null
-  # Interrupted in the middle: the tests end with it. What they leave, the next ones clear up.
+  # Interrupted in the middle: the tests end with it.
   [ -z "$code_pid" ] || stop_code 2>/dev/null
   [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
-  ! is_root || let_services_start
-  rm -rf "$results"
+  sweep
+  if is_root; then
+    let_services_start
+    remove_packages
+  fi
+  rm -rf "$results" "$PODD_TEST_MARKS"
   # What is still mounted there is not the tests' to empty.
   rm -rf --one-file-system "$scratch"
 }
@@ -76,11 +122,30 @@ is_root() { [ "$(id -u)" = 0 ]; }
 passed() { echo "passed $*" >>"$results/checks"; }
 failed() { echo "failed $*" >>"$results/checks"; echo "FAILED: $*"; }
 skipped() { echo "skipped $*" >>"$results/checks"; }
+look_for_leftovers() {
+  say 'leftovers'
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    env -u PODD_TEST_MARKS test/lib/leftovers.sh "$PODD_TEST_MARKS" >"$results/left"
+    [ -s "$results/left" ] || break
+    sleep 1
+  done
+  if [ -s "$results/left" ]; then
+    cat "$results/left"
+    failed "the tests left $(wc -l <"$results/left") things behind, the first: $(head -n 1 "$results/left")"
+  else
+    echo none
+    passed 'nothing left behind'
+  fi
+}
+
 finish() {
-  say 'check of the code'
-  wait "$code_pid"
-  code_pid=
-  cat "$results/code.log"
+  ! is_root || look_for_leftovers
+  if [ -n "$code_pid" ]; then
+    say 'check of the code'
+    wait "$code_pid"
+    code_pid=
+    cat "$results/code.log"
+  fi
   say 'summary'
   node test/lib/summary.ts "$results"
   exit
@@ -88,14 +153,44 @@ finish() {
 
 # ------------------------------------------------------------------ what the tests need
 
+list_packages() { dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^ii *//p' | sort -u; }
+
+# Notes what comes with them, too, for remove_packages: also that of the next run, where this one is killed.
 apt_install() {
-  local log=$results/apt.log
+  local log=$results/apt.log status=1
+  if [ -z "${PODD_TEST_PACKAGES-}" ]; then
+    PODD_TEST_PACKAGES=remove
+    ! [ -t 0 ] || read -r -p "The tests need packages of the distribution: $*. Install them? [k]eep, [r]emove at the end, [n]one: "
+    case ${REPLY-} in k*) PODD_TEST_PACKAGES=keep ;; n*) PODD_TEST_PACKAGES=none ;; esac
+  fi
+  [ "$PODD_TEST_PACKAGES" != none ] || { echo "not installed, as PODD_TEST_PACKAGES=none says: $*"; return 1; }
+  list_packages >"$results/packages-before"
   for _ in 1 2; do
-    apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 install "$@" >"$log" 2>&1 && return
+    if apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 install "$@" >"$log" 2>&1; then
+      status=0
+      break
+    fi
     apt-get -qq update >>"$log" 2>&1
   done
-  cat "$log"
-  return 1
+  if [ "$PODD_TEST_PACKAGES" = remove ]; then
+    mkdir -p "$cache"
+    list_packages | comm -13 "$results/packages-before" - >>"$cache/packages-to-remove"
+  fi
+  [ $status = 0 ] || cat "$log"
+  return $status
+}
+
+remove_packages() {
+  local list=$cache/packages-to-remove names
+  [ -s "$list" ] || return 0
+  mapfile -t names < <(sort -u "$list")
+  if apt-get -s purge "${names[@]}" 2>/dev/null | awk '$1 == "Purg" || $1 == "Remv" { print $2 }' | grep -qvxFf "$list"; then
+    echo "These packages were installed for the tests, and others need them now, so they stay: ${names[*]}"
+  elif ! apt-get -qq -y -o DPkg::Lock::Timeout=300 purge "${names[@]}" >"$results/apt.log" 2>&1; then
+    cat "$results/apt.log"
+    return
+  fi
+  rm -f "$list"
 }
 
 . packaging/node-modules.sh
@@ -155,12 +250,14 @@ install_missing_packages() {
 }
 
 host_ready=
-if is_root; then
+if is_root && [ -n "$runs_slow" ]; then
   say 'runtime packages'
   if install_missing_packages; then host_ready=1; else failed 'the packages that the tests need'; fi
   test/lib/containerd-versions.sh forky "$cache/containerd-2" >"$results/fetched" 2>"$results/fetch-error" &
   fetch_pid=$!
-  for suite in trixie forky; do
+  kubectls=(forky)
+  [ -z "${PODD_TEST_NIGHTLY-}" ] || kubectls+=(trixie)
+  for suite in "${kubectls[@]}"; do
     test/lib/debian-packages.sh "$suite" "$cache/kubectl-$suite" kubectl || break
   done >"$results/kubectl" 2>&1 &
   kubectl_pid=$!
@@ -176,68 +273,70 @@ fi
 
 # ------------------------------------------------------------------ without a runtime
 
-export TMPDIR=$scratch
+export TMPDIR=$scratch PODD_TEST_UNHANDLED=$results/unhandled
 
-# A host that is busy can make a timing miss its bound. Test files that failed run once more when nothing else
-# does, one after the other; what fails twice has failed. Where much has failed, the machine is not to blame.
-failed_files() { # REPORT
-  local files
-  mapfile -t files < <(node test/lib/failed-files.ts "$results/$1")
-  [ ${#files[@]} -gt 8 ] || printf '%s\n' "${files[@]}"
-}
-
-say 'unit and component tests'
-PODD_TEST_RESULTS=$results test/check.sh tests
-mapfile -t files < <(failed_files check.json)
-if [ -n "${files[0]-}" ]; then
-  say 'once more'
-  vitest run --project unit --project component "${files[@]}" --maxWorkers=1 \
-    --reporter=default --reporter=json --outputFile.json="$results/second-check.json"
+if [ -n "$runs_all" ] && [ -z "$runs_slow" ]; then
+  say 'unit and component tests, and the check of the code'
+  PODD_TEST_RESULTS=$results test/check.sh
+elif [ -n "$runs_quick" ]; then
+  say 'unit and component tests'
+  PODD_TEST_RESULTS=$results test/check.sh tests "${quick_files[@]}"
 fi
+[ -n "$runs_slow" ] || finish
 
-# Nothing in them depends on time: they take what the suites below leave of the processors, which wait much.
-PODD_TEST_RESULTS=$results nice -n 19 test/check.sh code >"$results/code.log" 2>&1 &
-code_pid=$!
+if [ -n "$runs_all" ]; then
+  # Nothing in it depends on time: it takes what the suites below leave of the processors, which wait much.
+  PODD_TEST_RESULTS=$results nice -n 19 env -u PODD_TEST_MARKS test/check.sh code >"$results/code.log" 2>&1 &
+  code_pid=$!
+fi
 
 # ------------------------------------------------------------------ on real containerd
 
-suites=(--project 'containerd*')
-
-skip_suites() { # REASON : counts the tests of the slow suites as skipped
+skip_second() { # CONTAINERD REASON : counts the tests of the second containerd as skipped
   local count
-  count=$(vitest list --json "${suites[@]}" 2>/dev/null | node -e '
+  # It lists the same tests on whatever is there.
+  count=$(PODD_TEST_CONTAINERD=$1,$1 vitest list --json --project containerd-2 "${slow_files[@]}" 2>/dev/null | node -e '
     let text = ""
     process.stdin.on("data", (data) => (text += data)).on("end", () => console.log(JSON.parse(text).length))
   ' 2>/dev/null)
-  skipped "${count:-1} contract, e2e and fault tests: $1"
-  echo "skipped: $1"
+  skipped "${count:-1} contract, e2e and fault tests: $2"
+  echo "skipped: $2"
 }
 
 run_suites() { # REPORT SECONDS FILES... : the slow suites, or some files of them. Waited for, so that signals are heard.
   local report=$1 limit=$2 status=0
   shift 2
-  PODD_TEST_UNHANDLED=$results/unhandled timeout --kill-after=20 $((limit * ${PODD_TEST_SLOWNESS%%.*})) \
-    vitest run "${suites[@]}" "$@" --reporter=default --reporter=./test/lib/unhandled-errors.ts \
+  timeout --kill-after=20 $((limit * ${PODD_TEST_SLOWNESS%%.*})) \
+    vitest run --project 'containerd*' "$@" --reporter=default --reporter=./test/lib/unhandled-errors.ts \
     --reporter=json --outputFile.json="$results/$report" &
   suites_pid=$!
   wait "$suites_pid" || status=$?
   suites_pid=
+  # It was cut off: vitest ends its workers without their hooks.
+  if [ $status -gt 1 ] && sweep; then
+    mkdir -m 1777 "$scratch"
+    echo "tmp $scratch" >"$PODD_TEST_MARKS"
+  fi
   return $status
 }
 
 run_all_suites() { # NAME
   local status=0
   say "$1"
-  run_suites suites.json 5400 || status=$?
+  run_suites suites.json 5400 "${slow_files[@]}" || status=$?
   echo "$status suites.json $1" >>"$results/runs"
 }
 
-second_try() { # each with a fresh podd
-  local files
-  mapfile -t files < <(failed_files suites.json)
-  [ -n "${files[0]-}" ] || return 0
+# A host that is busy can make a timing miss its bound. Test files that failed run once more when nothing else
+# does, one after the other, each with a fresh podd; what fails twice has failed. Where much has failed, the machine is not
+# to blame.
+second_try() {
+  local files status=0
+  mapfile -t files < <(node test/lib/failed-files.ts "$results/suites.json")
+  if [ ${#files[@]} = 0 ] || [ ${#files[@]} -gt 8 ]; then return; fi
   say 'once more'
-  run_suites second-suites.json 1800 "${files[@]}" --maxWorkers=1
+  run_suites second-suites.json 1800 "${files[@]}" --maxWorkers=1 || status=$?
+  echo "$status second-suites.json" >>"$results/runs"
 }
 
 if ! is_root; then
@@ -261,25 +360,11 @@ if [ $fetch_status = 0 ]; then
   PODD_TEST_CONTAINERD+=,$cache/containerd-2/usr/bin
   versions+=" and $(cat "$results/fetched")"
 else
-  skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
+  skip_second "$PODD_TEST_CONTAINERD" "no second containerd: $(tail -n 1 "$results/fetch-error")"
 fi
 export PODD_TEST_CONTAINERD
+[ -n "${PODD_TEST_NIGHTLY-}" ] ||
+  versions+=", of which the second runs a few files, and with one kubectl (--nightly runs all)"
 run_all_suites "contract, e2e and fault tests on $versions"
 second_try
-
-# ------------------------------------------------------------------ nothing left behind
-
-say 'leftovers'
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  env -u PODD_TEST_MARKS test/lib/leftovers.sh "$PODD_TEST_MARKS" >"$results/left"
-  [ -s "$results/left" ] || break
-  sleep 1
-done
-if [ -s "$results/left" ]; then
-  cat "$results/left"
-  failed "the tests left $(wc -l <"$results/left") things behind, the first: $(head -n 1 "$results/left")"
-else
-  echo none
-  passed 'nothing left behind'
-fi
 finish

@@ -25,6 +25,14 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
   'test/fault/unpacked-images.test.ts': 'images that a power cut left half unpacked',
 }
 
+/** What of these each run holds every containerd to. The others run on the second one in the nightly run alone. */
+export const onEachInEveryRun: readonly string[] = [
+  'test/contract/cri.test.ts',
+  'test/contract/exec.test.ts',
+  'test/contract/translated-pods.test.ts',
+  'test/fault/containerd-killed.test.ts',
+]
+
 /** The projects in the order in which they run. The last one has most of the short files. */
 const projects: readonly string[] = ['component', 'unit', 'containerd-2', 'containerd']
 

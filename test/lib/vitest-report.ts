@@ -9,7 +9,13 @@ export interface TestFile {
   readonly name: string
   readonly status: string
   readonly message: string
-  readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+  readonly assertionResults: readonly TestOfReport[]
+}
+
+export interface TestOfReport {
+  readonly fullName: string
+  readonly status: string
+  readonly tags?: readonly string[]
 }
 
 /** Undefined where there is none, or none that can be read: its run crashed. */

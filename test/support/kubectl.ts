@@ -1,12 +1,13 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isNightly } from './nightly.ts'
 import type { PoddRig } from './podd-rig.ts'
 
-/** The oldest and the newest kubectl of those that podd is tested with, by the Debian release that has it. */
-export const kubectlSuites = ['trixie', 'forky'] as const
+export type KubectlSuite = 'trixie' | 'forky'
 
-export type KubectlSuite = (typeof kubectlSuites)[number]
+/** The newest kubectl of those that podd is tested with, and in the nightly run the oldest one, by the Debian release that has it. */
+export const kubectlSuites: readonly KubectlSuite[] = isNightly ? ['forky', 'trixie'] : ['forky']
 
 export interface KubectlResult {
   readonly code: number

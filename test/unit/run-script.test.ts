@@ -7,13 +7,21 @@ const run = (...args: readonly string[]) =>
 it.each(['--help', '-h'])('test/run.sh %s prints what it does, and runs nothing', (flag) => {
   const { status, stdout } = run(flag)
   expect(status).toBe(0)
-  expect(stdout).toMatch(/^sudo \.\/test\/run\.sh: every test of podd/u)
-  expect(stdout).toMatch(/PODD_TEST_CACHE=DIR .*\n$/u)
+  expect(stdout).toMatch(/^sudo \.\/test\/run\.sh \[--quick\] \[--nightly\] \[FILE\.\.\.\]: podd's tests/u)
+  expect(stdout).toMatch(/ PODD_TEST_PACKAGES=W .*\n$/su)
 })
 
-it('test/run.sh refuses any other argument', () => {
-  expect(run('unit')).toMatchObject({
+it.each<[readonly string[], string]>([
+  [['--fast'], 'there is no option --fast'],
+  [['test/unit/none.test.ts'], 'there is no test file test/unit/none.test.ts'],
+  [
+    ['test/soak'],
+    'test/soak is in none of test/unit, test/component, test/contract, test/e2e and test/fault',
+  ],
+  [['--quick', 'test/e2e'], '--quick runs no containerd, which test/e2e needs'],
+])('test/run.sh %j says what is wrong, and runs nothing', (args, message) => {
+  expect(run(...args)).toMatchObject({
     status: 2,
-    stderr: 'test/run.sh: takes no argument unit; it runs every test. --help tells more.\n',
+    stderr: `test/run.sh: ${message}; --help tells more.\n`,
   })
 })

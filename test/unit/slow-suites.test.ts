@@ -1,12 +1,16 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { longFiles, onEachContainerd } from '../lib/slow-suites.ts'
+import { longFiles, onEachContainerd, onEachInEveryRun } from '../lib/slow-suites.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 it.each([...new Set([...longFiles, ...Object.keys(onEachContainerd)])])('%s exists', (path) => {
   expect(existsSync(join(root, path))).toBe(true)
+})
+
+it('what every run holds each containerd to is some of what the nightly one does', () => {
+  expect(onEachInEveryRun.filter((path) => !(path in onEachContainerd))).toEqual([])
 })
 
 it('each file that runs on each containerd tells what it holds of it', () => {

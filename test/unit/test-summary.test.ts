@@ -13,18 +13,26 @@ function summarize(files: Readonly<Record<string, string | object>>) {
   directories.push(directory)
   for (const [name, content] of Object.entries(files))
     writeFileSync(join(directory, name), typeof content === 'string' ? content : JSON.stringify(content))
-  const { status, stdout } = spawnSync(process.execPath, [program, directory], { encoding: 'utf8' })
+  const { status, stdout } = spawnSync(process.execPath, [program, directory], {
+    encoding: 'utf8',
+    env: { ...process.env, PODD_TEST_NIGHTLY: '' },
+  })
   return { status, lines: stdout.trimEnd().split('\n') }
 }
 
 /** A report of one test file: its tests and how they ended. */
-function report(tests: Readonly<Record<string, string>>, file = 'passed') {
-  const assertionResults = Object.entries(tests).map(([fullName, status]) => ({ fullName, status }))
+function report(
+  tests: Readonly<Record<string, string>>,
+  file = 'passed',
+  name = 'a.test.ts',
+  tags: readonly string[] = [],
+) {
+  const assertionResults = Object.entries(tests).map(([fullName, status]) => ({ fullName, status, tags }))
   const isBad = file === 'failed' || Object.values(tests).includes('failed')
   return {
     testResults: [
       {
-        name: 'a.test.ts',
+        name,
         status: isBad ? 'failed' : 'passed',
         message: isBad ? 'why\nmore' : '',
         assertionResults,
@@ -73,7 +81,7 @@ describe('the summary of a test run', () => {
     [
       'failed twice',
       {
-        runs: '1 r.json twice\n',
+        runs: '1 r.json twice\n1 second-r.json\n',
         'r.json': report({ a: 'failed' }),
         'second-r.json': report({ a: 'failed' }),
       },
@@ -82,11 +90,39 @@ describe('the summary of a test run', () => {
     [
       'failed elsewhere on its second try',
       {
-        runs: '1 r.json twice\n',
+        runs: '1 r.json twice\n1 second-r.json\n',
         'r.json': report({ a: 'failed', b: 'passed' }),
         'second-r.json': report({ a: 'passed', b: 'failed' }),
       },
       'failed: twice: a',
+    ],
+    [
+      'reached its limit of time, whatever passed until then',
+      { runs: '124 r.json late\n', 'r.json': report({ a: 'passed' }) },
+      'failed: late: was cut off (status 124)',
+    ],
+    [
+      'was killed after a test had failed',
+      { runs: '137 r.json late\n', 'r.json': report({ a: 'failed' }) },
+      'failed: late: was cut off (status 137)',
+    ],
+    [
+      'failed outside of its tests on the second try',
+      {
+        runs: '1 r.json odd\n1 second-r.json\n',
+        'r.json': report({ a: 'failed' }),
+        'second-r.json': report({ a: 'passed' }),
+      },
+      'failed: odd: failed outside of its tests on the second try (status 1)',
+    ],
+    [
+      'was cut off on the second try',
+      {
+        runs: '1 r.json odd\n124 second-r.json\n',
+        'r.json': report({ a: 'failed' }),
+        'second-r.json': report({ a: 'passed' }),
+      },
+      'failed: odd: failed outside of its tests on the second try (status 124)',
     ],
   ])('counts a run as failed that %s', (_, files, line) => {
     const { status, lines } = summarize(files)
@@ -97,7 +133,7 @@ describe('the summary of a test run', () => {
   it('tells a file that ran on two containerds apart by its tests', () => {
     const on = (version: string, status: string) => report({ [`a on ${version}`]: status }).testResults
     const { status, lines } = summarize({
-      runs: '1 r.json run\n',
+      runs: '1 r.json run\n1 second-r.json\n',
       'r.json': { testResults: [...on('1.6', 'failed'), ...on('2.1', 'failed')] },
       'second-r.json': { testResults: [...on('1.6', 'passed'), ...on('2.1', 'failed')] },
     })
@@ -112,7 +148,7 @@ describe('the summary of a test run', () => {
 
   it('counts an error that no test was to blame for, although the failed tests passed then', () => {
     const { status, lines } = summarize({
-      runs: '1 r.json run\n',
+      runs: '1 r.json run\n0 second-r.json\n',
       'r.json': report({ a: 'failed' }),
       'second-r.json': report({ a: 'passed' }),
       unhandled: 'read ECONNRESET\n',
@@ -126,7 +162,7 @@ describe('the summary of a test run', () => {
 
   it('takes a file that told no tests as failed again where any of its second tries failed', () => {
     const { status, lines } = summarize({
-      runs: '1 r.json run\n',
+      runs: '1 r.json run\n1 second-r.json\n',
       'r.json': {
         testResults: [...report({ a: 'passed' }).testResults, ...report({}, 'failed').testResults],
       },
@@ -143,7 +179,7 @@ describe('the summary of a test run', () => {
     ['a.test.ts: why', report({ a: 'passed', b: 'passed' }, 'failed')],
   ])('names what passed on its second try only (%s)', (name, first) => {
     const { status, lines } = summarize({
-      runs: '1 r.json run\n',
+      runs: '1 r.json run\n0 second-r.json\n',
       'r.json': first,
       'second-r.json': report({ a: 'passed', b: 'passed' }),
     })
@@ -153,5 +189,38 @@ describe('the summary of a test run', () => {
       '2 passed, 0 failed, 0 skipped',
     ])
     expect(status).toBe(0)
+  })
+
+  const files = (count: number, status: string) => ({
+    testResults: Array.from({ length: count }, (_, at) => `${at}.test.ts`).flatMap(
+      (name) => report({ [`of ${name}`]: status }, status, name).testResults,
+    ),
+  })
+
+  it.each([
+    { count: 2, failures: [] },
+    { count: 3, failures: ['failed: 3 test files passed on the second try only, of which 2 are let pass'] },
+  ])('lets two files at most pass on their second try: $count', ({ count, failures }) => {
+    const { status, lines } = summarize({
+      runs: '1 r.json run\n0 second-r.json\n',
+      'r.json': files(count, 'failed'),
+      'second-r.json': files(count, 'passed'),
+    })
+    expect(lines.filter((line) => line.startsWith('failed: '))).toEqual(failures)
+    expect(status).toBe(failures.length)
+  })
+
+  it('counts what only the nightly run does apart from what was skipped', () => {
+    const { testResults } = report({ a: 'skipped', b: 'skipped' }, 'passed', 'b.test.ts', ['nightly'])
+    const { lines } = summarize({
+      runs: '0 r.json run\n',
+      'r.json': { testResults: [...report({ c: 'passed', d: 'skipped' }).testResults, ...testResults] },
+    })
+    expect(lines).toEqual([
+      'run: 1 passed, 0 failed, 1 skipped',
+      '2 tests run nightly only (test/run.sh --nightly)',
+      'skipped: run: d',
+      '1 passed, 0 failed, 1 skipped',
+    ])
   })
 })
