@@ -107,10 +107,7 @@ export function containerCases(contract: Contract): void {
 
   contract.holds('a stop ends a container with its own exit code; twice is harmless', async () => {
     const pod = await contract.runPod()
-    const containerId = await pod.start('obeys')
-    // The shell needs a moment to set its trap.
-    await expect.poll(() => stateOf(pod, containerId)).toBe('CONTAINER_RUNNING')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const containerId = await pod.begin('obeys')
     for (let times = 0; times < 2; times += 1) {
       await contract.client.runtime.stopContainer({ containerId, timeout: 10 })
     }
@@ -119,8 +116,7 @@ export function containerCases(contract: Contract): void {
 
   contract.holds('a stop without effect becomes a kill after the timeout', async () => {
     const pod = await contract.runPod()
-    const containerId = await pod.start('ignores')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const containerId = await pod.begin('ignores')
     const startedMs = performance.now()
     await contract.client.runtime.stopContainer({ containerId, timeout: 1 })
     expect(performance.now() - startedMs).toBeGreaterThan(950)
@@ -129,8 +125,7 @@ export function containerCases(contract: Contract): void {
 
   contract.holds('a stop whose caller stops waiting is carried out all the same', async () => {
     const pod = await contract.runPod()
-    const containerId = await pod.start('ignores')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const containerId = await pod.begin('ignores')
     const signal = AbortSignal.timeout(200)
     await expect(
       contract.client.runtime.stopContainer({ containerId, timeout: 1 }, { signal }),

@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { CriClient } from '../../src/runtime/cri-client.ts'
 import type * as cri from '../../src/cri-types/cri-v1.ts'
-import { programs } from '../support/contract-target.ts'
+import { commands, programs } from '../support/contract-target.ts'
 import type { ContractTarget, Program } from '../support/contract-target.ts'
 import { shellImageName } from '../support/oci-image.ts'
 
@@ -119,6 +119,20 @@ export class ContractPod {
     const containerId = await this.create(program, extra)
     await this.#client.runtime.startContainer({ containerId })
     return containerId
+  }
+
+  /** Starts a container and waits until its program has set its trap. */
+  async begin(program: 'obeys' | 'ignores'): Promise<string> {
+    const containerId = await this.start(program)
+    await this.untilTrue(containerId, 'hasBegun')
+    return containerId
+  }
+
+  async untilTrue(containerId: string, question: 'hasBegun' | 'wasTold'): Promise<void> {
+    const cmd = commands[question]
+    await expect
+      .poll(async () => (await this.#client.runtime.execSync({ containerId, cmd, timeout: 5 })).exitCode)
+      .toBe(0)
   }
 
   async sandboxStatus(): Promise<cri.PodSandboxStatus> {

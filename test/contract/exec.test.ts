@@ -230,8 +230,8 @@ describe.skipIf(choice.kind === 'skip').each(installs)('exec on containerd $vers
   it('takes what is typed on a terminal, control characters too', async () => {
     const process = await rig.start(['sh'], { stdin: true, terminal: true })
     const output = collect(process)
-    await process.write(Buffer.from('sleep 1000\n'))
-    await systemClock.sleep(200)
+    await process.write(Buffer.from('sleep 666\n'))
+    await waitFor('what was typed', async () => (await rig.shell('ps')).stdout.includes('sleep 666'))
     await process.write(Buffer.from('\x03'))
     await process.write(Buffer.from('echo sum $((40 + 2)); exit 5\n'))
     const { stdout, exitCode } = await output
@@ -243,7 +243,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('exec on containerd $vers
     const process = await rig.start(['sh'], { stdin: true, terminal: true })
     const output = collect(process)
     await process.write(Buffer.from('sleep 777\n'))
-    await systemClock.sleep(100)
+    await waitFor('what was typed', async () => (await rig.shell('ps')).stdout.includes('sleep 777'))
     await process.hangUp()
     expect((await output).exitCode).toBeGreaterThan(0)
     await waitFor('the end of what it ran', async () => !(await rig.shell('ps')).stdout.includes('sleep 777'))
@@ -252,7 +252,9 @@ describe.skipIf(choice.kind === 'skip').each(installs)('exec on containerd $vers
   it('ends a process by force that will not end', async () => {
     const process = await rig.start(['sh', '-c', 'trap "" TERM; echo ready; while :; do sleep 1; done'])
     const output = collect(process)
-    await systemClock.sleep(200)
+    let seen = ''
+    process.stdout.on('data', (chunk: Buffer) => (seen += chunk.toString()))
+    await waitFor('its trap', () => seen.includes('ready'))
     await process.hangUp()
     expect(await output).toMatchObject({ exitCode: 137, stdout: 'ready\n' })
   })

@@ -72,11 +72,10 @@ export function restartCases(contract: Contract): void {
 
   contract.holds('a call in flight breaks, the next one waits, and the container lives on', async () => {
     const pod = await contract.runPod()
-    const containerId = await pod.start('ignores')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const containerId = await pod.begin('ignores')
     const { runtime } = contract.client
     const stop = runtime.stopContainer({ containerId, timeout: 30 }).catch((error: unknown) => error)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await pod.untilTrue(containerId, 'wasTold')
     await contract.target.kill()
     expect(await stop).toMatchObject({ code: 'RUNTIME_UNAVAILABLE', method: 'StopContainer' })
     const list = runtime.listContainers({ filter: { id: containerId } })
@@ -103,7 +102,7 @@ export function restartCases(contract: Contract): void {
       await contract.target.kill()
       await expect.poll(() => seen.at(-1)?.kind).toBe('lost')
       await contract.target.restart()
-      await expect.poll(() => seen.at(-1)?.kind, { timeout: 5000 }).toBe('opened')
+      await expect.poll(() => seen.at(-1)?.kind, { timeout: 20_000 * slowness }).toBe('opened')
       const pod = await contract.runPod()
       await expect.poll(() => kindsOf(seen, pod.id)).toEqual(['created', 'started'])
     })

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import type { Contract } from './contract.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** Sandboxes: from their start, also one that fails, to their removal. */
 export function sandboxCases(contract: Contract): void {
@@ -104,7 +105,7 @@ export function sandboxCases(contract: Contract): void {
     await expect(run).rejects.toMatchObject({ code: 'RUNTIME_TIMEOUT', method: 'RunPodSandbox' })
     contract.target.setCni('works')
     const retry = (): Promise<string> => contract.runPod(config).then(() => 'ready', String)
-    await expect.poll(retry, { timeout: 20_000, interval: 100 }).toBe('ready')
+    await expect.poll(retry, { timeout: 30_000 * slowness, interval: 100 }).toBe('ready')
   })
 
   contract.holds('an unknown runtime handler is refused', async () => {

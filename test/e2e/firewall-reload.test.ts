@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { hasForwardRules, removeNetworkRules, isMasquerade } from '../../src/runtime/network/forward-rules.ts'
@@ -7,12 +6,25 @@ import { planRepair, readSandboxRules } from '../../src/runtime/network/network-
 import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 async function fetchPage(address: string): Promise<string> {
   const response = await fetch(`http://${address}/`, { signal: AbortSignal.timeout(1000) })
   return response.text()
+}
+
+/** How often podd has looked at the firewall. */
+async function runsOf(podd: PoddRig): Promise<number> {
+  const { jobs } = await podd.status()
+  return jobs.find(({ name }) => name === 'keep-network')?.runs ?? 0
+}
+
+/** Until podd has looked at the firewall, from now on: the look that is under way doesn't count. */
+async function untilLooked(podd: PoddRig): Promise<void> {
+  const before = await runsOf(podd)
+  await podd.until('a look at the firewall', async () => (await runsOf(podd)) >= before + 2)
 }
 
 describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } }, (rig) => {
@@ -27,8 +39,7 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     await podd.untilReady('beside')
     const address = `${status.hostIP}:${hostPort}`
     await podd.until('the page', async () => (await fetchPage(address)) === 'page\n')
-    // Its rules are known some seconds after a sandbox was made.
-    await sleep(4000)
+    await untilLooked(podd)
     // On a slow host podd would have put them back by the time one looks.
     process.kill(podd.daemonPid, 'SIGSTOP')
     try {
@@ -40,7 +51,7 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 15_000 * slowness)
     podd.removeManifest('served')
     await podd.untilGone('served')
-    await sleep(2000)
+    await untilLooked(podd)
     await expect(fetchPage(address)).rejects.toThrow()
   })
 
@@ -159,8 +170,7 @@ describePodd('a firewall that is reloaded soon after podd has started', {}, (rig
     const address = `${status.hostIP}:${hostPort}`
     await podd.until('the page', async () => (await fetchPage(address)) === 'page\n')
     await podd.restartDaemon()
-    // Long enough for one look, and far less than the time between two.
-    await sleep(2000)
+    await podd.until('its first look', async () => (await runsOf(podd)) > 0)
     await removeNetworkRules(containerdPlaces(podd.rootDir, podd.runDir))
     await expect(fetchPage(address)).rejects.toThrow()
     // A new sandbox is what podd looks again for.

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import { RandomWalk } from '../support/random-walk.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** Restarts come soon, so that the walk comes to rest soon. */
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
@@ -9,9 +10,13 @@ const seed = Number(process.env['PODD_WALK_SEED'] ?? 20_261_120)
 const operations = Number(process.env['PODD_WALK_OPERATIONS'] ?? 60)
 
 describePodd('a short random walk', { config }, (rig) => {
-  it(`ends with what shall run and nothing else, seed ${seed}`, async () => {
-    const done = await new RandomWalk(rig(), { seed, operations, mostPods: 5 }).run()
-    console.log(done)
-    expect(done).toContain(`${operations} operations`)
-  }, 300_000)
+  it(
+    `ends with what shall run and nothing else, seed ${seed}`,
+    async () => {
+      const done = await new RandomWalk(rig(), { seed, operations, mostPods: 5 }).run()
+      console.log(done)
+      expect(done).toContain(`${operations} operations`)
+    },
+    300_000 * slowness,
+  )
 })

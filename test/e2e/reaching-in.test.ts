@@ -227,8 +227,8 @@ describePodd('reaching into pods', {}, (rig) => {
     await podd.until('the size', () => /\/dev\/pts\/\d+\n31 97\n/u.test(call.shown()))
     const terminal = await podd.until('its terminal', () => terminalBelow(call.child.pid ?? 0))
     expect(execFileSync('stty', ['-F', terminal, '-a'], { encoding: 'utf8' })).toMatch(/\s-opost\b/u)
-    call.type('sleep 1000\n')
-    await sleep(300)
+    call.type(`${longSleep(9).join(' ')}\n`)
+    await podd.until('what was typed', () => isRunning(longSleep(9)))
     call.type('\x03')
     call.type('echo sum $((40 + 2)); exit 9\n')
     await once(call.child, 'close')
@@ -499,7 +499,7 @@ describePodd('reaching into pods', {}, (rig) => {
       ]),
     )
     await podd.untilReady('hungry')
-    await sleep(1500)
+    await podd.until('what it uses', async () => /^hungry +[1-9]/mu.test(await podd.cliOk('top', 'pods')))
     const rows = (text: string) =>
       text
         .trim()

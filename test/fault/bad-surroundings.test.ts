@@ -1,11 +1,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** A root directory on a disk of its own, which a test can fill. */
 describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
@@ -111,7 +111,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     await podd.until(
       'the new one',
       async () => (await podd.pods()).some(({ spec }) => spec['hostname'] === 'changed'),
-      90_000,
+      90_000 * slowness,
     )
     await podd.untilReady('unlucky')
     expect(await podd.untilWords('unlucky', 3)).toEqual(['start', 'end', 'start'])
@@ -137,8 +137,9 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     [
       ', although podd is killed meanwhile',
       async (podd: PoddRig) => {
-        // By then the runtime has failed to write down the end.
-        await sleep(5000)
+        // The runtime can't write down the end.
+        const { containerID = '' } = containerOf(await podd.untilPod('greedy', 'known', () => true), 'main')
+        await podd.until('its end', () => podd.pidOf(containerID) === 0)
         await podd.stopDaemon('SIGKILL')
         await podd.startDaemon()
       },

@@ -20,13 +20,15 @@ function randomOf(seed: number): number {
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
 }
 
+/** Quicker than the rig's own looks: what is waited for lasts less than these are apart. */
+const quickly = { interval: 1, timeout: 60_000 * slowness }
+
 /** Drops a pod and resolves when containerd makes its container's task: right after podd's StartContainer. */
 async function dropUntilStart(podd: PoddRig, name: string, restartPolicy: string): Promise<void> {
   const tasks = join(podd.runDir, 'containerd/state/io.containerd.runtime.v2.task/k8s.io')
   const known = readdirSync(tasks).length
   podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { spec: { restartPolicy } }))
-  // Quicker than the rig's own looks: what is waited for lasts less than these are apart.
-  while (readdirSync(tasks).length < known + 2) await sleep(1)
+  await expect.poll(() => readdirSync(tasks).length, quickly).toBeGreaterThanOrEqual(known + 2)
 }
 
 /** How many processes its container has had, by what each of them wrote, and what podd counts; then the pod goes. */
@@ -78,7 +80,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds, config }
       const name = `run-${policy.toLowerCase()}`
       podd.slowDown('start')
       await dropUntilStart(podd, name, policy)
-      while (podd.lines(name).length === 0) await sleep(1)
+      await expect.poll(() => podd.lines(name), quickly).not.toEqual([])
       await podd.stopDaemon('SIGKILL')
       podd.slowDown()
       await sleep(laterMs)
@@ -98,7 +100,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds, config }
       const name = `cancelled-${policy.toLowerCase()}`
       podd.slowDown('start')
       await dropUntilStart(podd, name, policy)
-      while (podd.lines(name).length === 0) await sleep(1)
+      await expect.poll(() => podd.lines(name), quickly).not.toEqual([])
       const keepers = keepersOf(podd.daemonPid)
       expect(keepers).toHaveLength(1)
       for (const pid of keepers) process.kill(pid, 'SIGKILL')

@@ -29,11 +29,11 @@ export interface ContractTarget {
 export const programs = {
   sleeps: { command: ['sleep', '1000'], script: { kind: 'runs' } },
   obeys: {
-    command: ['sh', '-c', 'trap "exit 5" TERM; while :; do sleep 0.02; done'],
+    command: ['sh', '-c', 'trap "exit 5" TERM; : > /begun; while :; do sleep 0.02; done'],
     script: { kind: 'runs', stop: { kind: 'exits', afterMs: 0, exitCode: 5 } },
   },
   ignores: {
-    command: ['sh', '-c', 'trap "" TERM; while :; do sleep 0.02; done'],
+    command: ['sh', '-c', 'trap ": > /told" TERM; : > /begun; while :; do sleep 0.02; done'],
     script: { kind: 'runs', stop: { kind: 'ignores' } },
   },
   fails: { command: ['sh', '-c', 'exit 3'], script: { kind: 'exits', afterMs: 1, exitCode: 3 } },
@@ -53,6 +53,9 @@ export const commands = {
   /** Ends, but leaves a grandchild that holds its output. */
   leavesChild: ['sh', '-c', 'sleep 4 & exit 0'],
   isMissing: ['/does/not/exist'],
+  /** Whether `obeys` and `ignores` have set their traps, and whether `ignores` was told to end. */
+  hasBegun: ['test', '-e', '/begun'],
+  wasTold: ['test', '-e', '/told'],
 } as const
 
 class FakeTarget implements ContractTarget {
@@ -69,6 +72,7 @@ class FakeTarget implements ContractTarget {
     for (const [name, { script }] of Object.entries(programs)) this.#fake.script(name, script)
     this.#fake.onExec((_container, command) => {
       if (command[0] === commands.isMissing[0]) throw new Error('exec failed: no such file or directory')
+      if (command[0] === 'test') return { exitCode: 0 }
       if (command[0] === 'sleep') return { afterMs: 5000 }
       if (command.join(' ') === commands.leavesChild.join(' '))
         return { afterMs: 4000, outlivesTimeout: true }

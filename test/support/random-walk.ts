@@ -10,6 +10,7 @@ import type { PoddRig } from './podd-rig.ts'
 import { StartLedger } from './start-ledger.ts'
 import { containerNames, pick, randomPod, seededRandom, walkManifest } from './walk-pods.ts'
 import type { WalkPod } from './walk-pods.ts'
+import { slowness } from './slowness.ts'
 
 export interface WalkOptions {
   /** The same seed gives the same operations in the same order. */
@@ -288,7 +289,7 @@ export class RandomWalk {
           problems = await this.#problems()
           return problems.length === 0
         },
-        45_000,
+        45_000 * slowness,
       )
       .catch((error: unknown) => {
         throw new Error(`not as desired:\n${problems.join('\n')}\n${String(error)}`, { cause: error })
@@ -357,7 +358,7 @@ export class RandomWalk {
           left = await this.#leftovers()
           return left.length === 0
         },
-        45_000,
+        45_000 * slowness,
       )
       .catch((error: unknown) => {
         throw new Error(`left:\n${left.join('\n')}\n${String(error)}`)

@@ -1,7 +1,7 @@
+import { existsSync } from 'node:fs'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  access,
   chmod,
   chown,
   link,
@@ -135,7 +135,7 @@ describe('podd cp', () => {
     )
     const words = way === 'in' ? [inside, 'web:copy'] : ['web:/etc/hosts', join(directory, 'out')]
     const call = startCli(['cp', '--socket', rig.socketPath, ...words])
-    await vi.waitFor(() => access(started))
+    await expect.poll(() => existsSync(started)).toBe(true)
     call.interrupt()
     expect((await call.outcome).exitCode).toBe(130)
     expect((await readdir(directory)).toSorted()).toEqual(['container', 'started'])

@@ -4,14 +4,13 @@ import { createServer } from 'node:http'
 import type { Server, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { parseArguments } from '../../../src/cli/arguments/parse-arguments.ts'
 import type { VerbResult } from '../../../src/cli/arguments/verb.ts'
 import { ApiClient } from '../../../src/cli/client/client.ts'
 import { drainVerb } from '../../../src/cli/verbs/drain.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
-import { slowness } from '../../support/slowness.ts'
 
 let directory: string
 let server: Server
@@ -54,7 +53,7 @@ const extension = '/n EXTEND_TIMEOUT_USEC=300000000 STATUS=ending the pods'
 const done = { kind: 'text', text: 'drained: 2 pods have ended\n', notes: [], exitCode: 0 }
 
 async function until(holds: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(holds()).toBe(true), { timeout: 10_000 * slowness, interval: 5 })
+  await expect.poll(holds, { interval: 5 }).toBe(true)
 }
 
 function runDrain(env: Readonly<Record<string, string>>): Promise<VerbResult> {

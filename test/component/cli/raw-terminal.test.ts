@@ -11,7 +11,7 @@ async function openTerminal() {
   const child = spawn('script', ['--quiet', '--command', command, '/dev/null'])
   let shown = ''
   child.stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()))
-  await expect.poll(() => shown, { timeout: 20_000 }).toContain('ready')
+  await expect.poll(() => shown).toContain('ready')
   const [, terminal = '', pid = ''] = /^(\S+) (\d+) ready/u.exec(shown) ?? []
   return {
     pid: Number(pid),

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ImageArchives } from '../../../src/control/images/archives.ts'
 import type { ArchiveHint } from '../../../src/control/images/archive-files.ts'
@@ -479,7 +479,7 @@ describe('ImageArchives', () => {
       host.put('a.tar', [a])
       await host.start()
       // It is put aside on the real file system.
-      await vi.waitFor(() => expect(host.calls).toEqual(['read a.tar', 'import a.tar', `pin ${a}`]))
+      await expect.poll(() => host.calls).toEqual(['read a.tar', 'import a.tar', `pin ${a}`])
     },
   )
 })

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
 import { GrpcChannel } from '../../../src/grpc/grpc-channel.ts'
 import type { GrpcChannelOptions, GrpcStatus } from '../../../src/grpc/grpc-channel.ts'
 
@@ -175,7 +174,7 @@ describe('a call over one unix socket', () => {
     })
     const channel = open()
     const first = call(channel)
-    while (channel.state !== 'idle') await systemClock.sleep(1)
+    await expect.poll(() => channel.state, { interval: 1 }).toBe('idle')
     expect((await call(channel)).messages).toEqual(['second'])
     const [held] = streams
     if (held !== undefined) reply(held, [frame('first')])

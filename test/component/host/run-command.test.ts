@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
 import { commandChunks, commandOutput, runCommand } from '../../../src/host/run-command.ts'
 
 let directory = ''
@@ -28,11 +27,8 @@ function readPid(): number | undefined {
 }
 
 async function untilPid(): Promise<number> {
-  for (;;) {
-    const pid = readPid()
-    if (pid !== undefined) return pid
-    await systemClock.sleep(5)
-  }
+  await expect.poll(readPid, { interval: 5 }).toBeDefined()
+  return readPid() ?? 0
 }
 
 /** A zombie is not. */
@@ -45,7 +41,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function untilDead(pid: number): Promise<void> {
-  while (isAlive(pid)) await systemClock.sleep(5)
+  await expect.poll(() => isAlive(pid), { interval: 5 }).toBe(false)
 }
 
 /** It leaves a process that holds its output open for minutes. */

@@ -222,11 +222,13 @@ END`)
     }
     const failure = runBounded(command, clock).catch((error: Error) => error.message)
     const childPath = join(directory, 'child')
-    while (!existsSync(childPath) || readFileSync(childPath, 'utf8').trim() === '') await systemClock.sleep(5)
+    await expect
+      .poll(() => existsSync(childPath) && readFileSync(childPath, 'utf8').trim(), { interval: 5 })
+      .toMatch(/^\d+$/u)
     await clock.advance(60_000)
     expect(await failure).toMatch(/did not end within 60 s/u)
     const child = Number(readFileSync(childPath, 'utf8'))
-    while (isAlive(child)) await systemClock.sleep(5)
+    await expect.poll(() => isAlive(child), { interval: 5 }).toBe(false)
   })
 
   /** A zombie is not. */

@@ -17,6 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { followLog } from '../../../src/logs/follow-log.ts'
 import type { ReadLogOptions } from '../../../src/logs/read-log.ts'
+import { slowness } from '../../support/slowness.ts'
 
 let directory: string
 beforeEach(async () => {
@@ -83,7 +84,7 @@ class Follower {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(
         () => reject(new Error(`expected ${JSON.stringify(text)}, have ${JSON.stringify(this.text)}`)),
-        3000,
+        20_000 * slowness,
       )
       this.#check = () => {
         if (this.text !== text) return

@@ -194,7 +194,7 @@ describe('a runtime that restarts', () => {
     await client.runtime.runPodSandbox({ config: sandboxConfig })
     fake.fault('StopPodSandbox', { kind: 'hangs' })
     const stop = client.runtime.stopPodSandbox({}).catch((error: unknown) => error)
-    await systemClock.sleep(20)
+    await expect.poll(() => fake.calls('StopPodSandbox')).toHaveLength(1)
     server.stop()
     expect(await stop).toMatchObject({ code: 'RUNTIME_UNAVAILABLE' })
     const list = client.runtime.listPodSandbox({})
@@ -229,13 +229,11 @@ describe('a runtime that restarts', () => {
     expect(performance.now() - startedMs).toBeLessThan(100 * slowness)
     await server.start()
     await expect
-      .poll(
-        () =>
-          client.runtime.version({}).then(
-            () => 'back',
-            () => 'away',
-          ),
-        { timeout: 3000 },
+      .poll(() =>
+        client.runtime.version({}).then(
+          () => 'back',
+          () => 'away',
+        ),
       )
       .toBe('back')
   })

@@ -98,9 +98,7 @@ describe.each<[string, (rig: Rig) => EventsCandidate]>([
     await expect.poll(() => seen.map(({ kind }) => kind)).toEqual(['opened', 'lost'])
     await systemClock.sleep(150)
     await rig.server.start()
-    await expect
-      .poll(() => seen.map(({ kind }) => kind), { timeout: 3000 })
-      .toEqual(['opened', 'lost', 'opened'])
+    await expect.poll(() => seen.map(({ kind }) => kind)).toEqual(['opened', 'lost', 'opened'])
     await runContainer(rig.fake)
     await expect.poll(() => seen).toHaveLength(7)
   })

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Clock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
@@ -254,7 +254,7 @@ describe('supervise', () => {
         ['-c', 'umask 077; exec "$@"', 'sh', containerdPath, '--config', containerd.places.configPath],
         { stdio: 'ignore' },
       )
-      await vi.waitFor(() => expect(findContainerd(containerd.places)?.pid).toBe(strict.pid), 5000 * slowness)
+      await expect.poll(() => findContainerd(containerd.places)?.pid).toBe(strict.pid)
       // Where the umask is the unit's, a restart would change nothing.
       const unit = new EmbeddedContainerd(options({ launchMode: 'systemd' }))
       expect(await unit.start()).toMatchObject({ adopted: true, pid: strict.pid })
@@ -280,7 +280,7 @@ describe('supervise', () => {
       const stay = ['-e', 'setInterval(() => {}, 1000)', '--', '-address', containerd.places.socketPath]
       const shim = spawn(process.execPath, stay, { argv0: 'containerd-shim-runc-v2', stdio: 'ignore' })
       try {
-        await vi.waitFor(() => expect(findShims(containerd.places)).toHaveLength(1), 5000 * slowness)
+        await expect.poll(() => findShims(containerd.places)).toHaveLength(1)
         await writeFile(containerdPath, older)
         // Another config alone would not do either.
         const changed = new EmbeddedContainerd(options({ events: recorder, registryConfigDir: '/elsewhere' }))
@@ -317,7 +317,7 @@ describe('supervise', () => {
         if (pids.length === 2) stop.abort()
       })
       const supervised = containerd.supervise(stop.signal)
-      await vi.waitFor(() => expect(pids).toHaveLength(1), 10_000 * slowness)
+      await expect.poll(() => pids).toHaveLength(1)
       await rm(containerd.places.socketPath)
       await supervised
       expect(new Set(pids).size).toBe(2)

@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -13,7 +13,6 @@ import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import { holdInstanceLock, listenOnSocket } from '../../../src/server/http/listen.ts'
 import { ApiRig } from '../../support/api-rig.ts'
-import { heldMemory } from '../../support/held-memory.ts'
 import { handshakeOf } from '../../support/web-sockets.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -417,16 +416,31 @@ describe('logs over the API', () => {
     rig.pods.put(podObject())
     const line = record('x'.repeat(1000))
     await writeFile(join(logs, '0.log'), line.repeat(20_000))
+    const before = readBytes()
     const response = await rig.open(`${podsPath}/web/log`)
-    const before = heldMemory().arrayBuffers
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    // 20 MB wait in the file; what is in flight is what the sockets hold.
-    expect(heldMemory().arrayBuffers - before).toBeLessThan(8_000_000)
+    await untilReadingRests()
+    // 20 MB are in the file; what was read of them is what the sockets and the two ends hold.
+    expect(readBytes() - before).toBeLessThan(8_000_000)
     let size = 0
     for await (const chunk of response) size += (chunk as Buffer).length
     expect(size).toBe(1001 * 20_000)
   })
 })
+
+/** What this process has read of files and sockets so far. */
+function readBytes(): number {
+  return Number(/^rchar: (?<bytes>\d+)$/mu.exec(readFileSync('/proc/self/io', 'utf8'))?.groups?.['bytes'])
+}
+
+async function untilReadingRests(): Promise<void> {
+  let last = 0
+  const look = (): number => {
+    const grown = readBytes() - last
+    last += grown
+    return grown
+  }
+  await expect.poll(look, { interval: 100 }).toBeLessThan(65_536)
+}
 
 describe('the socket', () => {
   it('may be opened by its owner alone', () => {

@@ -78,7 +78,7 @@ describe('createDecodeSource', () => {
       }))
       const text = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods }))
       expect((await decode(text, options)).documents).toHaveLength(10_000)
-      expect(await eventLoopDelayMs(() => decode(text, options), 50 * slowness)).toBeLessThan(50 * slowness)
+      expect(await longestTurnMs(() => decode(text, options))).toBeLessThan(50 * slowness)
     },
     120_000 * slowness,
   )
@@ -105,7 +105,7 @@ describe('createDecodeSource', () => {
           async () => (found = (await decode(text, options)).documents.length),
         )
         expect(found).toBe(1)
-        expect(heldMs).toBeLessThan(50)
+        expect(heldMs).toBeLessThan(50 * slowness)
       }
     },
     120_000 * slowness,

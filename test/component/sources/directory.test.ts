@@ -28,6 +28,7 @@ import { createDirectorySource } from '../../../src/sources/directory/directory-
 import type { DirectoryHint } from '../../../src/sources/watch-directory.ts'
 import type { MountEntry } from '../../../src/host/mounts.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
 import { slowness } from '../../support/slowness.ts'
 
@@ -36,13 +37,6 @@ const slowClock: Clock = {
   ...systemClock,
   monotonicMs: () => systemClock.monotonicMs() / 10,
   startTimer: (delayMs, fire) => systemClock.startTimer(delayMs * 10, fire),
-}
-
-/** Slow enough that a test can do two things within a few milliseconds of podd's. */
-const almostStillClock: Clock = {
-  ...systemClock,
-  monotonicMs: () => systemClock.monotonicMs() / 200,
-  startTimer: (delayMs, fire) => systemClock.startTimer(delayMs * 200, fire),
 }
 
 /** Ten times faster, where podd's own patience is what takes long. */
@@ -88,6 +82,17 @@ function start(options: Partial<DirectorySourceOptions> = {}): SourceRun {
 
 const write = (name: string, text: string): Promise<void> => writeFile(join(pods, name), text)
 const sleep = (ms: number): Promise<void> => systemClock.sleep(ms)
+
+/** Has time pass, in small steps between which podd may read, until something has happened. */
+async function passing(clock: ManualClock, event: Promise<unknown>): Promise<void> {
+  const state = { isOver: false }
+  const over = event.finally(() => (state.isOver = true))
+  while (!state.isOver) {
+    await clock.advance(1)
+    await Promise.race([over, sleep(1)])
+  }
+  await over
+}
 
 /** Writes beside the directory and renames into it. */
 async function drop(name: string, text: string): Promise<void> {
@@ -144,7 +149,6 @@ describe('a directory with files', () => {
       },
     })
     await run.until(is('quick=busybox:1.36'))
-    await sleep(200)
     await write('late.yaml', podYaml('late'))
     await run.until(is('late=busybox:1.36', 'quick=busybox:1.36'))
     expect(run.last()?.ready).toBe(false)
@@ -317,8 +321,10 @@ describe('changes', () => {
     await run.until(is('a=busybox:1.36'))
     await write('a.yaml', podYaml('a'))
     await drop('a.yaml', podYaml('a'))
-    await sleep(100)
-    expect(run.snapshots).toHaveLength(1)
+    // Whatever these had led to comes before this, or with it.
+    await write('b.yaml', podYaml('b'))
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36'))
+    expect(run.snapshots).toHaveLength(2)
   })
 
   it('takes a renamed file at once and a written one as soon as it is quiet', async () => {
@@ -345,12 +351,17 @@ describe('changes', () => {
 
   it('doesn’t drop a pod whose file is moved to another name', async () => {
     await write('a.yaml', podYaml('a'))
+    await write('b.yaml', podYaml('b'))
     const run = start()
-    await run.until(is('a=busybox:1.36'))
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36'))
     await rename(join(pods, 'a.yaml'), join(pods, 'z.yaml'))
-    await run.until(() => run.last()?.pods[0]?.place.path === join(pods, 'z.yaml'))
-    await sleep(250)
-    expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length > 0)).toBe(true)
+    await run.until(() => run.last()?.pods.some(({ place }) => place.path === join(pods, 'z.yaml')) === true)
+    // Its own file is gone for longer than this one when this one is given up.
+    await unlink(join(pods, 'b.yaml'))
+    await run.until(is('a=busybox:1.36'))
+    expect(run.snapshots.every(({ snapshot }) => summarize(snapshot).pods.includes('a=busybox:1.36'))).toBe(
+      true,
+    )
   })
 
   it('doesn’t drop pods whose files are swapped by renames, however long each takes to decode', async () => {
@@ -433,7 +444,7 @@ describe('changes', () => {
 describe('half-written files', () => {
   it('are neither taken nor reported while their writer goes on', async () => {
     await write('a.yaml', `${podYaml('a')}---\n${podYaml('b')}`)
-    const run = start()
+    const run = start({ clock: slowClock })
     await run.until(is('a=busybox:1.36', 'b=busybox:1.36'))
     const whole = `${podYaml('a', 'i:2')}---\n${podYaml('b', 'i:2')}`
     const file = await open(join(pods, 'a.yaml'), 'w')
@@ -609,7 +620,7 @@ describe('the directory itself', () => {
 
   it('keeps its pods when it vanishes, and when it comes back empty for a while', async () => {
     await write('a.yaml', podYaml('a'))
-    const run = start()
+    const run = start({ clock: slowClock, unhealthyRescanMs: 20 })
     await run.until(is('a=busybox:1.36'))
     await rm(pods, { recursive: true })
     await run.until(({ problems }) => problems.length > 0)
@@ -618,8 +629,8 @@ describe('the directory itself', () => {
       problems: ['the manifest directory does not exist; the pods it gave before are kept (1)'],
     })
     await mkdir(pods)
+    // It has been seen empty.
     await run.until(({ problems }) => problems.length === 0)
-    await sleep(300)
     await write('a.yaml', podYaml('a', 'i:2'))
     await run.until(is('a=i:2'))
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
@@ -667,22 +678,29 @@ describe('the directory itself', () => {
 
   it('keeps its pods when it vanishes just after a file of its own did', async () => {
     await write('a.yaml', podYaml('a'))
+    const clock = new ManualClock()
     const hints: ((hint: DirectoryHint) => void)[] = []
     const run = start({
-      clock: almostStillClock,
+      clock,
       watch: (_path, { onHint }) => {
         hints.push(onHint)
         return { close: async () => undefined }
       },
     })
-    await run.until(is('a=busybox:1.36'))
+    await passing(clock, run.until(is('a=busybox:1.36')))
     await unlink(join(pods, 'a.yaml'))
     hints[0]!({ kind: 'renamed', name: 'a.yaml' })
-    await sleep(50)
+    // It has seen that, and would believe it in a moment.
+    await expect.poll(() => clock.nextTimerMs, { interval: 1 }).toBeLessThan(100)
     await rm(pods, { recursive: true })
     // Nobody told of the directory: podd looks before it believes that the file alone is gone.
-    await run.until(({ problems }) => problems.length > 0)
-    await sleep(1500)
+    await passing(
+      clock,
+      run.until(({ problems }) => problems.length > 0),
+    )
+    await mkdir(pods)
+    await write('a.yaml', podYaml('a', 'i:2'))
+    await passing(clock, run.until(is('a=i:2')))
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
   })
 

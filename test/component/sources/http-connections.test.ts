@@ -102,7 +102,7 @@ describe('connections', () => {
       response.end(podYaml('a'))
     })
     await start(url, { tls: { caFile } }).until(is('a=busybox:1.36'))
-    while (seen.length < 4) await systemClock.sleep(5)
+    await expect.poll(() => seen.length, { interval: 5 }).toBeGreaterThanOrEqual(4)
     expect(new Set(seen).size).toBe(seen.length)
     expect(seen[0]).toMatch(/^1\.1 /u)
   })

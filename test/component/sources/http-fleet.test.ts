@@ -90,7 +90,7 @@ const sends =
     void response.end(body)
 
 async function untilRequests(count: number): Promise<void> {
-  while (requests.length < count) await systemClock.sleep(5)
+  await expect.poll(() => requests.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
 }
 
 describe('a URL with settings of its own', () => {
@@ -117,7 +117,7 @@ describe('a URL with settings of its own', () => {
     expect(requests[0]?.headers.authorization).toBe('Bearer one')
     await writeFile(`${token}.new`, 'Bearer two\n')
     await rename(`${token}.new`, token)
-    while (requests.at(-1)?.headers.authorization !== 'Bearer two') await systemClock.sleep(5)
+    await expect.poll(() => requests.at(-1)?.headers.authorization, { interval: 5 }).toBe('Bearer two')
     await rm(token)
     await run.until(fails(`cannot use ${token}`))
     expect(run.last()?.pods).toHaveLength(1)
@@ -326,11 +326,10 @@ describe('a server that holds answers back', () => {
     )
     const run = start(`http://127.0.0.1:${port}/`)
     await run.until(is('a=i:1'))
-    while (
-      source.report().mode !== 'poll' ||
-      requests.filter(({ headers }) => headers['prefer'] === undefined).length < 5
-    )
-      await systemClock.sleep(5)
+    await expect.poll(() => source.report().mode, { interval: 5 }).toBe('poll')
+    await expect
+      .poll(() => requests.filter(({ headers }) => headers['prefer'] === undefined).length, { interval: 5 })
+      .toBeGreaterThanOrEqual(5)
     image = 'i:2'
     await run.until(is('a=i:2'))
     await run.until(({ problems }) => problems.length === 0)

@@ -78,7 +78,7 @@ const is =
     JSON.stringify(summary.pods) === JSON.stringify(wanted)
 
 async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await systemClock.sleep(5)
+  await expect.poll(holds, { interval: 5 }).toBe(true)
 }
 
 /** Every snapshot from the first good one on had the pod. */

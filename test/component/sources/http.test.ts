@@ -130,7 +130,7 @@ async function askOnce(url: string, env: Readonly<Record<string, string>>): Prom
 }
 
 async function untilRequests(count: number): Promise<void> {
-  while (requests.length < count) await systemClock.sleep(5)
+  await expect.poll(() => requests.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
 }
 
 describe('a URL', () => {

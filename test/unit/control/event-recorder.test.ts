@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { RingEventRecorder } from '../../../src/control/serving/event-recorder.ts'
 import { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
@@ -45,7 +45,7 @@ const told = (): (readonly [string, number])[] =>
 
 /** Files are written in real time, whatever the clock says. */
 async function untilWritten(text: RegExp): Promise<void> {
-  await vi.waitFor(async () => expect(await written()).toMatch(text), { timeout: 5000, interval: 5 })
+  await expect.poll(written, { interval: 5 }).toMatch(text)
 }
 
 async function written(): Promise<string> {

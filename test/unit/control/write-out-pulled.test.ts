@@ -49,7 +49,7 @@ describe('an image that is pulled', () => {
       onFailure: unexpected,
     })
     const pulling = images.pullImage(request).then(({ imageRef }) => asked.push(`pulled ${imageRef}`))
-    await vi.waitFor(() => expect(asked).toEqual(['begin']))
+    await expect.poll(() => asked).toEqual(['begin'])
     written.resolve()
     await pulling
     expect(asked).toEqual(['begin', 'end sha256:1', 'pulled sha256:1'])

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import {
   createSystemdCaller,
@@ -309,6 +309,6 @@ describe('the systemd driver', () => {
     systemd.isSlow = true
     expect(await cgroups.removeQosTree()).toEqual([])
     expect(systemd.calls.at(-1)).toBe('StopUnit podd_test.slice')
-    await vi.waitFor(() => expect(existsSync(join(directory, 'podd_test.slice'))).toBe(false))
+    await expect.poll(() => existsSync(join(directory, 'podd_test.slice'))).toBe(false)
   })
 })
