@@ -26,6 +26,18 @@ export function showUrl(url: string): string {
   return `${parsed?.href ?? `${scheme}//${place}`}${query}`
 }
 
+/** Whether manifests are named by a URL, as a source's may be, and not by a path. */
+export function isSourceUrl(name: string): boolean {
+  return /^(?:https?:\/\/|unix:\/\/\/)/u.test(name)
+}
+
+/** The request target: `unix:///SOCKET:/PATH` is a path on the server at a unix socket. */
+export function parseSourceUrl(url: string): { readonly url: URL; readonly socketPath?: string } {
+  const [, socketPath, path] = /^unix:\/\/(\/[^:]+):(\/.*)$/u.exec(url) ?? []
+  if (socketPath === undefined || path === undefined) return { url: new URL(url) }
+  return { url: new URL(path, 'http://localhost'), socketPath }
+}
+
 /** The parts of a URL that `showUrl` hides, as they stand in it and decoded. */
 export function secretsOfUrl(url: string): readonly string[] {
   const {

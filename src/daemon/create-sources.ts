@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { poddVersion } from '../api/resource.ts'
 import type { Clock } from '../base/clock.ts'
-import { showUrl } from '../base/http.ts'
+import { parseSourceUrl, showUrl } from '../base/http.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
@@ -19,7 +19,6 @@ import { HttpRoutes } from '../sources/http/http-routes.ts'
 import type { Environment, TlsFiles } from '../sources/http/http-routes.ts'
 import { createHttpSource } from '../sources/http/http-source.ts'
 import type { HttpSourceOptions } from '../sources/http/http-source.ts'
-import { parseSourceUrl } from '../sources/http/show-url.ts'
 import { listManifests } from '../sources/read-manifest-file.ts'
 import { SourceHolds } from '../sources/source-holds.ts'
 import { SourceTrials } from '../sources/source-trials.ts'
@@ -232,7 +231,7 @@ async function fingerprintUrl(
 ): Promise<string | undefined> {
   const { url, socketPath } = parseSourceUrl(request.url)
   const allowHttp = request.allowHttp === true || socketPath !== undefined
-  const routes = new HttpRoutes(env, { socketPath, tls: request.tls ?? {} })
+  const routes = new HttpRoutes(env, socketPath, request.tls)
   try {
     const headers = await readHeaders(request.headers, request.headerFiles ?? {})
     const answer = await getOnce(routes, { url, headers, validators: undefined, allowHttp }, signal)

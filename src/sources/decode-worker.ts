@@ -1,8 +1,7 @@
-/** Entry of the worker threads that decode each text that they are sent: see decode-thread.ts. */
+/** Entry of the worker threads that decode each text that they are sent: see decode-source.ts. */
 import { parentPort } from 'node:worker_threads'
-import type { DecodePart, DecodeRequest } from './decode-thread.ts'
-import { splitResult, DecodeUnavailable, nextPart } from './decode-thread.ts'
-import { decodeOrTellWhy } from './decode-source.ts'
+import type { DecodePart, DecodeRequest } from './decode-source.ts'
+import { decodeOrTellWhy, DecodeUnavailable, nextPart, splitResult } from './decode-source.ts'
 
 function isRequest(data: unknown): data is DecodeRequest {
   return typeof data === 'object' && data !== null && 'bytes' in data && 'options' in data

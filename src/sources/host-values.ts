@@ -2,8 +2,8 @@ import { errorMessage, PoddError } from '../base/errors.ts'
 import { readHostname, readMachineInfo } from '../host/facts/host-info.ts'
 import { readAtOnce } from '../base/read-bounded.ts'
 import type { HostValues } from '../pod/decode/substitute-values.ts'
+import { DecodeUnavailable } from './decode-source.ts'
 import type { DecodeSource } from './decode-source.ts'
-import { DecodeUnavailable } from './decode-thread.ts'
 
 /** The largest value, in bytes. */
 const mostValueBytes = 64 * 1024

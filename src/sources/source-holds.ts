@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.ts'
 import { Semaphore } from '../base/waits.ts'
 import { diffDocuments, summarizePending } from '../decide/sources/merge-snapshots.ts'
 import type { PendingChanges } from '../decide/sources/merge-snapshots.ts'
-import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
+import { groupDocuments, warningAt } from '../pod/objects/document.ts'
 import type { Problem, SourceSnapshot } from '../pod/objects/document.ts'
 import { holdsSecrets } from '../pod/objects/local-object.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
@@ -152,11 +152,8 @@ export class SourceHolds {
       await writeHolds(file, holds)
       this.#holds = holds
       logger.warn({ path: location }, 'the source is followed again')
-      events.recordNode({
-        type: 'Normal',
-        reason: 'SourceResumed',
-        message: `${location} is followed again`,
-      })
+      const message = `${location} is followed again`
+      events.recordNode({ type: 'Normal', reason: 'SourceResumed', message })
       const gate = this.#gates.get(name)
       if (gate === undefined) return true
       gate.frozen = undefined
@@ -193,13 +190,8 @@ export class SourceHolds {
     const copy = await copies.load(name, copyLocation).catch((error: unknown) => {
       logger.error({ err: error, path: location }, 'cannot read what a held source gave')
     })
-    const documents = copy?.documents ?? []
-    return {
-      ...unread(name, location),
-      ready: copy?.isComplete === true,
-      pods: documents.filter((document) => isPodDocument(document)),
-      objects: documents.filter((document) => isObjectDocument(document)),
-    }
+    const ready = copy?.isComplete === true
+    return { ...unread(name, location), ready, ...groupDocuments(copy?.documents ?? []) }
   }
 }
 
@@ -222,10 +214,6 @@ function pendingOf({ newest, frozen }: Gate): PendingChanges | undefined {
 
 function heldProblem(path: string, sinceMs: number, pending: PendingChanges | undefined): Problem {
   const changes = pending === undefined ? '' : summarizePending(pending)
-  return {
-    severity: 'warning',
-    place: { path },
-    message: `held since ${formatTime(sinceMs)}: changes are not applied${changes === '' ? '' : `; pending: ${changes}`}`,
-    hint: 'podd resume applies them.',
-  }
+  const message = `held since ${formatTime(sinceMs)}: changes are not applied${changes === '' ? '' : `; pending: ${changes}`}`
+  return warningAt(path, message, 'podd resume applies them.')
 }

@@ -6,7 +6,7 @@ import { sameData } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
 import { countCrashes, mayHold, selectHeld } from '../decide/sources/judge-trial.ts'
 import type { HeldSet, TrialRecord } from '../decide/sources/judge-trial.ts'
-import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
+import { errorAt, groupDocuments } from '../pod/objects/document.ts'
 import type { SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { SourceName } from '../pod/values/ids.ts'
@@ -84,11 +84,10 @@ export class SourceTrials {
     await this.#write()
     if (before === undefined || !mayHold(before, crashes)) return
     const sources = await Promise.all(
-      this.#options.sources.map(async (source) => ({
-        name: source.name,
-        location: source.location,
-        fingerprint: await this.#fingerprint(source),
-      })),
+      this.#options.sources.map(async (source) => {
+        const { name, location } = source
+        return { name, location, fingerprint: await this.#fingerprint(source) }
+      }),
     )
     this.#record = { ...this.#record, held: selectHeld(before, { crashes, podd, sources }) }
     await this.#write()
@@ -136,24 +135,17 @@ export class SourceTrials {
     logger.error({ path: location }, 'podd crashed again and again after this source changed')
     events.recordNode({ type: 'Warning', reason: 'SourceHeld', message })
     onSnapshot(snapshot)
-    for (;;) {
+    let fingerprint: string | undefined
+    do {
       await sleepUnlessAborted(clock, lookMs, signal)
       if (signal.aborted) return
-      const fingerprint = await this.#fingerprint(tried)
-      if (fingerprint === undefined || fingerprint === held.fingerprint) continue
-      break
-    }
+      fingerprint = await this.#fingerprint(tried)
+    } while (fingerprint === undefined || fingerprint === held.fingerprint)
     logger.info({ path: location }, 'the source changed and is followed again')
-    events.recordNode({
-      type: 'Normal',
-      reason: 'SourceFollowed',
-      message: `${location} changed: podd follows it again`,
-    })
-    this.#record = {
-      ...this.#record,
-      crashes: 0,
-      held: Object.fromEntries(Object.entries(this.#record.held).filter(([other]) => other !== name)),
-    }
+    const followed = `${location} changed: podd follows it again`
+    events.recordNode({ type: 'Normal', reason: 'SourceFollowed', message: followed })
+    const { [name]: _, ...others } = this.#record.held
+    this.#record = { ...this.#record, crashes: 0, held: others }
     await this.#write()
   }
 
@@ -252,22 +244,13 @@ async function loadWorkedSet(
 ): Promise<SourceSnapshot | undefined> {
   const copy = await copies.load(name, location)
   if (copy === undefined) return undefined
-  const pods = copy.documents.filter((document) => isPodDocument(document))
-  return {
-    source: name,
+  const documents = groupDocuments(copy.documents)
+  const problem = errorAt(
     location,
-    ready: copy.isComplete,
-    pods,
-    objects: copy.documents.filter((document) => isObjectDocument(document)),
-    problems: [
-      {
-        severity: 'error',
-        place: { path: location },
-        message: `podd crashed again and again after this source changed: the last set that worked runs instead (${pods.length} pods)`,
-        hint: 'change the manifest that podd crashes on, or upgrade podd; `podd status` names the crash reports',
-      },
-    ],
-  }
+    `podd crashed again and again after this source changed: the last set that worked runs instead (${documents.pods.length} pods)`,
+    'change the manifest that podd crashes on, or upgrade podd; `podd status` names the crash reports',
+  )
+  return { source: name, location, ready: copy.isComplete, ...documents, problems: [problem] }
 }
 
 /** Equal for equal sets, wherever their documents stand. */

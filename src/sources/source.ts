@@ -3,7 +3,7 @@ import { errorMessage } from '../base/errors.ts'
 import { sameData } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
 import type { DecodeResult } from '../pod/decode/decode-documents.ts'
-import { documentKey } from '../pod/objects/document.ts'
+import { documentKey, warningAt } from '../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
@@ -130,8 +130,7 @@ export class LastGoodSaver {
         ? undefined
         : `the last good copy of this source cannot be ${what}: ${errorMessage(error)}`
     if (message === this.#problem?.message) return
-    this.#problem =
-      message === undefined ? undefined : { severity: 'warning', place: { path: this.#location }, message }
+    this.#problem = message === undefined ? undefined : warningAt(this.#location, message)
     if (message !== undefined)
       this.#logger.error({ source: this.#source, err: error }, 'cannot write the last good copy')
     this.#onProblem()

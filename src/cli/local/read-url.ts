@@ -2,8 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
-import { parseSourceUrl } from '../../sources/http/show-url.ts'
-import { showUrl } from '../../base/http.ts'
+import { parseSourceUrl, showUrl } from '../../base/http.ts'
 
 const timeoutMs = 30_000
 
@@ -16,7 +15,7 @@ interface UrlReading {
 /** Reads a URL as podd's source does, within the same bounds. Throws PoddError UNREADABLE. */
 export async function readUrl(name: string, { env, clock, signal }: UrlReading): Promise<Uint8Array> {
   const { url, socketPath } = parse(name)
-  const routes = new HttpRoutes(env, { socketPath })
+  const routes = new HttpRoutes(env, socketPath)
   const late = new AbortController()
   const timer = clock.startTimer(timeoutMs, () =>
     late.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${timeoutMs / 1000} s`)),

@@ -31,6 +31,15 @@ export interface Problem {
   readonly object?: string | undefined
 }
 
+/** An error about what stands in a place, as a whole. */
+export function errorAt(path: string, message: string, hint?: string): Problem {
+  return { severity: 'error', place: { path }, message, hint }
+}
+
+export function warningAt(path: string, message: string, hint?: string): Problem {
+  return { severity: 'warning', place: { path }, message, hint }
+}
+
 /** The workload's document from which a pod was expanded, in the pod's namespace. */
 export interface PodOwner {
   readonly kind: string
@@ -77,6 +86,16 @@ export function isPodDocument(document: SourceDocument): document is PodDocument
 
 export function isObjectDocument(document: SourceDocument): document is ObjectDocument {
   return 'object' in document
+}
+
+/** Documents by what they are, in their order. */
+export function groupDocuments(
+  documents: readonly SourceDocument[],
+): Pick<SourceSnapshot, 'pods' | 'objects'> {
+  return {
+    pods: documents.filter((document) => isPodDocument(document)),
+    objects: documents.filter((document) => isObjectDocument(document)),
+  }
 }
 
 /** The key of a document's object: a PodKey, or an ObjectKey, which never equals a PodKey. */

@@ -4,12 +4,19 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { trace } from '../../base/trace.ts'
 import { mapBounded, Semaphore } from '../../base/waits.ts'
-import type { Problem } from '../../pod/objects/document.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { MountEntry } from '../../host/mounts.ts'
+import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
+import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import type { SourceName } from '../../pod/values/ids.ts'
+import type { LastGoodStore } from '../../store/last-good.ts'
+import type { DecodeSource } from '../decode-source.ts'
+import type { FollowedValues } from '../followed-values.ts'
 import { danglingMark, fingerprintOf, isManifestName, lookAtFile } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { MissingFiles } from '../source.ts'
+import type { WatchDirectory } from '../watch-directory.ts'
 import { fileWritersProblem } from './directory-problems.ts'
-import type { DirectoryFilesOptions } from './directory-problems.ts'
 import { ageMs, failureProblem, PendingFiles, readContent, readFailure, sizeOf } from './pending-files.ts'
 import type { PendingFile, ReadContent } from './pending-files.ts'
 import { TakenFiles } from './taken-files.ts'
@@ -19,12 +26,40 @@ const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
 const singleFile = ''
 
+export interface DirectorySourceOptions {
+  readonly name: SourceName
+  /** The manifest directory, or a single manifest file; it need not exist. */
+  readonly path: string
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly lastGood: LastGoodStore
+  readonly decode: DecodeSource
+  /** The values that `decode` substitutes: after a change all texts are decoded again. */
+  readonly values?: FollowedValues | undefined
+  readonly fieldValidation?: FieldValidation
+  /** Whether subdirectories are read too. */
+  readonly recursive?: boolean
+  /** Whether files that others than root can write are not read; by default they get a warning. */
+  readonly isStrict?: boolean
+  readonly watch?: WatchDirectory
+  /** Which network file system a path is on. */
+  readonly findNetwork?: (path: string) => Promise<string | undefined>
+  /** The interval of full reads in case an event was lost; by default a minute. */
+  readonly rescanMs?: number
+  /** Overrides this host's mounts. */
+  readonly readMounts?: () => readonly MountEntry[]
+  /** The same while it is missing, unreadable, or can't be watched; by default two seconds. */
+  readonly unhealthyRescanMs?: number
+}
+
 /**
  * The changes of the files in the manifest directory: which settle, are read, or went missing, and when each takes
  * effect. They go by their names; where the path is a single file, that one's is empty.
  */
 export class DirectoryFiles {
-  readonly #options: DirectoryFilesOptions
+  readonly #directory: string
+  readonly #onRead: () => void
+  readonly #options: Pick<DirectorySourceOptions, 'clock' | 'decode' | 'values' | 'fieldValidation'>
   readonly #taken: TakenFiles
   readonly #pending: PendingFiles
   /** How many were read since `onRead` was called. */
@@ -37,11 +72,22 @@ export class DirectoryFiles {
   #isChanged = false
   #isSingleFile = false
 
-  constructor(options: DirectoryFilesOptions) {
+  /**
+   * @param lastGood the last good copy
+   * @param onRead called when a read that went on in the background has ended
+   */
+  constructor(
+    directory: string,
+    lastGood: readonly SourceDocument[],
+    onRead: () => void,
+    options: Pick<DirectorySourceOptions, 'clock' | 'decode' | 'values' | 'fieldValidation' | 'isStrict'>,
+  ) {
+    this.#directory = directory
+    this.#onRead = onRead
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
-    this.#seen = new SeenFiles(options.directory, options.isStrict)
-    this.#taken = new TakenFiles(options.directory, options.lastGood)
+    this.#seen = new SeenFiles(directory, options.isStrict ?? false)
+    this.#taken = new TakenFiles(directory, lastGood)
     this.#pending = new PendingFiles(options.clock, this.#taken)
   }
 
@@ -84,9 +130,8 @@ export class DirectoryFiles {
   }
 
   problems(): readonly Problem[] {
-    const { directory } = this.#options
     const failures = [...this.#pending.entries()].flatMap(([name, { failure }]) =>
-      failure === undefined ? [] : failureProblem(join(directory, name), failure),
+      failure === undefined ? [] : failureProblem(join(this.#directory, name), failure),
     )
     return [...this.#taken.problems(), ...failures, ...this.#seen.problems()]
   }
@@ -130,7 +175,10 @@ export class DirectoryFiles {
     this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
     const names = [...new Set([...listed, ...known])]
-    const changed = isLocal ? leaveOutUnchanged(names, (name) => this.#settled(name), this.#options) : names
+    const fingerprint = (name: string): string | undefined => this.#settled(name)
+    const changed = isLocal
+      ? leaveOutUnchanged(names, fingerprint, this.#directory, this.#options.clock)
+      : names
     await mapBounded(changed, (name) => this.#look(name, undefined))
   }
 
@@ -142,10 +190,10 @@ export class DirectoryFiles {
   }
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
-    const { clock, directory } = this.#options
+    const { clock } = this.#options
     // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const found = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
+    const found = isOther ? { kind: 'missing' as const } : await lookAtFile(join(this.#directory, name))
     const look = this.#seen.judge(name, found)
     if (look.kind === 'missing') {
       this.#pending.delete(name)
@@ -168,7 +216,7 @@ export class DirectoryFiles {
   async #noteMissing(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
     if (!this.#taken.has(name) || this.#missing.has(name)) return
     this.noteMove()
-    const path = join(this.#options.directory, name)
+    const path = join(this.#directory, name)
     // What no event reported may have been gone for long.
     const isKnownReplaced = hint === undefined || this.#missing.names().length > 0
     const isReplaced = isKnownReplaced || (await isBeingReplaced(path, this.#taken.fingerprint(name)))
@@ -262,7 +310,7 @@ export class DirectoryFiles {
   /** Takes what was read early if the file is still the same. A change may be waiting behind the timer that found it quiet. */
   async #confirm(name: string, pending: PendingFile, read: Required<PendingFile>['read']): Promise<void> {
     this.#pending.beginRead(name)
-    const look = await lookAtFile(join(this.#options.directory, name))
+    const look = await lookAtFile(join(this.#directory, name))
     this.#pending.endRead(name)
     if (this.#pending.get(name) === pending && !this.#hints.has(name)) {
       const isSame = look.kind !== 'missing' && look.fingerprint === pending.look.fingerprint
@@ -277,15 +325,13 @@ export class DirectoryFiles {
     this.#untold += 1
     if (this.#untold < this.#pending.readingCount / 8) return
     this.#untold = 0
-    this.#options.onRead()
+    this.#onRead()
   }
 
   /** Throws what the system throws, and DecodeUnavailable. */
   async #readContent(name: string, look: PendingFile['look']): Promise<ReadContent | undefined> {
-    const path = join(this.#options.directory, name)
-    const read = await readContent({ path, look, ...this.#options }, (hash) =>
-      this.#taken.decoded(name, hash),
-    )
+    const path = join(this.#directory, name)
+    const read = await readContent(path, look, this.#options, (hash) => this.#taken.decoded(name, hash))
     trace?.('decoded', name)
     if (read === undefined) this.hint(name, 'written')
     return read
@@ -310,7 +356,8 @@ const mostMs = 5
 export function leaveOutUnchanged(
   names: readonly string[],
   fingerprint: (name: string) => string | undefined,
-  { directory, clock }: { readonly directory: string; readonly clock: Clock },
+  directory: string,
+  clock: Clock,
 ): readonly string[] {
   const untilMs = clock.monotonicMs() + mostMs
   return names.filter((name) => {

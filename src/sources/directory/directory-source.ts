@@ -10,6 +10,7 @@ import type { ReportingSource, SourceReport } from '../source.ts'
 import { findNetworkFileSystem, identify, watchDirectory } from '../watch-directory.ts'
 import type { DirectoryHint, DirectoryIdentity, DirectoryWatch } from '../watch-directory.ts'
 import { DirectoryFiles } from './directory-files.ts'
+import type { DirectorySourceOptions } from './directory-files.ts'
 import {
   directoryProblem,
   directoryWritersProblem,
@@ -20,7 +21,6 @@ import {
   unreadableNameProblem,
   watchProblem,
 } from './directory-problems.ts'
-import type { DirectorySourceOptions } from './directory-problems.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -66,7 +66,9 @@ class DirectoryLoop {
   /** The mount point of the directory's file system when its last good copy was saved. */
   readonly #keptMountPoint: string | undefined
   #mountPoint: string | undefined
-  readonly #watch: ManifestWatch
+  #watch: DirectoryWatch | undefined
+  /** Why the directory can't be watched, so that it is polled. */
+  #watchProblem: Problem | undefined
   #isListingDue = true
   #isRead = false
   /** Whether all files of the first read were taken, or timed out. */
@@ -87,29 +89,10 @@ class DirectoryLoop {
     this.#directory = directory
     this.#wake = wake
     this.#saver = saver
-    this.#facts = new DirectoryFacts({
-      directory,
-      findNetwork: options.findNetwork,
-      pollMs: this.#unhealthyRescanMs(),
-    })
-    this.#watch = new ManifestWatch(options, {
-      directory,
-      pollMs: this.#unhealthyRescanMs(),
-      onHint: (hint) => this.#onHint(hint),
-      onFailure: () => wake.wake(),
-    })
+    this.#facts = new DirectoryFacts(directory, this.#unhealthyRescanMs(), options.findNetwork)
     this.#hadLastGood = lastGood?.isComplete === true
     this.#keptMountPoint = lastGood?.documents.length === 0 ? undefined : lastGood?.mountPoint
-    this.#files = new DirectoryFiles({
-      directory,
-      clock: options.clock,
-      decode: options.decode,
-      values: options.values,
-      fieldValidation: options.fieldValidation ?? 'Strict',
-      isStrict: options.isStrict ?? false,
-      lastGood: lastGood?.documents ?? [],
-      onRead: () => wake.wake(),
-    })
+    this.#files = new DirectoryFiles(directory, lastGood?.documents ?? [], () => wake.wake(), options)
   }
 
   async run(onSnapshot: (snapshot: SourceSnapshot) => void, signal: AbortSignal): Promise<void> {
@@ -122,7 +105,7 @@ class DirectoryLoop {
       this.#files.decodeAgain()
       this.#wake.wake()
     })
-    this.#watch.start()
+    this.#startWatch()
     let published: string | undefined
     let publishedAtMs = startedMs
     let gapMs = snapshotGapMs
@@ -157,14 +140,14 @@ class DirectoryLoop {
     } finally {
       signal.removeEventListener('abort', onAbort)
       unfollow?.()
-      await this.#watch.close()
+      await this.#watch?.close()
       await this.#saver.flush()
     }
   }
 
   report(): SourceReport {
     const { message } = this.#directoryProblem ?? {}
-    const isPolled = this.#watch.problem !== undefined || this.#facts.isOnNetwork
+    const isPolled = this.#watchProblem !== undefined || this.#facts.isOnNetwork
     return {
       mode: isPolled ? 'poll' : 'watch',
       hash: this.#isRead ? this.#files.hash() : undefined,
@@ -193,7 +176,7 @@ class DirectoryLoop {
   #problems(): readonly Problem[] {
     return [
       this.#directoryProblem,
-      this.#watch.problem,
+      this.#watchProblem,
       ...this.#facts.problems(),
       this.#saver.problem(),
       ...this.#files.problems(),
@@ -229,11 +212,11 @@ class DirectoryLoop {
       if (before?.device !== identity.device)
         this.#mountPoint = await findMountPoint(this.#directory, this.#options.readMounts)
       // The watched directory is hidden below a mount, or was removed with a directory above it.
-      if (before !== undefined && before.id !== identity.id) await this.#watch.restart()
+      if (before !== undefined && before.id !== identity.id) await this.#restartWatch()
       this.#identity = identity
       await this.#files.lookAtAll(listed, { isLocal: !this.#facts.isOnNetwork })
       // From now on the target is watched, too.
-      if (this.#files.takeArrived()) await this.#watch.restart()
+      if (this.#files.takeArrived()) await this.#restartWatch()
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
@@ -272,6 +255,29 @@ class DirectoryLoop {
       logger.error({ path: this.#directory, reason: problem.message }, 'cannot read the manifest directory')
   }
 
+  #startWatch(): void {
+    const { watch = watchDirectory, recursive = false } = this.#options
+    const onHint = (hint: DirectoryHint): void => this.#onHint(hint)
+    const onFailure = (error: unknown): void => {
+      this.#watchProblem = watchProblem(this.#directory, error, this.#unhealthyRescanMs())
+      const facts = { path: this.#directory, err: error }
+      this.#options.logger.error(facts, 'cannot watch the manifest directory')
+      this.#wake.wake()
+    }
+    try {
+      this.#watch = watch(this.#directory, { onHint, onFailure }, { recursive, looksAt: isManifestName })
+    } catch (error) {
+      this.#watch = undefined
+      onFailure(error)
+    }
+  }
+
+  /** Watches the directory that the path currently refers to. */
+  async #restartWatch(): Promise<void> {
+    await this.#watch?.close()
+    this.#startWatch()
+  }
+
   #onHint(hint: DirectoryHint): void {
     if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
     else if (hint.kind === 'written') return
@@ -295,7 +301,7 @@ class DirectoryLoop {
     if (signal.aborted) return
     const isHealthy =
       this.#directoryProblem === undefined &&
-      this.#watch.problem === undefined &&
+      this.#watchProblem === undefined &&
       !this.#facts.isOnNetwork &&
       // Nothing tells of a link's target that isn't there yet.
       !this.#files.hasDangling
@@ -344,12 +350,11 @@ async function listDirectory(
     onPassedOver: (name) => void passedOver.push(name),
     onUnreadableName: (name) => void unreadableNames.push(name),
   })
-  const listed = { names, passedOver, unreadableNames }
-  if (otherWriters !== undefined) return { ...listed, writable: { path: directory, writers: otherWriters } }
-  return {
-    ...listed,
-    writable: await findWritable(subdirectories.toSorted().map((name) => join(directory, name))),
-  }
+  const writable =
+    otherWriters === undefined
+      ? await findWritable(subdirectories.toSorted().map((name) => join(directory, name)))
+      : { path: directory, writers: otherWriters }
+  return { names, passedOver, unreadableNames, writable }
 }
 
 async function findWritable(paths: readonly string[]): Promise<WritableDirectory | undefined> {
@@ -362,24 +367,21 @@ async function findWritable(paths: readonly string[]): Promise<WritableDirectory
   return undefined
 }
 
-export interface DirectoryFactsOptions {
-  readonly directory: string
-  /** Which network file system a path is on. */
-  readonly findNetwork?: ((path: string) => Promise<string | undefined>) | undefined
-  /** The interval of reads where changes aren't reported. */
-  readonly pollMs: number
-}
-
 /** The facts about the manifest directory that are worth a warning. */
 class DirectoryFacts {
-  readonly #options: DirectoryFactsOptions
+  readonly #directory: string
+  readonly #pollMs: number
+  readonly #findNetwork: (path: string) => Promise<string | undefined>
   #seen: string | undefined
   #network: Problem | undefined
   #writers: Problem | undefined
   #names: readonly Problem[] = []
 
-  constructor(options: DirectoryFactsOptions) {
-    this.#options = options
+  /** @param pollMs the interval of reads where changes aren't reported */
+  constructor(directory: string, pollMs: number, findNetwork = findNetworkFileSystem) {
+    this.#directory = directory
+    this.#pollMs = pollMs
+    this.#findNetwork = findNetwork
   }
 
   /** Its file system reports no changes by other hosts. */
@@ -395,17 +397,16 @@ class DirectoryFacts {
     { id }: DirectoryIdentity,
     { writable, passedOver, unreadableNames }: Omit<DirectoryListing, 'names'>,
   ): Promise<void> {
-    const { directory, findNetwork = findNetworkFileSystem, pollMs } = this.#options
-    this.#writers =
-      writable === undefined ? undefined : directoryWritersProblem(writable.path, writable.writers)
+    const directory = this.#directory
+    this.#writers = writable && directoryWritersProblem(writable.path, writable.writers)
     this.#names = [
       ...unreadableNames.toSorted().map((name) => unreadableNameProblem(join(directory, name))),
       ...(passedOver.length === 0 ? [] : [passedOverProblem(directory, passedOver)]),
     ]
     if (this.#seen === id) return
     this.#seen = id
-    const fileSystem = await findNetwork(directory)
-    this.#network = fileSystem === undefined ? undefined : networkProblem(directory, fileSystem, pollMs)
+    const fileSystem = await this.#findNetwork(directory)
+    this.#network = fileSystem === undefined ? undefined : networkProblem(directory, fileSystem, this.#pollMs)
   }
 }
 
@@ -416,62 +417,4 @@ async function findMountPoint(
 ): Promise<string | undefined> {
   const mountPoint = mountPointOf(await realpath(directory), listMounts())
   return mountPoint === '/' ? undefined : mountPoint
-}
-
-export interface ManifestWatchParts {
-  readonly directory: string
-  /** The interval of reads while the directory can't be watched. */
-  readonly pollMs: number
-  readonly onHint: (hint: DirectoryHint) => void
-  /** The directory can't be watched: see `problem`. */
-  readonly onFailure: () => void
-}
-
-/** Watches the manifest directory; a failure is a problem, and the directory is polled then. */
-class ManifestWatch {
-  readonly #options: Pick<DirectorySourceOptions, 'watch' | 'recursive' | 'logger'>
-  readonly #parts: ManifestWatchParts
-  #watch: DirectoryWatch | undefined
-  #problem: Problem | undefined
-
-  constructor(
-    options: Pick<DirectorySourceOptions, 'watch' | 'recursive' | 'logger'>,
-    parts: ManifestWatchParts,
-  ) {
-    this.#options = options
-    this.#parts = parts
-  }
-
-  get problem(): Problem | undefined {
-    return this.#problem
-  }
-
-  start(): void {
-    const { watch = watchDirectory, recursive = false } = this.#options
-    const onFailure = (error: unknown): void => this.#fail(error)
-    try {
-      const { directory, onHint } = this.#parts
-      this.#watch = watch(directory, { onHint, onFailure }, { recursive, looksAt: isManifestName })
-    } catch (error) {
-      this.#watch = undefined
-      this.#fail(error)
-    }
-  }
-
-  /** Watches the directory that the path currently refers to. */
-  async restart(): Promise<void> {
-    await this.close()
-    this.start()
-  }
-
-  async close(): Promise<void> {
-    await this.#watch?.close()
-  }
-
-  #fail(error: unknown): void {
-    const { directory, pollMs, onFailure } = this.#parts
-    this.#problem = watchProblem(directory, error, pollMs)
-    this.#options.logger.error({ path: directory, err: error }, 'cannot watch the manifest directory')
-    onFailure()
-  }
 }

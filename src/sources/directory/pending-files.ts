@@ -2,10 +2,11 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import { unreadable } from '../../pod/decode/decode-documents.ts'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
+import { errorAt } from '../../pod/objects/document.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import { DecodeUnavailable } from '../decode-source.ts'
 import type { DecodeSource } from '../decode-source.ts'
-import { DecodeUnavailable } from '../decode-thread.ts'
 import type { FollowedValues } from '../followed-values.ts'
 import { readUnchanged } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
@@ -256,34 +257,29 @@ export function isBraced(bytes: Uint8Array): boolean {
   return first === 0x7b && bytes.findLast((byte) => !isSpace(byte)) === 0x7d
 }
 
-export interface FileToRead {
-  readonly path: string
-  readonly look: PendingFile['look']
-  readonly decode: DecodeSource
-  readonly values?: FollowedValues | undefined
-  readonly fieldValidation: FieldValidation
-}
-
 /**
  * The content of a file; undefined where it changed meanwhile. Throws what the system throws, and DecodeUnavailable.
  * @param known the earlier result of decoding content with this hash
  */
 export async function readContent(
-  { path, look, decode, values, fieldValidation }: FileToRead,
+  path: string,
+  look: PendingFile['look'],
+  options: {
+    readonly decode: DecodeSource
+    readonly values?: FollowedValues | undefined
+    readonly fieldValidation?: FieldValidation
+  },
   known: (hash: string) => DecodeResult | undefined,
 ): Promise<ReadContent | undefined> {
   if (look.kind === 'unreadable') {
     if (look.error !== undefined) throw look.error
-    return {
-      hash: look.reason,
-      result: unreadable({ path }, look.reason),
-      endsCleanly: true,
-      isBraced: false,
-    }
+    const result = unreadable({ path }, look.reason)
+    return { hash: look.reason, result, endsCleanly: true, isBraced: false }
   }
   const content = await readUnchanged(path, look.fingerprint)
   if (content === undefined) return undefined
   const { bytes } = content
+  const { decode, values, fieldValidation = 'Strict' } = options
   // With other values the same text decodes differently.
   const { revision = 0 } = values ?? {}
   const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`
@@ -330,5 +326,5 @@ export function readFailure(error: unknown, before: ReadFailure | undefined, now
 }
 
 export function failureProblem(path: string, { reason }: ReadFailure): Problem {
-  return { severity: 'error', place: { path }, message: reason, hint: 'podd retries.' }
+  return errorAt(path, reason, 'podd retries.')
 }

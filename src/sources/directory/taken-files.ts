@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
-import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { ObjectDocument, PodDocument, Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { documentKey, groupDocuments } from '../../pod/objects/document.ts'
+import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { mergeLastGood } from '../source.ts'
 
 /** The content of a file when it was last taken. */
@@ -158,18 +158,12 @@ export function hasErrors(problems: readonly Problem[]): boolean {
 }
 
 /** Documents in their order, and the same by what they are. */
-export interface DocumentLists {
+export interface DocumentLists extends ReturnType<typeof groupDocuments> {
   readonly all: readonly SourceDocument[]
-  readonly pods: readonly PodDocument[]
-  readonly objects: readonly ObjectDocument[]
 }
 
 export function listDocuments(all: readonly SourceDocument[]): DocumentLists {
-  return {
-    all,
-    pods: all.filter((document) => isPodDocument(document)),
-    objects: all.filter((document) => isObjectDocument(document)),
-  }
+  return { all, ...groupDocuments(all) }
 }
 
 /**

@@ -12,22 +12,19 @@ export interface HttpRoute {
   readonly proxy: string | undefined
 }
 
-export interface RouteOptions {
-  /** All requests are sent to this unix socket. */
-  readonly socketPath?: string | undefined
-  readonly tls?: TlsFiles
-}
-
 /** Connections to servers: direct, through a unix socket, or through the proxies of the environment. */
 export class HttpRoutes {
   readonly #env: Environment
-  readonly #options: RouteOptions
+  readonly #socketPath: string | undefined
+  readonly #tls: TlsFiles
   #dispatchers = new Map<string, Dispatcher>()
   #tlsFingerprint = ''
 
-  constructor(env: Environment, options: RouteOptions = {}) {
+  /** @param socketPath all requests are sent to this unix socket */
+  constructor(env: Environment, socketPath?: string, tls: TlsFiles = {}) {
     this.#env = env
-    this.#options = options
+    this.#socketPath = socketPath
+    this.#tls = tls
   }
 
   /**
@@ -35,18 +32,13 @@ export class HttpRoutes {
    * @param isOwn whether the server is the configured one, which alone sees the client certificate
    */
   async find(url: URL, isOwn = true): Promise<HttpRoute> {
-    const { socketPath, tls = {} } = this.#options
-    const proxy = socketPath === undefined ? chooseProxy(url, this.#env) : undefined
+    const proxy = this.#socketPath === undefined ? chooseProxy(url, this.#env) : undefined
     const isSecure = url.protocol === 'https:' || proxy?.protocol === 'https:'
-    if (isSecure) await this.#followFiles(tls)
+    if (isSecure) await this.#followFiles()
     const key = JSON.stringify([proxy, isSecure, isOwn])
-    const dispatcher =
-      this.#dispatchers.get(key) ??
-      (await openDispatcher({
-        proxy,
-        socketPath,
-        secureContext: isSecure ? await loadTls(tls, isOwn) : undefined,
-      }))
+    const open = async (): Promise<Dispatcher> =>
+      openDispatcher(proxy, this.#socketPath, isSecure ? await loadTls(this.#tls, isOwn) : undefined)
+    const dispatcher = this.#dispatchers.get(key) ?? (await open())
     this.#dispatchers.set(key, dispatcher)
     return { dispatcher, proxy: proxy?.origin }
   }
@@ -62,20 +54,18 @@ export class HttpRoutes {
   }
 
   /** Connections are recreated after a certificate was replaced. */
-  async #followFiles(tls: TlsFiles): Promise<void> {
-    const fingerprint = await fingerprintTlsFiles(tls)
+  async #followFiles(): Promise<void> {
+    const fingerprint = await fingerprintTlsFiles(this.#tls)
     if (fingerprint !== this.#tlsFingerprint) await this.destroy()
     this.#tlsFingerprint = fingerprint
   }
 }
 
-interface DispatcherOptions {
-  readonly proxy: URL | undefined
-  readonly socketPath: string | undefined
-  readonly secureContext: Awaited<ReturnType<typeof loadTls>> | undefined
-}
-
-async function openDispatcher({ proxy, socketPath, secureContext }: DispatcherOptions): Promise<Dispatcher> {
+async function openDispatcher(
+  proxy: URL | undefined,
+  socketPath: string | undefined,
+  secureContext: SecureContext | undefined,
+): Promise<Dispatcher> {
   const { Agent, Pool, ProxyAgent } = await import('undici')
   const tls = secureContext === undefined ? undefined : { secureContext, allowH2: false }
   // No connection outlives its request: a period is longer than servers keep one open, and one whose peer is gone would

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { showUrl } from '../../base/http.ts'
+import { parseSourceUrl, showUrl } from '../../base/http.ts'
 import type { Logger } from '../../base/logger.ts'
 import { systemRandom } from '../../base/random.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { firstPace, allowedDelaySeconds, paceRequest } from '../../decide/sources/pace-requests.ts'
 import type { Pace } from '../../decide/sources/pace-requests.ts'
-import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import { errorAt, isPodDocument, groupDocuments, warningAt } from '../../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
@@ -21,7 +21,6 @@ import { getOnce, readHeaders } from './http-get.ts'
 import type { HeaderFiles, HttpAnswer, Validators } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
 import type { Environment, TlsFiles } from './http-routes.ts'
-import { copyKey, parseSourceUrl } from './show-url.ts'
 
 const timeoutMs = 10_000
 /** The interval of unconditional requests, which bounds for how long a wrong `ETag` hides a change. */
@@ -39,39 +38,20 @@ export function createHttpSource(options: HttpSourceOptions): ReportingSource {
   return {
     async run(onSnapshot, signal) {
       if (signal.aborted) return
-      const { url, socketPath } = parseSourceUrl(options.url)
-      const routes = new HttpRoutes(options.env ?? process.env, { socketPath, tls: options.tls ?? {} })
-      // Load the client first, so that its load time doesn't count as the server's. The first request reports a failure.
-      await routes.find(url).catch(() => undefined)
-      const key = copyKey(options.url)
-      const saver = new LastGoodSaver(options.lastGood, options.name, key, options.logger, () => {
-        loop?.publish()
-      })
-      // All that goes to a unix socket stays on this host.
-      const allowHttp = options.allowHttp === true || socketPath !== undefined
-      loop = new HttpLoop(options, { url, allowHttp, routes, saver, onSnapshot })
-      try {
-        await loop.run(signal)
-      } finally {
-        await saver.flush()
-        await routes.destroy()
-      }
+      loop = new HttpLoop(options, onSnapshot)
+      await loop.run(signal)
     },
     report: () => loop?.report() ?? { mode: 'poll' },
   }
 }
 
-interface HttpLoopParts {
-  readonly url: URL
-  readonly allowHttp: boolean
-  readonly routes: HttpRoutes
-  readonly saver: LastGoodSaver
-  readonly onSnapshot: (snapshot: SourceSnapshot) => void
-}
-
 class HttpLoop {
   readonly #options: HttpSourceOptions
-  readonly #parts: HttpLoopParts
+  readonly #onSnapshot: (snapshot: SourceSnapshot) => void
+  readonly #url: URL
+  readonly #allowHttp: boolean
+  readonly #routes: HttpRoutes
+  readonly #saver: LastGoodSaver
   readonly #location: string
   #documents: readonly SourceDocument[] = []
   #documentProblems: readonly Problem[] = []
@@ -90,15 +70,26 @@ class HttpLoop {
   /** Cancels the request or the wait in flight. */
   #turn = new AbortController()
 
-  constructor(options: HttpSourceOptions, parts: HttpLoopParts) {
+  constructor(options: HttpSourceOptions, onSnapshot: (snapshot: SourceSnapshot) => void) {
     this.#options = options
-    this.#parts = parts
+    this.#onSnapshot = onSnapshot
+    const { name, env = process.env, tls, allowHttp, lastGood, logger } = options
+    const { url, socketPath } = parseSourceUrl(options.url)
+    this.#url = url
+    // All that goes to a unix socket stays on this host.
+    this.#allowHttp = allowHttp === true || socketPath !== undefined
+    this.#routes = new HttpRoutes(env, socketPath, tls)
     this.#location = showUrl(options.url)
+    // URLs that are shown alike have copies of their own.
+    const key = `${this.#location}#${createHash('sha256').update(options.url).digest('hex').slice(0, 8)}`
+    this.#saver = new LastGoodSaver(lastGood, name, key, logger, () => this.publish())
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, periodMs, random = systemRandom } = this.#options
-    const lastGood = await this.#parts.saver.load()
+    // Load the client first, so that its load time doesn't count as the server's. The first request reports a failure.
+    await this.#routes.find(this.#url).catch(() => undefined)
+    const lastGood = await this.#saver.load()
     this.#documents = lastGood?.documents ?? []
     this.#isReady = lastGood?.isComplete === true
     const patience = clock.startTimer(firstAnswerMs, () => {
@@ -124,7 +115,7 @@ class HttpLoop {
           return false
         })
         if (isWhole && isTaken) this.#wholeAtMs = startedMs
-        void this.#parts.saver.keep()
+        void this.#saver.keep()
         this.publish()
         const outcome = {
           isTaken,
@@ -141,6 +132,8 @@ class HttpLoop {
     } finally {
       unfollow?.()
       patience.cancel()
+      await this.#saver.flush()
+      await this.#routes.destroy()
     }
   }
 
@@ -157,22 +150,17 @@ class HttpLoop {
 
   /** Yields a snapshot, unless it equals the previous one. */
   publish(): void {
-    const problems = [
-      this.#failure,
-      this.#lie,
-      this.#parts.saver.problem(),
-      ...this.#documentProblems,
-    ].filter((problem) => problem !== undefined)
+    const all = [this.#failure, this.#lie, this.#saver.problem(), ...this.#documentProblems]
+    const problems = all.filter((problem) => problem !== undefined)
     const state = JSON.stringify([problems, this.#isReady, this.#hash])
     if (state === this.#published) return
     this.#published = state
-    this.#parts.onSnapshot({
+    this.#onSnapshot({
       source: this.#options.name,
       location: this.#location,
       ready: this.#isReady,
       isAnswer: this.#wholeAtMs !== Number.NEGATIVE_INFINITY,
-      pods: this.#documents.filter((document) => isPodDocument(document)),
-      objects: this.#documents.filter((document) => isObjectDocument(document)),
+      ...groupDocuments(this.#documents),
       problems,
     })
   }
@@ -199,14 +187,14 @@ class HttpLoop {
     try {
       const headers = await readHeaders(this.#options.headers, this.#options.headerFiles ?? {})
       const get = {
-        url: this.#parts.url,
+        url: this.#url,
         headers,
         validators: isWhole ? undefined : this.#validators,
         waitSeconds,
         nowMs: clock.wallMs(),
-        allowHttp: this.#parts.allowHttp,
+        allowHttp: this.#allowHttp,
       }
-      return await getOnce(this.#parts.routes, get, AbortSignal.any([signal, timeout.signal]))
+      return await getOnce(this.#routes, get, AbortSignal.any([signal, timeout.signal]))
     } catch (error) {
       return { kind: 'failed', message: errorMessage(error) }
     } finally {
@@ -216,7 +204,6 @@ class HttpLoop {
 
   /** Returns whether the server answered. */
   async #take(answer: HttpAnswer): Promise<boolean> {
-    const { saver } = this.#parts
     if (answer.kind === 'failed') this.#noteFailure(this.#problem(answer.message, answer.hint))
     else if (answer.kind === 'unchanged') this.#noteAnswer()
     else if (isBlank(answer.bytes)) this.#noteFailure(this.#problem('the answer is empty', emptyHint))
@@ -227,11 +214,11 @@ class HttpLoop {
       if (this.#hash !== hashBefore) this.#checkEtag(answer.validators?.etag)
       this.#validators = answer.validators
       this.#isReady = true
-      saver.save(this.#documents)
+      this.#saver.save(this.#documents)
       return true
     }
     // Saving a copy is retried, whatever the server answered.
-    if (this.#isReady && saver.problem() !== undefined) saver.save(this.#documents)
+    if (this.#isReady && this.#saver.problem() !== undefined) this.#saver.save(this.#documents)
     return answer.kind !== 'failed'
   }
 
@@ -239,16 +226,9 @@ class HttpLoop {
   #checkEtag(etag: string | undefined): void {
     if (etag === undefined || etag !== this.#validators?.etag || this.#lie !== undefined) return
     const message = `the server gives different answers under the ETag ${etag}: podd asks for the whole answer each time`
-    this.#lie = {
-      severity: 'warning',
-      place: { path: this.#location },
-      message,
-      hint: 'make the ETag of what it stands for: a hash',
-    }
-    this.#options.logger.warn(
-      { path: this.#location, reason: message },
-      'the ETag does not tell answers apart',
-    )
+    this.#lie = warningAt(this.#location, message, 'make the ETag of what it stands for: a hash')
+    const { logger } = this.#options
+    logger.warn({ path: this.#location, reason: message }, 'the ETag does not tell answers apart')
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {
@@ -267,12 +247,7 @@ class HttpLoop {
   #problem(message: string, hint?: string): Problem {
     const kept = this.#documents.filter((document) => isPodDocument(document)).length
     const suffix = kept === 0 ? '' : `; the pods it gave before are kept (${kept})`
-    return {
-      severity: 'error',
-      place: { path: this.#location },
-      message: `${message}${suffix}`,
-      ...(hint !== undefined && { hint }),
-    }
+    return errorAt(this.#location, `${message}${suffix}`, hint)
   }
 
   #noteAnswer(): void {

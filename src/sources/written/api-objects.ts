@@ -1,31 +1,19 @@
 import { basename } from 'node:path'
 import { removeFileDurably, writeFileAtomic, makeDirectory, writeInto } from '../../base/atomic-file.ts'
-import type { Clock, Timer } from '../../base/clock.ts'
+import type { Timer } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { Logger } from '../../base/logger.ts'
 import { Semaphore } from '../../base/waits.ts'
 import { isKeptKind } from '../../pod/objects/object-kinds.ts'
-import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import { groupDocuments } from '../../pod/objects/document.ts'
 import type { SourceSnapshot } from '../../pod/objects/document.ts'
 import { decodeKept, nameOfManifest, isObjectFile } from './object-file.ts'
-import type { KeptManifest, ObjectName, Incumbent } from './object-file.ts'
+import type { KeptManifest, ObjectName } from './object-file.ts'
 import { ObjectFiles } from './object-files.ts'
+import type { ApiObjectsOptions } from './object-files.ts'
 import { watchDirectory } from '../watch-directory.ts'
-import type { DirectoryHint, DirectoryWatch, WatchDirectory } from '../watch-directory.ts'
-
-export interface ApiObjectsOptions {
-  /** Made with the first object. */
-  readonly directory: string
-  /** Whether Secrets are on disk; otherwise they go with the process. */
-  readonly persistSecrets: boolean
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly watch?: WatchDirectory
-  /** The pod with this UID that an earlier podd had; left out, nothing is known of earlier podds. */
-  readonly findRecorded?: (uid: string) => Promise<Incumbent | undefined>
-}
+import type { DirectoryHint, DirectoryWatch } from '../watch-directory.ts'
 
 /**
  * Takes a snapshot; resolves when it is in force. Never rejects.
@@ -51,9 +39,7 @@ export class ApiObjects {
 
   constructor(options: ApiObjectsOptions) {
     this.#options = options
-    const { directory, clock, logger, findRecorded = async () => undefined } = options
-    const isOnDisk = (object: KeptManifest): boolean => this.#isOnDisk(object)
-    this.#files = new ObjectFiles({ directory, isOnDisk, findRecorded, clock, logger })
+    this.#files = new ObjectFiles(options)
   }
 
   /** Resolves when what is there has been read. */
@@ -110,7 +96,7 @@ export class ApiObjects {
    */
   async put(manifest: JsonObject): Promise<KeptManifest> {
     const kept = await this.#toKept(manifest)
-    const text = this.#isOnDisk(kept) ? `${JSON.stringify(manifest, undefined, 2)}\n` : undefined
+    const text = this.#files.isOnDisk(kept) ? `${JSON.stringify(manifest, undefined, 2)}\n` : undefined
     if (text !== undefined)
       await this.#touchDisk(() =>
         writeInto(this.#options.directory, 0o700, () => writeFileAtomic(kept.path, text)),
@@ -130,7 +116,7 @@ export class ApiObjects {
     const kept = this.get(object)
     if (kept === undefined) return
     const isTaken = this.#files.isTaken(kept)
-    if (this.#isOnDisk(kept))
+    if (this.#files.isOnDisk(kept))
       await this.#touchDisk(async () => {
         if (!isTaken) await removeFileDurably(kept.path)
       })
@@ -150,10 +136,6 @@ export class ApiObjects {
       })
     const { document } = decodeKept(manifest, path)
     return { ...named, manifest, path, document }
-  }
-
-  #isOnDisk({ kind }: KeptManifest): boolean {
-    return this.#options.persistSecrets || kind !== 'Secret'
   }
 
   async #touchDisk(work: () => Promise<void>): Promise<void> {
@@ -233,8 +215,7 @@ export class ApiObjects {
       source: 'api',
       location: this.#options.directory,
       ready: this.#files.directoryProblem === undefined || this.#files.directoryId !== undefined,
-      pods: documents.filter((document) => isPodDocument(document)),
-      objects: documents.filter((document) => isObjectDocument(document)),
+      ...groupDocuments(documents),
       problems: this.#files.problems(),
       unreadable: this.#files.unreadable(),
     }

@@ -5,6 +5,7 @@ import { conflictProblem } from '../../decide/sources/merge-snapshots.ts'
 import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
+import { errorAt } from '../../pod/objects/document.ts'
 import type { WrittenMetadata, Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import { isObjectKind } from '../../pod/objects/object-kinds.ts'
@@ -55,9 +56,7 @@ export function readObjectFile(
   if (manifest === undefined || named === undefined)
     return { refusal: 'not an object as the API keeps them: JSON with kind, metadata.name and metadata.uid' }
   if (before !== undefined && (keyOf(before) !== keyOf(named) || before.uid !== named.uid))
-    return {
-      refusal: 'another object than before: its kind, name, namespace and uid cannot be changed',
-    }
+    return { refusal: 'another object than before: its kind, name, namespace and uid cannot be changed' }
   const { document, problems } = decodeKept(manifest, path)
   const errors = problems.filter(({ severity }) => severity === 'error')
   if (before !== undefined) errors.push(...judgeUpdate(before.manifest, manifest, 'object'))
@@ -179,9 +178,9 @@ export class FollowedObjects {
   }
 
   /** The one that has the name or the UID of this object, in another file. */
-  findRival(kept: KeptManifest): KeptManifest | undefined {
-    const rivals = [this.get(kept), this.findByUid(kept.kind, kept.uid)]
-    return rivals.find((rival) => rival !== undefined && rival.path !== kept.path)
+  findOther(kept: KeptManifest): KeptManifest | undefined {
+    const found = [this.get(kept), this.findByUid(kept.kind, kept.uid)]
+    return found.find((other) => other !== undefined && other.path !== kept.path)
   }
 
   set(kept: KeptManifest): void {
@@ -209,18 +208,18 @@ function uidKeyOf({ kind, uid }: Pick<KeptManifest, 'kind' | 'uid'>): string {
 }
 
 /** An object that podd has followed, and its file. */
-export type Incumbent = Pick<KeptManifest, 'namespace' | 'name' | 'path'>
+export type EarlierObject = Pick<KeptManifest, 'namespace' | 'name' | 'path'>
 
 /**
  * Objects in the order in which they are taken, where several have one name or one UID: first those that podd has
  * followed from their files, then those that it has followed from others, so that what runs keeps running; then those
  * whose files bear the names that podd gives them, then by the names of the files.
  * @param found in the order of the names of their files
- * @param findIncumbent the object with the UID of this one that podd has followed, as far as is known
+ * @param findEarlier the object with the UID of this one that podd has followed, as far as is known
  */
 export async function inOrderOfClaim<Found extends { readonly kept: KeptManifest }>(
   found: readonly Found[],
-  findIncumbent: (kept: KeptManifest) => Promise<Incumbent | undefined>,
+  findEarlier: (kept: KeptManifest) => Promise<EarlierObject | undefined>,
 ): Promise<readonly Found[]> {
   const counts = new Map<string, number>()
   const keys = ({ kept }: Found): readonly string[] => [`name ${keyOf(kept)}`, `uid ${uidKeyOf(kept)}`]
@@ -228,9 +227,9 @@ export async function inOrderOfClaim<Found extends { readonly kept: KeptManifest
   const rank = async (each: Found): Promise<number> => {
     const { kept } = each
     if (!keys(each).some((key) => (counts.get(key) ?? 0) > 1)) return 0
-    const incumbent = await findIncumbent(kept)
-    if (incumbent?.namespace === kept.namespace && incumbent.name === kept.name)
-      return incumbent.path === kept.path ? 0 : 1
+    const earlier = await findEarlier(kept)
+    if (earlier?.namespace === kept.namespace && earlier.name === kept.name)
+      return earlier.path === kept.path ? 0 : 1
     return fileNameOf(kept) === basename(kept.path) ? 2 : 3
   }
   const ranked: { readonly each: Found; readonly rank: number }[] = []
@@ -240,30 +239,22 @@ export async function inOrderOfClaim<Found extends { readonly kept: KeptManifest
 
 /**
  * Why the object in a file isn't followed.
- * @param rival the one that is; undefined once it was deleted over the API
+ * @param followed the one that is; undefined once it was deleted over the API
  */
-export function duplicateProblem(kept: KeptManifest, rival: KeptManifest | undefined): Problem {
-  const place = { path: kept.path }
+export function duplicateProblem(kept: KeptManifest, followed: KeptManifest | undefined): Problem {
   const object = nameOf(kept)
   const what = wordsFor(kept)
-  if (rival === undefined)
-    return {
-      severity: 'error',
-      place,
-      object,
-      message: `${what} stood in another file too, and was deleted over the API; this one is not followed`,
-      hint: 'Remove this file. podd follows it when it is changed, and when podd is started again.',
-    }
+  if (followed === undefined) {
+    const message = `${what} stood in another file too, and was deleted over the API; this one is not followed`
+    const hint = 'Remove this file. podd follows it when it is changed, and when podd is started again.'
+    return { ...errorAt(kept.path, message, hint), object }
+  }
   const hint =
     'Remove one of the two files. To have both objects, give this one another metadata.name and metadata.uid.'
-  if (keyOf(kept) === keyOf(rival)) return conflictProblem({ place, object, what, stays: rival.path, hint })
-  return {
-    severity: 'error',
-    place,
-    object,
-    message: `${what} has the metadata.uid of ${wordsFor(rival)} in ${rival.path}, which is followed; this one is not`,
-    hint,
-  }
+  if (keyOf(kept) === keyOf(followed))
+    return conflictProblem({ place: { path: kept.path }, object, what, stays: followed.path, hint })
+  const message = `${what} has the metadata.uid of ${wordsFor(followed)} in ${followed.path}, which is followed; this one is not`
+  return { ...errorAt(kept.path, message, hint), object }
 }
 
 function nameOf({ namespace, name }: KeptManifest): string {

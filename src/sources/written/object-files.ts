@@ -4,10 +4,12 @@ import { isAtomicFileTemp, makeDirectory, removeAtomicFileTemps } from '../../ba
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import { errorAt } from '../../pod/objects/document.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { lookAtFile } from '../read-manifest-file.ts'
 import { MissingFiles, refillMs } from '../source.ts'
 import { identify } from '../watch-directory.ts'
+import type { WatchDirectory } from '../watch-directory.ts'
 import {
   duplicateProblem,
   fileNameOf,
@@ -18,19 +20,21 @@ import {
   otherFileNameOf,
   readObjectFile,
 } from './object-file.ts'
-import type { Incumbent, KeptManifest, ObjectName } from './object-file.ts'
+import type { EarlierObject, KeptManifest, ObjectName } from './object-file.ts'
 
 /** How long after a failure of the system it is tried again. */
 const retryMs = 2_000
 
-export interface ObjectFilesOptions {
+export interface ApiObjectsOptions {
+  /** Made with the first object. */
   readonly directory: string
-  /** Whether the object has a file. */
-  readonly isOnDisk: (object: KeptManifest) => boolean
-  /** The pod with this UID that an earlier podd had. */
-  readonly findRecorded: (uid: string) => Promise<Incumbent | undefined>
+  /** Whether Secrets are on disk; otherwise they go with the process. */
+  readonly persistSecrets: boolean
   readonly clock: Clock
   readonly logger: Logger
+  readonly watch?: WatchDirectory
+  /** The pod with this UID that an earlier podd had; left out, nothing is known of earlier podds. */
+  readonly findRecorded?: (uid: string) => Promise<EarlierObject | undefined>
 }
 
 /** What a file says now. */
@@ -55,7 +59,7 @@ interface SeenText {
  */
 export class ObjectFiles {
   readonly objects = new FollowedObjects()
-  readonly #options: ObjectFilesOptions
+  readonly #options: ApiObjectsOptions
   /** What a file said last, by its name: an event about it may be an echo of podd's own write. */
   readonly #texts = new Map<string, SeenText>()
   /** By the names of their files. */
@@ -68,7 +72,7 @@ export class ObjectFiles {
   readonly #directory: ObjectDirectory
   #isChanged = false
 
-  constructor(options: ObjectFilesOptions) {
+  constructor(options: ApiObjectsOptions) {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
     this.#directory = new ObjectDirectory(options.directory, options.logger)
@@ -82,6 +86,11 @@ export class ObjectFiles {
   /** See ObjectDirectory. */
   get directoryId(): string | undefined {
     return this.#directory.id
+  }
+
+  /** Whether the object has a file. */
+  isOnDisk({ kind }: KeptManifest): boolean {
+    return this.#options.persistSecrets || kind !== 'Secret'
   }
 
   /** Whether anything changed since this was last asked. */
@@ -100,10 +109,10 @@ export class ObjectFiles {
 
   problems(): readonly Problem[] {
     const duplicates = [...this.#duplicates.values()].flatMap((kept) => {
-      const rival = this.objects.findRival(kept)
+      const followed = this.objects.findOther(kept)
       // It may have been renamed to this one.
-      const isUndecided = rival !== undefined && this.#missing.has(basename(rival.path))
-      return isUndecided ? [] : duplicateProblem(kept, rival)
+      const isUndecided = followed !== undefined && this.#missing.has(basename(followed.path))
+      return isUndecided ? [] : duplicateProblem(kept, followed)
     })
     const ofFiles = [...this.#problems.values(), ...duplicates]
     const directory = this.directoryProblem === undefined ? [] : [this.directoryProblem]
@@ -182,14 +191,10 @@ export class ObjectFiles {
     if (read === 'known') return
     this.#take(read)
     const kept = this.#duplicates.get(name)
-    const rival = kept === undefined ? undefined : this.objects.findRival(kept)
+    const followed = kept === undefined ? undefined : this.objects.findOther(kept)
     // It may have been renamed to this one.
-    if (rival !== undefined) await this.#noteIfMissing(basename(rival.path))
-  }
-
-  async #noteIfMissing(name: string): Promise<void> {
-    const look = await lookAtFile(this.#path(name))
-    if (look.kind === 'missing') this.#noteMissing(name)
+    if (followed !== undefined && (await lookAtFile(followed.path)).kind === 'missing')
+      this.#noteMissing(basename(followed.path))
   }
 
   #noteMissing(name: string): void {
@@ -216,11 +221,11 @@ export class ObjectFiles {
       if (kept !== undefined && before === undefined) fresh.push({ ...read, kept })
       else this.#take(read)
     }
-    const findIncumbent = async (kept: KeptManifest): Promise<Incumbent | undefined> => {
+    const findEarlier = async (kept: KeptManifest): Promise<EarlierObject | undefined> => {
       if (kept.uid === removed?.uid) return removed
-      return kept.kind === 'Pod' ? this.#options.findRecorded(kept.uid) : undefined
+      return kept.kind === 'Pod' ? this.#options.findRecorded?.(kept.uid) : undefined
     }
-    for (const read of await inOrderOfClaim(fresh, findIncumbent)) this.#take(read)
+    for (const read of await inOrderOfClaim(fresh, findEarlier)) this.#take(read)
   }
 
   /** @param fingerprint of the file where it need not be read again */
@@ -255,13 +260,13 @@ export class ObjectFiles {
     this.#isChanged = true
     this.#dropName(name)
     if (seen !== undefined) this.#texts.set(name, seen)
-    if (kept !== undefined && this.objects.findRival(kept) !== undefined) {
+    if (kept !== undefined && this.objects.findOther(kept) !== undefined) {
       this.#duplicates.set(name, kept)
       return
     }
     if (kept !== undefined) this.objects.set(kept)
     if (refusal === undefined || said === undefined) return
-    this.#problems.set(name, { severity: 'error', place: { path: this.#path(name) }, message: said })
+    this.#problems.set(name, errorAt(this.#path(name), said))
   }
 
   /** Another file that gives the object is followed from now on. */
@@ -269,14 +274,12 @@ export class ObjectFiles {
     this.#isChanged = true
     const before = this.objects.findByPath(this.#path(name))
     this.#dropName(name)
-    if (before === undefined || !this.#options.isOnDisk(before)) return
-    const rivals = [...this.#duplicates].filter(([, kept]) => this.objects.findRival(kept) === before)
+    if (before === undefined || !this.isOnDisk(before)) return
+    const others = [...this.#duplicates].filter(([, kept]) => this.objects.findOther(kept) === before)
+    const names = others.map(([other]) => other)
     this.forget(before)
-    for (const [rival] of rivals) this.#texts.delete(rival)
-    await this.#readAll(
-      rivals.map(([rival]) => rival),
-      before,
-    )
+    for (const other of names) this.#texts.delete(other)
+    await this.#readAll(names, before)
   }
 
   /** Forgets the file, if not its object. */
@@ -389,14 +392,10 @@ class ObjectDirectory {
   #problemOf(error: unknown): Problem {
     const isMissing = errorCode(error) === 'ENOENT'
     const why = isMissing ? 'does not exist' : `cannot be read: ${errorMessage(error)}`
-    return {
-      severity: 'error',
-      place: { path: this.#path },
-      message: `${why}; pods that were written over the API are left as they are`,
-      hint: isMissing
-        ? `restore it; where no object is meant to be left, create it: mkdir -m 700 ${this.#path}`
-        : 'make it readable for podd',
-    }
+    const hint = isMissing
+      ? `restore it; where no object is meant to be left, create it: mkdir -m 700 ${this.#path}`
+      : 'make it readable for podd'
+    return errorAt(this.#path, `${why}; pods that were written over the API are left as they are`, hint)
   }
 
   #note(problem: Problem | undefined, error?: unknown): void {

@@ -3,13 +3,12 @@ import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
-import type { DecodeSource } from '../../../src/sources/decode-source.ts'
+import type { DecodeSource, DecodeWorker } from '../../../src/sources/decode-source.ts'
 import {
   createDecodeSource,
   largeDocumentBytes,
   smallDocumentBytes,
 } from '../../../src/sources/decode-source.ts'
-import type { DecodeWorker } from '../../../src/sources/decode-thread.ts'
 import { hardDocuments } from '../../support/hard-documents.ts'
 import { slowness } from '../../support/slowness.ts'
 import { longestTurnMs } from '../../support/longest-turn.ts'
@@ -40,7 +39,7 @@ describe('createDecodeSource', () => {
     ['a small text with aliases', Buffer.from(`# & *a\n${podYaml('web')}`)],
   ])('decodes %s in a thread, and the next one too', async (_, text) => {
     const fault = () => Promise.reject(new Error('decoded here'))
-    const decode = createDecodeSource(systemClock, { decode: fault })
+    const decode = createDecodeSource(systemClock, fault)
     const results = await Promise.all([decode(text, options), decode(text, options)])
     for (const result of [...results, await decode(text, options)]) {
       expect(result).toEqual(await decodeDocuments(text, options))
@@ -136,7 +135,7 @@ describe('createDecodeSource', () => {
   })
 
   it('makes a problem of what goes wrong in it', async () => {
-    const decode = createDecodeSource(systemClock, { decode: () => Promise.reject(new Error('a fault')) })
+    const decode = createDecodeSource(systemClock, () => Promise.reject(new Error('a fault')))
     expect(await decode(Buffer.from('a'), options)).toEqual({
       documents: [],
       problems: [{ severity: 'error', place: options, message: 'cannot be decoded: a fault' }],
@@ -146,9 +145,7 @@ describe('createDecodeSource', () => {
   })
 
   it('makes a problem of a text that takes more memory than podd gives it', async () => {
-    const decode = createDecodeSource(systemClock, {
-      startWorker: () => new FakeWorker('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })),
-    })
+    const decode = createDecodeSource(systemClock, undefined, () => new FakeWorker('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })))
     expect(await decode(large, options)).toMatchObject({
       problems: [{ message: 'cannot be decoded: it takes more than 1024 MiB of memory' }],
       holdsAll: true,
@@ -162,23 +159,19 @@ describe('a failure of the system is no result of decoding', () => {
   it.each<[what: string, decode: DecodeSource, message: string]>([
     [
       'that no thread can be started',
-      createDecodeSource(systemClock, {
-        startWorker: () => {
-          throw errorWith({ code: 'ERR_WORKER_INIT_FAILED', message: 'EAGAIN' })
-        },
+      createDecodeSource(systemClock, undefined, () => {
+        throw errorWith({ code: 'ERR_WORKER_INIT_FAILED', message: 'EAGAIN' })
       }),
       'no thread can be started: EAGAIN',
     ],
     [
       'that the thread fails',
-      createDecodeSource(systemClock, {
-        startWorker: () => new FakeWorker('error', errorWith({ code: 'EMFILE', message: 'too many' })),
-      }),
+      createDecodeSource(systemClock, undefined, () => new FakeWorker('error', errorWith({ code: 'EMFILE', message: 'too many' }))),
       'too many',
     ],
     [
       'that the thread ends',
-      createDecodeSource(systemClock, { startWorker: () => new FakeWorker('exit') }),
+      createDecodeSource(systemClock, undefined, () => new FakeWorker('exit')),
       'the decoder ended early',
     ],
     ['that it takes too long', createDecodeSource(hasty), 'it took longer than 120 s'],
@@ -190,9 +183,7 @@ describe('a failure of the system is no result of decoding', () => {
   })
 
   it('nor where no thread is needed', async () => {
-    const decode = createDecodeSource(systemClock, {
-      decode: () => Promise.reject(errorWith({ code: 'EMFILE', syscall: 'open', message: 'too many' })),
-    })
+    const decode = createDecodeSource(systemClock, () => Promise.reject(errorWith({ code: 'EMFILE', syscall: 'open', message: 'too many' })))
     await expect(decode(Buffer.from('a'), options)).rejects.toMatchObject({ code: 'DECODE_UNAVAILABLE' })
   })
 })

@@ -2,6 +2,7 @@ import { appendFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { decodeOrTellWhy } from '../../../src/sources/decode-source.ts'
+import type { DecodeSource } from '../../../src/sources/decode-source.ts'
 import { DirectoryFiles } from '../../../src/sources/directory/directory-files.ts'
 import { settleMs } from '../../../src/sources/directory/pending-files.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -20,19 +21,12 @@ beforeEach(async () => {
   clock = new ManualClock()
   reads = 0
   decodes = 0
-  files = new DirectoryFiles({
-    directory: scratch.path,
-    clock,
-    decode: async (bytes, options) => {
-      decodes += 1
-      return await decodeOrTellWhy({ bytes, options })
-    },
-    values: undefined,
-    fieldValidation: 'Warn',
-    isStrict: false,
-    lastGood: [],
-    onRead: () => void (reads += 1),
-  })
+  const decode: DecodeSource = async (bytes, options) => {
+    decodes += 1
+    return await decodeOrTellWhy({ bytes, options })
+  }
+  const onRead = (): void => void (reads += 1)
+  files = new DirectoryFiles(scratch.path, [], onRead, { clock, decode, fieldValidation: 'Warn' })
 })
 afterEach(async () => {
   await scratch.remove()

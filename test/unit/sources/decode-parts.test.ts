@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 import type { DecodeResult } from '../../../src/pod/decode/decode-documents.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
-import type { DecodePart } from '../../../src/sources/decode-thread.ts'
-import { ResultJoiner, splitResult } from '../../../src/sources/decode-thread.ts'
+import { ResultJoiner, splitResult } from '../../../src/sources/decode-source.ts'
+import type { DecodePart } from '../../../src/sources/decode-source.ts'
 
 const plain: JsonObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } }
 

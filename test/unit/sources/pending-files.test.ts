@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
+import { DecodeUnavailable } from '../../../src/sources/decode-source.ts'
 import {
   computeSettleWait,
   holdsRemovals,

@@ -24,10 +24,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }))
 
 it('leaves out regular files that look as they did, and nothing else', () => {
-  const left = leaveOutUnchanged(names, (name) => fingerprints.get(name), {
-    directory,
-    clock: new ManualClock(),
-  })
+  const left = leaveOutUnchanged(names, (name) => fingerprints.get(name), directory, new ManualClock())
   expect(left).toEqual(['touched', 'gone', 'link', 'unknown'])
 })
 
@@ -42,7 +39,7 @@ it('leaves out no more once it has taken 5 ms', () => {
   }
   const clock = new SlowClock()
   const known = fingerprints.get('same')
-  expect(leaveOutUnchanged(['same', 'same', 'same', 'same'], () => known, { directory, clock })).toEqual([
+  expect(leaveOutUnchanged(['same', 'same', 'same', 'same'], () => known, directory, clock)).toEqual([
     'same',
     'same',
   ])
