@@ -2,8 +2,8 @@
  * Writes the types of src/cri-types from cri-v1.proto, in the shapes that src/grpc/load-proto.ts has grpc-js give: camelCase
  * names, 64-bit integers as numbers, enums as their names.
  *
- * Every message gives two types: `XInput` (what may be sent: all fields optional) and `X` (what is
- * received: scalars, lists and maps always present, messages nullable).
+ * Every message gives two types: `X` (what is received: scalars, lists and maps always present, messages nullable), and
+ * `XInput` (what may be sent: all fields optional).
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -20,36 +20,35 @@ const scalars: Readonly<Record<string, string>> = {
   uint64: 'number',
 }
 
-function typeName(field: protobuf.Field, suffix: string): string {
-  const scalar = scalars[field.type]
-  if (scalar !== undefined) return scalar === 'Buffer' && suffix === 'Input' ? 'Uint8Array' : scalar
+function fieldType(field: protobuf.Field): string {
   const resolved = field.resolve().resolvedType
-  if (resolved instanceof protobuf.Enum) return resolved.name
-  return `${resolved?.name ?? field.type}${suffix}`
-}
-
-function fieldType(field: protobuf.Field, suffix: string): string {
-  const name = typeName(field, suffix)
+  const name = resolved?.name ?? scalars[field.type] ?? field.type
   if (field instanceof protobuf.MapField) return `Readonly<Record<string, ${name}>>`
   if (field.repeated) return `readonly ${name}[]`
-  const isMessage = field.resolve().resolvedType instanceof protobuf.Type
-  return isMessage ? `${name} | null` : name
+  return resolved instanceof protobuf.Type ? `${name} | null` : name
 }
 
-function messageLines(message: protobuf.Type): string[] {
-  const fields = message.fieldsArray
-  const none = fields.length === 0
-  const received = fields.map((f) => `  readonly ${f.name}: ${fieldType(f, '')}`)
-  const sent = fields.map((f) => `  readonly ${f.name}?: ${fieldType(f, 'Input')} | undefined`)
-  return [
-    none
-      ? `export type ${message.name} = Readonly<Record<string, never>>`
-      : `export interface ${message.name} {\n${received.join('\n')}\n}`,
-    none
-      ? `export type ${message.name}Input = Readonly<Record<string, never>>`
-      : `export interface ${message.name}Input {\n${sent.join('\n')}\n}`,
-  ]
+function messageLines({ name, fieldsArray }: protobuf.Type): string {
+  const fields = fieldsArray.map((field) => `  readonly ${field.name}: ${fieldType(field)}`)
+  const received =
+    fields.length === 0
+      ? `export type ${name} = Readonly<Record<string, never>>`
+      : `export interface ${name} {\n${fields.join('\n')}\n}`
+  return `${received}\nexport type ${name}Input = Sent<${name}>`
 }
+
+const sentType = `/** A message as it may be sent: what it leaves out has its default. */
+type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
+
+type SentValue<Value> = Value extends Uint8Array
+  ? Uint8Array
+  : Value extends readonly (infer Item)[]
+    ? readonly SentValue<Item>[]
+    : Value extends object
+      ? string extends keyof Value
+        ? { readonly [Key in keyof Value]: SentValue<Value[Key]> }
+        : Sent<Value>
+      : Value`
 
 function enumLine(en: protobuf.Enum): string {
   return `export type ${en.name} = ${Object.keys(en.values)
@@ -61,11 +60,11 @@ function enumLine(en: protobuf.Enum): string {
 export function generateTypes(): string {
   const path = fileURLToPath(new URL('cri-v1.proto', import.meta.url))
   const root = new protobuf.Root().loadSync(path)
-  const lines = ['// Generated from proto/cri-v1.proto by `npm run generate`. Do not edit.']
+  const lines = ['// Generated from proto/cri-v1.proto by `npm run generate`. Do not edit.', sentType]
   const visit = (ns: protobuf.NamespaceBase): void => {
     for (const object of ns.nestedArray) {
       if (object instanceof protobuf.Enum) lines.push(enumLine(object))
-      if (object instanceof protobuf.Type) lines.push(...messageLines(object))
+      if (object instanceof protobuf.Type) lines.push(messageLines(object))
       if (object instanceof protobuf.Namespace && !(object instanceof protobuf.Service)) visit(object)
     }
   }

@@ -1,12 +1,22 @@
 // Generated from proto/cri-v1.proto by `npm run generate`. Do not edit.
 
+/** A message as it may be sent: what it leaves out has its default. */
+type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
+
+type SentValue<Value> = Value extends Uint8Array
+  ? Uint8Array
+  : Value extends readonly (infer Item)[]
+    ? readonly SentValue<Item>[]
+    : Value extends object
+      ? string extends keyof Value
+        ? { readonly [Key in keyof Value]: SentValue<Value[Key]> }
+        : Sent<Value>
+      : Value
+
 export interface VersionRequest {
   readonly version: string
 }
-
-export interface VersionRequestInput {
-  readonly version?: string | undefined
-}
+export type VersionRequestInput = Sent<VersionRequest>
 
 export interface VersionResponse {
   readonly version: string
@@ -14,25 +24,14 @@ export interface VersionResponse {
   readonly runtimeVersion: string
   readonly runtimeApiVersion: string
 }
-
-export interface VersionResponseInput {
-  readonly version?: string | undefined
-  readonly runtimeName?: string | undefined
-  readonly runtimeVersion?: string | undefined
-  readonly runtimeApiVersion?: string | undefined
-}
+export type VersionResponseInput = Sent<VersionResponse>
 
 export interface DNSConfig {
   readonly servers: readonly string[]
   readonly searches: readonly string[]
   readonly options: readonly string[]
 }
-
-export interface DNSConfigInput {
-  readonly servers?: readonly string[] | undefined
-  readonly searches?: readonly string[] | undefined
-  readonly options?: readonly string[] | undefined
-}
+export type DNSConfigInput = Sent<DNSConfig>
 
 export interface PortMapping {
   readonly protocol: Protocol
@@ -40,13 +39,7 @@ export interface PortMapping {
   readonly hostPort: number
   readonly hostIp: string
 }
-
-export interface PortMappingInput {
-  readonly protocol?: Protocol | undefined
-  readonly containerPort?: number | undefined
-  readonly hostPort?: number | undefined
-  readonly hostIp?: string | undefined
-}
+export type PortMappingInput = Sent<PortMapping>
 
 export interface Mount {
   readonly containerPath: string
@@ -61,44 +54,21 @@ export interface Mount {
   readonly imageSubPath: string
   readonly mountOptions: readonly string[]
 }
-
-export interface MountInput {
-  readonly containerPath?: string | undefined
-  readonly hostPath?: string | undefined
-  readonly readonly?: boolean | undefined
-  readonly selinuxRelabel?: boolean | undefined
-  readonly propagation?: MountPropagation | undefined
-  readonly uidMappings?: readonly IDMappingInput[] | undefined
-  readonly gidMappings?: readonly IDMappingInput[] | undefined
-  readonly recursiveReadOnly?: boolean | undefined
-  readonly image?: ImageSpecInput | null | undefined
-  readonly imageSubPath?: string | undefined
-  readonly mountOptions?: readonly string[] | undefined
-}
+export type MountInput = Sent<Mount>
 
 export interface IDMapping {
   readonly hostId: number
   readonly containerId: number
   readonly length: number
 }
-
-export interface IDMappingInput {
-  readonly hostId?: number | undefined
-  readonly containerId?: number | undefined
-  readonly length?: number | undefined
-}
+export type IDMappingInput = Sent<IDMapping>
 
 export interface UserNamespace {
   readonly mode: NamespaceMode
   readonly uids: readonly IDMapping[]
   readonly gids: readonly IDMapping[]
 }
-
-export interface UserNamespaceInput {
-  readonly mode?: NamespaceMode | undefined
-  readonly uids?: readonly IDMappingInput[] | undefined
-  readonly gids?: readonly IDMappingInput[] | undefined
-}
+export type UserNamespaceInput = Sent<UserNamespace>
 
 export interface NamespaceOption {
   readonly network: NamespaceMode
@@ -107,22 +77,12 @@ export interface NamespaceOption {
   readonly targetId: string
   readonly usernsOptions: UserNamespace | null
 }
-
-export interface NamespaceOptionInput {
-  readonly network?: NamespaceMode | undefined
-  readonly pid?: NamespaceMode | undefined
-  readonly ipc?: NamespaceMode | undefined
-  readonly targetId?: string | undefined
-  readonly usernsOptions?: UserNamespaceInput | null | undefined
-}
+export type NamespaceOptionInput = Sent<NamespaceOption>
 
 export interface Int64Value {
   readonly value: number
 }
-
-export interface Int64ValueInput {
-  readonly value?: number | undefined
-}
+export type Int64ValueInput = Sent<Int64Value>
 
 export interface LinuxSandboxSecurityContext {
   readonly namespaceOptions: NamespaceOption | null
@@ -137,30 +97,13 @@ export interface LinuxSandboxSecurityContext {
   readonly apparmor: SecurityProfile | null
   readonly seccompProfilePath: string
 }
-
-export interface LinuxSandboxSecurityContextInput {
-  readonly namespaceOptions?: NamespaceOptionInput | null | undefined
-  readonly selinuxOptions?: SELinuxOptionInput | null | undefined
-  readonly runAsUser?: Int64ValueInput | null | undefined
-  readonly runAsGroup?: Int64ValueInput | null | undefined
-  readonly readonlyRootfs?: boolean | undefined
-  readonly supplementalGroups?: readonly number[] | undefined
-  readonly supplementalGroupsPolicy?: SupplementalGroupsPolicy | undefined
-  readonly privileged?: boolean | undefined
-  readonly seccomp?: SecurityProfileInput | null | undefined
-  readonly apparmor?: SecurityProfileInput | null | undefined
-  readonly seccompProfilePath?: string | undefined
-}
+export type LinuxSandboxSecurityContextInput = Sent<LinuxSandboxSecurityContext>
 
 export interface SecurityProfile {
   readonly profileType: ProfileType
   readonly localhostRef: string
 }
-
-export interface SecurityProfileInput {
-  readonly profileType?: ProfileType | undefined
-  readonly localhostRef?: string | undefined
-}
+export type SecurityProfileInput = Sent<SecurityProfile>
 
 export type ProfileType = 'RuntimeDefault' | 'Unconfined' | 'Localhost'
 
@@ -171,14 +114,7 @@ export interface LinuxPodSandboxConfig {
   readonly overhead: LinuxContainerResources | null
   readonly resources: LinuxContainerResources | null
 }
-
-export interface LinuxPodSandboxConfigInput {
-  readonly cgroupParent?: string | undefined
-  readonly securityContext?: LinuxSandboxSecurityContextInput | null | undefined
-  readonly sysctls?: Readonly<Record<string, string>> | undefined
-  readonly overhead?: LinuxContainerResourcesInput | null | undefined
-  readonly resources?: LinuxContainerResourcesInput | null | undefined
-}
+export type LinuxPodSandboxConfigInput = Sent<LinuxPodSandboxConfig>
 
 export interface PodSandboxMetadata {
   readonly name: string
@@ -186,13 +122,7 @@ export interface PodSandboxMetadata {
   readonly namespace: string
   readonly attempt: number
 }
-
-export interface PodSandboxMetadataInput {
-  readonly name?: string | undefined
-  readonly uid?: string | undefined
-  readonly namespace?: string | undefined
-  readonly attempt?: number | undefined
-}
+export type PodSandboxMetadataInput = Sent<PodSandboxMetadata>
 
 export interface PodSandboxConfig {
   readonly metadata: PodSandboxMetadata | null
@@ -204,103 +134,61 @@ export interface PodSandboxConfig {
   readonly annotations: Readonly<Record<string, string>>
   readonly linux: LinuxPodSandboxConfig | null
 }
-
-export interface PodSandboxConfigInput {
-  readonly metadata?: PodSandboxMetadataInput | null | undefined
-  readonly hostname?: string | undefined
-  readonly logDirectory?: string | undefined
-  readonly dnsConfig?: DNSConfigInput | null | undefined
-  readonly portMappings?: readonly PortMappingInput[] | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly linux?: LinuxPodSandboxConfigInput | null | undefined
-}
+export type PodSandboxConfigInput = Sent<PodSandboxConfig>
 
 export interface RunPodSandboxRequest {
   readonly config: PodSandboxConfig | null
   readonly runtimeHandler: string
 }
-
-export interface RunPodSandboxRequestInput {
-  readonly config?: PodSandboxConfigInput | null | undefined
-  readonly runtimeHandler?: string | undefined
-}
+export type RunPodSandboxRequestInput = Sent<RunPodSandboxRequest>
 
 export interface RunPodSandboxResponse {
   readonly podSandboxId: string
 }
-
-export interface RunPodSandboxResponseInput {
-  readonly podSandboxId?: string | undefined
-}
+export type RunPodSandboxResponseInput = Sent<RunPodSandboxResponse>
 
 export interface StopPodSandboxRequest {
   readonly podSandboxId: string
 }
-
-export interface StopPodSandboxRequestInput {
-  readonly podSandboxId?: string | undefined
-}
+export type StopPodSandboxRequestInput = Sent<StopPodSandboxRequest>
 
 export type StopPodSandboxResponse = Readonly<Record<string, never>>
-
-export type StopPodSandboxResponseInput = Readonly<Record<string, never>>
+export type StopPodSandboxResponseInput = Sent<StopPodSandboxResponse>
 
 export interface RemovePodSandboxRequest {
   readonly podSandboxId: string
 }
-
-export interface RemovePodSandboxRequestInput {
-  readonly podSandboxId?: string | undefined
-}
+export type RemovePodSandboxRequestInput = Sent<RemovePodSandboxRequest>
 
 export type RemovePodSandboxResponse = Readonly<Record<string, never>>
-
-export type RemovePodSandboxResponseInput = Readonly<Record<string, never>>
+export type RemovePodSandboxResponseInput = Sent<RemovePodSandboxResponse>
 
 export interface PodSandboxStatusRequest {
   readonly podSandboxId: string
   readonly verbose: boolean
 }
-
-export interface PodSandboxStatusRequestInput {
-  readonly podSandboxId?: string | undefined
-  readonly verbose?: boolean | undefined
-}
+export type PodSandboxStatusRequestInput = Sent<PodSandboxStatusRequest>
 
 export interface PodIP {
   readonly ip: string
 }
-
-export interface PodIPInput {
-  readonly ip?: string | undefined
-}
+export type PodIPInput = Sent<PodIP>
 
 export interface PodSandboxNetworkStatus {
   readonly ip: string
   readonly additionalIps: readonly PodIP[]
 }
-
-export interface PodSandboxNetworkStatusInput {
-  readonly ip?: string | undefined
-  readonly additionalIps?: readonly PodIPInput[] | undefined
-}
+export type PodSandboxNetworkStatusInput = Sent<PodSandboxNetworkStatus>
 
 export interface Namespace {
   readonly options: NamespaceOption | null
 }
-
-export interface NamespaceInput {
-  readonly options?: NamespaceOptionInput | null | undefined
-}
+export type NamespaceInput = Sent<Namespace>
 
 export interface LinuxPodSandboxStatus {
   readonly namespaces: Namespace | null
 }
-
-export interface LinuxPodSandboxStatusInput {
-  readonly namespaces?: NamespaceInput | null | undefined
-}
+export type LinuxPodSandboxStatusInput = Sent<LinuxPodSandboxStatus>
 
 export interface PodSandboxStatus {
   readonly id: string
@@ -313,18 +201,7 @@ export interface PodSandboxStatus {
   readonly annotations: Readonly<Record<string, string>>
   readonly runtimeHandler: string
 }
-
-export interface PodSandboxStatusInput {
-  readonly id?: string | undefined
-  readonly metadata?: PodSandboxMetadataInput | null | undefined
-  readonly state?: PodSandboxState | undefined
-  readonly createdAt?: number | undefined
-  readonly network?: PodSandboxNetworkStatusInput | null | undefined
-  readonly linux?: LinuxPodSandboxStatusInput | null | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly runtimeHandler?: string | undefined
-}
+export type PodSandboxStatusInput = Sent<PodSandboxStatus>
 
 export interface PodSandboxStatusResponse {
   readonly status: PodSandboxStatus | null
@@ -332,41 +209,24 @@ export interface PodSandboxStatusResponse {
   readonly containersStatuses: readonly ContainerStatus[]
   readonly timestamp: number
 }
-
-export interface PodSandboxStatusResponseInput {
-  readonly status?: PodSandboxStatusInput | null | undefined
-  readonly info?: Readonly<Record<string, string>> | undefined
-  readonly containersStatuses?: readonly ContainerStatusInput[] | undefined
-  readonly timestamp?: number | undefined
-}
+export type PodSandboxStatusResponseInput = Sent<PodSandboxStatusResponse>
 
 export interface PodSandboxStateValue {
   readonly state: PodSandboxState
 }
-
-export interface PodSandboxStateValueInput {
-  readonly state?: PodSandboxState | undefined
-}
+export type PodSandboxStateValueInput = Sent<PodSandboxStateValue>
 
 export interface PodSandboxFilter {
   readonly id: string
   readonly state: PodSandboxStateValue | null
   readonly labelSelector: Readonly<Record<string, string>>
 }
-
-export interface PodSandboxFilterInput {
-  readonly id?: string | undefined
-  readonly state?: PodSandboxStateValueInput | null | undefined
-  readonly labelSelector?: Readonly<Record<string, string>> | undefined
-}
+export type PodSandboxFilterInput = Sent<PodSandboxFilter>
 
 export interface ListPodSandboxRequest {
   readonly filter: PodSandboxFilter | null
 }
-
-export interface ListPodSandboxRequestInput {
-  readonly filter?: PodSandboxFilterInput | null | undefined
-}
+export type ListPodSandboxRequestInput = Sent<ListPodSandboxRequest>
 
 export interface PodSandbox {
   readonly id: string
@@ -377,66 +237,38 @@ export interface PodSandbox {
   readonly annotations: Readonly<Record<string, string>>
   readonly runtimeHandler: string
 }
-
-export interface PodSandboxInput {
-  readonly id?: string | undefined
-  readonly metadata?: PodSandboxMetadataInput | null | undefined
-  readonly state?: PodSandboxState | undefined
-  readonly createdAt?: number | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly runtimeHandler?: string | undefined
-}
+export type PodSandboxInput = Sent<PodSandbox>
 
 export interface ListPodSandboxResponse {
   readonly items: readonly PodSandbox[]
 }
-
-export interface ListPodSandboxResponseInput {
-  readonly items?: readonly PodSandboxInput[] | undefined
-}
+export type ListPodSandboxResponseInput = Sent<ListPodSandboxResponse>
 
 export interface PodSandboxStatsRequest {
   readonly podSandboxId: string
 }
-
-export interface PodSandboxStatsRequestInput {
-  readonly podSandboxId?: string | undefined
-}
+export type PodSandboxStatsRequestInput = Sent<PodSandboxStatsRequest>
 
 export interface PodSandboxStatsResponse {
   readonly stats: PodSandboxStats | null
 }
-
-export interface PodSandboxStatsResponseInput {
-  readonly stats?: PodSandboxStatsInput | null | undefined
-}
+export type PodSandboxStatsResponseInput = Sent<PodSandboxStatsResponse>
 
 export interface PodSandboxStatsFilter {
   readonly id: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-
-export interface PodSandboxStatsFilterInput {
-  readonly id?: string | undefined
-  readonly labelSelector?: Readonly<Record<string, string>> | undefined
-}
+export type PodSandboxStatsFilterInput = Sent<PodSandboxStatsFilter>
 
 export interface ListPodSandboxStatsRequest {
   readonly filter: PodSandboxStatsFilter | null
 }
-
-export interface ListPodSandboxStatsRequestInput {
-  readonly filter?: PodSandboxStatsFilterInput | null | undefined
-}
+export type ListPodSandboxStatsRequestInput = Sent<ListPodSandboxStatsRequest>
 
 export interface ListPodSandboxStatsResponse {
   readonly stats: readonly PodSandboxStats[]
 }
-
-export interface ListPodSandboxStatsResponseInput {
-  readonly stats?: readonly PodSandboxStatsInput[] | undefined
-}
+export type ListPodSandboxStatsResponseInput = Sent<ListPodSandboxStatsResponse>
 
 export interface PodSandboxAttributes {
   readonly id: string
@@ -444,23 +276,13 @@ export interface PodSandboxAttributes {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
 }
-
-export interface PodSandboxAttributesInput {
-  readonly id?: string | undefined
-  readonly metadata?: PodSandboxMetadataInput | null | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-}
+export type PodSandboxAttributesInput = Sent<PodSandboxAttributes>
 
 export interface PodSandboxStats {
   readonly attributes: PodSandboxAttributes | null
   readonly linux: LinuxPodSandboxStats | null
 }
-
-export interface PodSandboxStatsInput {
-  readonly attributes?: PodSandboxAttributesInput | null | undefined
-  readonly linux?: LinuxPodSandboxStatsInput | null | undefined
-}
+export type PodSandboxStatsInput = Sent<PodSandboxStats>
 
 export interface LinuxPodSandboxStats {
   readonly cpu: CpuUsage | null
@@ -470,27 +292,14 @@ export interface LinuxPodSandboxStats {
   readonly containers: readonly ContainerStats[]
   readonly io: IoUsage | null
 }
-
-export interface LinuxPodSandboxStatsInput {
-  readonly cpu?: CpuUsageInput | null | undefined
-  readonly memory?: MemoryUsageInput | null | undefined
-  readonly network?: NetworkUsageInput | null | undefined
-  readonly process?: ProcessUsageInput | null | undefined
-  readonly containers?: readonly ContainerStatsInput[] | undefined
-  readonly io?: IoUsageInput | null | undefined
-}
+export type LinuxPodSandboxStatsInput = Sent<LinuxPodSandboxStats>
 
 export interface NetworkUsage {
   readonly timestamp: number
   readonly defaultInterface: NetworkInterfaceUsage | null
   readonly interfaces: readonly NetworkInterfaceUsage[]
 }
-
-export interface NetworkUsageInput {
-  readonly timestamp?: number | undefined
-  readonly defaultInterface?: NetworkInterfaceUsageInput | null | undefined
-  readonly interfaces?: readonly NetworkInterfaceUsageInput[] | undefined
-}
+export type NetworkUsageInput = Sent<NetworkUsage>
 
 export interface NetworkInterfaceUsage {
   readonly name: string
@@ -499,24 +308,13 @@ export interface NetworkInterfaceUsage {
   readonly txBytes: UInt64Value | null
   readonly txErrors: UInt64Value | null
 }
-
-export interface NetworkInterfaceUsageInput {
-  readonly name?: string | undefined
-  readonly rxBytes?: UInt64ValueInput | null | undefined
-  readonly rxErrors?: UInt64ValueInput | null | undefined
-  readonly txBytes?: UInt64ValueInput | null | undefined
-  readonly txErrors?: UInt64ValueInput | null | undefined
-}
+export type NetworkInterfaceUsageInput = Sent<NetworkInterfaceUsage>
 
 export interface ProcessUsage {
   readonly timestamp: number
   readonly processCount: UInt64Value | null
 }
-
-export interface ProcessUsageInput {
-  readonly timestamp?: number | undefined
-  readonly processCount?: UInt64ValueInput | null | undefined
-}
+export type ProcessUsageInput = Sent<ProcessUsage>
 
 export interface ImageSpec {
   readonly image: string
@@ -525,24 +323,13 @@ export interface ImageSpec {
   readonly runtimeHandler: string
   readonly imageRef: string
 }
-
-export interface ImageSpecInput {
-  readonly image?: string | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly userSpecifiedImage?: string | undefined
-  readonly runtimeHandler?: string | undefined
-  readonly imageRef?: string | undefined
-}
+export type ImageSpecInput = Sent<ImageSpec>
 
 export interface KeyValue {
   readonly key: string
   readonly value: Buffer
 }
-
-export interface KeyValueInput {
-  readonly key?: string | undefined
-  readonly value?: Uint8Array | undefined
-}
+export type KeyValueInput = Sent<KeyValue>
 
 export interface LinuxContainerResources {
   readonly cpuPeriod: number
@@ -556,29 +343,13 @@ export interface LinuxContainerResources {
   readonly unified: Readonly<Record<string, string>>
   readonly memorySwapLimitInBytes: number
 }
-
-export interface LinuxContainerResourcesInput {
-  readonly cpuPeriod?: number | undefined
-  readonly cpuQuota?: number | undefined
-  readonly cpuShares?: number | undefined
-  readonly memoryLimitInBytes?: number | undefined
-  readonly oomScoreAdj?: number | undefined
-  readonly cpusetCpus?: string | undefined
-  readonly cpusetMems?: string | undefined
-  readonly hugepageLimits?: readonly HugepageLimitInput[] | undefined
-  readonly unified?: Readonly<Record<string, string>> | undefined
-  readonly memorySwapLimitInBytes?: number | undefined
-}
+export type LinuxContainerResourcesInput = Sent<LinuxContainerResources>
 
 export interface HugepageLimit {
   readonly pageSize: string
   readonly limit: number
 }
-
-export interface HugepageLimitInput {
-  readonly pageSize?: string | undefined
-  readonly limit?: number | undefined
-}
+export type HugepageLimitInput = Sent<HugepageLimit>
 
 export interface SELinuxOption {
   readonly user: string
@@ -586,25 +357,14 @@ export interface SELinuxOption {
   readonly type: string
   readonly level: string
 }
-
-export interface SELinuxOptionInput {
-  readonly user?: string | undefined
-  readonly role?: string | undefined
-  readonly type?: string | undefined
-  readonly level?: string | undefined
-}
+export type SELinuxOptionInput = Sent<SELinuxOption>
 
 export interface Capability {
   readonly addCapabilities: readonly string[]
   readonly dropCapabilities: readonly string[]
   readonly addAmbientCapabilities: readonly string[]
 }
-
-export interface CapabilityInput {
-  readonly addCapabilities?: readonly string[] | undefined
-  readonly dropCapabilities?: readonly string[] | undefined
-  readonly addAmbientCapabilities?: readonly string[] | undefined
-}
+export type CapabilityInput = Sent<Capability>
 
 export interface LinuxContainerSecurityContext {
   readonly capabilities: Capability | null
@@ -625,78 +385,38 @@ export interface LinuxContainerSecurityContext {
   readonly apparmorProfile: string
   readonly seccompProfilePath: string
 }
-
-export interface LinuxContainerSecurityContextInput {
-  readonly capabilities?: CapabilityInput | null | undefined
-  readonly privileged?: boolean | undefined
-  readonly namespaceOptions?: NamespaceOptionInput | null | undefined
-  readonly selinuxOptions?: SELinuxOptionInput | null | undefined
-  readonly runAsUser?: Int64ValueInput | null | undefined
-  readonly runAsGroup?: Int64ValueInput | null | undefined
-  readonly runAsUsername?: string | undefined
-  readonly readonlyRootfs?: boolean | undefined
-  readonly supplementalGroups?: readonly number[] | undefined
-  readonly supplementalGroupsPolicy?: SupplementalGroupsPolicy | undefined
-  readonly noNewPrivs?: boolean | undefined
-  readonly maskedPaths?: readonly string[] | undefined
-  readonly readonlyPaths?: readonly string[] | undefined
-  readonly seccomp?: SecurityProfileInput | null | undefined
-  readonly apparmor?: SecurityProfileInput | null | undefined
-  readonly apparmorProfile?: string | undefined
-  readonly seccompProfilePath?: string | undefined
-}
+export type LinuxContainerSecurityContextInput = Sent<LinuxContainerSecurityContext>
 
 export interface LinuxContainerConfig {
   readonly resources: LinuxContainerResources | null
   readonly securityContext: LinuxContainerSecurityContext | null
 }
-
-export interface LinuxContainerConfigInput {
-  readonly resources?: LinuxContainerResourcesInput | null | undefined
-  readonly securityContext?: LinuxContainerSecurityContextInput | null | undefined
-}
+export type LinuxContainerConfigInput = Sent<LinuxContainerConfig>
 
 export interface LinuxContainerUser {
   readonly uid: number
   readonly gid: number
   readonly supplementalGroups: readonly number[]
 }
-
-export interface LinuxContainerUserInput {
-  readonly uid?: number | undefined
-  readonly gid?: number | undefined
-  readonly supplementalGroups?: readonly number[] | undefined
-}
+export type LinuxContainerUserInput = Sent<LinuxContainerUser>
 
 export interface ContainerMetadata {
   readonly name: string
   readonly attempt: number
 }
-
-export interface ContainerMetadataInput {
-  readonly name?: string | undefined
-  readonly attempt?: number | undefined
-}
+export type ContainerMetadataInput = Sent<ContainerMetadata>
 
 export interface Device {
   readonly containerPath: string
   readonly hostPath: string
   readonly permissions: string
 }
-
-export interface DeviceInput {
-  readonly containerPath?: string | undefined
-  readonly hostPath?: string | undefined
-  readonly permissions?: string | undefined
-}
+export type DeviceInput = Sent<Device>
 
 export interface CDIDevice {
   readonly name: string
 }
-
-export interface CDIDeviceInput {
-  readonly name?: string | undefined
-}
+export type CDIDeviceInput = Sent<CDIDevice>
 
 export interface ContainerConfig {
   readonly metadata: ContainerMetadata | null
@@ -717,92 +437,49 @@ export interface ContainerConfig {
   readonly CDIDevices: readonly CDIDevice[]
   readonly stopSignal: Signal
 }
-
-export interface ContainerConfigInput {
-  readonly metadata?: ContainerMetadataInput | null | undefined
-  readonly image?: ImageSpecInput | null | undefined
-  readonly command?: readonly string[] | undefined
-  readonly args?: readonly string[] | undefined
-  readonly workingDir?: string | undefined
-  readonly envs?: readonly KeyValueInput[] | undefined
-  readonly mounts?: readonly MountInput[] | undefined
-  readonly devices?: readonly DeviceInput[] | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly logPath?: string | undefined
-  readonly stdin?: boolean | undefined
-  readonly stdinOnce?: boolean | undefined
-  readonly tty?: boolean | undefined
-  readonly linux?: LinuxContainerConfigInput | null | undefined
-  readonly CDIDevices?: readonly CDIDeviceInput[] | undefined
-  readonly stopSignal?: Signal | undefined
-}
+export type ContainerConfigInput = Sent<ContainerConfig>
 
 export interface CreateContainerRequest {
   readonly podSandboxId: string
   readonly config: ContainerConfig | null
   readonly sandboxConfig: PodSandboxConfig | null
 }
-
-export interface CreateContainerRequestInput {
-  readonly podSandboxId?: string | undefined
-  readonly config?: ContainerConfigInput | null | undefined
-  readonly sandboxConfig?: PodSandboxConfigInput | null | undefined
-}
+export type CreateContainerRequestInput = Sent<CreateContainerRequest>
 
 export interface CreateContainerResponse {
   readonly containerId: string
 }
-
-export interface CreateContainerResponseInput {
-  readonly containerId?: string | undefined
-}
+export type CreateContainerResponseInput = Sent<CreateContainerResponse>
 
 export interface StartContainerRequest {
   readonly containerId: string
 }
-
-export interface StartContainerRequestInput {
-  readonly containerId?: string | undefined
-}
+export type StartContainerRequestInput = Sent<StartContainerRequest>
 
 export type StartContainerResponse = Readonly<Record<string, never>>
-
-export type StartContainerResponseInput = Readonly<Record<string, never>>
+export type StartContainerResponseInput = Sent<StartContainerResponse>
 
 export interface StopContainerRequest {
   readonly containerId: string
   readonly timeout: number
 }
-
-export interface StopContainerRequestInput {
-  readonly containerId?: string | undefined
-  readonly timeout?: number | undefined
-}
+export type StopContainerRequestInput = Sent<StopContainerRequest>
 
 export type StopContainerResponse = Readonly<Record<string, never>>
-
-export type StopContainerResponseInput = Readonly<Record<string, never>>
+export type StopContainerResponseInput = Sent<StopContainerResponse>
 
 export interface RemoveContainerRequest {
   readonly containerId: string
 }
-
-export interface RemoveContainerRequestInput {
-  readonly containerId?: string | undefined
-}
+export type RemoveContainerRequestInput = Sent<RemoveContainerRequest>
 
 export type RemoveContainerResponse = Readonly<Record<string, never>>
-
-export type RemoveContainerResponseInput = Readonly<Record<string, never>>
+export type RemoveContainerResponseInput = Sent<RemoveContainerResponse>
 
 export interface ContainerStateValue {
   readonly state: ContainerState
 }
-
-export interface ContainerStateValueInput {
-  readonly state?: ContainerState | undefined
-}
+export type ContainerStateValueInput = Sent<ContainerStateValue>
 
 export interface ContainerFilter {
   readonly id: string
@@ -810,21 +487,12 @@ export interface ContainerFilter {
   readonly podSandboxId: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-
-export interface ContainerFilterInput {
-  readonly id?: string | undefined
-  readonly state?: ContainerStateValueInput | null | undefined
-  readonly podSandboxId?: string | undefined
-  readonly labelSelector?: Readonly<Record<string, string>> | undefined
-}
+export type ContainerFilterInput = Sent<ContainerFilter>
 
 export interface ListContainersRequest {
   readonly filter: ContainerFilter | null
 }
-
-export interface ListContainersRequestInput {
-  readonly filter?: ContainerFilterInput | null | undefined
-}
+export type ListContainersRequestInput = Sent<ListContainersRequest>
 
 export interface Container {
   readonly id: string
@@ -838,37 +506,18 @@ export interface Container {
   readonly annotations: Readonly<Record<string, string>>
   readonly imageId: string
 }
-
-export interface ContainerInput {
-  readonly id?: string | undefined
-  readonly podSandboxId?: string | undefined
-  readonly metadata?: ContainerMetadataInput | null | undefined
-  readonly image?: ImageSpecInput | null | undefined
-  readonly imageRef?: string | undefined
-  readonly state?: ContainerState | undefined
-  readonly createdAt?: number | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly imageId?: string | undefined
-}
+export type ContainerInput = Sent<Container>
 
 export interface ListContainersResponse {
   readonly containers: readonly Container[]
 }
-
-export interface ListContainersResponseInput {
-  readonly containers?: readonly ContainerInput[] | undefined
-}
+export type ListContainersResponseInput = Sent<ListContainersResponse>
 
 export interface ContainerStatusRequest {
   readonly containerId: string
   readonly verbose: boolean
 }
-
-export interface ContainerStatusRequestInput {
-  readonly containerId?: string | undefined
-  readonly verbose?: boolean | undefined
-}
+export type ContainerStatusRequestInput = Sent<ContainerStatusRequest>
 
 export interface ContainerStatus {
   readonly id: string
@@ -891,94 +540,47 @@ export interface ContainerStatus {
   readonly user: ContainerUser | null
   readonly stopSignal: Signal
 }
-
-export interface ContainerStatusInput {
-  readonly id?: string | undefined
-  readonly metadata?: ContainerMetadataInput | null | undefined
-  readonly state?: ContainerState | undefined
-  readonly createdAt?: number | undefined
-  readonly startedAt?: number | undefined
-  readonly finishedAt?: number | undefined
-  readonly exitCode?: number | undefined
-  readonly image?: ImageSpecInput | null | undefined
-  readonly imageRef?: string | undefined
-  readonly reason?: string | undefined
-  readonly message?: string | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-  readonly mounts?: readonly MountInput[] | undefined
-  readonly logPath?: string | undefined
-  readonly resources?: ContainerResourcesInput | null | undefined
-  readonly imageId?: string | undefined
-  readonly user?: ContainerUserInput | null | undefined
-  readonly stopSignal?: Signal | undefined
-}
+export type ContainerStatusInput = Sent<ContainerStatus>
 
 export interface ContainerStatusResponse {
   readonly status: ContainerStatus | null
   readonly info: Readonly<Record<string, string>>
 }
-
-export interface ContainerStatusResponseInput {
-  readonly status?: ContainerStatusInput | null | undefined
-  readonly info?: Readonly<Record<string, string>> | undefined
-}
+export type ContainerStatusResponseInput = Sent<ContainerStatusResponse>
 
 export interface ContainerResources {
   readonly linux: LinuxContainerResources | null
 }
-
-export interface ContainerResourcesInput {
-  readonly linux?: LinuxContainerResourcesInput | null | undefined
-}
+export type ContainerResourcesInput = Sent<ContainerResources>
 
 export interface ContainerUser {
   readonly linux: LinuxContainerUser | null
 }
-
-export interface ContainerUserInput {
-  readonly linux?: LinuxContainerUserInput | null | undefined
-}
+export type ContainerUserInput = Sent<ContainerUser>
 
 export interface UpdateContainerResourcesRequest {
   readonly containerId: string
   readonly linux: LinuxContainerResources | null
   readonly annotations: Readonly<Record<string, string>>
 }
-
-export interface UpdateContainerResourcesRequestInput {
-  readonly containerId?: string | undefined
-  readonly linux?: LinuxContainerResourcesInput | null | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-}
+export type UpdateContainerResourcesRequestInput = Sent<UpdateContainerResourcesRequest>
 
 export type UpdateContainerResourcesResponse = Readonly<Record<string, never>>
-
-export type UpdateContainerResourcesResponseInput = Readonly<Record<string, never>>
+export type UpdateContainerResourcesResponseInput = Sent<UpdateContainerResourcesResponse>
 
 export interface ExecSyncRequest {
   readonly containerId: string
   readonly cmd: readonly string[]
   readonly timeout: number
 }
-
-export interface ExecSyncRequestInput {
-  readonly containerId?: string | undefined
-  readonly cmd?: readonly string[] | undefined
-  readonly timeout?: number | undefined
-}
+export type ExecSyncRequestInput = Sent<ExecSyncRequest>
 
 export interface ExecSyncResponse {
   readonly stdout: Buffer
   readonly stderr: Buffer
   readonly exitCode: number
 }
-
-export interface ExecSyncResponseInput {
-  readonly stdout?: Uint8Array | undefined
-  readonly stderr?: Uint8Array | undefined
-  readonly exitCode?: number | undefined
-}
+export type ExecSyncResponseInput = Sent<ExecSyncResponse>
 
 export interface ExecRequest {
   readonly containerId: string
@@ -988,23 +590,12 @@ export interface ExecRequest {
   readonly stdout: boolean
   readonly stderr: boolean
 }
-
-export interface ExecRequestInput {
-  readonly containerId?: string | undefined
-  readonly cmd?: readonly string[] | undefined
-  readonly tty?: boolean | undefined
-  readonly stdin?: boolean | undefined
-  readonly stdout?: boolean | undefined
-  readonly stderr?: boolean | undefined
-}
+export type ExecRequestInput = Sent<ExecRequest>
 
 export interface ExecResponse {
   readonly url: string
 }
-
-export interface ExecResponseInput {
-  readonly url?: string | undefined
-}
+export type ExecResponseInput = Sent<ExecResponse>
 
 export interface AttachRequest {
   readonly containerId: string
@@ -1013,56 +604,33 @@ export interface AttachRequest {
   readonly stdout: boolean
   readonly stderr: boolean
 }
-
-export interface AttachRequestInput {
-  readonly containerId?: string | undefined
-  readonly stdin?: boolean | undefined
-  readonly tty?: boolean | undefined
-  readonly stdout?: boolean | undefined
-  readonly stderr?: boolean | undefined
-}
+export type AttachRequestInput = Sent<AttachRequest>
 
 export interface AttachResponse {
   readonly url: string
 }
-
-export interface AttachResponseInput {
-  readonly url?: string | undefined
-}
+export type AttachResponseInput = Sent<AttachResponse>
 
 export interface PortForwardRequest {
   readonly podSandboxId: string
   readonly port: readonly number[]
 }
-
-export interface PortForwardRequestInput {
-  readonly podSandboxId?: string | undefined
-  readonly port?: readonly number[] | undefined
-}
+export type PortForwardRequestInput = Sent<PortForwardRequest>
 
 export interface PortForwardResponse {
   readonly url: string
 }
-
-export interface PortForwardResponseInput {
-  readonly url?: string | undefined
-}
+export type PortForwardResponseInput = Sent<PortForwardResponse>
 
 export interface ImageFilter {
   readonly image: ImageSpec | null
 }
-
-export interface ImageFilterInput {
-  readonly image?: ImageSpecInput | null | undefined
-}
+export type ImageFilterInput = Sent<ImageFilter>
 
 export interface ListImagesRequest {
   readonly filter: ImageFilter | null
 }
-
-export interface ListImagesRequestInput {
-  readonly filter?: ImageFilterInput | null | undefined
-}
+export type ListImagesRequestInput = Sent<ListImagesRequest>
 
 export interface Image {
   readonly id: string
@@ -1074,45 +642,24 @@ export interface Image {
   readonly spec: ImageSpec | null
   readonly pinned: boolean
 }
-
-export interface ImageInput {
-  readonly id?: string | undefined
-  readonly repoTags?: readonly string[] | undefined
-  readonly repoDigests?: readonly string[] | undefined
-  readonly size?: number | undefined
-  readonly uid?: Int64ValueInput | null | undefined
-  readonly username?: string | undefined
-  readonly spec?: ImageSpecInput | null | undefined
-  readonly pinned?: boolean | undefined
-}
+export type ImageInput = Sent<Image>
 
 export interface ListImagesResponse {
   readonly images: readonly Image[]
 }
-
-export interface ListImagesResponseInput {
-  readonly images?: readonly ImageInput[] | undefined
-}
+export type ListImagesResponseInput = Sent<ListImagesResponse>
 
 export interface ImageStatusRequest {
   readonly image: ImageSpec | null
   readonly verbose: boolean
 }
-
-export interface ImageStatusRequestInput {
-  readonly image?: ImageSpecInput | null | undefined
-  readonly verbose?: boolean | undefined
-}
+export type ImageStatusRequestInput = Sent<ImageStatusRequest>
 
 export interface ImageStatusResponse {
   readonly image: Image | null
   readonly info: Readonly<Record<string, string>>
 }
-
-export interface ImageStatusResponseInput {
-  readonly image?: ImageInput | null | undefined
-  readonly info?: Readonly<Record<string, string>> | undefined
-}
+export type ImageStatusResponseInput = Sent<ImageStatusResponse>
 
 export interface AuthConfig {
   readonly username: string
@@ -1122,75 +669,45 @@ export interface AuthConfig {
   readonly identityToken: string
   readonly registryToken: string
 }
-
-export interface AuthConfigInput {
-  readonly username?: string | undefined
-  readonly password?: string | undefined
-  readonly auth?: string | undefined
-  readonly serverAddress?: string | undefined
-  readonly identityToken?: string | undefined
-  readonly registryToken?: string | undefined
-}
+export type AuthConfigInput = Sent<AuthConfig>
 
 export interface PullImageRequest {
   readonly image: ImageSpec | null
   readonly auth: AuthConfig | null
   readonly sandboxConfig: PodSandboxConfig | null
 }
-
-export interface PullImageRequestInput {
-  readonly image?: ImageSpecInput | null | undefined
-  readonly auth?: AuthConfigInput | null | undefined
-  readonly sandboxConfig?: PodSandboxConfigInput | null | undefined
-}
+export type PullImageRequestInput = Sent<PullImageRequest>
 
 export interface PullImageResponse {
   readonly imageRef: string
 }
-
-export interface PullImageResponseInput {
-  readonly imageRef?: string | undefined
-}
+export type PullImageResponseInput = Sent<PullImageResponse>
 
 export interface RemoveImageRequest {
   readonly image: ImageSpec | null
 }
-
-export interface RemoveImageRequestInput {
-  readonly image?: ImageSpecInput | null | undefined
-}
+export type RemoveImageRequestInput = Sent<RemoveImageRequest>
 
 export type RemoveImageResponse = Readonly<Record<string, never>>
-
-export type RemoveImageResponseInput = Readonly<Record<string, never>>
+export type RemoveImageResponseInput = Sent<RemoveImageResponse>
 
 export interface NetworkConfig {
   readonly podCidr: string
 }
-
-export interface NetworkConfigInput {
-  readonly podCidr?: string | undefined
-}
+export type NetworkConfigInput = Sent<NetworkConfig>
 
 export interface RuntimeConfig {
   readonly networkConfig: NetworkConfig | null
 }
-
-export interface RuntimeConfigInput {
-  readonly networkConfig?: NetworkConfigInput | null | undefined
-}
+export type RuntimeConfigInput = Sent<RuntimeConfig>
 
 export interface UpdateRuntimeConfigRequest {
   readonly runtimeConfig: RuntimeConfig | null
 }
-
-export interface UpdateRuntimeConfigRequestInput {
-  readonly runtimeConfig?: RuntimeConfigInput | null | undefined
-}
+export type UpdateRuntimeConfigRequestInput = Sent<UpdateRuntimeConfigRequest>
 
 export type UpdateRuntimeConfigResponse = Readonly<Record<string, never>>
-
-export type UpdateRuntimeConfigResponseInput = Readonly<Record<string, never>>
+export type UpdateRuntimeConfigResponseInput = Sent<UpdateRuntimeConfigResponse>
 
 export interface RuntimeCondition {
   readonly type: string
@@ -1198,61 +715,36 @@ export interface RuntimeCondition {
   readonly reason: string
   readonly message: string
 }
-
-export interface RuntimeConditionInput {
-  readonly type?: string | undefined
-  readonly status?: boolean | undefined
-  readonly reason?: string | undefined
-  readonly message?: string | undefined
-}
+export type RuntimeConditionInput = Sent<RuntimeCondition>
 
 export interface RuntimeStatus {
   readonly conditions: readonly RuntimeCondition[]
 }
-
-export interface RuntimeStatusInput {
-  readonly conditions?: readonly RuntimeConditionInput[] | undefined
-}
+export type RuntimeStatusInput = Sent<RuntimeStatus>
 
 export interface StatusRequest {
   readonly verbose: boolean
 }
-
-export interface StatusRequestInput {
-  readonly verbose?: boolean | undefined
-}
+export type StatusRequestInput = Sent<StatusRequest>
 
 export interface RuntimeHandlerFeatures {
   readonly recursiveReadOnlyMounts: boolean
   readonly userNamespaces: boolean
 }
-
-export interface RuntimeHandlerFeaturesInput {
-  readonly recursiveReadOnlyMounts?: boolean | undefined
-  readonly userNamespaces?: boolean | undefined
-}
+export type RuntimeHandlerFeaturesInput = Sent<RuntimeHandlerFeatures>
 
 export interface RuntimeHandler {
   readonly name: string
   readonly features: RuntimeHandlerFeatures | null
 }
-
-export interface RuntimeHandlerInput {
-  readonly name?: string | undefined
-  readonly features?: RuntimeHandlerFeaturesInput | null | undefined
-}
+export type RuntimeHandlerInput = Sent<RuntimeHandler>
 
 export interface RuntimeFeatures {
   readonly supplementalGroupsPolicy: boolean
   readonly userNamespacesHostNetwork: boolean
   readonly mountOptions: boolean
 }
-
-export interface RuntimeFeaturesInput {
-  readonly supplementalGroupsPolicy?: boolean | undefined
-  readonly userNamespacesHostNetwork?: boolean | undefined
-  readonly mountOptions?: boolean | undefined
-}
+export type RuntimeFeaturesInput = Sent<RuntimeFeatures>
 
 export interface StatusResponse {
   readonly status: RuntimeStatus | null
@@ -1260,33 +752,20 @@ export interface StatusResponse {
   readonly runtimeHandlers: readonly RuntimeHandler[]
   readonly features: RuntimeFeatures | null
 }
-
-export interface StatusResponseInput {
-  readonly status?: RuntimeStatusInput | null | undefined
-  readonly info?: Readonly<Record<string, string>> | undefined
-  readonly runtimeHandlers?: readonly RuntimeHandlerInput[] | undefined
-  readonly features?: RuntimeFeaturesInput | null | undefined
-}
+export type StatusResponseInput = Sent<StatusResponse>
 
 export type ImageFsInfoRequest = Readonly<Record<string, never>>
-
-export type ImageFsInfoRequestInput = Readonly<Record<string, never>>
+export type ImageFsInfoRequestInput = Sent<ImageFsInfoRequest>
 
 export interface UInt64Value {
   readonly value: number
 }
-
-export interface UInt64ValueInput {
-  readonly value?: number | undefined
-}
+export type UInt64ValueInput = Sent<UInt64Value>
 
 export interface FilesystemIdentifier {
   readonly mountpoint: string
 }
-
-export interface FilesystemIdentifierInput {
-  readonly mountpoint?: string | undefined
-}
+export type FilesystemIdentifierInput = Sent<FilesystemIdentifier>
 
 export interface FilesystemUsage {
   readonly timestamp: number
@@ -1294,67 +773,40 @@ export interface FilesystemUsage {
   readonly usedBytes: UInt64Value | null
   readonly inodesUsed: UInt64Value | null
 }
-
-export interface FilesystemUsageInput {
-  readonly timestamp?: number | undefined
-  readonly fsId?: FilesystemIdentifierInput | null | undefined
-  readonly usedBytes?: UInt64ValueInput | null | undefined
-  readonly inodesUsed?: UInt64ValueInput | null | undefined
-}
+export type FilesystemUsageInput = Sent<FilesystemUsage>
 
 export interface ImageFsInfoResponse {
   readonly imageFilesystems: readonly FilesystemUsage[]
   readonly containerFilesystems: readonly FilesystemUsage[]
 }
-
-export interface ImageFsInfoResponseInput {
-  readonly imageFilesystems?: readonly FilesystemUsageInput[] | undefined
-  readonly containerFilesystems?: readonly FilesystemUsageInput[] | undefined
-}
+export type ImageFsInfoResponseInput = Sent<ImageFsInfoResponse>
 
 export interface ContainerStatsRequest {
   readonly containerId: string
 }
-
-export interface ContainerStatsRequestInput {
-  readonly containerId?: string | undefined
-}
+export type ContainerStatsRequestInput = Sent<ContainerStatsRequest>
 
 export interface ContainerStatsResponse {
   readonly stats: ContainerStats | null
 }
-
-export interface ContainerStatsResponseInput {
-  readonly stats?: ContainerStatsInput | null | undefined
-}
+export type ContainerStatsResponseInput = Sent<ContainerStatsResponse>
 
 export interface ListContainerStatsRequest {
   readonly filter: ContainerStatsFilter | null
 }
-
-export interface ListContainerStatsRequestInput {
-  readonly filter?: ContainerStatsFilterInput | null | undefined
-}
+export type ListContainerStatsRequestInput = Sent<ListContainerStatsRequest>
 
 export interface ContainerStatsFilter {
   readonly id: string
   readonly podSandboxId: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-
-export interface ContainerStatsFilterInput {
-  readonly id?: string | undefined
-  readonly podSandboxId?: string | undefined
-  readonly labelSelector?: Readonly<Record<string, string>> | undefined
-}
+export type ContainerStatsFilterInput = Sent<ContainerStatsFilter>
 
 export interface ListContainerStatsResponse {
   readonly stats: readonly ContainerStats[]
 }
-
-export interface ListContainerStatsResponseInput {
-  readonly stats?: readonly ContainerStatsInput[] | undefined
-}
+export type ListContainerStatsResponseInput = Sent<ListContainerStatsResponse>
 
 export interface ContainerAttributes {
   readonly id: string
@@ -1362,13 +814,7 @@ export interface ContainerAttributes {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
 }
-
-export interface ContainerAttributesInput {
-  readonly id?: string | undefined
-  readonly metadata?: ContainerMetadataInput | null | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly annotations?: Readonly<Record<string, string>> | undefined
-}
+export type ContainerAttributesInput = Sent<ContainerAttributes>
 
 export interface ContainerStats {
   readonly attributes: ContainerAttributes | null
@@ -1378,25 +824,13 @@ export interface ContainerStats {
   readonly swap: SwapUsage | null
   readonly io: IoUsage | null
 }
-
-export interface ContainerStatsInput {
-  readonly attributes?: ContainerAttributesInput | null | undefined
-  readonly cpu?: CpuUsageInput | null | undefined
-  readonly memory?: MemoryUsageInput | null | undefined
-  readonly writableLayer?: FilesystemUsageInput | null | undefined
-  readonly swap?: SwapUsageInput | null | undefined
-  readonly io?: IoUsageInput | null | undefined
-}
+export type ContainerStatsInput = Sent<ContainerStats>
 
 export interface PsiStats {
   readonly Full: PsiData | null
   readonly Some: PsiData | null
 }
-
-export interface PsiStatsInput {
-  readonly Full?: PsiDataInput | null | undefined
-  readonly Some?: PsiDataInput | null | undefined
-}
+export type PsiStatsInput = Sent<PsiStats>
 
 export interface PsiData {
   readonly Total: number
@@ -1404,13 +838,7 @@ export interface PsiData {
   readonly Avg60: number
   readonly Avg300: number
 }
-
-export interface PsiDataInput {
-  readonly Total?: number | undefined
-  readonly Avg10?: number | undefined
-  readonly Avg60?: number | undefined
-  readonly Avg300?: number | undefined
-}
+export type PsiDataInput = Sent<PsiData>
 
 export interface CpuUsage {
   readonly timestamp: number
@@ -1418,13 +846,7 @@ export interface CpuUsage {
   readonly usageNanoCores: UInt64Value | null
   readonly psi: PsiStats | null
 }
-
-export interface CpuUsageInput {
-  readonly timestamp?: number | undefined
-  readonly usageCoreNanoSeconds?: UInt64ValueInput | null | undefined
-  readonly usageNanoCores?: UInt64ValueInput | null | undefined
-  readonly psi?: PsiStatsInput | null | undefined
-}
+export type CpuUsageInput = Sent<CpuUsage>
 
 export interface MemoryUsage {
   readonly timestamp: number
@@ -1436,71 +858,41 @@ export interface MemoryUsage {
   readonly majorPageFaults: UInt64Value | null
   readonly psi: PsiStats | null
 }
-
-export interface MemoryUsageInput {
-  readonly timestamp?: number | undefined
-  readonly workingSetBytes?: UInt64ValueInput | null | undefined
-  readonly availableBytes?: UInt64ValueInput | null | undefined
-  readonly usageBytes?: UInt64ValueInput | null | undefined
-  readonly rssBytes?: UInt64ValueInput | null | undefined
-  readonly pageFaults?: UInt64ValueInput | null | undefined
-  readonly majorPageFaults?: UInt64ValueInput | null | undefined
-  readonly psi?: PsiStatsInput | null | undefined
-}
+export type MemoryUsageInput = Sent<MemoryUsage>
 
 export interface IoUsage {
   readonly timestamp: number
   readonly psi: PsiStats | null
 }
-
-export interface IoUsageInput {
-  readonly timestamp?: number | undefined
-  readonly psi?: PsiStatsInput | null | undefined
-}
+export type IoUsageInput = Sent<IoUsage>
 
 export interface SwapUsage {
   readonly timestamp: number
   readonly swapAvailableBytes: UInt64Value | null
   readonly swapUsageBytes: UInt64Value | null
 }
-
-export interface SwapUsageInput {
-  readonly timestamp?: number | undefined
-  readonly swapAvailableBytes?: UInt64ValueInput | null | undefined
-  readonly swapUsageBytes?: UInt64ValueInput | null | undefined
-}
+export type SwapUsageInput = Sent<SwapUsage>
 
 export interface ReopenContainerLogRequest {
   readonly containerId: string
 }
-
-export interface ReopenContainerLogRequestInput {
-  readonly containerId?: string | undefined
-}
+export type ReopenContainerLogRequestInput = Sent<ReopenContainerLogRequest>
 
 export type ReopenContainerLogResponse = Readonly<Record<string, never>>
-
-export type ReopenContainerLogResponseInput = Readonly<Record<string, never>>
+export type ReopenContainerLogResponseInput = Sent<ReopenContainerLogResponse>
 
 export interface CheckpointContainerRequest {
   readonly containerId: string
   readonly location: string
   readonly timeout: number
 }
-
-export interface CheckpointContainerRequestInput {
-  readonly containerId?: string | undefined
-  readonly location?: string | undefined
-  readonly timeout?: number | undefined
-}
+export type CheckpointContainerRequestInput = Sent<CheckpointContainerRequest>
 
 export type CheckpointContainerResponse = Readonly<Record<string, never>>
-
-export type CheckpointContainerResponseInput = Readonly<Record<string, never>>
+export type CheckpointContainerResponseInput = Sent<CheckpointContainerResponse>
 
 export type GetEventsRequest = Readonly<Record<string, never>>
-
-export type GetEventsRequestInput = Readonly<Record<string, never>>
+export type GetEventsRequestInput = Sent<GetEventsRequest>
 
 export interface ContainerEventResponse {
   readonly containerId: string
@@ -1509,72 +901,43 @@ export interface ContainerEventResponse {
   readonly podSandboxStatus: PodSandboxStatus | null
   readonly containersStatuses: readonly ContainerStatus[]
 }
-
-export interface ContainerEventResponseInput {
-  readonly containerId?: string | undefined
-  readonly containerEventType?: ContainerEventType | undefined
-  readonly createdAt?: number | undefined
-  readonly podSandboxStatus?: PodSandboxStatusInput | null | undefined
-  readonly containersStatuses?: readonly ContainerStatusInput[] | undefined
-}
+export type ContainerEventResponseInput = Sent<ContainerEventResponse>
 
 export type ListMetricDescriptorsRequest = Readonly<Record<string, never>>
-
-export type ListMetricDescriptorsRequestInput = Readonly<Record<string, never>>
+export type ListMetricDescriptorsRequestInput = Sent<ListMetricDescriptorsRequest>
 
 export interface ListMetricDescriptorsResponse {
   readonly descriptors: readonly MetricDescriptor[]
 }
-
-export interface ListMetricDescriptorsResponseInput {
-  readonly descriptors?: readonly MetricDescriptorInput[] | undefined
-}
+export type ListMetricDescriptorsResponseInput = Sent<ListMetricDescriptorsResponse>
 
 export interface MetricDescriptor {
   readonly name: string
   readonly help: string
   readonly labelKeys: readonly string[]
 }
-
-export interface MetricDescriptorInput {
-  readonly name?: string | undefined
-  readonly help?: string | undefined
-  readonly labelKeys?: readonly string[] | undefined
-}
+export type MetricDescriptorInput = Sent<MetricDescriptor>
 
 export type ListPodSandboxMetricsRequest = Readonly<Record<string, never>>
-
-export type ListPodSandboxMetricsRequestInput = Readonly<Record<string, never>>
+export type ListPodSandboxMetricsRequestInput = Sent<ListPodSandboxMetricsRequest>
 
 export interface ListPodSandboxMetricsResponse {
   readonly podMetrics: readonly PodSandboxMetrics[]
 }
-
-export interface ListPodSandboxMetricsResponseInput {
-  readonly podMetrics?: readonly PodSandboxMetricsInput[] | undefined
-}
+export type ListPodSandboxMetricsResponseInput = Sent<ListPodSandboxMetricsResponse>
 
 export interface PodSandboxMetrics {
   readonly podSandboxId: string
   readonly metrics: readonly Metric[]
   readonly containerMetrics: readonly ContainerMetrics[]
 }
-
-export interface PodSandboxMetricsInput {
-  readonly podSandboxId?: string | undefined
-  readonly metrics?: readonly MetricInput[] | undefined
-  readonly containerMetrics?: readonly ContainerMetricsInput[] | undefined
-}
+export type PodSandboxMetricsInput = Sent<PodSandboxMetrics>
 
 export interface ContainerMetrics {
   readonly containerId: string
   readonly metrics: readonly Metric[]
 }
-
-export interface ContainerMetricsInput {
-  readonly containerId?: string | undefined
-  readonly metrics?: readonly MetricInput[] | undefined
-}
+export type ContainerMetricsInput = Sent<ContainerMetrics>
 
 export interface Metric {
   readonly name: string
@@ -1583,50 +946,30 @@ export interface Metric {
   readonly labelValues: readonly string[]
   readonly value: UInt64Value | null
 }
-
-export interface MetricInput {
-  readonly name?: string | undefined
-  readonly timestamp?: number | undefined
-  readonly metricType?: MetricType | undefined
-  readonly labelValues?: readonly string[] | undefined
-  readonly value?: UInt64ValueInput | null | undefined
-}
+export type MetricInput = Sent<Metric>
 
 export type RuntimeConfigRequest = Readonly<Record<string, never>>
-
-export type RuntimeConfigRequestInput = Readonly<Record<string, never>>
+export type RuntimeConfigRequestInput = Sent<RuntimeConfigRequest>
 
 export interface RuntimeConfigResponse {
   readonly linux: LinuxRuntimeConfiguration | null
 }
-
-export interface RuntimeConfigResponseInput {
-  readonly linux?: LinuxRuntimeConfigurationInput | null | undefined
-}
+export type RuntimeConfigResponseInput = Sent<RuntimeConfigResponse>
 
 export interface LinuxRuntimeConfiguration {
   readonly cgroupDriver: CgroupDriver
 }
-
-export interface LinuxRuntimeConfigurationInput {
-  readonly cgroupDriver?: CgroupDriver | undefined
-}
+export type LinuxRuntimeConfigurationInput = Sent<LinuxRuntimeConfiguration>
 
 export interface UpdatePodSandboxResourcesRequest {
   readonly podSandboxId: string
   readonly overhead: LinuxContainerResources | null
   readonly resources: LinuxContainerResources | null
 }
-
-export interface UpdatePodSandboxResourcesRequestInput {
-  readonly podSandboxId?: string | undefined
-  readonly overhead?: LinuxContainerResourcesInput | null | undefined
-  readonly resources?: LinuxContainerResourcesInput | null | undefined
-}
+export type UpdatePodSandboxResourcesRequestInput = Sent<UpdatePodSandboxResourcesRequest>
 
 export type UpdatePodSandboxResourcesResponse = Readonly<Record<string, never>>
-
-export type UpdatePodSandboxResourcesResponseInput = Readonly<Record<string, never>>
+export type UpdatePodSandboxResourcesResponseInput = Sent<UpdatePodSandboxResourcesResponse>
 
 export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 
