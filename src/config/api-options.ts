@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { flag, integer, optionalPath, option } from './option-type.ts'
+import { bad, ok, flag, integer, optionalPath, kubeletOption, poddOption } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 /** An address of this host, and a TCP port. */
@@ -13,9 +13,7 @@ const listenAddress: OptionType<ListenAddress | undefined> = {
   label: 'IP:PORT',
   fromText: readAddress,
   fromFile: (json) =>
-    typeof json === 'string'
-      ? readAddress(json)
-      : { kind: 'bad', message: 'must be text such as 127.0.0.1:6443' },
+    typeof json === 'string' ? readAddress(json) : bad('must be text such as 127.0.0.1:6443'),
   format: (address) => (address === undefined ? '' : formatAddress(address)),
 }
 
@@ -24,7 +22,7 @@ export function formatAddress({ host, port }: ListenAddress): string {
 }
 
 function readAddress(text: string): Decoded<ListenAddress | undefined> {
-  if (text === '') return { kind: 'ok', value: undefined }
+  if (text === '') return ok(undefined)
   const {
     v4,
     v6,
@@ -33,73 +31,46 @@ function readAddress(text: string): Decoded<ListenAddress | undefined> {
   const host = v4 ?? v6 ?? ''
   const port = Number(digits)
   if (isIP(host) !== (v4 === undefined ? 6 : 4) || port < 1 || port > 65_535)
-    return {
-      kind: 'bad',
-      message:
-        'must be an IP address and a port, such as 127.0.0.1:6443 or [::1]:6443; 0.0.0.0 means all addresses',
-    }
-  return { kind: 'ok', value: { host, port } }
+    return bad(
+      'must be an IP address and a port, such as 127.0.0.1:6443 or [::1]:6443; 0.0.0.0 means all addresses',
+    )
+  return ok({ host, port })
 }
 
 const listenHost: OptionType<string> = {
   label: 'IP',
   fromText: readHost,
-  fromFile: (json) =>
-    typeof json === 'string' ? readHost(json) : { kind: 'bad', message: 'must be text such as 127.0.0.1' },
+  fromFile: (json) => (typeof json === 'string' ? readHost(json) : bad('must be text such as 127.0.0.1')),
   format: String,
 }
 
 function readHost(text: string): Decoded<string> {
-  return isIP(text) === 0
-    ? { kind: 'bad', message: 'must be an IP address, such as 127.0.0.1 or ::1' }
-    : { kind: 'ok', value: text }
+  return isIP(text) === 0 ? bad('must be an IP address, such as 127.0.0.1 or ::1') : ok(text)
 }
 
 /** The API beyond the unix socket; a part of the table in options.ts. */
 export const apiOptions = {
-  apiListen: option({
-    field: 'api.listen',
+  apiListen: poddOption('api.listen', undefined, listenAddress, {
     flag: 'api-listen',
-    type: listenAddress,
-    default: undefined,
     defaultText: 'the unix socket alone',
-    owner: 'podd',
     secret: false,
     doc: 'Where podd serves its API over TLS, for kubectl and other clients of Kubernetes. `podd kubeconfig` prints how they log in.',
   }),
-  apiTokenFile: option({
-    field: 'api.tokenFile',
+  apiTokenFile: poddOption('api.tokenFile', undefined, optionalPath, {
     flag: 'api-token-file',
-    type: optionalPath,
-    default: undefined,
-    owner: 'podd',
     secret: false,
     doc: 'A file of bearer tokens for the API, mode 0600, each line `token,user,uid,"group1,group2"`. The groups `podd:view`, `podd:edit` and `system:masters` give the roles view, edit and admin.',
   }),
-  apiPage: option({
-    field: 'api.page',
+  apiPage: poddOption('api.page', false, flag, {
     flag: 'api-page',
-    type: flag,
-    default: false,
-    owner: 'podd',
-    secret: false,
     doc: 'Serves a status page at `/ui` of the API: pods, logs, events, sources, and what the host and its pods used over the last hour, which podd then measures every 30 s. Its users log in with a bearer token of `api.tokenFile`, or a client certificate in the browser.',
   }),
-  readOnlyPort: option({
-    field: 'readOnlyPort',
+  readOnlyPort: kubeletOption('readOnlyPort', 0, integer(0, 65_535), {
     flag: 'read-only-port',
-    type: integer(0, 65_535),
-    default: 0,
-    owner: 'kubelet',
-    secret: false,
     doc: "A port that serves, without TLS and to everybody who reaches it, what the kubelet's read-only port serves: `/metrics`, `/metrics/resource`, `/metrics/cadvisor`, `/metrics/probes`, `/stats/summary`, `/pods`, `/runningpods` and `/healthz`. 0 for none.",
   }),
-  address: option({
-    field: 'address',
+  address: kubeletOption('address', '127.0.0.1', listenHost, {
     flag: 'address',
-    type: listenHost,
-    default: '127.0.0.1',
-    owner: 'kubelet',
     secret: false,
     zeroIsDefault: true,
     doc: 'The address of this host that `readOnlyPort` is served on; `0.0.0.0` or `::` for all. (The default of a kubelet is all addresses.)',

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { canonicalQuantity } from '../pod/values/quantity.ts'
-import { path } from './option-type.ts'
+import { bad, ok, onlyInFile, path } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 type Check = (item: string) => string | undefined
@@ -11,16 +11,16 @@ export function textList(label: string, check: Check): OptionType<readonly strin
   const decode = (items: readonly string[]): Decoded<readonly string[]> => {
     for (const item of items) {
       const wrong = check(item)
-      if (wrong !== undefined) return { kind: 'bad', message: `${JSON.stringify(item)} ${wrong}` }
+      if (wrong !== undefined) return bad(`${JSON.stringify(item)} ${wrong}`)
     }
-    return { kind: 'ok', value: items }
+    return ok(items)
   }
   return {
     label: `${label}[,...]`,
     fromText: (text) => decode(text.split(',').filter((item) => item !== '')),
     fromFile(json) {
       const items = textsOf(json)
-      return items === undefined ? { kind: 'bad', message: 'must be a list of texts' } : decode(items)
+      return items === undefined ? bad('must be a list of texts') : decode(items)
     },
     format: (items) => items.join(','),
   }
@@ -52,9 +52,7 @@ function resourceList(names: ResourceNames): OptionType<Resources> {
       return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))), names)
     },
     fromFile: (json) =>
-      isJsonObject(json)
-        ? readResources(json, names)
-        : { kind: 'bad', message: 'must be a mapping of quantities' },
+      isJsonObject(json) ? readResources(json, names) : bad('must be a mapping of quantities'),
     format: (value) =>
       Object.entries(value)
         .map(([name, quantity]) => `${name}=${quantity}`)
@@ -93,11 +91,11 @@ function readResources(
     const quantity =
       typeof amount === 'string' || typeof amount === 'number' ? canonicalQuantity(String(amount)) : undefined
     if (quantity === undefined || quantity.startsWith('-'))
-      return { kind: 'bad', message: `${name} must be a quantity such as 200m or 500Mi` }
+      return bad(`${name} must be a quantity such as 200m or 500Mi`)
     const reason = idle.get(name)
     if (reason !== undefined) warnings.push(`${name} has no effect: ${reason}`)
     else if (isKnown(name)) result[name] = quantity
-    else return { kind: 'bad', message: `must not name ${JSON.stringify(name)}: there are cpu and memory` }
+    else return bad(`must not name ${JSON.stringify(name)}: there are cpu and memory`)
   }
   return okWith(result, warnings)
 }
@@ -117,14 +115,14 @@ type RuntimeClassSettings = Readonly<Record<string, RuntimeClassSetting>>
 /** By name: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`; only the file has it. */
 export const runtimeClasses: OptionType<RuntimeClassSettings> = {
   label: 'MAPPING',
-  fromText: () => ({ kind: 'bad', message: 'has to stand in the config file' }),
+  fromText: onlyInFile,
   fromFile(json) {
-    if (!isJsonObject(json)) return { kind: 'bad', message: 'must be a mapping of names' }
+    if (!isJsonObject(json)) return bad('must be a mapping of names')
     const result = new Map<string, RuntimeClassSetting>()
     const warnings: string[] = []
     for (const [name, entry] of Object.entries(json)) {
       const read = readRuntimeClass(entry)
-      if (read.kind === 'bad') return { kind: 'bad', message: `${name} ${read.message}` }
+      if (read.kind === 'bad') return bad(`${name} ${read.message}`)
       result.set(name, read.value)
       warnings.push(...(read.warnings ?? []).map((warning) => `in the overhead of ${name}, ${warning}`))
     }
@@ -135,11 +133,11 @@ export const runtimeClasses: OptionType<RuntimeClassSettings> = {
 
 function readRuntimeClass(entry: Json): Decoded<RuntimeClassSetting> {
   const { handler, overhead = {}, ...unknown } = isJsonObject(entry) ? entry : {}
-  if (typeof handler !== 'string' || handler === '') return { kind: 'bad', message: 'must have a handler' }
+  if (typeof handler !== 'string' || handler === '') return bad('must have a handler')
   const [unknownField] = Object.keys(unknown)
-  if (unknownField !== undefined) return { kind: 'bad', message: `has the unknown field ${unknownField}` }
+  if (unknownField !== undefined) return bad(`has the unknown field ${unknownField}`)
   const amounts = overheadResources.fromFile(overhead)
-  if (amounts.kind === 'bad') return { kind: 'bad', message: `has an overhead that ${amounts.message}` }
+  if (amounts.kind === 'bad') return bad(`has an overhead that ${amounts.message}`)
   const isNone = Object.keys(amounts.value).length === 0
   return okWith(isNone ? { handler } : { handler, overhead: amounts.value }, amounts.warnings ?? [])
 }
@@ -156,7 +154,7 @@ const maxValueBytes = 64 * 1024
 function namedTexts(what: string, readText: (json: Json) => Decoded<string>): OptionType<Texts> {
   return {
     label: 'MAPPING',
-    fromText: () => bad('has to stand in the config file'),
+    fromText: onlyInFile,
     fromFile(json) {
       if (!isJsonObject(json)) return bad(`must be a mapping of ${what}`)
       const texts = new Map<string, string>()
@@ -168,22 +166,18 @@ function namedTexts(what: string, readText: (json: Json) => Decoded<string>): Op
         if (read.kind === 'bad') return bad(`${name} ${read.message}`)
         texts.set(name, read.value)
       }
-      return { kind: 'ok', value: Object.fromEntries(texts) }
+      return ok(Object.fromEntries(texts))
     },
     /** Values may be credentials. */
     format: (value) => Object.keys(value).join(', '),
   }
 }
 
-function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
-  return { kind: 'bad', message }
-}
-
 /** Numbers and switches would lose how they are written (`1.20`): they have to be quoted. */
 export const hostValues = namedTexts('texts', (json) => {
   if (typeof json !== 'string') return bad('must be text: put it in quotes')
   if (Buffer.byteLength(json) > maxValueBytes) return bad(`is larger than ${maxValueBytes / 1024} KiB`)
-  return { kind: 'ok', value: json }
+  return ok(json)
 })
 
 export const valueFiles = namedTexts('paths', (json) => path.fromFile(json))

@@ -1,22 +1,23 @@
 import { canonicalQuantity, quantityValue } from '../pod/values/quantity.ts'
-import { duration, integer, option } from './option-type.ts'
+import { bad, ok, duration, integer, kubeletOption, poddOption } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 /** A size in bytes, written as a quantity (`10Mi`); a number below zero means none. */
 export const size: OptionType<number> = {
   label: 'SIZE',
+  isOpen: true,
   fromText: readSize,
   fromFile: (json) =>
     typeof json === 'string' || typeof json === 'number'
       ? readSize(String(json))
-      : { kind: 'bad', message: 'must be a size such as 10Mi' },
+      : bad('must be a size such as 10Mi'),
   format: (bytes) => canonicalSize(bytes),
 }
 
 function readSize(text: string): Decoded<number> {
-  if (canonicalQuantity(text) === undefined) return { kind: 'bad', message: 'must be a size such as 10Mi' }
+  if (canonicalQuantity(text) === undefined) return bad('must be a size such as 10Mi')
   const bytes = quantityValue(text)
-  return bytes === 0 ? { kind: 'bad', message: 'must not be 0' } : { kind: 'ok', value: bytes }
+  return bytes === 0 ? bad('must not be 0') : ok(bytes)
 }
 
 function canonicalSize(bytes: number): string {
@@ -31,6 +32,7 @@ export type LogTotal = { readonly percent: number } | { readonly bytes: number }
 /** A size, or a part of the disk (`10%`); a number below zero means no limit. */
 const sizeOrPercent: OptionType<LogTotal> = {
   label: 'SIZE',
+  isOpen: true,
   fromText: readTotal,
   fromFile: (json) =>
     typeof json === 'string' || typeof json === 'number'
@@ -48,72 +50,41 @@ function readTotal(text: string): Decoded<LogTotal> {
   const percent = /^(\d{1,3})%$/u.exec(text)?.[1]
   if (percent !== undefined) {
     const value = Number(percent)
-    return value >= 1 && value <= 100
-      ? { kind: 'ok', value: { percent: value } }
-      : { kind: 'bad', message: 'must be from 1% to 100%' }
+    return value >= 1 && value <= 100 ? ok({ percent: value }) : bad('must be from 1% to 100%')
   }
   const size = readSize(text)
   if (size.kind === 'bad')
     return canonicalQuantity(text) === undefined ? { kind: 'bad', message: totalWords } : size
-  return { kind: 'ok', value: size.value < 0 ? undefined : { bytes: size.value } }
+  return ok(size.value < 0 ? undefined : { bytes: size.value })
 }
 
 /** How the logs of containers are rotated; a part of the table in options.ts. */
 export const logOptions = {
-  containerLogMaxSizeBytes: option({
-    field: 'containerLogMaxSize',
+  containerLogMaxSizeBytes: kubeletOption('containerLogMaxSize', 10 * 1024 * 1024, size, {
     flag: 'container-log-max-size',
-    type: size,
-    default: 10 * 1024 * 1024,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: "The size at which a container's log is rotated; a negative number for never.",
   }),
-  containerLogMaxFiles: option({
-    field: 'containerLogMaxFiles',
+  containerLogMaxFiles: kubeletOption('containerLogMaxFiles', 5, integer(2, 1000), {
     flag: 'container-log-max-files',
-    type: integer(2, 1000),
-    default: 5,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: "How many files a container's log may have, including the current one. The oldest are removed.",
   }),
-  containerLogMaxWorkers: option({
-    field: 'containerLogMaxWorkers',
-    type: integer(1, 1000),
-    default: 1,
-    owner: 'kubelet',
-    secret: false,
+  containerLogMaxWorkers: kubeletOption('containerLogMaxWorkers', 1, integer(1, 1000), {
     zeroIsDefault: true,
     doc: 'How many logs are rotated at a time.',
   }),
-  containerLogMonitorIntervalMs: option({
-    field: 'containerLogMonitorInterval',
-    type: duration(3000),
-    default: 10_000,
-    owner: 'kubelet',
-    secret: false,
+  containerLogMonitorIntervalMs: kubeletOption('containerLogMonitorInterval', 10_000, duration(3000), {
     zeroIsDefault: true,
     doc: 'How often the sizes of logs are checked.',
   }),
-  containerLogTotalMaxSize: option({
-    field: 'containerLogTotalMaxSize',
+  containerLogTotalMaxSize: poddOption('containerLogTotalMaxSize', { percent: 10 }, sizeOrPercent, {
     flag: 'container-log-total-max-size',
-    type: sizeOrPercent,
-    default: { percent: 10 },
-    owner: 'podd',
     secret: false,
     doc: 'How much the logs of all containers may take, as a size or as a part of the disk that they are on (at least 100Mi, or half of the disk where that is less); a negative number for no limit. Above it the oldest rotated logs are removed, and those of removed pods. The files that containers write to are never removed.',
   }),
-  removedPodLogMaxAgeMs: option({
-    field: 'removedPodLogMaxAge',
+  removedPodLogMaxAgeMs: poddOption('removedPodLogMaxAge', 0, duration(0), {
     flag: 'removed-pod-log-max-age',
-    type: duration(0),
-    default: 0,
-    owner: 'podd',
-    secret: false,
     doc: 'How long the logs of a removed pod are kept, for `podd logs`; 0 removes them with the pod. They count for containerLogTotalMaxSize.',
   }),
 } as const

@@ -1,8 +1,19 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { parseQuantity, quantityValue } from '../pod/values/quantity.ts'
-import { duration, flag, spellDuration, integer, option, parseDuration } from './option-type.ts'
-import type { Decoded, OptionType } from './option-type.ts'
+import {
+  bad,
+  ok,
+  onlyInFile,
+  duration,
+  flag,
+  spellDuration,
+  integer,
+  parseDuration,
+  kubeletOption,
+  problemsWhere,
+} from './option-type.ts'
+import type { Decoded, OptionProblems, OptionType } from './option-type.ts'
 
 /** The signals of node pressure (`pkg/kubelet/eviction/api/types.go`, 1.36). */
 export const evictionSignals = [
@@ -43,15 +54,14 @@ function bySignal<T>(
     for (const [name, text] of pairs) {
       if (!isSignal(name)) {
         const message = `must not name ${JSON.stringify(name)}: the signals are ${evictionSignals.join(', ')}`
-        return { kind: 'bad', message }
+        return bad(message)
       }
-      if (typeof text !== 'string' && typeof text !== 'number')
-        return { kind: 'bad', message: `has no value for ${name}` }
+      if (typeof text !== 'string' && typeof text !== 'number') return bad(`has no value for ${name}`)
       const value = read(String(text))
-      if (value.kind === 'bad') return { kind: 'bad', message: `${name} ${value.message}` }
+      if (value.kind === 'bad') return bad(`${name} ${value.message}`)
       if (value.value !== undefined) result[name] = value.value
     }
-    return { kind: 'ok', value: result }
+    return ok(result)
   }
   return {
     label: `SIGNAL${separator}${label}[,...]`,
@@ -66,9 +76,7 @@ function bySignal<T>(
           }),
       ),
     fromFile: (json) =>
-      isJsonObject(json)
-        ? readPairs(Object.entries(json))
-        : { kind: 'bad', message: 'must be a mapping of signals' },
+      isJsonObject(json) ? readPairs(Object.entries(json)) : bad('must be a mapping of signals'),
     format: (value) =>
       evictionSignals
         .flatMap((signal) => {
@@ -85,21 +93,20 @@ function isSignal(name: string): name is EvictionSignal {
 
 /** `pkg/kubelet/eviction/helpers.go`, parseThresholdStatement, 1.36: 0% and 100% switch a threshold off. */
 function readThreshold(text: string): Decoded<ThresholdValue | undefined> {
-  if (text === '0%' || text === '100%') return { kind: 'ok', value: undefined }
+  if (text === '0%' || text === '100%') return ok(undefined)
   return readValue(text)
 }
 
 function readValue(text: string): Decoded<ThresholdValue> {
   if (text.endsWith('%')) {
     const percent = /^\d+(?:\.\d+)?%$/u.test(text) ? Number(text.slice(0, -1)) : Number.NaN
-    if (percent > 0 && percent <= 100) return { kind: 'ok', value: { kind: 'share', share: percent / 100 } }
-    return { kind: 'bad', message: 'must be from 0% to 100%' }
+    if (percent > 0 && percent <= 100) return ok({ kind: 'share', share: percent / 100 })
+    return bad('must be from 0% to 100%')
   }
   const quantity = parseQuantity(text)
-  if (quantity === undefined)
-    return { kind: 'bad', message: 'must be a quantity such as 100Mi, or a percentage such as 10%' }
-  if (quantity.nanos <= 0n) return { kind: 'bad', message: 'must be positive' }
-  return { kind: 'ok', value: { kind: 'amount', amount: quantityValue(text) } }
+  if (quantity === undefined) return bad('must be a quantity such as 100Mi, or a percentage such as 10%')
+  if (quantity.nanos <= 0n) return bad('must be positive')
+  return ok({ kind: 'amount', amount: quantityValue(text) })
 }
 
 function formatThreshold(value: ThresholdValue): string {
@@ -112,11 +119,11 @@ function formatThreshold(value: ThresholdValue): string {
 function readPeriod(text: string): Decoded<number> {
   try {
     const periodMs = parseDuration(text)
-    if (periodMs >= 0) return { kind: 'ok', value: periodMs }
+    if (periodMs >= 0) return ok(periodMs)
   } catch {
     // As for a negative value: the message describes the form.
   }
-  return { kind: 'bad', message: 'must be a duration such as 30s or 1m30s' }
+  return bad('must be a duration such as 30s or 1m30s')
 }
 
 const thresholds = bySignal('VALUE', '<', readThreshold, formatThreshold)
@@ -132,67 +139,51 @@ export const defaultEvictionHard: Thresholds = {
 
 /** When pods are evicted because the host runs out of something; a part of the table in options.ts. */
 export const evictionOptions = {
-  evictionHard: option<Thresholds>({
-    field: 'evictionHard',
+  evictionHard: kubeletOption<Thresholds>('evictionHard', defaultEvictionHard, thresholds, {
     flag: 'eviction-hard',
-    type: thresholds,
-    default: defaultEvictionHard,
-    owner: 'kubelet',
     secret: false,
     doc: 'What has to stay available. Below it, podd removes unused images, then evicts pods, at once. A value replaces all the defaults; `{}`, or an empty flag, disables it.',
   }),
-  evictionSoft: option<Thresholds>({
-    field: 'evictionSoft',
+  evictionSoft: kubeletOption<Thresholds>('evictionSoft', {}, thresholds, {
     flag: 'eviction-soft',
-    type: thresholds,
-    default: {},
-    owner: 'kubelet',
     secret: false,
     doc: 'Like `evictionHard`, but a signal may stay below it for the time in `evictionSoftGracePeriod`, and the evicted pods get a grace period.',
   }),
-  evictionSoftGracePeriodMs: option<SignalPeriodsMs>({
-    field: 'evictionSoftGracePeriod',
-    flag: 'eviction-soft-grace-period',
-    type: bySignal('DURATION', '=', readPeriod, spellDuration),
-    default: {},
-    owner: 'kubelet',
-    secret: false,
-    doc: 'For each signal of `evictionSoft`, for how long it may be below its threshold.',
-  }),
-  evictionMinimumReclaim: option<Thresholds>({
-    field: 'evictionMinimumReclaim',
-    flag: 'eviction-minimum-reclaim',
-    type: bySignal('VALUE', '=', readValue, formatThreshold),
-    default: {},
-    owner: 'kubelet',
-    secret: false,
-    doc: 'How much more than its threshold has to be available before a signal counts as relieved.',
-  }),
-  evictionPressureTransitionPeriodMs: option({
-    field: 'evictionPressureTransitionPeriod',
-    flag: 'eviction-pressure-transition-period',
-    type: duration(0),
-    default: 300_000,
-    owner: 'kubelet',
-    secret: false,
-    zeroIsDefault: true,
-    doc: 'How long a condition such as MemoryPressure lasts after its cause was last seen. Evicted pods start again when it has gone.',
-  }),
-  evictionMaxPodGracePeriod: option({
-    field: 'evictionMaxPodGracePeriod',
+  evictionSoftGracePeriodMs: kubeletOption<SignalPeriodsMs>(
+    'evictionSoftGracePeriod',
+    {},
+    bySignal('DURATION', '=', readPeriod, spellDuration),
+    {
+      flag: 'eviction-soft-grace-period',
+      secret: false,
+      doc: 'For each signal of `evictionSoft`, for how long it may be below its threshold.',
+    },
+  ),
+  evictionMinimumReclaim: kubeletOption<Thresholds>(
+    'evictionMinimumReclaim',
+    {},
+    bySignal('VALUE', '=', readValue, formatThreshold),
+    {
+      flag: 'eviction-minimum-reclaim',
+      secret: false,
+      doc: 'How much more than its threshold has to be available before a signal counts as relieved.',
+    },
+  ),
+  evictionPressureTransitionPeriodMs: kubeletOption(
+    'evictionPressureTransitionPeriod',
+    300_000,
+    duration(0),
+    {
+      flag: 'eviction-pressure-transition-period',
+      zeroIsDefault: true,
+      doc: 'How long a condition such as MemoryPressure lasts after its cause was last seen. Evicted pods start again when it has gone.',
+    },
+  ),
+  evictionMaxPodGracePeriod: kubeletOption('evictionMaxPodGracePeriod', 0, integer(0, 2 ** 31 - 1), {
     flag: 'eviction-max-pod-grace-period',
-    type: integer(0, 2 ** 31 - 1),
-    default: 0,
-    owner: 'kubelet',
-    secret: false,
     doc: "The longest grace, in seconds, of a pod that a soft threshold evicts; the pod's own grace where that is shorter.",
   }),
-  mergeDefaultEvictionSettings: option({
-    field: 'mergeDefaultEvictionSettings',
-    type: flag,
-    default: false,
-    owner: 'kubelet',
-    secret: false,
+  mergeDefaultEvictionSettings: kubeletOption('mergeDefaultEvictionSettings', false, flag, {
     doc: 'Whether signals that `evictionHard` leaves out keep their defaults.',
   }),
 } as const
@@ -201,7 +192,7 @@ export const evictionOptions = {
 export function evictionOptionProblems(config: {
   readonly evictionSoft: Thresholds
   readonly evictionSoftGracePeriodMs: SignalPeriodsMs
-}): readonly { readonly field: string; readonly message: string }[] {
+}): OptionProblems {
   return evictionSignals
     .filter(
       (signal) =>
@@ -222,21 +213,21 @@ export interface ShutdownPeriod {
 /** `[{priority: 0, shutdownGracePeriodSeconds: 20}]`; only the file has it. */
 const periods: OptionType<readonly ShutdownPeriod[]> = {
   label: 'LIST',
-  fromText: () => ({ kind: 'bad', message: 'has to stand in the config file' }),
+  fromText: onlyInFile,
   fromFile(json): Decoded<readonly ShutdownPeriod[]> {
-    if (!Array.isArray(json)) return { kind: 'bad', message: 'must be a list' }
+    if (!Array.isArray(json)) return bad('must be a list')
     const list: ShutdownPeriod[] = []
     for (const item of json) {
       const period = readShutdownPeriod(item)
       if (period === undefined) {
         const message = 'must have entries with priority and shutdownGracePeriodSeconds, both whole numbers'
-        return { kind: 'bad', message }
+        return bad(message)
       }
       if (list.some(({ priority }) => priority === period.priority))
-        return { kind: 'bad', message: `must have each priority once, and has ${period.priority} twice` }
+        return bad(`must have each priority once, and has ${period.priority} twice`)
       list.push(period)
     }
-    return { kind: 'ok', value: list }
+    return ok(list)
   },
   format: (list) => list.map(({ priority, seconds }) => `${priority}: ${seconds}s`).join(', '),
 }
@@ -252,30 +243,21 @@ function readShutdownPeriod(item: Json): ShutdownPeriod | undefined {
 
 /** How pods end before the host shuts down; a part of the table in options.ts. */
 export const shutdownOptions = {
-  shutdownGracePeriodMs: option({
-    field: 'shutdownGracePeriod',
-    type: duration(0),
-    default: 0,
-    owner: 'kubelet',
-    secret: false,
+  shutdownGracePeriodMs: kubeletOption('shutdownGracePeriod', 0, duration(0), {
     doc: 'How long `podd drain` may take to end all pods; 0 gives each its own grace period. Otherwise at least 1s.',
   }),
-  shutdownGracePeriodCriticalPodsMs: option({
-    field: 'shutdownGracePeriodCriticalPods',
-    type: duration(0),
-    default: 0,
-    owner: 'kubelet',
-    secret: false,
+  shutdownGracePeriodCriticalPodsMs: kubeletOption('shutdownGracePeriodCriticalPods', 0, duration(0), {
     doc: 'How much of `shutdownGracePeriod` is for pods of priority 2000000000 or more, which end last.',
   }),
-  shutdownGracePeriodByPodPriority: option<readonly ShutdownPeriod[]>({
-    field: 'shutdownGracePeriodByPodPriority',
-    type: periods,
-    default: [],
-    owner: 'kubelet',
-    secret: false,
-    doc: 'In place of these two, how long the pods of each range of priorities may take to end, the lowest first: `[{priority: 0, shutdownGracePeriodSeconds: 20}]`.',
-  }),
+  shutdownGracePeriodByPodPriority: kubeletOption<readonly ShutdownPeriod[]>(
+    'shutdownGracePeriodByPodPriority',
+    [],
+    periods,
+    {
+      secret: false,
+      doc: 'In place of these two, how long the pods of each range of priorities may take to end, the lowest first: `[{priority: 0, shutdownGracePeriodSeconds: 20}]`.',
+    },
+  ),
 } as const
 
 /** What is wrong with these settings together, each with its field (`pkg/kubelet/apis/config/validation/validation.go`, 1.36). */
@@ -283,19 +265,18 @@ export function shutdownOptionProblems(config: {
   readonly shutdownGracePeriodMs: number
   readonly shutdownGracePeriodCriticalPodsMs: number
   readonly shutdownGracePeriodByPodPriority: readonly ShutdownPeriod[]
-}): readonly { readonly field: string; readonly message: string }[] {
+}): OptionProblems {
   const { shutdownGracePeriodMs: allMs, shutdownGracePeriodCriticalPodsMs: criticalMs } = config
   const isShort = (periodMs: number): boolean => periodMs > 0 && periodMs < 1000
-  return [
-    ...(isShort(allMs) ? [{ field: 'shutdownGracePeriod', message: 'must be 0 or at least 1s' }] : []),
-    ...(isShort(criticalMs)
-      ? [{ field: 'shutdownGracePeriodCriticalPods', message: 'must be 0 or at least 1s' }]
-      : []),
-    ...(criticalMs > allMs
-      ? [{ field: 'shutdownGracePeriodCriticalPods', message: 'must not be more than shutdownGracePeriod' }]
-      : []),
-    ...(config.shutdownGracePeriodByPodPriority.length > 0 && allMs > 0
-      ? [{ field: 'shutdownGracePeriodByPodPriority', message: 'and shutdownGracePeriod exclude each other' }]
-      : []),
-  ]
+  const hasPeriods = config.shutdownGracePeriodByPodPriority.length > 0
+  return problemsWhere(
+    [isShort(allMs), 'shutdownGracePeriod', 'must be 0 or at least 1s'],
+    [isShort(criticalMs), 'shutdownGracePeriodCriticalPods', 'must be 0 or at least 1s'],
+    [criticalMs > allMs, 'shutdownGracePeriodCriticalPods', 'must not be more than shutdownGracePeriod'],
+    [
+      hasPeriods && allMs > 0,
+      'shutdownGracePeriodByPodPriority',
+      'and shutdownGracePeriod exclude each other',
+    ],
+  )
 }

@@ -18,6 +18,8 @@ export type Decoded<T> =
 export interface OptionType<T> {
   /** The placeholder of a value in `--help` and docs/OPTIONS.md. */
   readonly label: string
+  /** Its values can't hold a secret. */
+  readonly isOpen?: boolean
   /** A flag without a value means true. */
   readonly isSwitch?: boolean
   /** The only words allowed, if there is such a list. */
@@ -30,13 +32,16 @@ export interface OptionType<T> {
   merge?(earlier: T, later: T): T
 }
 
-function ok<T>(value: T): Decoded<T> {
+export function ok<T>(value: T): Decoded<T> {
   return { kind: 'ok', value }
 }
 
-function bad(message: string): Decoded<never> {
+export function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
   return { kind: 'bad', message }
 }
+
+/** `fromText` of what has no form in a flag. */
+export const onlyInFile = (): Decoded<never> => bad('has to stand in the config file')
 
 /** A type that is written as text in the file too. */
 function textual<T>(
@@ -154,11 +159,12 @@ export function word<const Words extends readonly string[]>(...words: Words): Op
     (value) => (isWord(value) ? ok(value) : bad(`must be one of ${words.join(', ')}`)),
     (value) => value,
   )
-  return { ...type, words }
+  return { ...type, isOpen: true, words }
 }
 
 export const flag: OptionType<boolean> = {
   label: 'true|false',
+  isOpen: true,
   isSwitch: true,
   fromText(value) {
     if (value === 'true' || value === '') return ok(true)
@@ -177,6 +183,7 @@ export function integer(min: number, max: number): OptionType<number> {
   }
   return {
     label: 'NUMBER',
+    isOpen: true,
     fromText: (value) => (/^-?\d+$/u.test(value) ? check(Number(value)) : bad('must be a whole number')),
     fromFile: (json) =>
       typeof json === 'number' ? check(json) : bad(`must be a whole number, not ${describe(json)}`),
@@ -186,7 +193,7 @@ export function integer(min: number, max: number): OptionType<number> {
 
 /** Milliseconds from `minMs` to `maxMs`, written as Go writes durations. */
 export function duration(minMs: number, maxMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
-  return textual(
+  const type = textual<number>(
     'DURATION',
     (value) => {
       let valueMs: number
@@ -205,19 +212,13 @@ export function duration(minMs: number, maxMs: number = Number.POSITIVE_INFINITY
     },
     spellDuration,
   )
+  return { ...type, isOpen: true }
 }
 
 /** An optional type: undefined means unset. */
 export function optional<T>(type: OptionType<T>): OptionType<T | undefined> {
-  const { label, isSwitch, words } = type
-  return {
-    label,
-    ...(isSwitch !== undefined && { isSwitch }),
-    ...(words !== undefined && { words }),
-    fromText: (text) => type.fromText(text),
-    fromFile: (json) => type.fromFile(json),
-    format: (value) => (value === undefined ? '' : type.format(value)),
-  }
+  const { merge: _, ...rest } = type
+  return { ...rest, format: (value) => (value === undefined ? '' : type.format(value)) }
 }
 
 export type Headers = Readonly<Record<string, readonly string[]>>
@@ -282,7 +283,7 @@ export interface Option<T> {
   readonly owner: 'kubelet' | 'podd'
   /**
    * Whether a value may be a secret, or hold one: `false` for one that everybody may see who may see anything of podd;
-   * otherwise what may be shown of it. Left out, it is a secret as a whole.
+   * otherwise what may be shown of it. Left out, it is a secret as a whole, unless its type `isOpen`.
    */
   readonly secret?: false | Shown<NoInfer<T>>
   /**
@@ -307,9 +308,40 @@ export function withoutValues(mapping: Readonly<Record<string, unknown>>): Json 
   )
 }
 
-/** Infers the type of the option's values. */
-export function option<T>(described: Option<T>): Option<T> {
-  return described
+type Described<T> = Omit<Option<T>, 'field' | 'type' | 'default' | 'owner'>
+
+/** A setting of podd's own. */
+export function poddOption<T>(
+  field: string,
+  byDefault: NoInfer<T>,
+  type: OptionType<T>,
+  described: Described<T>,
+): Option<T> {
+  return {
+    field,
+    type,
+    default: byDefault,
+    owner: 'podd',
+    ...(type.isOpen && { secret: false }),
+    ...described,
+  }
+}
+
+/** A setting that the kubelet has too. */
+export function kubeletOption<T>(
+  ...[field, byDefault, type, described]: Parameters<typeof poddOption<T>>
+): Option<T> {
+  return { ...poddOption(field, byDefault, type, described), owner: 'kubelet' }
+}
+
+/** What is wrong with settings together, each with its field. */
+export type OptionProblems = readonly { readonly field: string; readonly message: string }[]
+
+/** Those of the problems that are there. */
+export function problemsWhere(
+  ...checks: readonly (readonly [isWrong: boolean, field: string, message: string])[]
+): OptionProblems {
+  return checks.flatMap(([isWrong, field, message]) => (isWrong ? { field, message } : []))
 }
 
 const unitMs: Readonly<Record<string, number>> = {

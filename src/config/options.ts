@@ -15,7 +15,6 @@ import {
   headers,
   integer,
   networks,
-  option,
   optionalPath,
   optionalText,
   optionalUrl,
@@ -23,6 +22,8 @@ import {
   redacted,
   withoutValues,
   word,
+  kubeletOption,
+  poddOption,
 } from './option-type.ts'
 import type { Option, OptionType } from './option-type.ts'
 import { defaultRunDir } from './places.ts'
@@ -31,13 +32,8 @@ import { sourceOptions } from './source-options.ts'
 
 /** What bounds podd itself; a part of the table below. */
 const daemonOptions = {
-  daemonMemoryLimitBytes: option({
-    field: 'daemonMemoryLimit',
+  daemonMemoryLimitBytes: poddOption('daemonMemoryLimit', 256 * 1024 * 1024, size, {
     flag: 'daemon-memory-limit',
-    type: size,
-    default: 256 * 1024 * 1024,
-    owner: 'podd',
-    secret: false,
     doc: 'The resident memory of podd itself above which it restarts itself; the pods keep running. A negative number for no limit.',
   }),
 } as const
@@ -47,231 +43,142 @@ const daemonOptions = {
  * type PoddConfig come from this table alone. Keys name the settings in the code and carry their units.
  */
 export const options = {
-  staticPodPath: option({
-    field: 'staticPodPath',
+  staticPodPath: kubeletOption('staticPodPath', '/etc/pods', optionalPath, {
     flag: 'pod-manifest-path',
-    type: optionalPath,
-    default: '/etc/pods',
-    owner: 'kubelet',
     secret: false,
     doc: 'The directory of manifests to run, or a single manifest file. An empty value disables it.',
   }),
-  staticPodUrl: option({
-    field: 'staticPodURL',
+  staticPodUrl: kubeletOption('staticPodURL', undefined, optionalUrl, {
     flag: 'manifest-url',
-    type: optionalUrl,
-    default: undefined,
-    owner: 'kubelet',
     secret: (url) => (url === undefined ? null : showUrl(url)),
     doc: "A URL to read manifests from; through a proxy where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` in podd's environment say so.",
   }),
-  staticPodUrlHeader: option({
-    field: 'staticPodURLHeader',
+  staticPodUrlHeader: kubeletOption('staticPodURLHeader', {}, headers, {
     flag: 'manifest-url-header',
-    type: headers,
-    default: {},
-    owner: 'kubelet',
     secret: (list) => withoutValues(list),
     doc: 'Headers to send with each request to the URL. The flag may be repeated; set values that contain a comma in the config file.',
   }),
-  containerRuntimeEndpoint: option({
-    field: 'containerRuntimeEndpoint',
+  containerRuntimeEndpoint: kubeletOption('containerRuntimeEndpoint', 'embedded', endpoint('embedded'), {
     flag: 'container-runtime-endpoint',
-    type: endpoint('embedded'),
-    default: 'embedded',
-    owner: 'kubelet',
     secret: false,
     zeroIsDefault: true,
     doc: "Which container runtime to use: `embedded` for a containerd of podd's own, or the socket of a runtime that implements CRI v1.",
   }),
-  imageServiceEndpoint: option({
-    field: 'imageServiceEndpoint',
-    flag: 'image-service-endpoint',
-    type: optionalText('ENDPOINT', (value) =>
-      /^unix:\/\/\/./u.test(value) ? undefined : 'must be unix:///PATH',
-    ),
-    default: undefined,
-    defaultText: "the runtime's",
-    owner: 'kubelet',
-    secret: false,
-    doc: "The socket of the image service, if it differs from the runtime's.",
-  }),
+  imageServiceEndpoint: kubeletOption(
+    'imageServiceEndpoint',
+    undefined,
+    optionalText('ENDPOINT', (value) => (/^unix:\/\/\/./u.test(value) ? undefined : 'must be unix:///PATH')),
+    {
+      flag: 'image-service-endpoint',
+      defaultText: "the runtime's",
+      secret: false,
+      doc: "The socket of the image service, if it differs from the runtime's.",
+    },
+  ),
   ...ociRuntimeOptions,
-  rootDir: option({
-    field: 'rootDir',
+  rootDir: poddOption('rootDir', '/var/lib/podd', path, {
     flag: 'root-dir',
-    type: path,
-    default: '/var/lib/podd',
-    owner: 'podd',
     secret: false,
     doc: "Where podd keeps its state: pod records, volumes, the embedded containerd's images.",
   }),
-  runDir: option({
-    field: 'runDir',
+  runDir: poddOption('runDir', defaultRunDir, path, {
     flag: 'run-dir',
-    type: path,
-    default: defaultRunDir,
-    owner: 'podd',
     secret: false,
     doc: 'Where podd keeps sockets and other files that need not survive a reboot. The API socket is `podd.sock` in it.',
   }),
-  podLogsDir: option({
-    field: 'podLogsDir',
+  podLogsDir: kubeletOption('podLogsDir', '/var/log/pods', path, {
     flag: 'pod-logs-dir',
-    type: path,
-    default: '/var/log/pods',
-    owner: 'kubelet',
     secret: false,
     zeroIsDefault: true,
     doc: 'The directory of container logs. A change takes effect when no pod is left that logs to the old one.',
   }),
-  containerLogsDir: option({
-    field: 'containerLogsDir',
+  containerLogsDir: poddOption('containerLogsDir', '/var/log/containers', path, {
     flag: 'container-logs-dir',
-    type: path,
-    default: '/var/log/containers',
-    owner: 'podd',
     secret: false,
     doc: "The directory of symbolic links to each container's log, for log shippers.",
   }),
-  hostnameOverride: option({
-    field: 'hostnameOverride',
-    flag: 'hostname-override',
-    type: optionalText('NAME', (value) =>
+  hostnameOverride: poddOption(
+    'hostnameOverride',
+    undefined,
+    optionalText('NAME', (value) =>
       dnsSubdomain(value).length === 0
         ? undefined
         : 'must be a lowercase host name of letters, digits, dots and dashes',
     ),
-    default: undefined,
-    defaultText: "the host's name, in lower case and with dashes for what a DNS name can't have",
-    owner: 'podd',
-    secret: false,
-    doc: "The node's name, as pods and events show it.",
-  }),
-  nodeIps: option({
-    field: 'nodeIP',
+    {
+      flag: 'hostname-override',
+      defaultText: "the host's name, in lower case and with dashes for what a DNS name can't have",
+      secret: false,
+      doc: "The node's name, as pods and events show it.",
+    },
+  ),
+  nodeIps: poddOption('nodeIP', [], addresses, {
     flag: 'node-ip',
-    type: addresses,
-    default: [],
     defaultText: 'the address of the default route',
-    owner: 'podd',
     secret: false,
     doc: "The node's address; two separated by a comma for dual stack.",
   }),
-  cgroupRoot: option({
-    field: 'cgroupRoot',
+  cgroupRoot: kubeletOption('cgroupRoot', undefined, optionalPath, {
     flag: 'cgroup-root',
-    type: optionalPath,
-    default: undefined,
     defaultText: "the host's root cgroup",
-    owner: 'kubelet',
     secret: false,
     doc: 'The cgroup under which `kubepods` is created. A change takes effect when no pod is left in the old one.',
   }),
-  cgroupDriver: option({
-    field: 'cgroupDriver',
+  cgroupDriver: kubeletOption('cgroupDriver', 'auto', word('auto', 'cgroupfs', 'systemd'), {
     flag: 'cgroup-driver',
-    type: word('auto', 'cgroupfs', 'systemd'),
-    default: 'auto',
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: 'The driver that manages cgroups. `auto` uses what the runtime reports, or else `systemd` where systemd runs and `cgroupfs` elsewhere. It never changes while pods run.',
   }),
-  podCidrs: option({
-    field: 'podCIDR',
+  podCidrs: kubeletOption('podCIDR', [], networks, {
     flag: 'pod-cidr',
-    type: networks,
-    default: [],
     defaultText: 'a free private network, chosen once',
-    owner: 'kubelet',
     secret: false,
     doc: "The network of the pods' addresses; two separated by a comma for dual stack.",
   }),
-  fileCheckFrequencyMs: option({
-    field: 'fileCheckFrequency',
+  fileCheckFrequencyMs: kubeletOption('fileCheckFrequency', 20_000, duration(100), {
     flag: 'file-check-frequency',
-    type: duration(100),
-    default: 20_000,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: 'How often the manifest directory is read again completely, in case a change was missed.',
   }),
-  httpCheckFrequencyMs: option({
-    field: 'httpCheckFrequency',
+  httpCheckFrequencyMs: kubeletOption('httpCheckFrequency', 20_000, duration(100), {
     flag: 'http-check-frequency',
-    type: duration(100),
-    default: 20_000,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: 'How often the URL is fetched.',
   }),
-  sourceTrialPeriodMs: option({
-    field: 'sourceTrialPeriod',
-    type: duration(0),
-    default: 300_000,
-    owner: 'podd',
-    secret: false,
+  sourceTrialPeriodMs: poddOption('sourceTrialPeriod', 300_000, duration(0), {
     doc: 'How long podd has to run with what its sources give until that set counts as one that works. After three crashes within this time podd runs the last set that worked of a source that has changed since. 0 disables it.',
   }),
-  syncFrequencyMs: option({
-    field: 'syncFrequency',
+  syncFrequencyMs: kubeletOption('syncFrequency', 60_000, duration(1000), {
     flag: 'sync-frequency',
-    type: duration(1000),
-    default: 60_000,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: 'How often each pod is synced with the runtime without an event.',
   }),
-  maxContainerRestartPeriodMs: option({
-    field: 'crashLoopBackOff.maxContainerRestartPeriod',
-    type: duration(1000, 300_000),
-    default: 300_000,
-    owner: 'kubelet',
-    secret: false,
-    doc: 'The maximum back-off of a crashing container before its next start.',
-  }),
-  maxPods: option({
-    field: 'maxPods',
+  maxContainerRestartPeriodMs: kubeletOption(
+    'crashLoopBackOff.maxContainerRestartPeriod',
+    300_000,
+    duration(1000, 300_000),
+    {
+      doc: 'The maximum back-off of a crashing container before its next start.',
+    },
+  ),
+  maxPods: kubeletOption('maxPods', 110, integer(0, 100_000), {
     flag: 'max-pods',
-    type: integer(0, 100_000),
-    default: 110,
-    owner: 'kubelet',
-    secret: false,
     zeroIsDefault: true,
     doc: 'How many pods may run at once; more wait until one has ended.',
   }),
   ...sourceOptions,
   ...pullOptions,
   ...registryOptions,
-  fieldValidation: option({
-    field: 'fieldValidation',
+  fieldValidation: poddOption('fieldValidation', 'Strict', word('Strict', 'Warn'), {
     flag: 'field-validation',
-    type: word('Strict', 'Warn'),
-    default: 'Strict',
-    owner: 'podd',
-    secret: false,
     doc: 'Whether an unknown field is an error, or only a warning, so that an older podd accepts newer manifests. In a securityContext it is always an error.',
   }),
-  persistSecrets: option({
-    field: 'persistSecrets',
+  persistSecrets: poddOption('persistSecrets', true, flag, {
     flag: 'persist-secrets',
-    type: flag,
-    default: true,
-    owner: 'podd',
-    secret: false,
     doc: 'Whether the last good copy of a source contains its Secrets (a file owned by root, mode 0600). Without them, pods that need a Secret wait after a boot until its source can be read.',
   }),
-  podNameSuffix: option({
-    field: 'podNameSuffix',
+  podNameSuffix: poddOption('podNameSuffix', 'none', word('none', 'node'), {
     flag: 'pod-name-suffix',
-    type: word('none', 'node'),
-    default: 'none',
-    owner: 'podd',
-    secret: false,
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
   ...containerOptions,
@@ -282,13 +189,8 @@ export const options = {
   ...podOptions,
   ...apiOptions,
   ...daemonOptions,
-  logLevel: option({
-    field: 'logLevel',
+  logLevel: poddOption('logLevel', 'info', word('debug', 'info', 'warn', 'error'), {
     flag: 'log-level',
-    type: word('debug', 'info', 'warn', 'error'),
-    default: 'info',
-    owner: 'podd',
-    secret: false,
     doc: 'How much podd writes to its own log, on standard error.',
   }),
 } as const

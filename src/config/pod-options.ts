@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { SecurityLevel } from '../pod/validation/security-policy.ts'
 import { reservedResources, runtimeClasses, textList } from './list-types.ts'
-import { duration, flag, integer, option, optionalPath, word } from './option-type.ts'
+import { bad, duration, flag, integer, optionalPath, word, kubeletOption, poddOption } from './option-type.ts'
 import type { OptionType } from './option-type.ts'
 
 const sysctls = textList('SYSCTL', (item) =>
@@ -48,52 +48,27 @@ function security(
   }: { readonly level: SecurityLevel; readonly readsObjectsOf?: readonly string[] },
 ) {
   return {
-    level: option({
-      field: `podSecurity.${where}.level`,
-      type: word('privileged', 'baseline', 'restricted'),
-      default: level,
-      owner: 'podd',
-      secret: false,
+    level: poddOption(`podSecurity.${where}.level`, level, word('privileged', 'baseline', 'restricted'), {
       doc: `The Pod Security Standard that applies to the pods of ${source}. It does not terminate running pods.`,
     }),
-    hostPaths: option({
-      field: `podSecurity.${where}.allowedHostPaths`,
-      type: paths,
-      default: [],
-      owner: 'podd',
+    hostPaths: poddOption(`podSecurity.${where}.allowedHostPaths`, [], paths, {
       secret: false,
       doc: `Directories of the host that the pods of ${source} may mount whatever the level, with their contents; podd follows symbolic links there.`,
     }),
-    capabilities: option({
-      field: `podSecurity.${where}.allowedCapabilities`,
-      type: capabilities,
-      default: [],
-      owner: 'podd',
+    capabilities: poddOption(`podSecurity.${where}.allowedCapabilities`, [], capabilities, {
       secret: false,
       doc: `Capabilities that the containers of ${source} may add whatever the level; \`*\` for any.`,
     }),
-    ports: option({
-      field: `podSecurity.${where}.allowedHostPorts`,
-      type: ports,
-      default: [],
-      owner: 'podd',
+    ports: poddOption(`podSecurity.${where}.allowedHostPorts`, [], ports, {
       secret: false,
       doc: `Ports of the host, or ranges of them, that the pods of ${source} may open whatever the level; \`*\` for any.`,
     }),
-    registries: option({
-      field: `podSecurity.${where}.allowedRegistries`,
-      type: registries,
-      default: [],
+    registries: poddOption(`podSecurity.${where}.allowedRegistries`, [], registries, {
       defaultText: 'any',
-      owner: 'podd',
       secret: false,
       doc: `Where the images of ${source} may come from, whatever the level: registries, or paths in them.`,
     }),
-    readsObjectsOf: option({
-      field: `podSecurity.${where}.readsObjectsOf`,
-      type: otherSources,
-      default: readsObjectsOf,
-      owner: 'podd',
+    readsObjectsOf: poddOption(`podSecurity.${where}.readsObjectsOf`, readsObjectsOf, otherSources, {
       secret: false,
       doc: `The other sources (\`file\`, \`url\`, \`api\`) whose Secrets, ConfigMaps and claims the pods of ${source} may use in their namespace, beside its own.`,
     }),
@@ -106,101 +81,51 @@ const api = security('api', 'the API', { level: 'privileged', readsObjectsOf: ['
 
 /** What pods may do and get; a part of the table in options.ts. */
 export const podOptions = {
-  seccompDefault: option({
-    field: 'seccompDefault',
+  seccompDefault: kubeletOption('seccompDefault', false, flag, {
     flag: 'seccomp-default',
-    type: flag,
-    default: false,
-    owner: 'kubelet',
-    secret: false,
     doc: 'Run containers that name no seccomp profile with `RuntimeDefault` instead of `Unconfined`.',
   }),
-  allowedUnsafeSysctls: option({
-    field: 'allowedUnsafeSysctls',
+  allowedUnsafeSysctls: kubeletOption('allowedUnsafeSysctls', [], sysctls, {
     flag: 'allowed-unsafe-sysctls',
-    type: sysctls,
-    default: [],
-    owner: 'kubelet',
     secret: false,
     doc: 'Sysctls beyond the safe ones that pods may set, by name or by a prefix and `*`.',
   }),
-  podPidsLimit: option({
-    field: 'podPidsLimit',
+  podPidsLimit: kubeletOption('podPidsLimit', -1, integer(-1, 4_194_304), {
     flag: 'pod-max-pids',
-    type: integer(-1, 4_194_304),
-    default: -1,
     defaultText: 'no limit',
-    owner: 'kubelet',
-    secret: false,
     doc: 'How many processes and threads one pod may have; -1 for no limit.',
   }),
-  cpuCfsQuota: option({
-    field: 'cpuCFSQuota',
+  cpuCfsQuota: kubeletOption('cpuCFSQuota', true, flag, {
     flag: 'cpu-cfs-quota',
-    type: flag,
-    default: true,
-    owner: 'kubelet',
-    secret: false,
     doc: 'Enforce CPU limits.',
   }),
-  cpuCfsQuotaPeriodMs: option({
-    field: 'cpuCFSQuotaPeriod',
+  cpuCfsQuotaPeriodMs: kubeletOption('cpuCFSQuotaPeriod', 100, duration(1, 1000), {
     flag: 'cpu-cfs-quota-period',
-    type: duration(1, 1000),
-    default: 100,
-    owner: 'kubelet',
-    secret: false,
     doc: 'The period over which CPU limits are enforced.',
   }),
-  swapBehavior: option({
-    field: 'memorySwap.swapBehavior',
-    type: word('NoSwap', 'LimitedSwap'),
-    default: 'NoSwap',
-    owner: 'kubelet',
-    secret: false,
+  swapBehavior: kubeletOption('memorySwap.swapBehavior', 'NoSwap', word('NoSwap', 'LimitedSwap'), {
     zeroIsDefault: true,
     doc: 'Whether burstable pods may swap, each in proportion to its memory request (cgroup version 2 only).',
   }),
-  singleProcessOomKill: option({
-    field: 'singleProcessOOMKill',
-    type: flag,
-    default: false,
-    owner: 'kubelet',
-    secret: false,
+  singleProcessOomKill: kubeletOption('singleProcessOOMKill', false, flag, {
     doc: 'On cgroup version 2, let the kernel kill a single process of a container that is out of memory instead of all its processes.',
   }),
-  systemReserved: option({
-    field: 'systemReserved',
+  systemReserved: kubeletOption('systemReserved', {}, reservedResources, {
     flag: 'system-reserved',
-    type: reservedResources,
-    default: {},
-    owner: 'kubelet',
     secret: false,
     doc: 'CPU and memory reserved for the system: pods cannot request them.',
   }),
-  kubeReserved: option({
-    field: 'kubeReserved',
+  kubeReserved: kubeletOption('kubeReserved', {}, reservedResources, {
     flag: 'kube-reserved',
-    type: reservedResources,
-    default: {},
-    owner: 'kubelet',
     secret: false,
     doc: 'CPU and memory reserved for podd and the container runtime: pods cannot request them.',
   }),
-  resolvConf: option({
-    field: 'resolvConf',
+  resolvConf: kubeletOption('resolvConf', '/etc/resolv.conf', optionalPath, {
     flag: 'resolv-conf',
-    type: optionalPath,
-    default: '/etc/resolv.conf',
-    owner: 'kubelet',
     secret: false,
     doc: 'The resolver configuration of pods; they follow its changes. If it names only servers on the loopback, pods get the servers that systemd-resolved uses. An empty value gives them none.',
   }),
-  runtimeClasses: option({
-    field: 'runtimeClasses',
-    type: runtimeClasses,
-    default: {},
-    owner: 'podd',
+  runtimeClasses: poddOption('runtimeClasses', {}, runtimeClasses, {
     secret: false,
     doc: 'RuntimeClasses by name, each with the `handler` of the container runtime and an `overhead`, before those of RuntimeClass documents: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`.',
   }),
@@ -222,12 +147,7 @@ export const podOptions = {
   apiAllowedHostPorts: api.ports,
   apiAllowedRegistries: api.registries,
   apiReadsObjectsOf: api.readsObjectsOf,
-  urlGivesClusterObjects: option({
-    field: 'podSecurity.url.givesClusterObjects',
-    type: flag,
-    default: false,
-    owner: 'podd',
-    secret: false,
+  urlGivesClusterObjects: poddOption('podSecurity.url.givesClusterObjects', false, flag, {
     doc: 'Whether the cluster-scoped objects of the URL apply to all pods: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory always take precedence.',
   }),
 } as const
@@ -237,31 +157,16 @@ export const podOptions = {
  * (`pkg/kubelet/apis/config` has no fields for them), 1.36.
  */
 export const containerOptions = {
-  maximumDeadContainersPerContainer: option({
-    field: 'maximumDeadContainersPerContainer',
+  maximumDeadContainersPerContainer: poddOption('maximumDeadContainersPerContainer', 1, integer(-1, 1000), {
     flag: 'maximum-dead-containers-per-container',
-    type: integer(-1, 1000),
-    default: 1,
-    owner: 'podd',
-    secret: false,
     doc: 'How many exited containers are kept of each container of a pod, with their logs; -1 for no limit.',
   }),
-  maximumDeadContainers: option({
-    field: 'maximumDeadContainers',
+  maximumDeadContainers: poddOption('maximumDeadContainers', -1, integer(-1, 1_000_000), {
     flag: 'maximum-dead-containers',
-    type: integer(-1, 1_000_000),
-    default: -1,
-    owner: 'podd',
-    secret: false,
     doc: 'How many exited containers are kept of all pods together, the oldest being removed first; -1 for no limit.',
   }),
-  minimumContainerTtlMs: option({
-    field: 'minimumContainerTTLDuration',
+  minimumContainerTtlMs: poddOption('minimumContainerTTLDuration', 0, duration(0), {
     flag: 'minimum-container-ttl-duration',
-    type: duration(0),
-    default: 0,
-    owner: 'podd',
-    secret: false,
     doc: 'How long after its creation an exited container is kept whatever the limits.',
   }),
 } as const
@@ -287,18 +192,14 @@ function withoutTwins(
   if (read.kind === 'bad') return read
   const names = read.value.map((program) => basename(program))
   const twin = names.find((name, index) => names.indexOf(name) !== index)
-  if (names.length === 0) return { kind: 'bad', message: 'must name at least one program' }
-  return twin === undefined ? read : { kind: 'bad', message: `must not name ${twin} twice` }
+  if (names.length === 0) return bad('must name at least one program')
+  return twin === undefined ? read : bad(`must not name ${twin} twice`)
 }
 
 /** Which programs run containers; a part of the table in options.ts. */
 export const ociRuntimeOptions = {
-  ociRuntimes: option({
-    field: 'ociRuntimes',
+  ociRuntimes: poddOption('ociRuntimes', ['runc'], ociPrograms, {
     flag: 'oci-runtimes',
-    type: ociPrograms,
-    default: ['runc'],
-    owner: 'podd',
     secret: false,
     doc: 'The OCI runtimes of the embedded containerd, by name or by path: `runc`, `crun`, or another program with the arguments of runc. Each is the handler of its name for RuntimeClasses; the first runs the pods without a RuntimeClass. A change takes effect for new containers. containerd 2 needs crun 1.14.3.',
   }),

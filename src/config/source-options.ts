@@ -2,8 +2,19 @@ import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { isLoopbackHost, showUrl } from '../base/http.ts'
 import { nearestName } from '../base/text.ts'
-import { option, withoutValues, duration, flag, headers, path, word } from './option-type.ts'
-import type { Decoded, Headers, OptionType } from './option-type.ts'
+import {
+  bad,
+  ok,
+  onlyInFile,
+  withoutValues,
+  duration,
+  flag,
+  headers,
+  path,
+  word,
+  poddOption,
+} from './option-type.ts'
+import type { Headers, OptionType } from './option-type.ts'
 import { hostValues, valueFiles } from './list-types.ts'
 
 /** The settings common to all sources of the list. */
@@ -58,7 +69,7 @@ const urlFields = [
 
 const sourceList: OptionType<readonly SourceSetting[]> = {
   label: 'LIST',
-  fromText: () => bad('has to stand in the config file'),
+  fromText: onlyInFile,
   fromFile(json) {
     if (!Array.isArray(json)) return bad('must be a list of sources')
     const sources: SourceSetting[] = []
@@ -69,13 +80,9 @@ const sourceList: OptionType<readonly SourceSetting[]> = {
       if (sources.some(({ name }) => name === read.name)) return bad(`has two sources named ${read.name}`)
       sources.push(read)
     }
-    return { kind: 'ok', value: sources }
+    return ok(sources)
   },
   format: (sources) => sources.map(({ name }) => name).join(', '),
-}
-
-function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
-  return { kind: 'bad', message }
 }
 
 /** Internal to this file: its message says what is wrong. */
@@ -202,39 +209,22 @@ function showSetting(source: SourceSetting): Json {
 
 /** Where manifests come from beside `staticPodPath` and `staticPodURL`; a part of the table in options.ts. */
 export const sourceOptions = {
-  sources: option({
-    field: 'sources',
-    type: sourceList,
-    default: [],
+  sources: poddOption('sources', [], sourceList, {
     defaultText: 'none',
-    owner: 'podd',
     secret: (sources) => sources.map((source) => showSetting(source)),
     doc: 'More directories and URLs of manifests, each with a `name`; [SOURCES.md](SOURCES.md) lists their fields. Where two give the same object, the first keeps it: `staticPodPath`, `staticPodURL`, then this list in its order.',
   }),
-  values: option({
-    field: 'values',
-    type: hostValues,
-    default: {},
+  values: poddOption('values', {}, hostValues, {
     defaultText: 'none',
-    owner: 'podd',
     secret: (values) => withoutValues(values),
     doc: 'Values of this host by their names, for `${NAME}` in URLs and in the documents of sources that say `substitute: true`.',
   }),
-  valueFiles: option({
-    field: 'valueFiles',
-    type: valueFiles,
-    default: {},
+  valueFiles: poddOption('valueFiles', {}, valueFiles, {
     defaultText: 'none',
-    owner: 'podd',
     secret: false,
     doc: 'Like `values`, but each value is the content of a file: paths by name.',
   }),
-  manifestPermissions: option({
-    field: 'manifestPermissions',
-    type: word('Warn', 'Strict'),
-    default: 'Warn',
-    owner: 'podd',
-    secret: false,
+  manifestPermissions: poddOption('manifestPermissions', 'Warn', word('Warn', 'Strict'), {
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',
   }),
 } as const
