@@ -246,10 +246,11 @@ const priorityClassSchema = object('PriorityClass', {
   value: requiredOrZero(int32),
   globalDefault: defaulted(bool, false),
   description: defaulted(string, ''),
-  preemptionPolicy: defaulted(oneOfOrNone('PreemptLowerPriority', 'Never'), 'PreemptLowerPriority', {
-    kind: 'supported',
-    note: 'its pods may name no other one; it has no effect, for no pod makes room for another',
-  }),
+  preemptionPolicy: defaulted(
+    oneOfOrNone('PreemptLowerPriority', 'Never'),
+    'PreemptLowerPriority',
+    'its pods may name no other one; it has no effect, for no pod makes room for another',
+  ),
 })
 
 /** User-defined classes stop here; above are the system's. */
@@ -298,10 +299,10 @@ const runtimeClassSchema = object('RuntimeClass', {
   metadata: required(clusterMetaSchema),
   handler: requiredOrZero(string),
   overhead: optional(object('Overhead', { podFixed: defaulted(resourceListSchema, {}) })),
-  scheduling: optional(runtimeSchedulingSchema, {
-    kind: 'supported',
-    note: 'pods that are written over the API get it; there is no scheduler that goes by it',
-  }),
+  scheduling: optional(
+    runtimeSchedulingSchema,
+    'pods that are written over the API get it; there is no scheduler that goes by it',
+  ),
 })
 
 export type RuntimeClass = Infer<typeof runtimeClassSchema>

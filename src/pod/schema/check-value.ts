@@ -77,7 +77,7 @@ class Check {
 
   /** In a list or a map null is the zero value, as in Go's decoder; the zero value also replaces an unusable item. */
   #item(type: AnyType, value: Json, path: FieldPath): Json {
-    const given = value === null && type.kind !== 'any' ? emptyOf(type) : value
+    const given = value === null && type.kind !== 'any' ? emptyValues[type.kind] : value
     return this.value(type, given, path) ?? zeroOf(type)
   }
 
@@ -274,15 +274,13 @@ function dropIgnored(type: AnyType, value: Json): Json {
       return Object.fromEntries(
         Object.entries(value).flatMap(([key, item]) => {
           const field = fields[key]
-          return field === undefined || field.support.kind === 'ignored'
-            ? []
-            : [[key, dropIgnored(field.type, item)]]
+          const isKept = field !== undefined && field.support.kind !== 'ignored'
+          return isKept ? [[key, dropIgnored(field.type, item)]] : []
         }),
       )
     }
     case 'list':
       return Array.isArray(value) ? value.map((item: Json) => dropIgnored(type.item, item)) : value
-    case 'map':
     default:
       return value
   }
@@ -291,45 +289,29 @@ function dropIgnored(type: AnyType, value: Json): Json {
 function describe(value: Json): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
-  switch (typeof value) {
-    case 'string':
-      return `the string ${JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)}`
-    case 'number':
-      return `the number ${value}`
-    case 'boolean':
-      return `the boolean ${value}`
-    default:
-      return 'an object'
-  }
+  if (typeof value === 'string')
+    return `the string ${JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)}`
+  return typeof value === 'object' ? 'an object' : `the ${typeof value} ${value}`
 }
 
 /** The value that Go's decoder produces for null in a list or a map. */
-function emptyOf(type: AnyType): Json {
-  switch (type.kind) {
-    case 'object':
-    case 'map':
-      return {}
-    case 'list':
-      return []
-    case 'bool':
-      return false
-    case 'int32':
-    case 'int64':
-    case 'intOrString':
-      return 0
-    case 'quantity':
-      return '0'
-    case 'string':
-      return ''
-    case 'any':
-      return null
-  }
+const emptyValues: Readonly<Record<AnyType['kind'], Json>> = {
+  object: {},
+  map: {},
+  list: [],
+  bool: false,
+  int32: 0,
+  int64: 0,
+  intOrString: 0,
+  quantity: '0',
+  string: '',
+  any: null,
 }
 
 /** A minimal value that the type's schema accepts, in place of an unusable one. */
 function zeroOf(type: AnyType): Json {
   if (type.kind === 'string') return type.neutral ?? type.values?.[0] ?? ''
-  if (type.kind !== 'object') return emptyOf(type)
+  if (type.kind !== 'object') return emptyValues[type.kind]
   const fields: Fields = type.fields
   return Object.fromEntries(
     Object.entries(fields)

@@ -123,8 +123,6 @@ export const volumeDeviceSchema = object('VolumeDevice', {
   devicePath: requiredOrZero(string),
 })
 
-/** Refusals of what later versions of podd will take. */
-
 export const resourceListSchema = map(quantity)
 
 export const resourceRequirementsSchema = object('ResourceRequirements', {
@@ -139,28 +137,22 @@ export const keyToPathSchema = object('KeyToPath', {
   mode: optional(int32),
 })
 
-const objectFieldSelectorSchema = object('ObjectFieldSelector', {
+export const objectFieldSelectorSchema = object('ObjectFieldSelector', {
   apiVersion: defaulted(string, 'v1'),
   fieldPath: required(string),
 })
 
-const resourceFieldSelectorSchema = object('ResourceFieldSelector', {
+export const resourceFieldSelectorSchema = object('ResourceFieldSelector', {
   containerName: optional(string),
   resource: required(string),
   divisor: optional(quantity),
 })
 
-const configMapKeySelectorSchema = object('ConfigMapKeySelector', {
+const keyOfObject = {
   name: defaulted(string, ''),
   key: required(string),
   optional: defaulted(bool, false),
-})
-
-const secretKeySelectorSchema = object('SecretKeySelector', {
-  name: defaulted(string, ''),
-  key: required(string),
-  optional: defaulted(bool, false),
-})
+} as const
 
 const fileKeySelectorSchema = object('FileKeySelector', {
   volumeName: required(string),
@@ -172,8 +164,8 @@ const fileKeySelectorSchema = object('FileKeySelector', {
 export const envVarSourceSchema = object('EnvVarSource', {
   fieldRef: optional(objectFieldSelectorSchema),
   resourceFieldRef: optional(resourceFieldSelectorSchema),
-  configMapKeyRef: optional(configMapKeySelectorSchema),
-  secretKeyRef: optional(secretKeySelectorSchema),
+  configMapKeyRef: optional(object('ConfigMapKeySelector', keyOfObject)),
+  secretKeyRef: optional(object('SecretKeySelector', keyOfObject)),
   fileKeyRef: optional(fileKeySelectorSchema),
 })
 
@@ -183,14 +175,12 @@ export const envVarSchema = object('EnvVar', {
   valueFrom: optional(envVarSourceSchema),
 })
 
+const wholeObject = { name: defaulted(string, ''), optional: defaulted(bool, false) } as const
+
 export const envFromSourceSchema = object('EnvFromSource', {
   prefix: defaulted(string, ''),
-  configMapRef: optional(
-    object('ConfigMapEnvSource', { name: defaulted(string, ''), optional: defaulted(bool, false) }),
-  ),
-  secretRef: optional(
-    object('SecretEnvSource', { name: defaulted(string, ''), optional: defaulted(bool, false) }),
-  ),
+  configMapRef: optional(object('ConfigMapEnvSource', wholeObject)),
+  secretRef: optional(object('SecretEnvSource', wholeObject)),
 })
 
 export const containerPortSchema = object('ContainerPort', {
@@ -245,10 +235,10 @@ export const lifecycleHandlerSchema = object('LifecycleHandler', {
 export const lifecycleSchema = object('Lifecycle', {
   postStart: optional(lifecycleHandlerSchema),
   preStop: optional(lifecycleHandlerSchema),
-  stopSignal: optional(stopSignal, {
-    kind: 'supported',
-    note: 'needs containerd 2.3, and `os.name: linux` as in Kubernetes; the STOPSIGNAL of the image works everywhere',
-  }),
+  stopSignal: optional(
+    stopSignal,
+    'needs containerd 2.3, and `os.name: linux` as in Kubernetes; the STOPSIGNAL of the image works everywhere',
+  ),
 })
 
 export const seLinuxNote = 'passed on to the runtime; it has no effect where SELinux is off'
@@ -263,39 +253,34 @@ export const seLinuxOptionsSchema = object('SELinuxOptions', {
 
 const profileType = { ...oneOf('Localhost', 'RuntimeDefault', 'Unconfined'), neutral: 'Unconfined' }
 
-export const seccompProfileSchema = object('SeccompProfile', {
-  type: required(profileType),
-  localhostProfile: optional(string),
-})
+const profile = { type: required(profileType), localhostProfile: optional(string) } as const
 
-export const appArmorProfileSchema = object('AppArmorProfile', {
-  type: required(profileType),
-  localhostProfile: optional(string),
-})
+export const seccompProfileSchema = object('SeccompProfile', profile)
+export const appArmorProfileSchema = object('AppArmorProfile', profile)
 
 const capabilityNote = 'with and without `CAP_`, in capital or small letters; unknown names get a warning'
 
 export const securityContextSchema = object('SecurityContext', {
   capabilities: optional(
     object('Capabilities', {
-      add: defaulted(list(string), [], { kind: 'supported', note: capabilityNote }),
-      drop: defaulted(list(string), [], { kind: 'supported', note: capabilityNote }),
+      add: defaulted(list(string), [], capabilityNote),
+      drop: defaulted(list(string), [], capabilityNote),
     }),
   ),
   privileged: optional(bool),
-  seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
+  seLinuxOptions: optional(seLinuxOptionsSchema, seLinuxNote),
   windowsOptions: ignored(windowsOptionsSchema, windowsNote),
   runAsUser: optional(int64),
   runAsGroup: optional(int64),
   runAsNonRoot: optional(bool),
   readOnlyRootFilesystem: optional(bool),
   allowPrivilegeEscalation: optional(bool),
-  procMount: optional(oneOfOrNone('Default', 'Unmasked'), {
-    kind: 'supported',
-    note: '`Unmasked` needs `hostUsers: false`, in Kubernetes too',
-  }),
+  procMount: optional(
+    oneOfOrNone('Default', 'Unmasked'),
+    '`Unmasked` needs `hostUsers: false`, in Kubernetes too',
+  ),
   seccompProfile: optional(seccompProfileSchema),
-  appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
+  appArmorProfile: optional(appArmorProfileSchema, appArmorNote),
 })
 
 const subPathNote =
@@ -306,14 +291,14 @@ const subPathNote =
 export const volumeMountSchema = object('VolumeMount', {
   name: required(string),
   readOnly: defaulted(bool, false),
-  recursiveReadOnly: optional(oneOfOrNone('Disabled', 'Enabled', 'IfPossible'), {
-    kind: 'supported',
-    note: '`Enabled` needs containerd 2.0',
-  }),
+  recursiveReadOnly: optional(
+    oneOfOrNone('Disabled', 'Enabled', 'IfPossible'),
+    '`Enabled` needs containerd 2.0',
+  ),
   mountPath: required(string),
-  subPath: optional(string, { kind: 'supported', note: subPathNote }),
+  subPath: optional(string, subPathNote),
   mountPropagation: optional(oneOfOrNone('Bidirectional', 'HostToContainer', 'None')),
-  subPathExpr: optional(string, { kind: 'supported', note: 'as `subPath`' }),
+  subPathExpr: optional(string, 'as `subPath`'),
 })
 
 const restartRuleSchema = object('ContainerRestartRule', {
@@ -328,10 +313,10 @@ const restartRuleSchema = object('ContainerRestartRule', {
 
 const containerFields = {
   name: required(string),
-  image: required(string, {
-    kind: 'supported',
-    note: 'where a changed one can’t be had, the container goes on with the one it had, also after its end; the kubelet leaves it down',
-  }),
+  image: required(
+    string,
+    'where a changed one can’t be had, the container goes on with the one it had, also after its end; the kubelet leaves it down',
+  ),
   command: defaulted(list(string), []),
   args: defaulted(list(string), []),
   workingDir: optional(string),
@@ -362,10 +347,10 @@ const containerFields = {
   terminationMessagePath: defaulted(string, '/dev/termination-log'),
   terminationMessagePolicy: defaulted(oneOf('File', 'FallbackToLogsOnError'), 'File'),
   /** Default depends on the image's tag; see default-pod.ts. */
-  imagePullPolicy: optional(oneOf('Always', 'IfNotPresent', 'Never'), {
-    kind: 'supported',
-    note: 'an image with a digest is `IfNotPresent` where nothing is said, also as `name:latest@sha256:…`, which Kubernetes pulls `Always`: a digest never changes',
-  }),
+  imagePullPolicy: optional(
+    oneOf('Always', 'IfNotPresent', 'Never'),
+    'an image with a digest is `IfNotPresent` where nothing is said, also as `name:latest@sha256:…`, which Kubernetes pulls `Always`: a digest never changes',
+  ),
   securityContext: optional(securityContextSchema),
   stdin: defaulted(bool, false),
   stdinOnce: defaulted(bool, false),

@@ -163,19 +163,17 @@ export function computeQosClass(
       ? [...spec.containers, ...spec.initContainers].map((container) => container.resources)
       : [spec.resources]
   const nothingAsked = all.every(({ requests, limits }) =>
-    counted.every((name) => !isPositive(requests[name]) && !isPositive(limits[name])),
+    resizableNames.every((name) => !isPositive(requests[name]) && !isPositive(limits[name])),
   )
   if (nothingAsked) return 'BestEffort'
   const allFixed = all.every(({ requests, limits }) =>
-    counted.every((name) => {
+    resizableNames.every((name) => {
       const limit = limits[name]
       return isPositive(limit) && compareQuantities(requests[name] ?? limit, limit) === 0
     }),
   )
   return allFixed ? 'Guaranteed' : 'Burstable'
 }
-
-const counted = ['cpu', 'memory'] as const
 
 /** The priority of system-cluster-critical (`pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36). */
 export const clusterCriticalPriority = 2_000_000_000
@@ -215,12 +213,6 @@ export interface PodClasses {
 export function withClasses(pod: Pod, classes: PodClasses | undefined): Pod {
   const { overhead, priority } = classes ?? {}
   if (overhead === undefined && priority === undefined) return pod
-  return {
-    ...pod,
-    spec: {
-      ...pod.spec,
-      ...(overhead === undefined ? {} : { overhead }),
-      ...(priority === undefined ? {} : { priority }),
-    },
-  }
+  const spec = { ...pod.spec, ...(overhead && { overhead }), ...(priority !== undefined && { priority }) }
+  return { ...pod, spec }
 }

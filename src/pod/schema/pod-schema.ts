@@ -46,24 +46,25 @@ const scheduler = 'there is one host and no scheduler'
 const fromDump = 'written by a control plane; a dump of a live cluster carries it'
 
 export const podSecurityContextSchema = object('PodSecurityContext', {
-  seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
+  seLinuxOptions: optional(seLinuxOptionsSchema, seLinuxNote),
   windowsOptions: ignored(windowsOptionsSchema, windowsNote),
   runAsUser: optional(int64),
   runAsGroup: optional(int64),
   runAsNonRoot: optional(bool),
   supplementalGroups: defaulted(list(int64), []),
-  supplementalGroupsPolicy: optional(oneOfOrNone('Merge', 'Strict'), {
-    kind: 'supported',
-    note: '`Strict` needs containerd 2.0: elsewhere the pod waits and says so',
-  }),
+  supplementalGroupsPolicy: optional(
+    oneOfOrNone('Merge', 'Strict'),
+    '`Strict` needs containerd 2.0: elsewhere the pod waits and says so',
+  ),
   fsGroup: optional(int64),
-  sysctls: defaulted(list(object('Sysctl', { name: required(string), value: requiredOrZero(string) })), [], {
-    kind: 'supported',
-    note: 'the safe ones, and those that `allowedUnsafeSysctls` names',
-  }),
+  sysctls: defaulted(
+    list(object('Sysctl', { name: required(string), value: requiredOrZero(string) })),
+    [],
+    'the safe ones, and those that `allowedUnsafeSysctls` names',
+  ),
   fsGroupChangePolicy: optional(oneOfOrNone('Always', 'OnRootMismatch')),
   seccompProfile: optional(seccompProfileSchema),
-  appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
+  appArmorProfile: optional(appArmorProfileSchema, appArmorNote),
   seLinuxChangePolicy: ignored(
     oneOfOrNone('Recursive', 'MountOption'),
     'volumes are labelled by the runtime',
@@ -83,8 +84,8 @@ export const podDNSConfigSchema = object('PodDNSConfig', {
   options: defaulted(
     list(
       object('PodDNSConfigOption', {
-        name: defaulted(string, '', { kind: 'supported', note: oneLineNote }),
-        value: optional(string, { kind: 'supported', note: oneLineNote }),
+        name: defaulted(string, '', oneLineNote),
+        value: optional(string, oneLineNote),
       }),
     ),
     [],
@@ -95,20 +96,19 @@ export const podSpecSchema = object('PodSpec', {
   volumes: defaulted(list(volumeSchema), []),
   initContainers: defaulted(list(containerSchema), []),
   containers: required(list(containerSchema)),
-  ephemeralContainers: defaulted(list(ephemeralContainerSchema), [], {
-    kind: 'supported',
-    note: 'one that is added starts in the running pod; one that is changed or taken away makes a new pod, where Kubernetes refuses it',
-  }),
+  ephemeralContainers: defaulted(
+    list(ephemeralContainerSchema),
+    [],
+    'one that is added starts in the running pod; one that is changed or taken away makes a new pod, where Kubernetes refuses it',
+  ),
   restartPolicy: defaulted(oneOf('Always', 'OnFailure', 'Never'), 'Always'),
-  terminationGracePeriodSeconds: defaulted(int64, 30, {
-    kind: 'supported',
-    note: 'a negative one is read as 1, with a warning',
-  }),
+  terminationGracePeriodSeconds: defaulted(int64, 30, 'a negative one is read as 1, with a warning'),
   activeDeadlineSeconds: optional(int64),
-  dnsPolicy: defaulted(oneOf('ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'), 'ClusterFirst', {
-    kind: 'supported',
-    note: 'ClusterFirst and Default give the resolv.conf of the host: there is no cluster DNS',
-  }),
+  dnsPolicy: defaulted(
+    oneOf('ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'),
+    'ClusterFirst',
+    'ClusterFirst and Default give the resolv.conf of the host: there is no cluster DNS',
+  ),
   nodeSelector: ignored(map(string), scheduler),
   serviceAccountName: ignored(string, 'there is no API server to issue tokens'),
   serviceAccount: ignored(string, 'there is no API server to issue tokens'),
@@ -124,41 +124,38 @@ export const podSpecSchema = object('PodSpec', {
   subdomain: optional(string),
   affinity: ignored(affinitySchema, scheduler),
   schedulerName: ignored(string, scheduler),
-  tolerations: optional(list(tolerationSchema), {
-    kind: 'supported',
-    note: 'no effect, as there is no scheduler; more of them are a change of the pod',
-  }),
+  tolerations: optional(
+    list(tolerationSchema),
+    'no effect, as there is no scheduler; more of them are a change of the pod',
+  ),
   hostAliases: defaulted(list(hostAliasSchema), []),
-  priorityClassName: optional(string, {
-    kind: 'supported',
-    note: 'a PriorityClass document, `system-node-critical` or `system-cluster-critical`',
-  }),
+  priorityClassName: optional(
+    string,
+    'a PriorityClass document, `system-node-critical` or `system-cluster-critical`',
+  ),
   priority: optional(int32),
   dnsConfig: optional(podDNSConfigSchema),
   readinessGates: refused(
     list(readinessGateSchema),
     'the condition of a pod that was not written over the API cannot be set',
   ),
-  runtimeClassName: optional(string, {
-    kind: 'supported',
-    note: 'a RuntimeClass document, or one of `runtimeClasses` in the config',
-  }),
+  runtimeClassName: optional(string, 'a RuntimeClass document, or one of `runtimeClasses` in the config'),
   enableServiceLinks: ignored(bool, 'there are no Services'),
-  preemptionPolicy: optional(string, {
-    kind: 'supported',
-    note: 'has to be that of its PriorityClass; it has no effect, for no pod makes room for another',
-  }),
-  overhead: optional(resourceListSchema, {
-    kind: 'supported',
-    note: 'has to be that of the RuntimeClass, which is taken where it is left out',
-  }),
+  preemptionPolicy: optional(
+    string,
+    'has to be that of its PriorityClass; it has no effect, for no pod makes room for another',
+  ),
+  overhead: optional(
+    resourceListSchema,
+    'has to be that of the RuntimeClass, which is taken where it is left out',
+  ),
   topologySpreadConstraints: ignored(list(topologySpreadConstraintSchema), scheduler),
   setHostnameAsFQDN: defaulted(bool, false),
   os: optional(object('PodOS', { name: requiredOrZero(string) })),
-  hostUsers: optional(bool, {
-    kind: 'supported',
-    note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so; volumes in memory need Linux 6.3',
-  }),
+  hostUsers: optional(
+    bool,
+    '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so; volumes in memory need Linux 6.3',
+  ),
   schedulingGates: refused(list(schedulingGateSchema), 'nothing on this host would ever lift the gate'),
   resourceClaims: refused(list(podResourceClaimSchema), 'dynamic resource allocation needs a control plane'),
   resources: optional(resourceRequirementsSchema),
@@ -182,10 +179,7 @@ export const objectMetaSchema = object('ObjectMeta', {
   annotations: defaulted(
     map(string),
     {},
-    {
-      kind: 'supported',
-      note: 'those that ask for bandwidth (`kubernetes.io/ingress-bandwidth`), devices (`cdi.k8s.io/…`) or an AppArmor profile that no field names are refused',
-    },
+    'those that ask for bandwidth (`kubernetes.io/ingress-bandwidth`), devices (`cdi.k8s.io/…`) or an AppArmor profile that no field names are refused',
   ),
   generateName: refused(string, 'give the pod a name: its identity is its namespace and name'),
   uid: ignored(string, fromDump),

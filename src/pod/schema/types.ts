@@ -120,39 +120,32 @@ export function object<const F extends Fields>(name: string, fields: F): ObjectT
   return { kind: 'object', name, fields }
 }
 
-const supported: Support = { kind: 'supported' }
+/** `note`: what differs from Kubernetes, or is needed for it. */
+function supported(note: string | undefined): Support {
+  return note === undefined ? { kind: 'supported' } : { kind: 'supported', note }
+}
 
-/** A required field. */
-export function required<T extends AnyType>(
-  type: T,
-  support: Support = supported,
-): Field<Static<T>, 'required'> {
-  return { type, presence: 'required', support }
+export function required<T extends AnyType>(type: T, note?: string): Field<Static<T>, 'required'> {
+  return { type, presence: 'required', support: supported(note) }
 }
 
 /** A field that the API calls required and reads as its zero value where it is left out. */
-export function requiredOrZero<T extends AnyType>(
-  type: T,
-  support: Support = supported,
-): Field<Static<T>, 'required'> {
-  return { type, presence: 'required', support, absentIsZero: true }
+export function requiredOrZero<T extends AnyType>(type: T): Field<Static<T>, 'required'> {
+  return { ...required(type), absentIsZero: true }
 }
 
 /** An optional field without a default. */
-export function optional<T extends AnyType>(
-  type: T,
-  support: Support = supported,
-): Field<Static<T>, 'optional'> {
-  return { type, presence: 'optional', support }
+export function optional<T extends AnyType>(type: T, note?: string): Field<Static<T>, 'optional'> {
+  return { type, presence: 'optional', support: supported(note) }
 }
 
 /** An optional field with the API's default. */
 export function defaulted<T extends AnyType>(
   type: T,
   value: Static<T>,
-  support: Support = supported,
+  note?: string,
 ): Field<Static<T>, 'defaulted'> {
-  return { type, presence: 'defaulted', value, support }
+  return { type, presence: 'defaulted', value, support: supported(note) }
 }
 
 /** A field without effect on a standalone host; docs/SUPPORT.md states the reason. */

@@ -1,4 +1,9 @@
-import { keyToPathSchema, resourceListSchema } from './container-schema.ts'
+import {
+  keyToPathSchema,
+  objectFieldSelectorSchema,
+  resourceFieldSelectorSchema,
+  resourceListSchema,
+} from './container-schema.ts'
 import { labelSelectorSchema } from './scheduling-schema.ts'
 import {
   bool,
@@ -18,7 +23,7 @@ import {
   requiredOrZero,
   string,
 } from './types.ts'
-import type { Field, Fields, Infer, ObjectType } from './types.ts'
+import type { Fields, Infer, ObjectType } from './types.ts'
 
 const typedReference = {
   apiGroup: optional(string),
@@ -36,10 +41,11 @@ export const dataSourceRefSchema = object('TypedObjectReference', {
 const noSnapshots = 'there are no snapshots to restore from'
 
 export const claimSpecSchema = object('PersistentVolumeClaimSpec', {
-  accessModes: defaulted(list(string), [], {
-    kind: 'supported',
-    note: 'ReadWriteOncePod: a second pod waits until the first has ended; the others are all one on a single host',
-  }),
+  accessModes: defaulted(
+    list(string),
+    [],
+    'ReadWriteOncePod: a second pod waits until the first has ended; the others are all one on a single host',
+  ),
   selector: refused(
     labelSelectorSchema,
     'podd keeps no volumes to select from: each claim is a directory of its own',
@@ -51,17 +57,18 @@ export const claimSpecSchema = object('PersistentVolumeClaimSpec', {
       requests: defaulted(resourceListSchema, {}),
     }),
     { limits: {}, requests: {} },
-    { kind: 'supported', note: 'the size is shown; a directory does not limit it' },
+    'the size is shown; a directory does not limit it',
   ),
   volumeName: ignored(string, 'each claim is a directory of its own on this host'),
-  storageClassName: optional(string, {
-    kind: 'supported',
-    note: 'any is taken, with a warning unless it is `podd-local`: claims are directories of the host',
-  }),
-  volumeMode: defaulted(oneOfOrNone('Block', 'Filesystem'), 'Filesystem', {
-    kind: 'supported',
-    note: '`Block` is refused: a claim is a directory',
-  }),
+  storageClassName: optional(
+    string,
+    'any is taken, with a warning unless it is `podd-local`: claims are directories of the host',
+  ),
+  volumeMode: defaulted(
+    oneOfOrNone('Block', 'Filesystem'),
+    'Filesystem',
+    '`Block` is refused: a claim is a directory',
+  ),
   dataSource: refused(dataSourceSchema, noSnapshots),
   dataSourceRef: refused(dataSourceRefSchema, noSnapshots),
   volumeAttributesClassName: refused(string, 'there are no storage classes with attributes', ['']),
@@ -98,10 +105,6 @@ function source(
   })
 }
 
-function absent(type: ObjectType<Fields>, reason: string): Field<never, 'absent'> {
-  return refused(type, reason)
-}
-
 export const claimTemplateSchema = object('PersistentVolumeClaimTemplate', {
   metadata: optional(
     object('ObjectMeta', {
@@ -120,11 +123,11 @@ export const claimTemplateSchema = object('PersistentVolumeClaimTemplate', {
 })
 
 export const refusedVolumeFields = {
-  ephemeral: absent(
+  ephemeral: refused(
     object('EphemeralVolumeSource', { volumeClaimTemplate: optional(claimTemplateSchema) }),
     'use a persistentVolumeClaim or an emptyDir',
   ),
-  csi: absent(
+  csi: refused(
     source('CSIVolumeSource', ['driver'], [], {
       ...common,
       nodePublishSecretRef: secretRef,
@@ -132,8 +135,8 @@ export const refusedVolumeFields = {
     }),
     'storage drivers need a control plane',
   ),
-  nfs: absent(source('NFSVolumeSource', ['server', 'path'], [], { readOnly }), network),
-  iscsi: absent(
+  nfs: refused(source('NFSVolumeSource', ['server', 'path'], [], { readOnly }), network),
+  iscsi: refused(
     source('ISCSIVolumeSource', ['targetPortal', 'iqn'], ['iscsiInterface', 'initiatorName'], {
       ...common,
       lun: requiredOrZero(int32),
@@ -144,7 +147,7 @@ export const refusedVolumeFields = {
     }),
     network,
   ),
-  cephfs: absent(
+  cephfs: refused(
     source('CephFSVolumeSource', [], ['path', 'user', 'secretFile'], {
       readOnly,
       monitors: requiredOrZero(list(string)),
@@ -152,7 +155,7 @@ export const refusedVolumeFields = {
     }),
     network,
   ),
-  rbd: absent(
+  rbd: refused(
     source('RBDVolumeSource', ['image'], ['pool', 'user', 'keyring'], {
       ...common,
       monitors: requiredOrZero(list(string)),
@@ -160,8 +163,8 @@ export const refusedVolumeFields = {
     }),
     network,
   ),
-  glusterfs: absent(source('GlusterfsVolumeSource', ['endpoints', 'path'], [], { readOnly }), network),
-  fc: absent(
+  glusterfs: refused(source('GlusterfsVolumeSource', ['endpoints', 'path'], [], { readOnly }), network),
+  fc: refused(
     source('FCVolumeSource', [], [], {
       ...common,
       lun: optional(int32),
@@ -170,22 +173,22 @@ export const refusedVolumeFields = {
     }),
     network,
   ),
-  azureFile: absent(source('AzureFileVolumeSource', ['secretName', 'shareName'], [], { readOnly }), network),
-  gitRepo: absent(source('GitRepoVolumeSource', ['repository'], ['revision', 'directory']), gone),
-  flexVolume: absent(
+  azureFile: refused(source('AzureFileVolumeSource', ['secretName', 'shareName'], [], { readOnly }), network),
+  gitRepo: refused(source('GitRepoVolumeSource', ['repository'], ['revision', 'directory']), gone),
+  flexVolume: refused(
     source('FlexVolumeSource', ['driver'], [], { ...common, options: optional(map(string)), secretRef }),
     deprecated,
   ),
-  flocker: absent(source('FlockerVolumeSource', [], ['datasetName', 'datasetUUID']), gone),
-  quobyte: absent(
+  flocker: refused(source('FlockerVolumeSource', [], ['datasetName', 'datasetUUID']), gone),
+  quobyte: refused(
     source('QuobyteVolumeSource', ['registry', 'volume'], ['user', 'group', 'tenant'], { readOnly }),
     gone,
   ),
-  storageos: absent(
+  storageos: refused(
     source('StorageOSVolumeSource', [], ['volumeName', 'volumeNamespace'], { ...common, secretRef }),
     gone,
   ),
-  scaleIO: absent(
+  scaleIO: refused(
     source(
       'ScaleIOVolumeSource',
       ['gateway', 'system'],
@@ -194,43 +197,43 @@ export const refusedVolumeFields = {
     ),
     gone,
   ),
-  photonPersistentDisk: absent(source('PhotonPersistentDiskVolumeSource', ['pdID'], [], { fsType }), gone),
-  gcePersistentDisk: absent(
+  photonPersistentDisk: refused(source('PhotonPersistentDiskVolumeSource', ['pdID'], [], { fsType }), gone),
+  gcePersistentDisk: refused(
     source('GCEPersistentDiskVolumeSource', ['pdName'], [], { ...common, partition: optional(int32) }),
     cloud,
   ),
-  awsElasticBlockStore: absent(
+  awsElasticBlockStore: refused(
     source('AWSElasticBlockStoreVolumeSource', ['volumeID'], [], { ...common, partition: optional(int32) }),
     cloud,
   ),
-  azureDisk: absent(
+  azureDisk: refused(
     source('AzureDiskVolumeSource', ['diskName', 'diskURI'], ['cachingMode', 'kind'], { ...common }),
     cloud,
   ),
-  cinder: absent(source('CinderVolumeSource', ['volumeID'], [], { ...common, secretRef }), cloud),
-  vsphereVolume: absent(
+  cinder: refused(source('CinderVolumeSource', ['volumeID'], [], { ...common, secretRef }), cloud),
+  vsphereVolume: refused(
     source('VsphereVirtualDiskVolumeSource', ['volumePath'], ['storagePolicyName', 'storagePolicyID'], {
       fsType,
     }),
     cloud,
   ),
-  portworxVolume: absent(source('PortworxVolumeSource', ['volumeID'], [], { ...common }), cloud),
+  portworxVolume: refused(source('PortworxVolumeSource', ['volumeID'], [], { ...common }), cloud),
 } as const
 
 /** Of a projected volume. */
 const refusedProjectionFields = {
-  serviceAccountToken: absent(
+  serviceAccountToken: refused(
     source('ServiceAccountTokenProjection', ['path'], ['audience'], { expirationSeconds: optional(int64) }),
     'there is no API server to issue tokens',
   ),
-  clusterTrustBundle: absent(
+  clusterTrustBundle: refused(
     source('ClusterTrustBundleProjection', ['path'], ['name', 'signerName'], {
       labelSelector: optional(labelSelectorSchema),
       optional: optional(bool),
     }),
     'there is no API server to hold trust bundles',
   ),
-  podCertificate: absent(
+  podCertificate: refused(
     source(
       'PodCertificateProjection',
       ['signerName', 'keyType'],
@@ -259,39 +262,34 @@ const hostPathSchema = object('HostPathVolumeSource', {
 })
 
 const emptyDirSchema = object('EmptyDirVolumeSource', {
-  medium: defaulted(string, '', {
-    kind: 'supported',
-    note: '`Memory` is a tmpfs; `HugePages` and `HugePages-<size>` are refused: podd mounts no huge pages',
-  }),
+  medium: defaulted(
+    string,
+    '',
+    '`Memory` is a tmpfs; `HugePages` and `HugePages-<size>` are refused: podd mounts no huge pages',
+  ),
   sizeLimit: optional(quantity),
 })
 
-export const secretVolumeSchema = object('SecretVolumeSource', {
-  secretName: defaulted(string, ''),
+const keyItems = {
   items: defaulted(list(keyToPathSchema), []),
   defaultMode: defaulted(int32, 0o644),
   optional: defaulted(bool, false),
+} as const
+
+export const secretVolumeSchema = object('SecretVolumeSource', {
+  secretName: defaulted(string, ''),
+  ...keyItems,
 })
 
 export const configMapVolumeSchema = object('ConfigMapVolumeSource', {
   name: defaulted(string, ''),
-  items: defaulted(list(keyToPathSchema), []),
-  defaultMode: defaulted(int32, 0o644),
-  optional: defaulted(bool, false),
+  ...keyItems,
 })
 
 export const downwardAPIFileSchema = object('DownwardAPIVolumeFile', {
   path: required(string),
-  fieldRef: optional(
-    object('ObjectFieldSelector', { apiVersion: defaulted(string, 'v1'), fieldPath: required(string) }),
-  ),
-  resourceFieldRef: optional(
-    object('ResourceFieldSelector', {
-      containerName: optional(string),
-      resource: required(string),
-      divisor: optional(quantity),
-    }),
-  ),
+  fieldRef: optional(objectFieldSelectorSchema),
+  resourceFieldRef: optional(resourceFieldSelectorSchema),
   mode: optional(int32),
 })
 
@@ -327,10 +325,10 @@ export const claimVolumeSchema = object('PersistentVolumeClaimVolumeSource', {
 
 export const volumeSchema = object('Volume', {
   name: required(string),
-  hostPath: optional(hostPathSchema, {
-    kind: 'supported',
-    note: 'nothing is made below /dev (but /dev/shm), /sys and /proc: the pod waits until it is there',
-  }),
+  hostPath: optional(
+    hostPathSchema,
+    'nothing is made below /dev (but /dev/shm), /sys and /proc: the pod waits until it is there',
+  ),
   emptyDir: optional(emptyDirSchema),
   secret: optional(secretVolumeSchema),
   configMap: optional(configMapVolumeSchema),
@@ -342,7 +340,7 @@ export const volumeSchema = object('Volume', {
       reference: optional(string),
       pullPolicy: optional(oneOf('Always', 'IfNotPresent', 'Never')),
     }),
-    { kind: 'supported', note: 'needs containerd 2.1' },
+    'needs containerd 2.1',
   ),
   ...refusedVolumeFields,
 })
