@@ -26,12 +26,12 @@ export function namespaceProblems(manifest: JsonObject): readonly FieldProblem[]
   const { problems } = checkValue(namespaceSchema, { ...manifest, metadata }, { fieldValidation: 'Strict' })
   const issues = new Issues()
   const name = isJsonObject(metadata) ? metadata['name'] : undefined
-  if (typeof name === 'string') issues.name(['metadata', 'name'], name, dnsLabel)
+  if (typeof name === 'string') issues.of('metadata', 'name').name(name, dnsLabel)
   const { labels, annotations } = isJsonObject(metadata) ? metadata : {}
   const texts = { labels: textsOf(labels), annotations: textsOf(annotations) }
   // The name has a stricter rule, and was already reported.
-  validateMetadata({ name: 'checked', namespace: 'default', ...texts }, ['metadata'], issues)
-  validateClusterMetadata('Namespace', metadata, ['metadata'], issues)
+  validateMetadata({ name: 'checked', namespace: 'default', ...texts }, issues.of('metadata'))
+  validateClusterMetadata('Namespace', metadata, issues.of('metadata'))
   return [...problems, ...issues.problems]
 }
 
@@ -65,9 +65,9 @@ export function readinessGateProblems({ spec }: JsonObject): readonly FieldProbl
   if (!Array.isArray(gates)) return []
   gates.forEach((gate: Json, index) => {
     const type = isJsonObject(gate) ? gate['conditionType'] : undefined
-    const path = ['spec', 'readinessGates', index, 'conditionType']
-    if (typeof type === 'string') issues.name(path, type, qualifiedName)
-    else issues.required(path)
+    const at = issues.of('spec', 'readinessGates', index, 'conditionType')
+    if (typeof type === 'string') at.name(type, qualifiedName)
+    else at.required()
   })
   return issues.problems
 }

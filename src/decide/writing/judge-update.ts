@@ -41,10 +41,11 @@ function judgeFinalizers(before: JsonObject, after: JsonObject, issues: Issues):
   const known = finalizersOf(before)
   const added = finalizersOf(after).filter((name) => !known.includes(name))
   if (added.length > 0)
-    issues.forbidden(
-      ['metadata', 'finalizers'],
-      `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`,
-    )
+    issues
+      .of('metadata', 'finalizers')
+      .forbidden(
+        `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`,
+      )
 }
 
 const podFields =
@@ -54,31 +55,31 @@ function judgePod(before: JsonObject, after: JsonObject, scope: UpdateScope, iss
   if (scope === 'ephemeralcontainers') return judgeEphemeral(before, after, issues)
   for (const list of ['containers', 'initContainers']) {
     if (itemsOf(before, list).length === itemsOf(after, list).length) continue
-    issues.forbidden(['spec', list], 'pod updates may not add or remove containers')
+    issues.of('spec', list).forbidden('pod updates may not add or remove containers')
     return
   }
   if (scope === 'resize') {
     if (!sameData(withoutResources(before), withoutResources(after)))
-      issues.forbidden(['spec'], 'only cpu and memory resources are mutable')
+      issues.of('spec').forbidden('only cpu and memory resources are mutable')
     for (const list of ['initContainers', 'containers']) judgeRemoval(before, after, list, issues)
     return
   }
-  judgeDeadline(before['activeDeadlineSeconds'], after['activeDeadlineSeconds'], issues)
+  const field = 'activeDeadlineSeconds'
+  judgeDeadline(before[field], after[field], issues.of('spec', field))
   const tolerations = itemsOf(after, 'tolerations')
   if (!itemsOf(before, 'tolerations').every((old) => tolerations.some((fresh) => sameTaint(old, fresh))))
-    issues.forbidden(
-      ['spec', 'tolerations'],
-      'existing toleration can not be modified except its tolerationSeconds',
-    )
+    issues
+      .of('spec', 'tolerations')
+      .forbidden('existing toleration can not be modified except its tolerationSeconds')
   if (!sameData(frozen(before), frozen(after)))
-    issues.forbidden(['spec'], `pod updates may not change fields other than ${podFields}`)
+    issues.of('spec').forbidden(`pod updates may not change fields other than ${podFields}`)
 }
 
 /** Changes that need another cgroup (ValidatePodResize). Invalid pods are refused elsewhere. */
 function judgeClass(before: JsonObject, after: JsonObject, issues: Issues): void {
   const [old, fresh] = [classOf(before), classOf(after)]
   if (old === undefined || fresh === undefined || old === fresh) return
-  issues.invalid(['spec'], old, 'Pod QOS Class may not change as a result of resizing')
+  issues.of('spec').invalid(old, 'Pod QOS Class may not change as a result of resizing')
 }
 
 function classOf(manifest: JsonObject): QosClass | undefined {
@@ -92,7 +93,7 @@ function judgeRemoval(before: JsonObject, after: JsonObject, list: string, issue
     for (const kind of ['requests', 'limits'] as const) {
       const now = amountsOf(itemsOf(after, list)[index], kind)
       if (Object.keys(amountsOf(old, kind)).every((name) => now[name] !== undefined)) continue
-      issues.forbidden(['spec', list, index, 'resources', kind], `resource ${kind} cannot be removed`)
+      issues.of('spec', list, index, 'resources', kind).forbidden(`resource ${kind} cannot be removed`)
     }
 }
 
@@ -101,57 +102,50 @@ function amountsOf(container: Json | undefined, list: 'requests' | 'limits'): Js
 }
 
 function judgeDeadline(before: Json | undefined, after: Json | undefined, issues: Issues): void {
-  const path = ['spec', 'activeDeadlineSeconds']
   if (typeof before !== 'number') return
-  if (typeof after !== 'number')
-    issues.invalid(path, null, 'must not update from a positive integer to nil value')
-  else if (after > before) issues.invalid(path, after, 'must be less than or equal to previous value')
+  if (typeof after !== 'number') issues.invalid(null, 'must not update from a positive integer to nil value')
+  else if (after > before) issues.invalid(after, 'must be less than or equal to previous value')
 }
 
 /** Ephemeral containers may be added, but not changed or removed. */
 function judgeEphemeral(before: JsonObject, after: JsonObject, issues: Issues): void {
-  const path = ['spec', 'ephemeralContainers']
+  const at = issues.of('spec', 'ephemeralContainers')
   const fresh = itemsOf(after, 'ephemeralContainers')
   for (const old of itemsOf(before, 'ephemeralContainers')) {
     const index = fresh.findIndex((item) => nameOf(item) === nameOf(old))
     if (index === -1)
-      issues.forbidden(
-        path,
-        `existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be removed\n`,
-      )
+      at.forbidden(`existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be removed\n`)
     else if (!sameData(old, fresh[index]))
-      issues.forbidden(
-        path,
-        `existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be changed\n`,
-      )
+      at.forbidden(`existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be changed\n`)
   }
   if (!sameData({ ...before, ephemeralContainers: null }, { ...after, ephemeralContainers: null }))
-    issues.forbidden(['spec'], 'pod updates may not change fields other than `spec.ephemeralContainers`')
+    issues.of('spec').forbidden('pod updates may not change fields other than `spec.ephemeralContainers`')
 }
 
 /** An immutable object can't change, nor can the type of a Secret. */
 function judgeData(before: JsonObject, after: JsonObject, issues: Issues): void {
   if (after['kind'] === 'Secret' && !sameData(before['type'], after['type']))
-    issues.invalid(['type'], after['type'] ?? '', 'field is immutable')
+    issues.of('type').invalid(after['type'] ?? '', 'field is immutable')
   if (before['immutable'] !== true) return
   if (after['immutable'] !== true)
-    issues.forbidden(['immutable'], 'field is immutable when `immutable` is set')
+    issues.of('immutable').forbidden('field is immutable when `immutable` is set')
   for (const field of ['data', 'binaryData'])
     if (!sameData(before[field] ?? {}, after[field] ?? {}))
-      issues.forbidden([field], 'field is immutable when `immutable` is set')
+      issues.of(field).forbidden('field is immutable when `immutable` is set')
 }
 
 function judgeClaim(before: JsonObject, after: JsonObject, issues: Issues): void {
   if (!sameData({ ...before, resources: null }, { ...after, resources: null }))
-    issues.forbidden(
-      ['spec'],
-      'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
-    )
+    issues
+      .of('spec')
+      .forbidden(
+        'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
+      )
 }
 
 function judgeField(before: JsonObject, after: JsonObject, field: string, issues: Issues): void {
   if (!sameData(before[field], after[field]))
-    issues.invalid([field], after[field] ?? null, 'field is immutable')
+    issues.of(field).invalid(after[field] ?? null, 'field is immutable')
 }
 
 /** The fields that an update of a pod must not change. */

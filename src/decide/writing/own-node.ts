@@ -68,21 +68,20 @@ export function updateNode(
 
 function checkCapacity(wanted: JsonObject, issues: Issues): void {
   for (const [name, amount] of Object.entries(extendedAt(wanted))) {
-    const path = ['status', 'capacity', name]
-    issues.name(path, name, qualifiedName)
+    const at = issues.of('status', 'capacity', name)
+    at.name(name, qualifiedName)
     const isQuantity = typeof amount === 'string' && parseQuantity(amount) !== undefined
-    if (!isQuantity) issues.invalid(path, amount, 'must be a quantity')
-    else if (compareQuantities(amount, '0') < 0)
-      issues.invalid(path, amount, 'must be greater than or equal to 0')
-    else if (!isWholeQuantity(amount)) issues.invalid(path, amount, 'must be an integer')
+    if (!isQuantity) at.invalid(amount, 'must be a quantity')
+    else if (compareQuantities(amount, '0') < 0) at.invalid(amount, 'must be greater than or equal to 0')
+    else if (!isWholeQuantity(amount)) at.invalid(amount, 'must be an integer')
   }
 }
 
 /** `pkg/apis/core/validation`, ValidateNodeUpdate, 1.36: there taints, too, which have no effect without a scheduler. */
 function checkMetadata(shown: JsonObject, wanted: JsonObject, issues: Issues): void {
-  validateLabels(metadataTexts(wanted, 'labels'), ['metadata', 'labels'], issues)
+  validateLabels(metadataTexts(wanted, 'labels'), issues.of('metadata', 'labels'))
   if (!sameData(shown['spec'] ?? {}, wanted['spec'] ?? {}))
-    issues.forbidden(['spec'], 'updates of the node may only change labels, annotations, or capacity')
+    issues.of('spec').forbidden('updates of the node may only change labels, annotations, or capacity')
 }
 
 function extendedAt({ status }: JsonObject): JsonObject {

@@ -361,8 +361,8 @@ export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldP
   const issues = new Issues()
   const filled = { metadata: fillDefaults(objectMetaSchema, own['metadata'] ?? {}) }
   const metadata = fieldOf(filled, 'metadata', objectMetaSchema)
-  validateClusterMetadata(kind, own['metadata'], ['metadata'], issues)
-  if (metadata !== undefined) validateMetadata(metadata, ['metadata'], issues)
+  validateClusterMetadata(kind, own['metadata'], issues.of('metadata'))
+  if (metadata !== undefined) validateMetadata(metadata, issues.of('metadata'))
   validate(own, issues)
   return [
     ...problems,

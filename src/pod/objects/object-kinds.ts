@@ -3,7 +3,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
-import type { FieldPath, FieldProblem } from '../schema/issues.ts'
+import type { FieldProblem } from '../schema/issues.ts'
 import { systemPriorities } from '../schema/pod-resources.ts'
 import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
@@ -87,15 +87,15 @@ export function dataOf({ base64, text }: ConfigData): ReadonlyMap<string, Buffer
 }
 
 /** The API server names no field. */
-function limitSize(data: ConfigData, near: FieldPath, issues: Issues): void {
+function limitSize(data: ConfigData, issues: Issues): void {
   const bytes = [...dataOf(data).values()].reduce((sum, value) => sum + value.byteLength, 0)
-  if (bytes > maxDataBytes) issues.tooLong(['[]'], maxDataBytes, near)
+  if (bytes > maxDataBytes) issues.of('[]').tooLong(maxDataBytes, issues.of('data'))
 }
 
-function validateBase64(values: Values, path: FieldPath, issues: Issues): void {
+function validateBase64(values: Values, issues: Issues): void {
   for (const [key, value] of Object.entries(values)) {
-    issues.name([...path, key], key, configMapKey)
-    if (!isBase64(value)) issues.invalid([...path, key], '…', 'must be base64')
+    issues.of(key).name(key, configMapKey)
+    if (!isBase64(value)) issues.of(key).invalid('…', 'must be base64')
   }
 }
 
@@ -129,13 +129,13 @@ const configMapKind = objectKind({
 /** Source: ValidateConfigMap in pkg/apis/core/validation, 1.36. */
 function validateConfigMap(config: ConfigMap, issues: Issues): void {
   for (const key of Object.keys(config.data)) {
-    issues.name(['data', key], key, configMapKey)
+    issues.of('data', key).name(key, configMapKey)
     if (Object.hasOwn(config.binaryData, key)) {
-      issues.invalid(['data', key], key, 'duplicate of key present in binaryData')
+      issues.of('data', key).invalid(key, 'duplicate of key present in binaryData')
     }
   }
-  validateBase64(config.binaryData, ['binaryData'], issues)
-  limitSize({ base64: config.binaryData, text: config.data }, ['data'], issues)
+  validateBase64(config.binaryData, issues.of('binaryData'))
+  limitSize({ base64: config.binaryData, text: config.data }, issues)
 }
 
 const secretSchema = object('Secret', {
@@ -179,13 +179,13 @@ interface NeededKeys {
 /** Source: ValidateSecret in pkg/apis/core/validation, 1.36. */
 function validateSecret(secret: Secret, issues: Issues): void {
   const given = { base64: secret.data, text: secret.stringData }
-  validateBase64(secret.data, ['data'], issues)
+  validateBase64(secret.data, issues.of('data'))
   for (const key of Object.keys(secret.stringData)) {
-    issues.name(['data', key], key, configMapKey, ['stringData', key])
+    issues.of('data', key).name(key, configMapKey, issues.of('stringData', key))
   }
-  limitSize(given, ['data'], issues)
+  limitSize(given, issues)
   if (secret.type === 'kubernetes.io/service-account-token') {
-    issues.refused(['type'], 'there is no API server to issue tokens')
+    issues.of('type').refused('there is no API server to issue tokens')
   }
   const needed = secretKeys.get(secret.type)
   if (needed === undefined) return
@@ -194,11 +194,11 @@ function validateSecret(secret: Secret, issues: Issues): void {
     (key) => !has.has(key) || (needed.notEmpty && has.get(key)?.length === 0),
   )
   const isShort = needed.any === true ? missing.length === needed.keys.length : missing.length > 0
-  if (isShort) for (const key of missing) issues.required(['data', key])
+  if (isShort) for (const key of missing) issues.of('data', key).required()
   for (const key of ['.dockercfg', '.dockerconfigjson']) {
     const value = needed.keys.includes(key) ? has.get(key) : undefined
     if (value !== undefined && !isMapOrNull(value)) {
-      issues.invalid(['data', key], '<secret contents redacted>', 'must be a JSON object')
+      issues.of('data', key).invalid('<secret contents redacted>', 'must be a JSON object')
     }
   }
 }
@@ -230,7 +230,7 @@ const persistentVolumeClaimKind = objectKind({
   scope: 'Namespaced',
   isPerSource: false,
   isSecret: false,
-  validate: ({ spec }, issues, manifest) => validateClaimSpec(spec, manifest['spec'], ['spec'], issues),
+  validate: ({ spec }, issues, manifest) => validateClaimSpec(spec, manifest['spec'], issues.of('spec')),
 })
 
 /** ObjectMeta of kinds that belong to no namespace. */
@@ -270,12 +270,11 @@ const priorityClassKind = objectKind({
       const problem = systemClassProblem(name, value, globalDefault)
       if (problem === undefined) return
       const detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
-      issues.forbidden(['metadata', 'name'], `${detail}${problem}`)
+      issues.of('metadata', 'name').forbidden(`${detail}${problem}`)
     } else if (value > highestUserPriority) {
-      issues.forbidden(
-        ['value'],
-        `maximum allowed value of a user defined priority is ${highestUserPriority}`,
-      )
+      issues
+        .of('value')
+        .forbidden(`maximum allowed value of a user defined priority is ${highestUserPriority}`)
     }
   },
 })
@@ -315,27 +314,26 @@ const runtimeClassKind = objectKind({
   isPerSource: false,
   isSecret: false,
   validate: ({ handler, overhead }, issues, manifest) => {
-    if (handler === '') issues.required(['handler'])
-    else issues.name(['handler'], handler, dnsLabel)
-    validateOverhead(overhead?.podFixed, ['overhead'], issues, ['overhead', 'podFixed'])
-    validateRuntimeScheduling(manifest['scheduling'], ['scheduling'], issues)
+    issues.of('handler').requiredName(handler, dnsLabel)
+    validateOverhead(overhead?.podFixed, issues.of('overhead'), issues.of('overhead', 'podFixed'))
+    validateRuntimeScheduling(manifest['scheduling'], issues.of('scheduling'))
   },
 })
 
 /** Source: pkg/apis/node/validation (validateScheduling, validateTolerations), 1.36. */
-function validateRuntimeScheduling(given: Json | undefined, path: FieldPath, issues: Issues): void {
+function validateRuntimeScheduling(given: Json | undefined, issues: Issues): void {
   if (given === undefined) return
   const filled = { scheduling: fillDefaults(runtimeSchedulingSchema, given) }
   const scheduling = fieldOf(filled, 'scheduling', runtimeSchedulingSchema)
   if (scheduling === undefined) return
-  validateLabels(scheduling.nodeSelector, [...path, 'nodeSelector'], issues)
+  validateLabels(scheduling.nodeSelector, issues.of('nodeSelector'))
   const { tolerations } = scheduling
-  validateTolerations(tolerations, [...path, 'tolerations'], issues)
+  validateTolerations(tolerations, issues.of('tolerations'))
   const seen = new Set<string>()
   for (const [index, toleration] of tolerations.entries()) {
     const { key, operator, value, effect } = toleration
     const own = JSON.stringify([key, operator, value, effect])
-    if (seen.has(own)) issues.duplicate([...path, 'tolerations', index], toleration)
+    if (seen.has(own)) issues.of('tolerations', index).duplicate(toleration)
     seen.add(own)
   }
 }
@@ -374,8 +372,8 @@ export function isObjectKind(kind: unknown): kind is ObjectKind {
  */
 export function validateObject(object: LocalObject, manifest: JsonObject = {}): readonly FieldProblem[] {
   const issues = new Issues()
-  validateClusterMetadata(object.kind, manifest['metadata'], ['metadata'], issues)
-  validateMetadata({ namespace: 'default', ...object.metadata }, ['metadata'], issues)
+  validateClusterMetadata(object.kind, manifest['metadata'], issues.of('metadata'))
+  validateMetadata({ namespace: 'default', ...object.metadata }, issues.of('metadata'))
   validateAs(object.kind, object, issues, manifest)
   return issues.problems
 }
@@ -416,11 +414,11 @@ function validateLease({ spec: given = {} }: JsonObject, issues: Issues): void {
   const spec = fieldOf({ spec: fillDefaults(leaseSpecSchema, given) }, 'spec', leaseSpecSchema)
   const { leaseDurationSeconds = 1, leaseTransitions = 0, strategy, preferredHolder = '' } = spec ?? {}
   if (leaseDurationSeconds <= 0)
-    issues.invalid(['spec', 'leaseDurationSeconds'], leaseDurationSeconds, 'must be greater than 0')
+    issues.of('spec', 'leaseDurationSeconds').invalid(leaseDurationSeconds, 'must be greater than 0')
   if (leaseTransitions < 0)
-    issues.invalid(['spec', 'leaseTransitions'], leaseTransitions, 'must be greater than or equal to 0')
+    issues.of('spec', 'leaseTransitions').invalid(leaseTransitions, 'must be greater than or equal to 0')
   if (preferredHolder !== '' && strategy === undefined)
-    issues.forbidden(['spec', 'preferredHolder'], 'may only be specified if `strategy` is defined')
+    issues.of('spec', 'preferredHolder').forbidden('may only be specified if `strategy` is defined')
 }
 
 const podTemplateSchema = object('PodTemplate', {

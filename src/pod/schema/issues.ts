@@ -42,107 +42,136 @@ export interface FieldProblem {
 
 type NameRule = (value: string) => readonly string[]
 
-/** Collects problems, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
+/**
+ * Problems of a document, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field):
+ * what is reported here is of the field at `path`, unless `near` says more precisely where it stands in the text.
+ */
 export class Issues {
-  readonly problems: FieldProblem[] = []
+  readonly path: FieldPath
+  /** Those of the whole document. */
+  readonly problems: FieldProblem[]
 
-  required(path: FieldPath, detail?: string, near?: FieldPath): void {
-    const message = detail === undefined ? 'Required value' : `Required value: ${detail}`
-    this.#add(path, 'FieldValueRequired', message, near)
+  constructor(path: FieldPath = [], problems: FieldProblem[] = []) {
+    this.path = path
+    this.problems = problems
   }
 
-  invalid(path: FieldPath, value: unknown, detail: string, near?: FieldPath): void {
-    this.#add(path, 'FieldValueInvalid', `Invalid value: ${JSON.stringify(value)}: ${detail}`, near)
+  /** Of a field below this one. */
+  of(...steps: FieldPath): Issues {
+    return new Issues([...this.path, ...steps], this.problems)
   }
 
-  duplicate(path: FieldPath, value: unknown): void {
-    this.#add(path, 'FieldValueDuplicate', `Duplicate value: ${JSON.stringify(value)}`)
+  required(detail?: string, near?: Issues): void {
+    this.#add(
+      'FieldValueRequired',
+      detail === undefined ? 'Required value' : `Required value: ${detail}`,
+      near,
+    )
   }
 
-  notFound(path: FieldPath, value: unknown): void {
-    this.#add(path, 'FieldValueNotFound', `Not found: ${JSON.stringify(value)}`)
+  invalid(value: unknown, detail: string, near?: Issues): void {
+    this.#add('FieldValueInvalid', `Invalid value: ${JSON.stringify(value)}: ${detail}`, near)
   }
 
-  forbidden(path: FieldPath, detail: string, near?: FieldPath): void {
-    this.#add(path, 'FieldValueForbidden', `Forbidden: ${detail}`, near)
+  duplicate(value: unknown): void {
+    this.#add('FieldValueDuplicate', `Duplicate value: ${JSON.stringify(value)}`)
+  }
+
+  notFound(value: unknown): void {
+    this.#add('FieldValueNotFound', `Not found: ${JSON.stringify(value)}`)
+  }
+
+  forbidden(detail: string, near?: Issues): void {
+    this.#add('FieldValueForbidden', `Forbidden: ${detail}`, near)
   }
 
   /** One too many of several alternatives; nothing below it is checked. */
-  oneTooMany(path: FieldPath, what: string, near?: FieldPath): void {
+  oneTooMany(what: string, near?: Issues): void {
     const message = `Forbidden: may not specify more than 1 ${what}`
-    const reason = 'FieldValueForbidden'
-    this.problems.push({ severity: 'error', path, reason, message, isWhole: true, ...(near && { near }) })
+    this.#add('FieldValueForbidden', message, near, { isWhole: true })
   }
 
-  unsupported(path: FieldPath, value: unknown, supported: readonly string[], near?: FieldPath): void {
+  unsupported(value: unknown, supported: readonly string[], near?: Issues): void {
     const words = supported.map((word) => JSON.stringify(word)).join(', ')
     const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`
-    this.#add(path, 'FieldValueNotSupported', message, near)
+    this.#add('FieldValueNotSupported', message, near)
   }
 
-  tooMany(path: FieldPath, count: number, most: number): void {
-    this.#add(path, 'FieldValueTooMany', `Too many: ${count}: must have at most ${most} items`)
+  tooMany(count: number, most: number): void {
+    this.#add('FieldValueTooMany', `Too many: ${count}: must have at most ${most} items`)
   }
 
-  tooLong(path: FieldPath, maxBytes: number, near?: FieldPath): void {
-    this.#add(path, 'FieldValueTooLong', `Too long: may not be more than ${maxBytes} bytes`, near)
+  tooLong(maxBytes: number, near?: Issues): void {
+    this.#add('FieldValueTooLong', `Too long: may not be more than ${maxBytes} bytes`, near)
   }
 
   /** Something that Kubernetes supports and podd doesn't. */
-  refused(path: FieldPath, reason: string): void {
-    this.#add(path, 'RefusedHere', reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
+  refused(reason: string): void {
+    this.#add('RefusedHere', reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
   }
 
   /**
    * As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36); of an
    * emptyDir's limit podd alone does.
    */
-  wholeBytes(path: FieldPath, amount: string | undefined): void {
+  wholeBytes(amount: string | undefined): void {
     if (amount === undefined || isWholeQuantity(amount)) return
-    this.warn(path, `fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)
+    this.warn(`fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)
   }
 
-  warn(path: FieldPath, message: string): void {
-    this.problems.push({ severity: 'warning', path, message })
+  warn(message: string): void {
+    this.problems.push({ severity: 'warning', path: this.path, message })
   }
 
-  /** Adds each problem that a rule for names finds in `value`. */
-  name(path: FieldPath, value: string, rule: NameRule, near?: FieldPath): void {
-    for (const detail of rule(value)) this.invalid(path, value, detail, near)
+  /** Each problem that a rule for names finds in `value`. */
+  name(value: string, rule: NameRule, near?: Issues): void {
+    for (const detail of rule(value)) this.invalid(value, detail, near)
   }
 
-  /** Problems of the map at `path` about its entry `key`, which locates them for the reader. */
-  entry(path: FieldPath, key: string, value: string, rule: NameRule): void {
-    this.name(path, value, rule, [...path, key])
+  /** The same for a name that has to be there. */
+  requiredName(value: string, rule: NameRule): void {
+    if (value === '') this.required()
+    else this.name(value, rule)
+  }
+
+  /** The same for one that may be left out, or empty. */
+  optionalName(value: string | undefined, rule: NameRule): void {
+    if (value !== undefined && value !== '') this.name(value, rule)
+  }
+
+  /** Problems of this map about its entry `key`, which locates them for the reader. */
+  entry(key: string, value: string, rule: NameRule): void {
+    this.name(value, rule, this.of(key))
   }
 
   /** An integer between the bounds, both included. */
-  range(path: FieldPath, value: number | undefined, min: number, max = Number.POSITIVE_INFINITY): void {
+  range(value: number | undefined, min: number, max = Number.POSITIVE_INFINITY): void {
     if (value === undefined || (value >= min && value <= max)) return
     const detail =
       max === Number.POSITIVE_INFINITY
         ? `must be greater than or equal to ${min}`
         : `must be between ${min} and ${max}, inclusive`
-    this.invalid(path, value, detail)
+    this.invalid(value, detail)
   }
 
   /** Marks the second and later of equal values. */
   unique<T>(
     items: readonly T[],
     keyOf: (item: T) => string | undefined,
-    pathOf: (index: number) => FieldPath,
+    issuesOf: (index: number) => Issues,
   ): void {
     const seen = new Set<string>()
     for (const [index, item] of items.entries()) {
       const key = keyOf(item)
       if (key === undefined || key === '') continue
-      if (seen.has(key)) this.duplicate(pathOf(index), key)
+      if (seen.has(key)) issuesOf(index).duplicate(key)
       seen.add(key)
     }
   }
 
-  #add(path: FieldPath, reason: FaultReason, message: string, near?: FieldPath): void {
-    this.problems.push({ severity: 'error', path, reason, message, ...(near && { near }) })
+  #add(reason: FaultReason, message: string, near?: Issues, more?: Pick<FieldProblem, 'isWhole'>): void {
+    const place = near && { near: near.path }
+    this.problems.push({ severity: 'error', path: this.path, reason, message, ...more, ...place })
   }
 }
 

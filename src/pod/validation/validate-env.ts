@@ -1,4 +1,4 @@
-import type { FieldPath, Issues } from '../schema/issues.ts'
+import type { Issues } from '../schema/issues.ts'
 import type { ContainerSpec, EnvVar } from '../schema/container-schema.ts'
 import { envFromSourceSchema, envVarSourceSchema } from '../schema/container-schema.ts'
 import type { Infer } from '../schema/types.ts'
@@ -36,56 +36,52 @@ const envFields = [
 export function validateEnv(
   container: ContainerSpec,
   volumes: ReadonlyMap<string, VolumeSpec>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   for (const [index, variable] of container.env.entries()) {
-    const at = [...path, 'env', index]
-    validateVariable(variable, at, issues)
+    const at = issues.of('env', index)
+    validateVariable(variable, at)
     const file = variable.valueFrom?.fileKeyRef
-    if (file !== undefined) validateFileKey(file, volumes, [...at, 'valueFrom', 'fileKeyRef'], issues)
+    if (file !== undefined) validateFileKey(file, volumes, at.of('valueFrom', 'fileKeyRef'))
   }
   const envFrom = fieldOf(container, 'envFrom', list(envFromSourceSchema)) ?? []
   for (const [index, { prefix, configMapRef, secretRef }] of envFrom.entries()) {
-    const at = [...path, 'envFrom', index]
-    if (prefix !== '') issues.name([...at, 'prefix'], prefix, envVarName)
+    const at = issues.of('envFrom', index)
+    at.of('prefix').optionalName(prefix, envVarName)
     const refs = { configMapRef, secretRef }
     for (const [kind, ref] of Object.entries(refs)) {
-      if (ref !== undefined) validateObjectName(ref.name, [...at, kind, 'name'], issues)
+      if (ref !== undefined) at.of(kind, 'name').requiredName(ref.name, dnsSubdomain)
     }
-    oneSource(refs, { names: Object.keys(refs), path: [...path, 'envFrom'], near: at }, issues)
+    oneSource(refs, Object.keys(refs), issues.of('envFrom'), at)
   }
 }
 
-function validateVariable(variable: EnvVar, path: FieldPath, issues: Issues): void {
-  if (variable.name === '') issues.required([...path, 'name'])
-  else issues.name([...path, 'name'], variable.name, envVarName)
+function validateVariable(variable: EnvVar, issues: Issues): void {
+  issues.of('name').requiredName(variable.name, envVarName)
   const source = fieldOf(variable, 'valueFrom', envVarSourceSchema)
   if (source === undefined) return
-  const at = [...path, 'valueFrom']
-  validateSource(source, at, issues)
+  const at = issues.of('valueFrom')
+  validateSource(source, at)
   const isNone = Object.values(source).every((given) => given === undefined)
   if (variable.value !== '' && !isNone) {
-    issues.invalid(at, '', 'may not be specified when `value` is not empty')
-  } else oneSource(source, { names: Object.keys(envVarSourceSchema.fields), path: at }, issues)
+    at.invalid('', 'may not be specified when `value` is not empty')
+  } else oneSource(source, Object.keys(envVarSourceSchema.fields), at)
 }
 
 function validateSource(
   { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef }: Infer<typeof envVarSourceSchema>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   if (fieldRef !== undefined) {
-    validateFieldRef(fieldRef, envFields, [...path, 'fieldRef'], issues)
+    validateFieldRef(fieldRef, envFields, issues.of('fieldRef'))
   }
   if (resourceFieldRef !== undefined) {
-    validateResourceRef(resourceFieldRef, [...path, 'resourceFieldRef'], issues)
+    validateResourceRef(resourceFieldRef, issues.of('resourceFieldRef'))
   }
   for (const [kind, ref] of Object.entries({ configMapKeyRef, secretKeyRef })) {
     if (ref === undefined) continue
-    validateObjectName(ref.name, [...path, kind, 'name'], issues)
-    if (ref.key === '') issues.required([...path, kind, 'key'])
-    else issues.name([...path, kind, 'key'], ref.key, configMapKey)
+    issues.of(kind, 'name').requiredName(ref.name, dnsSubdomain)
+    issues.of(kind, 'key').requiredName(ref.key, configMapKey)
   }
 }
 
@@ -93,60 +89,52 @@ function validateSource(
 function validateFileKey(
   { volumeName, path: filePath, key }: FileKey,
   volumes: ReadonlyMap<string, VolumeSpec>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   const volume = volumes.get(volumeName)
-  if (volumeName === '') issues.required([...path, 'volumeName'])
-  else issues.name([...path, 'volumeName'], volumeName, dnsLabel)
-  if (volume === undefined) issues.notFound([...path, 'volumeName'], volumeName)
+  issues.of('volumeName').requiredName(volumeName, dnsLabel)
+  if (volume === undefined) issues.of('volumeName').notFound(volumeName)
   else if (volume.emptyDir === undefined) {
-    issues.invalid([...path, 'volumeName'], volumeName, 'referenced volume must be of type emptyDir')
+    issues.of('volumeName').invalid(volumeName, 'referenced volume must be of type emptyDir')
   }
-  if (filePath === '') issues.required([...path, 'path'])
+  if (filePath === '') issues.of('path').required()
   else if (filePath.startsWith('/') || cleanPath(filePath) === '.') {
-    issues.refused([...path, 'path'], `${JSON.stringify(filePath)} is no path of a file within the volume`)
-  } else noBacksteps(filePath, [...path, 'path'], issues)
-  if (key === '') issues.required([...path, 'key'])
+    issues.of('path').refused(`${JSON.stringify(filePath)} is no path of a file within the volume`)
+  } else noBacksteps(filePath, issues.of('path'))
+  if (key === '') issues.of('key').required()
   else {
-    issues.name([...path, 'key'], key, envVarName)
+    issues.of('key').name(key, envVarName)
   }
 }
 
 /** Fields of the pod that a file of a downward volume can show. */
-export function validateVolumeFieldRef(
-  ref: FieldRef,
-  path: FieldPath,
-  issues: Issues,
-  near: FieldPath = path,
-): void {
-  validateFieldRef(ref, ['metadata.annotations', 'metadata.labels', ...podFields], path, issues, near)
+export function validateVolumeFieldRef(ref: FieldRef, issues: Issues, near: Issues = issues): void {
+  validateFieldRef(ref, ['metadata.annotations', 'metadata.labels', ...podFields], issues, near)
 }
 
 /** Source: pkg/apis/core/validation (validateObjectFieldSelector), 1.36. */
 function validateFieldRef(
   { apiVersion, fieldPath }: FieldRef,
   supported: readonly string[],
-  path: FieldPath,
   issues: Issues,
-  near: FieldPath = path,
+  near: Issues = issues,
 ): void {
-  const at = [...path, 'fieldPath']
-  const nearAt = [...near, 'fieldPath']
+  const at = issues.of('fieldPath')
+  const nearAt = near.of('fieldPath')
   const subscript = /^metadata\.(labels|annotations)\['(.*)'\]$/s.exec(fieldPath)
-  if (fieldPath === '') issues.required(at, undefined, nearAt)
+  if (fieldPath === '') at.required(undefined, nearAt)
   else if (!['', 'v1'].includes(apiVersion)) {
     const detail = `error converting fieldPath: unsupported pod version: ${apiVersion}`
-    issues.invalid(at, fieldPath, detail, [...near, 'apiVersion'])
+    at.invalid(fieldPath, detail, near.of('apiVersion'))
   } else if (subscript !== null) {
     const [, map, key = ''] = subscript
-    issues.name(path, map === 'labels' ? key : key.toLowerCase(), qualifiedName, nearAt)
+    issues.name(map === 'labels' ? key : key.toLowerCase(), qualifiedName, nearAt)
   } else if (supported.includes(fieldPath)) return
-  else if (convertible.has(fieldPath)) issues.unsupported(at, fieldPath, supported, nearAt)
+  else if (convertible.has(fieldPath)) at.unsupported(fieldPath, supported, nearAt)
   else {
     const isSubscripted = fieldPath.endsWith("']") && fieldPath.slice(0, -2).indexOf("['") > 0
     const what = isSubscripted ? 'does not support subscript' : 'not supported'
-    issues.invalid(at, fieldPath, `error converting fieldPath: field label ${what}: ${fieldPath}`, nearAt)
+    at.invalid(fieldPath, `error converting fieldPath: field label ${what}: ${fieldPath}`, nearAt)
   }
 }
 
@@ -164,51 +152,38 @@ const convertible: ReadonlySet<string> = new Set([
 /** Source: pkg/apis/core/validation (validateContainerResourceFieldSelector, validateContainerResourceDivisor), 1.36. */
 export function validateResourceRef(
   { resource, divisor = '0' }: ResourceRef,
-  path: FieldPath,
   issues: Issues,
-  near: FieldPath = path,
+  near: Issues = issues,
 ): void {
-  const at = [...path, 'resource']
-  if (resource === '') issues.required(at, undefined, [...near, 'resource'])
+  const at = issues.of('resource')
+  if (resource === '') at.required(undefined, near.of('resource'))
   else if (!resourceFields.includes(resource) && !/^(?:limits|requests)\.hugepages-/.test(resource)) {
-    issues.unsupported(at, resource, resourceFields, [...near, 'resource'])
+    at.unsupported(resource, resourceFields, near.of('resource'))
   }
-  validateDivisor(resource, divisor, [...path, 'divisor'], issues, [...near, 'divisor'])
+  validateDivisor(resource, divisor, issues.of('divisor'), near.of('divisor'))
 }
 
 /** Of a file of a downward volume, which has to name its container. */
 export function validateVolumeResourceRef(
   ref: ResourceRef & { readonly containerName?: string },
-  path: FieldPath,
   issues: Issues,
-  near: FieldPath,
+  near: Issues,
 ): void {
   if ((ref.containerName ?? '') !== '') {
-    validateResourceRef(ref, path, issues, near)
+    validateResourceRef(ref, issues, near)
     return
   }
-  issues.required([...path, 'containerName'], undefined, near)
-  validateDivisor(ref.resource, ref.divisor ?? '0', [...path, 'divisor'], issues, [...near, 'divisor'])
+  issues.of('containerName').required(undefined, near)
+  validateDivisor(ref.resource, ref.divisor ?? '0', issues.of('divisor'), near.of('divisor'))
 }
 
-function validateDivisor(
-  resource: string,
-  divisor: string,
-  path: FieldPath,
-  issues: Issues,
-  near: FieldPath,
-): void {
+function validateDivisor(resource: string, divisor: string, issues: Issues, near: Issues): void {
   const known = divisorsOf(resource)
   if (known === undefined || divisor === '0' || known.includes(divisor)) return
   const name = resource.replace(/^[a-z]+\./, '').replace(/^hugepages-.*/, 'hugepages')
   const words = known === cpuDivisors ? known.join(' and ') : known.join(', ')
   const called = name === 'ephemeral-storage' ? 'local ephemeral storage' : name
-  issues.invalid(
-    path,
-    resource,
-    `only divisor's values ${words} are supported with the ${called} resource`,
-    near,
-  )
+  issues.invalid(resource, `only divisor's values ${words} are supported with the ${called} resource`, near)
 }
 
 function divisorsOf(resource: string): readonly string[] | undefined {
@@ -217,29 +192,15 @@ function divisorsOf(resource: string): readonly string[] | undefined {
   return isBytes ? byteDivisors : undefined
 }
 
-/** Of a ConfigMap or Secret that variables come from; the API server checks none of those that volumes come from. */
-function validateObjectName(name: string, path: FieldPath, issues: Issues): void {
-  if (name === '') issues.required(path)
-  else issues.name(path, name, dnsSubdomain)
-}
-
 /** Exactly one of the fields is set. */
-function oneSource(
-  sources: object,
-  {
-    names,
-    path,
-    near,
-  }: { readonly names: readonly string[]; readonly path: FieldPath; readonly near?: FieldPath },
-  issues: Issues,
-): void {
+function oneSource(sources: object, names: readonly string[], issues: Issues, near?: Issues): void {
   const given = Object.values(sources).filter((source) => source !== undefined)
   if (given.length === 1) return
   const detail =
     given.length === 0
       ? `must specify one of: ${inWords(names)}`
       : 'may not have more than one field specified at a time'
-  issues.invalid(path, '', detail, near)
+  issues.invalid('', detail, near)
 }
 
 /** `a`, `b` or `c` */

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
-import type { FieldPath, FieldProblem } from '../schema/issues.ts'
+import type { FieldProblem } from '../schema/issues.ts'
 import { hostAliasSchema, podDNSConfigSchema, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Pod, PodSpec } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
@@ -32,43 +32,43 @@ export function validatePod(
   manifest: JsonObject = {},
   checked: readonly FieldProblem[] = [],
 ): readonly FieldProblem[] {
-  const issues = new Issues()
-  const path = ['spec']
-  validateMetadata(pod.metadata, ['metadata'], issues)
-  validateNameLength(pod.metadata, ['metadata', 'name'], issues)
-  validateClusterMetadata('Pod', manifest['metadata'], ['metadata'], issues)
+  const root = new Issues()
+  const issues = root.of('spec')
+  validateMetadata(pod.metadata, root.of('metadata'))
+  validateNameLength(pod.metadata, root.of('metadata', 'name'))
+  validateClusterMetadata('Pod', manifest['metadata'], root.of('metadata'))
   const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
-  validateAnnotations(pod, { nodeName: given['nodeName'] }, ['metadata', 'annotations'], issues)
-  validateScheduling(given, path, issues)
-  validateWindows(given, path, issues)
-  validateSpec(pod.spec, path, issues)
+  validateAnnotations(pod, { nodeName: given['nodeName'] }, root.of('metadata', 'annotations'))
+  validateScheduling(given, issues)
+  validateWindows(given, issues)
+  validateSpec(pod.spec, issues)
   const { spec } = pod
-  const volumes = validateVolumes(spec.volumes, [...path, 'volumes'], issues, {
+  const volumes = validateVolumes(spec.volumes, issues.of('volumes'), {
     given: Array.isArray(given['volumes']) ? given['volumes'] : [],
     faulty: faultyVolumes(checked),
   })
-  validateRefusedFields(given, volumes, path, issues)
-  validateSysAdmin(given, path, issues)
-  validateNames(spec, path, issues)
+  validateRefusedFields(given, volumes, issues)
+  validateSysAdmin(given, issues)
+  validateNames(spec, issues)
   for (const list of lists) {
     for (const [index, container] of spec[list].entries()) {
-      validateContainer(container, { spec, volumes }, [...path, list, index], issues)
+      validateContainer(container, { spec, volumes }, issues.of(list, index))
     }
   }
   pod.spec.initContainers.forEach((container, index) => {
-    validateInitContainer(container, [...path, 'initContainers', index], issues)
+    validateInitContainer(container, issues.of('initContainers', index))
   })
-  validateEphemeralContainers(pod.spec, [...path, 'ephemeralContainers'], issues)
-  validateHostPorts(pod.spec, path, issues)
+  validateEphemeralContainers(pod.spec, issues.of('ephemeralContainers'))
+  validateHostPorts(pod.spec, issues)
   return issues.problems
 }
 
-function validateNameLength({ namespace, name }: Pod['metadata'], path: FieldPath, issues: Issues): void {
+function validateNameLength({ namespace, name }: Pod['metadata'], issues: Issues): void {
   const refusal = podNameTooLong({ namespace, name })
   if (refusal === undefined) return
   // What is no name at all has its problem.
   const isName = dnsSubdomain(name).length === 0 && dnsLabel(namespace).length === 0
-  if (isName) issues.refused(path, refusal)
+  if (isName) issues.refused(refusal)
 }
 
 /** The indexes of volumes whose problems are already reported. */
@@ -78,21 +78,18 @@ function faultyVolumes(checked: readonly FieldProblem[]): ReadonlySet<string | n
   return new Set(ofVolumes.map(({ path }) => path[2]))
 }
 
-function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
-  if (spec.containers.length === 0) issues.required([...path, 'containers'])
-  issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
+function validateSpec(spec: PodSpec, issues: Issues): void {
+  if (spec.containers.length === 0) issues.of('containers').required()
+  issues.of('activeDeadlineSeconds').range(spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
   for (const field of ['hostname', 'subdomain'] as const) {
     const value = spec[field]
-    if (value !== undefined && value !== '') issues.name([...path, field], value, dnsLabel)
+    issues.of(field).optionalName(value, dnsLabel)
   }
-  if (spec.os !== undefined) validateOs(spec.os.name, [...path, 'os'], issues)
+  if (spec.os !== undefined) validateOs(spec.os.name, issues.of('os'))
   if (spec.hostPID && spec.shareProcessNamespace) {
-    issues.invalid(
-      [...path, 'securityContext', 'shareProcessNamespace'],
-      true,
-      'ShareProcessNamespace and HostPID cannot both be enabled',
-      [...path, 'shareProcessNamespace'],
-    )
+    const at = issues.of('securityContext', 'shareProcessNamespace')
+    const detail = 'ShareProcessNamespace and HostPID cannot both be enabled'
+    at.invalid(true, detail, issues.of('shareProcessNamespace'))
   }
   // Two of the paths begin with a capital in the API server, too.
   for (const [field, name] of [
@@ -101,77 +98,77 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
     ['hostIPC', 'HostIPC'],
   ] as const) {
     if (spec.hostUsers === false && spec[field]) {
-      issues.forbidden([...path, name], 'when `hostUsers` is false', [...path, field])
+      issues.of(name).forbidden('when `hostUsers` is false', issues.of(field))
     }
   }
   const { priorityClassName = '', runtimeClassName } = spec
-  if (priorityClassName !== '') issues.name([...path, 'priorityClassName'], priorityClassName, dnsSubdomain)
+  issues.of('priorityClassName').optionalName(priorityClassName, dnsSubdomain)
   if (runtimeClassName !== undefined) {
-    issues.name([...path, 'runtimeClassName'], runtimeClassName, dnsSubdomain)
+    issues.of('runtimeClassName').name(runtimeClassName, dnsSubdomain)
   }
-  validateNetwork(spec, path, issues)
-  validatePodResources(spec, [...path, 'resources'], issues)
-  validateOverhead(spec.overhead, [...path, 'overhead'], issues, [...path, 'overhead'])
+  validateNetwork(spec, issues)
+  validatePodResources(spec, issues.of('resources'))
+  validateOverhead(spec.overhead, issues.of('overhead'), issues.of('overhead'))
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
   if (securityContext !== undefined) {
-    validatePodSecurityContext(securityContext, spec, [...path, 'securityContext'], issues)
-    validateHostSysctls(spec, path, issues)
+    validatePodSecurityContext(securityContext, spec, issues.of('securityContext'))
+    validateHostSysctls(spec, issues)
   }
 }
 
-function validateOs(name: string, path: FieldPath, issues: Issues): void {
-  const near = [...path, 'name']
-  if (name === '') issues.required([...path, 'name'])
+function validateOs(name: string, issues: Issues): void {
+  const near = issues.of('name')
+  if (name === '') near.required()
   // A pod for another operating system is rejected at admission.
-  else if (name !== 'linux' && name !== 'windows') issues.unsupported(path, name, ['linux'], near)
+  else if (name !== 'linux' && name !== 'windows') issues.unsupported(name, ['linux'], near)
 }
 
 /** No sysctl of a namespace shared with the host. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */
-function validateHostSysctls(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateHostSysctls(spec: PodSpec, issues: Issues): void {
   const shared = { Net: spec.hostNetwork, IPC: spec.hostIPC }
   for (const [index, { name }] of (spec.securityContext?.sysctls ?? []).entries()) {
     const namespace = sysctlNamespace(normalSysctl(name))
     if (namespace === undefined || !shared[namespace]) continue
     const field = namespace === 'Net' ? 'hostNetwork' : 'hostIPC'
-    const at = [...path, 'securityContext', 'sysctls', index, 'name']
-    issues.invalid(at, name, `may not be specified when '${field}' is true`)
+    const at = issues.of('securityContext', 'sysctls', index, 'name')
+    at.invalid(name, `may not be specified when '${field}' is true`)
   }
 }
 
 /** Names of containers are unique across all lists. */
-function validateNames(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateNames(spec: PodSpec, issues: Issues): void {
   // In this order, so that the complaint falls on the init container as it does in Kubernetes.
   const all = (['containers', 'initContainers', 'ephemeralContainers'] as const).flatMap((list) =>
-    spec[list].map(({ name }, index) => ({ name, path: [...path, list, index, 'name'] })),
+    spec[list].map(({ name }, index) => ({ name, at: issues.of(list, index, 'name') })),
   )
   issues.unique(
     all,
     ({ name }) => name,
-    (index) => all[index]?.path ?? path,
+    (index) => all[index]?.at ?? issues,
   )
 }
 
-function validateInitContainer(container: ContainerSpec, path: FieldPath, issues: Issues): void {
+function validateInitContainer(container: ContainerSpec, issues: Issues): void {
   if (container.restartPolicy === 'Always') return
   const detail = 'may not be set for init containers without restartPolicy=Always'
   for (const field of ['lifecycle', ...probeKinds] as const) {
-    if (container[field] !== undefined) issues.forbidden([...path, field], detail)
+    if (container[field] !== undefined) issues.of(field).forbidden(detail)
   }
 }
 
-function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateEphemeralContainers(spec: PodSpec, issues: Issues): void {
   const names = new Set([...spec.containers, ...spec.initContainers].map(({ name }) => name))
   for (const [index, container] of spec.ephemeralContainers.entries()) {
-    const at = [...path, index]
+    const at = issues.of(index)
     for (const [position, mount] of container.volumeMounts.entries()) {
       for (const field of ['subPath', 'subPathExpr'] as const) {
         if ((mount[field] ?? '') === '') continue
-        issues.forbidden([...at, 'volumeMounts', position, field], 'cannot be set for an Ephemeral Container')
+        at.of('volumeMounts', position, field).forbidden('cannot be set for an Ephemeral Container')
       }
     }
     const target = container.targetContainerName
     if (target !== undefined && target !== '' && !names.has(target)) {
-      issues.notFound([...at, 'targetContainerName'], target)
+      at.of('targetContainerName').notFound(target)
     }
   }
 }
@@ -180,7 +177,7 @@ function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Iss
  * Host ports are unique among main containers, and within an init container. A sidecar may use the port of another
  * container. Source: pkg/apis/core/validation (checkHostPortConflicts), 1.36.
  */
-function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateHostPorts(spec: PodSpec, issues: Issues): void {
   for (const list of ['containers', 'initContainers'] as const) {
     let taken = new Set<string>()
     for (const [index, container] of spec[list].entries()) {
@@ -188,7 +185,7 @@ function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void
       for (const [at, { protocol, hostIP, hostPort }] of container.ports.entries()) {
         if (hostPort === undefined || hostPort === 0) continue
         const key = `${protocol}/${hostIP ?? ''}/${hostPort}`
-        if (taken.has(key)) issues.duplicate([...path, list, index, 'ports', at, 'hostPort'], key)
+        if (taken.has(key)) issues.of(list, index, 'ports', at, 'hostPort').duplicate(key)
         taken.add(key)
       }
     }
@@ -210,36 +207,34 @@ const tolerationListSchema = list(tolerationSchema)
 function validateAnnotations(
   { metadata, spec }: Pod,
   { nodeName }: { readonly nodeName?: Json | undefined },
-  path: FieldPath,
   issues: Issues,
 ): void {
   const confined = confinedContainers(spec)
   const isPodConfined = spec.securityContext?.appArmorProfile !== undefined
   for (const [key, value] of Object.entries(metadata.annotations)) {
-    const at = [...path, key]
+    const at = issues.of(key)
     if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
-      issues.refused(at, 'the network of pods has no limits of bandwidth')
+      at.refused('the network of pods has no limits of bandwidth')
     } else if (key.startsWith('cdi.k8s.io/')) {
-      issues.refused(at, 'podd hands out no devices: mount them by a hostPath, into a privileged container')
+      at.refused('podd hands out no devices: mount them by a hostPath, into a privileged container')
     } else if (key.startsWith(appArmorPrefix)) {
       if (!isPodConfined && !confined.has(key.slice(appArmorPrefix.length))) {
-        issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')
+        at.refused('deprecated in Kubernetes: set securityContext.appArmorProfile')
       }
     } else if (key === 'kubernetes.io/config.mirror') {
-      if ((nodeName ?? '') === '')
-        issues.invalid(at, value, 'must set spec.nodeName if mirror pod annotation is set')
+      if ((nodeName ?? '') === '') at.invalid(value, 'must set spec.nodeName if mirror pod annotation is set')
     } else if (key === 'scheduler.alpha.kubernetes.io/tolerations') {
-      validateTolerationList(key, value, path, issues)
+      validateTolerationList(key, value, issues)
     } else if (key === 'controller.kubernetes.io/pod-deletion-cost') {
-      if (!isInt32(value)) issues.invalid(at, value, 'must be a 32bit integer')
+      if (!isInt32(value)) at.invalid(value, 'must be a 32bit integer')
     } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
-      validateSeccomp(value, at, issues)
+      validateSeccomp(value, at)
     }
   }
 }
 
 /** Source: pkg/apis/core/validation (ValidateTolerationsInPodAnnotations), 1.36. */
-function validateTolerationList(key: string, value: string, path: FieldPath, issues: Issues): void {
+function validateTolerationList(key: string, value: string, issues: Issues): void {
   if (value === '') return
   const given = parseJson(value)
   const items = Array.isArray(given) ? given : undefined
@@ -248,8 +243,8 @@ function validateTolerationList(key: string, value: string, path: FieldPath, iss
     'items',
     tolerationListSchema,
   )
-  if (list !== undefined) validateTolerations(list, [...path, key], issues)
-  else if (given !== null) issues.invalid(path, key, 'is no list of tolerations', [...path, key])
+  if (list !== undefined) validateTolerations(list, issues.of(key))
+  else if (given !== null) issues.invalid(key, 'is no list of tolerations', issues.of(key))
 }
 
 function parseJson(text: string): Json | undefined {
@@ -263,13 +258,13 @@ function parseJson(text: string): Json | undefined {
 }
 
 /** Source: pkg/apis/core/validation (ValidateSeccompProfile), 1.36. */
-function validateSeccomp(profile: string, path: FieldPath, issues: Issues): void {
+function validateSeccomp(profile: string, issues: Issues): void {
   const local = 'localhost/'
-  if (profile.startsWith(local)) localPath(profile.slice(local.length), path, issues)
+  if (profile.startsWith(local)) localPath(profile.slice(local.length), issues)
   else if (!['runtime/default', 'docker/default', 'unconfined'].includes(profile)) {
-    issues.invalid(path, profile, 'must be a valid seccomp profile')
+    issues.invalid(profile, 'must be a valid seccomp profile')
   }
-  issues.warn(path, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
+  issues.warn('has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
 }
 
 /**
@@ -295,67 +290,66 @@ const maxSearchCharacters = 2048
 const longestHostname = 64
 
 /** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
-function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateNetwork(spec: PodSpec, issues: Issues): void {
   const dnsConfig = fieldOf(spec, 'dnsConfig', podDNSConfigSchema)
   if (spec.dnsPolicy === 'None' && dnsConfig === undefined) {
     const detail = 'must provide `dnsConfig` when `dnsPolicy` is None'
-    issues.required([...path, 'dnsConfig'], detail)
+    issues.of('dnsConfig').required(detail)
   } else if (spec.dnsPolicy === 'None' && dnsConfig?.nameservers.length === 0) {
     const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None'
-    issues.required([...path, 'dnsConfig', 'nameservers'], detail)
-  } else if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, [...path, 'dnsConfig'], issues)
+    issues.of('dnsConfig', 'nameservers').required(detail)
+  } else if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, issues.of('dnsConfig'))
   const aliases = fieldOf(spec, 'hostAliases', list(hostAliasSchema)) ?? []
-  validateHostnameOverride(spec, path, issues)
+  validateHostnameOverride(spec, issues)
   for (const [index, { ip, hostnames }] of aliases.entries()) {
-    const at = [...path, 'hostAliases', index]
-    issues.name([...at, 'ip'], ip, ipAddress)
+    const at = issues.of('hostAliases', index)
+    at.of('ip').name(ip, ipAddress)
     for (const [position, name] of hostnames.entries()) {
-      issues.name([...at, 'hostnames', position], name, dnsSubdomain)
+      at.of('hostnames', position).name(name, dnsSubdomain)
     }
   }
 }
 
 /** Source: pkg/apis/core/validation (ValidatePodSpec, hostnameOverride), 1.36. */
-function validateHostnameOverride(spec: PodSpec, path: FieldPath, issues: Issues): void {
+function validateHostnameOverride(spec: PodSpec, issues: Issues): void {
   const { hostnameOverride, hostNetwork, setHostnameAsFQDN } = spec
   if (hostnameOverride === undefined) return
-  const at = [...path, 'hostnameOverride']
-  if (hostNetwork) issues.forbidden(at, 'may not be specified when hostNetwork is true')
-  if (setHostnameAsFQDN) issues.forbidden(at, 'may not be specified when setHostnameAsFQDN is true')
-  if (hostnameOverride.length > longestHostname) issues.tooLong(at, longestHostname)
-  issues.name(at, hostnameOverride, dnsSubdomain)
+  const at = issues.of('hostnameOverride')
+  if (hostNetwork) at.forbidden('may not be specified when hostNetwork is true')
+  if (setHostnameAsFQDN) at.forbidden('may not be specified when setHostnameAsFQDN is true')
+  if (hostnameOverride.length > longestHostname) at.tooLong(longestHostname)
+  at.name(hostnameOverride, dnsSubdomain)
 }
 
 function validateDnsConfig(
   { nameservers, searches, options }: Infer<typeof podDNSConfigSchema>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   if (nameservers.length > maxNameservers) {
     const detail = `must not have more than ${maxNameservers} nameservers`
-    issues.invalid([...path, 'nameservers'], nameservers, detail)
+    issues.of('nameservers').invalid(nameservers, detail)
   }
   for (const [index, server] of nameservers.entries()) {
-    issues.name([...path, 'nameservers', index], server, ipAddress)
+    issues.of('nameservers', index).name(server, ipAddress)
   }
   if (searches.length > maxSearches) {
     const detail = `must not have more than ${maxSearches} search paths`
-    issues.invalid([...path, 'searches'], searches, detail)
+    issues.of('searches').invalid(searches, detail)
   }
   if (searches.join(' ').length > maxSearchCharacters) {
     const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`
-    issues.invalid([...path, 'searches'], searches, detail)
+    issues.of('searches').invalid(searches, detail)
   }
   for (const [index, search] of searches.entries()) {
     // A trailing dot makes it absolute, and `.` alone is the root.
     const name = search.replace(/\.$/, '')
-    if (search !== '.') issues.name([...path, 'searches', index], name, dnsSubdomainWithUnderscore)
+    if (search !== '.') issues.of('searches', index).name(name, dnsSubdomainWithUnderscore)
   }
   for (const [index, option] of options.entries()) {
-    const at = [...path, 'options', index]
-    if (option.name === '') issues.required(at, 'must not be empty')
-    issues.name([...at, 'name'], option.name, oneLine)
-    issues.name([...at, 'value'], option.value ?? '', oneLine)
+    const at = issues.of('options', index)
+    if (option.name === '') at.required('must not be empty')
+    at.of('name').name(option.name, oneLine)
+    at.of('value').name(option.value ?? '', oneLine)
   }
 }
 

@@ -1,7 +1,6 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
-import type { FieldPath } from '../schema/issues.ts'
 import { isPositive } from '../schema/pod-resources.ts'
 import { labelSelectorSchema } from '../schema/scheduling-schema.ts'
 import { fillDefaults, object, optional, string } from '../schema/types.ts'
@@ -21,40 +20,36 @@ const localStorageClass = 'podd-local'
  * A claim's, or that of a volume which makes one for its pod. Fields that podd refuses stand in `given` alone.
  * Source: ValidatePersistentVolumeClaimSpec in pkg/apis/core/validation, 1.36.
  */
-export function validateClaimSpec(
-  spec: ClaimSpec,
-  given: Json | undefined,
-  path: FieldPath,
-  issues: Issues,
-): void {
-  const modes = [...path, 'accessModes']
-  if (spec.accessModes.length === 0) issues.required(modes, 'at least 1 access mode is required')
+export function validateClaimSpec(spec: ClaimSpec, given: Json | undefined, issues: Issues): void {
+  const modes = issues.of('accessModes')
+  if (spec.accessModes.length === 0) modes.required('at least 1 access mode is required')
   for (const [index, mode] of spec.accessModes.entries()) {
-    if (!accessModes.includes(mode)) issues.unsupported(modes, mode, accessModes, [...modes, index])
+    if (!accessModes.includes(mode)) modes.unsupported(mode, accessModes, modes.of(index))
   }
   const known = new Set(spec.accessModes.filter((mode) => accessModes.includes(mode)))
   if (known.size > 1 && known.has('ReadWriteOncePod')) {
-    issues.forbidden(modes, 'may not use ReadWriteOncePod with other access modes')
+    modes.forbidden('may not use ReadWriteOncePod with other access modes')
   }
   const { storage } = spec.resources.requests
-  const at = [...path, 'resources', 'requests', 'storage']
-  const field = [...path, 'resources', '[storage]']
-  if (storage === undefined) issues.required(field, undefined, at)
-  else if (!isPositive(storage)) issues.invalid(field, storage, 'must be greater than zero', at)
-  issues.wholeBytes(at, storage)
-  issues.wholeBytes([...path, 'resources', 'limits', 'storage'], spec.resources.limits['storage'])
+  const at = issues.of('resources', 'requests', 'storage')
+  const field = issues.of('resources', '[storage]')
+  if (storage === undefined) field.required(undefined, at)
+  else if (!isPositive(storage)) field.invalid(storage, 'must be greater than zero', at)
+  at.wholeBytes(storage)
+  issues.of('resources', 'limits', 'storage').wholeBytes(spec.resources.limits['storage'])
   const { storageClassName = '' } = spec
   if (storageClassName !== '' && storageClassName !== localStorageClass) {
-    issues.name([...path, 'storageClassName'], storageClassName, dnsSubdomain)
-    issues.warn(
-      [...path, 'storageClassName'],
-      `storage class ${JSON.stringify(storageClassName)} has no effect: claims are directories of this host`,
-    )
+    issues.of('storageClassName').name(storageClassName, dnsSubdomain)
+    issues
+      .of('storageClassName')
+      .warn(
+        `storage class ${JSON.stringify(storageClassName)} has no effect: claims are directories of this host`,
+      )
   }
   if (spec.volumeMode === 'Block') {
-    issues.refused([...path, 'volumeMode'], 'a claim is a directory of this host, and no block device')
+    issues.of('volumeMode').refused('a claim is a directory of this host, and no block device')
   }
-  validateSources(given, path, issues)
+  validateSources(given, issues)
 }
 
 const sourcesSchema = object('PersistentVolumeClaimSpec', {
@@ -68,26 +63,24 @@ type Sources = Pick<Infer<typeof sourcesSchema>, 'dataSource' | 'dataSourceRef'>
 type DataSource = Infer<typeof dataSourceSchema>
 
 /** Where a claim's volume comes from. Source: validateDataSource, validateDataSourceRef, 1.36. */
-function validateSources(given: Json | undefined, path: FieldPath, issues: Issues): void {
+function validateSources(given: Json | undefined, issues: Issues): void {
   if (!isJsonObject(given)) return
   const spec = fieldOf({ spec: fillDefaults(sourcesSchema, given) }, 'spec', sourcesSchema)
   if (spec === undefined) return
   const { dataSource, dataSourceRef } = sameSources(spec)
   const { volumeAttributesClassName = '' } = spec
-  validateLabelSelector(spec.selector, [...path, 'selector'], issues)
-  if (volumeAttributesClassName !== '')
-    issues.name([...path, 'volumeAttributesClassName'], volumeAttributesClassName, dnsSubdomain)
-  if (dataSource !== undefined) validateDataSource(dataSource, [...path, 'dataSource'], issues)
+  validateLabelSelector(spec.selector, issues.of('selector'))
+  issues.of('volumeAttributesClassName').optionalName(volumeAttributesClassName, dnsSubdomain)
+  if (dataSource !== undefined) validateDataSource(dataSource, issues.of('dataSource'))
   if (dataSourceRef === undefined) return
-  validateDataSource(dataSourceRef, [...path, 'dataSourceRef'], issues)
+  validateDataSource(dataSourceRef, issues.of('dataSourceRef'))
   const { namespace = '' } = dataSourceRef
-  if (namespace !== '') issues.name([...path, 'dataSourceRef', 'namespace'], namespace, dnsLabel)
+  issues.of('dataSourceRef', 'namespace').optionalName(namespace, dnsLabel)
   if (dataSource === undefined) return
-  const near = [...path, 'dataSource']
+  const near = issues.of('dataSource')
   if (namespace !== '')
-    issues.invalid(path, 'dataSource', 'may not be specified when dataSourceRef.namespace is specified', near)
-  else if (!isSame(dataSource, dataSourceRef))
-    issues.invalid(path, 'dataSource', 'must match dataSourceRef', near)
+    issues.invalid('dataSource', 'may not be specified when dataSourceRef.namespace is specified', near)
+  else if (!isSame(dataSource, dataSourceRef)) issues.invalid('dataSource', 'must match dataSourceRef', near)
 }
 
 /**
@@ -111,16 +104,12 @@ const originals = [
   { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot' },
 ] as const
 
-function validateDataSource(
-  { apiGroup = '', kind, name }: DataSource,
-  path: FieldPath,
-  issues: Issues,
-): void {
-  if (name === '') issues.required([...path, 'name'])
-  if (kind === '') issues.required([...path, 'kind'])
-  if (apiGroup !== '') issues.name([...path, 'apiGroup'], apiGroup, dnsSubdomain)
+function validateDataSource({ apiGroup = '', kind, name }: DataSource, issues: Issues): void {
+  if (name === '') issues.of('name').required()
+  if (kind === '') issues.of('kind').required()
+  if (apiGroup !== '') issues.of('apiGroup').name(apiGroup, dnsSubdomain)
   else if (kind !== 'PersistentVolumeClaim')
-    issues.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+    issues.invalid(kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
 }
 
 function isSame(one: DataSource, other: DataSource): boolean {
@@ -132,8 +121,8 @@ export type RefusedVolume = keyof typeof refusedVolumeFields
 interface Rule {
   /** What must be there. */
   readonly required?: readonly string[]
-  /** `at`: of the source; the volume's is above it. */
-  readonly check?: (given: JsonObject, at: FieldPath, issues: Issues) => void
+  /** `at`: of the source; `volume`: of the volume. */
+  readonly check?: (given: JsonObject, at: Issues, volume: Issues) => void
 }
 
 /**
@@ -143,43 +132,43 @@ interface Rule {
 const rules: Readonly<Record<RefusedVolume, Rule>> = {
   gitRepo: {
     required: ['repository'],
-    check: (given, at, issues) => localPath(text(given, 'directory'), [...at, 'directory'], issues),
+    check: (given, at) => localPath(text(given, 'directory'), at.of('directory')),
   },
   gcePersistentDisk: {
-    check: (given, at, issues) => {
+    check: (given, at, volume) => {
       // It calls the field by another name.
-      const disk = [...at.slice(0, -1), 'persistentDisk']
-      if (text(given, 'pdName') === '') issues.required([...disk, 'pdName'], undefined, at)
-      issues.range([...disk, 'partition'], number(given, 'partition'), 0, 255)
+      const disk = volume.of('persistentDisk')
+      if (text(given, 'pdName') === '') disk.of('pdName').required(undefined, at)
+      disk.of('partition').range(number(given, 'partition'), 0, 255)
     },
   },
   awsElasticBlockStore: {
     required: ['volumeID'],
-    check: (given, at, issues) => issues.range([...at, 'partition'], number(given, 'partition'), 0, 255),
+    check: (given, at) => at.of('partition').range(number(given, 'partition'), 0, 255),
   },
   nfs: {
     required: ['server', 'path'],
-    check: (given, at, issues) => {
+    check: (given, at) => {
       const path = text(given, 'path')
-      if (!path.startsWith('/')) issues.invalid([...at, 'path'], path, 'must be an absolute path')
+      if (!path.startsWith('/')) at.of('path').invalid(path, 'must be an absolute path')
     },
   },
   iscsi: {
     required: ['targetPortal', 'iqn'],
-    check: (given, at, issues) => {
+    check: (given, at) => {
       const iqn = text(given, 'iqn')
-      if (iqn !== '') validateQualifiedIscsi(iqn, [...at, 'iqn'], issues)
-      issues.range([...at, 'lun'], number(given, 'lun'), 0, 255)
+      if (iqn !== '') validateQualifiedIscsi(iqn, at.of('iqn'))
+      at.of('lun').range(number(given, 'lun'), 0, 255)
       const asks = given['chapAuthDiscovery'] === true || given['chapAuthSession'] === true
-      if (asks && given['secretRef'] === undefined) issues.required([...at, 'secretRef'])
+      if (asks && given['secretRef'] === undefined) at.of('secretRef').required()
       if (given['initiatorName'] === undefined) return
-      validateQualifiedIscsi(text(given, 'initiatorName'), [...at, 'initiatorname'], issues)
+      validateQualifiedIscsi(text(given, 'initiatorName'), at.of('initiatorname'))
     },
   },
   glusterfs: { required: ['endpoints', 'path'] },
   flocker: { check: validateFlocker },
   rbd: { required: ['monitors', 'image'] },
-  cinder: { required: ['volumeID'], check: validateSecretName },
+  cinder: { required: ['volumeID'], check: (given, at) => validateSecretName(given, at) },
   cephfs: { required: ['monitors'] },
   quobyte: { required: ['registry', 'volume'] },
   fc: { check: validateFibreChannel },
@@ -191,21 +180,21 @@ const rules: Readonly<Record<RefusedVolume, Rule>> = {
   azureDisk: { required: ['diskName', 'diskURI'], check: validateAzureDisk },
   storageos: {
     required: ['volumeName'],
-    check: (given, at, issues) => {
+    check: (given, at) => {
       for (const field of ['volumeName', 'volumeNamespace']) {
-        if (text(given, field) !== '') issues.name([...at, field], text(given, field), dnsLabel)
+        if (text(given, field) !== '') at.of(field).name(text(given, field), dnsLabel)
       }
-      validateSecretName(given, at, issues)
+      validateSecretName(given, at)
     },
   },
   scaleIO: { required: ['gateway', 'system', 'volumeName'] },
   csi: {
     required: ['driver'],
-    check: (given, at, issues) => {
+    check: (given, at) => {
       const driver = text(given, 'driver')
-      if (Buffer.byteLength(driver) > 63) issues.tooLong([...at, 'driver'], 63)
-      if (driver !== '') issues.name([...at, 'driver'], driver.toLowerCase(), dnsSubdomain)
-      validateSecretName(given, at, issues, 'nodePublishSecretRef')
+      if (Buffer.byteLength(driver) > 63) at.of('driver').tooLong(63)
+      if (driver !== '') at.of('driver').name(driver.toLowerCase(), dnsSubdomain)
+      validateSecretName(given, at, 'nodePublishSecretRef')
     },
   },
   ephemeral: { required: ['volumeClaimTemplate'], check: validateClaimTemplate },
@@ -216,19 +205,13 @@ export function isRefusedVolume(source: string): source is RefusedVolume {
   return Object.hasOwn(rules, source)
 }
 
-/** `path` is the volume's; the lack of support is reported elsewhere. */
-export function validateRefusedVolume(
-  kind: RefusedVolume,
-  given: Json | undefined,
-  path: FieldPath,
-  issues: Issues,
-): void {
+/** `issues` are the volume's; that podd doesn't support it is reported elsewhere. */
+export function validateRefusedVolume(kind: RefusedVolume, given: Json | undefined, issues: Issues): void {
   if (!isJsonObject(given)) return
-  const at = [...path, kind]
   const { required = [], check } = rules[kind]
-  for (const field of required) if (isEmpty(given[field])) issues.required([...at, field])
-  const found = new Issues()
-  check?.(given, at, found)
+  for (const field of required) if (isEmpty(given[field])) issues.of(kind, field).required()
+  const found = new Issues(issues.path)
+  check?.(given, found.of(kind), found)
   for (const problem of found.problems) {
     if (problem.severity === 'error' && problem.reason !== 'RefusedHere') issues.problems.push(problem)
   }
@@ -248,18 +231,18 @@ function isEmpty(value: Json | undefined): boolean {
   return (value ?? '') === '' || (Array.isArray(value) && value.length === 0)
 }
 
-function validateSecretName(given: JsonObject, at: FieldPath, issues: Issues, field = 'secretRef'): void {
+function validateSecretName(given: JsonObject, at: Issues, field = 'secretRef'): void {
   const secret = given[field]
   if (!isJsonObject(secret)) return
   const name = text(secret, 'name')
-  if (name === '') issues.required([...at, field, 'name'])
-  else if (field !== 'secretRef') issues.name([...at, 'name'], name, dnsSubdomain, [...at, field, 'name'])
+  if (name === '') at.of(field, 'name').required()
+  else if (field !== 'secretRef') at.of('name').name(name, dnsSubdomain, at.of(field, 'name'))
 }
 
-function validateQualifiedIscsi(name: string, path: FieldPath, issues: Issues): void {
+function validateQualifiedIscsi(name: string, issues: Issues): void {
   const form = iscsiForms.find(({ begin }) => name.startsWith(begin))
-  if (form === undefined) issues.invalid(path, name, 'must be valid format starting with iqn, eui, or naa')
-  else if (!form.pattern.test(name)) issues.invalid(path, name, 'must be valid format')
+  if (form === undefined) issues.invalid(name, 'must be valid format starting with iqn, eui, or naa')
+  else if (!form.pattern.test(name)) issues.invalid(name, 'must be valid format')
 }
 
 const iscsiForms = [
@@ -268,55 +251,55 @@ const iscsiForms = [
   { begin: 'naa', pattern: /^naa.[\dA-Za-z]{32}$/ },
 ] as const
 
-function validateFlocker(given: JsonObject, at: FieldPath, issues: Issues): void {
+function validateFlocker(given: JsonObject, at: Issues): void {
   const name = text(given, 'datasetName')
   const uuid = text(given, 'datasetUUID')
-  if (name === '' && uuid === '') issues.required(at, 'one of datasetName and datasetUUID is required')
+  if (name === '' && uuid === '') at.required('one of datasetName and datasetUUID is required')
   if (name !== '' && uuid !== '') {
-    issues.invalid(at, 'resource', 'datasetName and datasetUUID can not be specified simultaneously')
+    at.invalid('resource', 'datasetName and datasetUUID can not be specified simultaneously')
   }
-  if (name.includes('/')) issues.invalid([...at, 'datasetName'], name, "must not contain '/'")
+  if (name.includes('/')) at.of('datasetName').invalid(name, "must not contain '/'")
 }
 
-function validateFibreChannel(given: JsonObject, at: FieldPath, issues: Issues): void {
+function validateFibreChannel(given: JsonObject, at: Issues): void {
   const hasTargets = !isEmpty(given['targetWWNs'])
   const hasIds = !isEmpty(given['wwids'])
-  const field = [...at, 'targetWWNs']
+  const field = at.of('targetWWNs')
   if (!hasTargets && !hasIds) {
-    issues.required(field, 'must specify either targetWWNs or wwids, but not both')
+    field.required('must specify either targetWWNs or wwids, but not both')
   }
   if (hasTargets && hasIds) {
-    issues.invalid(field, given['targetWWNs'], 'targetWWNs and wwids can not be specified simultaneously')
+    field.invalid(given['targetWWNs'], 'targetWWNs and wwids can not be specified simultaneously')
   }
   if (!hasTargets) return
   const lun = number(given, 'lun')
-  if (lun === undefined) issues.required([...at, 'lun'], 'lun is required if targetWWNs is specified')
-  issues.range([...at, 'lun'], lun, 0, 255)
+  if (lun === undefined) at.of('lun').required('lun is required if targetWWNs is specified')
+  at.of('lun').range(lun, 0, 255)
 }
 
-function validateAzureDisk(given: JsonObject, at: FieldPath, issues: Issues): void {
+function validateAzureDisk(given: JsonObject, at: Issues): void {
   for (const [field, words] of [
     ['cachingMode', ['None', 'ReadOnly', 'ReadWrite']],
     ['kind', ['Dedicated', 'Managed', 'Shared']],
   ] as const) {
     const word = given[field]
     if (typeof word === 'string' && !words.some((known) => known === word)) {
-      issues.unsupported([...at, field], word, words)
+      at.of(field).unsupported(word, words)
     }
   }
   const kind = given['kind'] ?? 'Shared'
   const begin = kind === 'Managed' ? '/subscriptions/' : 'https://'
   const uri = text(given, 'diskURI')
-  if (!uri.startsWith(begin)) issues.unsupported([...at, 'diskURI'], uri, [`${begin}…`])
+  if (!uri.startsWith(begin)) at.of('diskURI').unsupported(uri, [`${begin}…`])
 }
 
-function validateClaimTemplate(given: JsonObject, at: FieldPath, issues: Issues): void {
+function validateClaimTemplate(given: JsonObject, at: Issues): void {
   if (given['volumeClaimTemplate'] === undefined) return
   const filled = { template: fillDefaults(claimTemplateSchema, given['volumeClaimTemplate']) }
   const template = fieldOf(filled, 'template', claimTemplateSchema)
   if (template === undefined) return
-  const path = [...at, 'volumeClaimTemplate']
-  validateLabels(template.metadata?.labels ?? {}, [...path, 'metadata', 'labels'], issues)
+  const below = at.of('volumeClaimTemplate')
+  validateLabels(template.metadata?.labels ?? {}, below.of('metadata', 'labels'))
   const own = isJsonObject(given['volumeClaimTemplate']) ? given['volumeClaimTemplate']['spec'] : undefined
-  validateClaimSpec(template.spec, own, [...path, 'spec'], issues)
+  validateClaimSpec(template.spec, own, below.of('spec'))
 }

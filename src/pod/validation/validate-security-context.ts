@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { isKnownCapability, sysctlValueProblem } from '../values/kernel-names.ts'
-import type { FieldPath, Issues } from '../schema/issues.ts'
+import type { Issues } from '../schema/issues.ts'
 import type {
   appArmorProfileSchema,
   seccompProfileSchema,
@@ -25,15 +25,15 @@ type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfile
  * short one of a decoded pod stands for both. `spec` as it was given. Source: pkg/apis/core/validation
  * (ValidateSecurityContext), 1.36.
  */
-export function validateSysAdmin(spec: JsonObject, path: FieldPath, issues: Issues): void {
+export function validateSysAdmin(spec: JsonObject, issues: Issues): void {
   for (const key of ['containers', 'initContainers', 'ephemeralContainers'] as const) {
     for (const [index, container] of listAt(spec, key).entries()) {
       const context = objectAt(container, 'securityContext')
       const added = listAt(objectAt(context, 'capabilities'), 'add')
       if (context['allowPrivilegeEscalation'] !== false || !added.includes('CAP_SYS_ADMIN')) continue
-      const at = [...path, key, index, 'securityContext']
+      const at = issues.of(key, index, 'securityContext')
       const detail = 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'
-      issues.invalid(at, context, detail, [...at, 'allowPrivilegeEscalation'])
+      at.invalid(context, detail, at.of('allowPrivilegeEscalation'))
     }
   }
 }
@@ -52,119 +52,103 @@ function listAt(owner: JsonObject, key: string): readonly Json[] {
 export function validateSecurityContext(
   context: SecurityContext,
   { hostUsers }: Pick<PodSpec, 'hostUsers'>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   const { privileged, allowPrivilegeEscalation, capabilities } = context
-  issues.range([...path, 'runAsUser'], context.runAsUser, 0, maxId)
-  issues.range([...path, 'runAsGroup'], context.runAsGroup, 0, maxId)
+  issues.of('runAsUser').range(context.runAsUser, 0, maxId)
+  issues.of('runAsGroup').range(context.runAsGroup, 0, maxId)
   for (const field of ['runAsUser', 'runAsGroup'] as const) {
-    refuseUnmapped(context[field], hostUsers, [...path, field], issues)
+    refuseUnmapped(context[field], hostUsers, issues.of(field))
   }
   if (context.procMount === 'Unmasked' && hostUsers !== false) {
-    issues.invalid([...path, 'procMount'], 'Unmasked', '`hostUsers` must be false to use `Unmasked`')
+    issues.of('procMount').invalid('Unmasked', '`hostUsers` must be false to use `Unmasked`')
   }
   if (allowPrivilegeEscalation === false) {
-    const at = [...path, 'allowPrivilegeEscalation']
+    const at = issues.of('allowPrivilegeEscalation')
     if (privileged === true) {
       const detail = 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'
-      issues.invalid(path, context, detail, at)
+      issues.invalid(context, detail, at)
     }
   }
   for (const list of ['add', 'drop'] as const) {
     for (const [index, name] of (capabilities?.[list] ?? []).entries()) {
       if (isKnownCapability(name)) continue
       const message = `unknown capability ${JSON.stringify(name)}: the runtime ignores it`
-      issues.warn([...path, 'capabilities', list, index], message)
+      issues.of('capabilities', list, index).warn(message)
     }
   }
-  validateProfiles(context, path, issues)
+  validateProfiles(context, issues)
 }
 
 /** Source: pkg/apis/core/validation (ValidatePodSecurityContext), 1.36. */
 export function validatePodSecurityContext(
   context: Infer<typeof podSecurityContextSchema>,
   { hostUsers }: Pick<PodSpec, 'hostUsers'>,
-  path: FieldPath,
   issues: Issues,
 ): void {
   for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'] as const) {
-    issues.range([...path, field], context[field], 0, maxId)
-    refuseUnmapped(context[field], hostUsers, [...path, field], issues)
+    issues.of(field).range(context[field], 0, maxId)
+    refuseUnmapped(context[field], hostUsers, issues.of(field))
   }
   for (const [index, id] of context.supplementalGroups.entries()) {
-    issues.range([...path, 'supplementalGroups', index], id, 0, maxId)
-    refuseUnmapped(id, hostUsers, [...path, 'supplementalGroups', index], issues)
+    issues.of('supplementalGroups', index).range(id, 0, maxId)
+    refuseUnmapped(id, hostUsers, issues.of('supplementalGroups', index))
   }
   issues.unique(
     context.sysctls,
     (sysctl) => sysctl.name,
-    (index) => [...path, 'sysctls', index, 'name'],
+    (index) => issues.of('sysctls', index, 'name'),
   )
   for (const [index, { name, value }] of context.sysctls.entries()) {
-    const at = [...path, 'sysctls', index, 'name']
-    if (name === '') issues.required(at)
+    const at = issues.of('sysctls', index, 'name')
+    if (name === '') at.required()
     else if (name.length > 253 || !sysctlPattern.test(name)) {
-      issues.invalid(at, name, `must have at most 253 characters and match regex ${sysctlForm}`)
+      at.invalid(name, `must have at most 253 characters and match regex ${sysctlForm}`)
     } else {
       const problem = sysctlValueProblem(name, value)
       if (problem !== undefined) {
         const said = `the kernel refuses ${JSON.stringify(value)}: ${name} ${problem}`
-        issues.refused([...path, 'sysctls', index, 'value'], said)
+        issues.of('sysctls', index, 'value').refused(said)
       }
     }
   }
-  validateProfiles(context, path, issues)
+  validateProfiles(context, issues)
 }
 
 /** The runtime can't run a process as an id that the pod's user namespace doesn't map. */
-function refuseUnmapped(
-  id: number | undefined,
-  hostUsers: boolean | undefined,
-  path: FieldPath,
-  issues: Issues,
-): void {
+function refuseUnmapped(id: number | undefined, hostUsers: boolean | undefined, issues: Issues): void {
   if (hostUsers !== false || id === undefined || id <= maxMappedId || id > maxId) return
-  issues.refused(
-    path,
-    `a pod with hostUsers: false has the ids 0 to ${maxMappedId}, and ${id} is none of them`,
-  )
+  issues.refused(`a pod with hostUsers: false has the ids 0 to ${maxMappedId}, and ${id} is none of them`)
 }
 
 function validateProfiles(
   context: { readonly seccompProfile?: Profile; readonly appArmorProfile?: Profile },
-  path: FieldPath,
   issues: Issues,
 ): void {
   if (context.seccompProfile !== undefined) {
-    validateProfile('seccomp', context.seccompProfile, [...path, 'seccompProfile'], issues)
+    validateProfile('seccomp', context.seccompProfile, issues.of('seccompProfile'))
   }
   if (context.appArmorProfile !== undefined) {
-    validateProfile('AppArmor', context.appArmorProfile, [...path, 'appArmorProfile'], issues)
+    validateProfile('AppArmor', context.appArmorProfile, issues.of('appArmorProfile'))
   }
 }
 
-function validateProfile(
-  what: string,
-  { type, localhostProfile }: Profile,
-  path: FieldPath,
-  issues: Issues,
-): void {
-  const at = [...path, 'localhostProfile']
+function validateProfile(what: string, { type, localhostProfile }: Profile, issues: Issues): void {
+  const at = issues.of('localhostProfile')
   if (type !== 'Localhost') {
     if (localhostProfile !== undefined) {
-      issues.invalid(at, localhostProfile, `can only be set when ${what} type is Localhost`)
+      at.invalid(localhostProfile, `can only be set when ${what} type is Localhost`)
     }
   } else if (localhostProfile === undefined) {
-    issues.required(at, `must be set when ${what} type is Localhost`)
-  } else if (what === 'seccomp') localPath(localhostProfile, at, issues)
-  else validateAppArmorName(localhostProfile, at, issues)
+    at.required(`must be set when ${what} type is Localhost`)
+  } else if (what === 'seccomp') localPath(localhostProfile, at)
+  else validateAppArmorName(localhostProfile, at)
 }
 
-function validateAppArmorName(name: string, path: FieldPath, issues: Issues): void {
-  if (name.trim() !== name) issues.invalid(path, name, 'must not be padded with whitespace')
-  else if (name === '') issues.required(path, 'must be set when AppArmor type is Localhost')
-  if (Buffer.byteLength(name) > longestProfileName) issues.tooLong(path, longestProfileName)
+function validateAppArmorName(name: string, issues: Issues): void {
+  if (name.trim() !== name) issues.invalid(name, 'must not be padded with whitespace')
+  else if (name === '') issues.required('must be set when AppArmor type is Localhost')
+  if (Buffer.byteLength(name) > longestProfileName) issues.tooLong(longestProfileName)
 }
 
 const longestProfileName = 4095

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { cleanPath } from '../../base/text.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
 import { fieldOf } from '../schema/issues.ts'
-import type { FieldPath, Issues } from '../schema/issues.ts'
+import type { Issues } from '../schema/issues.ts'
 import type { Infer } from '../schema/types.ts'
 import {
   configMapVolumeSchema,
@@ -31,33 +31,31 @@ interface AsGiven {
  */
 export function validateVolumes(
   volumes: readonly VolumeSpec[],
-  path: FieldPath,
   issues: Issues,
   { given = [], faulty = new Set() }: AsGiven = {},
 ): ReadonlyMap<string, VolumeSpec> {
   const good = new Map<string, VolumeSpec>()
   const seen = new Set<string>()
   for (const [index, volume] of volumes.entries()) {
-    const at = [...path, index]
+    const at = issues.of(index)
     const before = issues.problems.length
-    if (seen.has(volume.name) && volume.name !== '') issues.duplicate([...at, 'name'], volume.name)
+    if (seen.has(volume.name) && volume.name !== '') at.of('name').duplicate(volume.name)
     seen.add(volume.name)
-    if (volume.name === '') issues.required([...at, 'name'])
-    else issues.name([...at, 'name'], volume.name, dnsLabel)
+    at.of('name').requiredName(volume.name, dnsLabel)
     const own = given[index]
     const written = isJsonObject(own) ? own : {}
     const isAny = sources.some((source) => source in written)
     const [first, ...extra] = sources.filter((source) => source in (isAny ? written : volume))
     for (const source of extra) {
       const named = Object.hasOwn(misnamed, source) ? misnamed[source] : source
-      issues.oneTooMany([...at, named ?? source], 'volume type', [...at, source])
+      at.of(named ?? source).oneTooMany('volume type', at.of(source))
     }
     if (first !== undefined && isRefusedVolume(first)) {
-      validateRefusedVolume(first, written[first], at, issues)
+      validateRefusedVolume(first, written[first], at)
     } else if (first !== undefined) {
       const { name } = volume
-      validateSource({ name, [first]: volume[first] }, at, issues)
-      validateVolumeFiles({ name, [first]: volume[first] }, at, issues, written['projected'])
+      validateSource({ name, [first]: volume[first] }, at)
+      validateVolumeFiles({ name, [first]: volume[first] }, at, written['projected'])
     }
     const isGood = issues.problems
       .slice(before)
@@ -106,33 +104,32 @@ const misnamed: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardA
 
 function validateSource(
   { hostPath, emptyDir, image, persistentVolumeClaim }: VolumeSpec,
-  path: FieldPath,
   issues: Issues,
 ): void {
   if (hostPath !== undefined) {
-    const at = [...path, 'hostPath', 'path']
-    if (hostPath.path === '') issues.required(at)
+    const at = issues.of('hostPath', 'path')
+    if (hostPath.path === '') at.required()
     else if (!hostPath.path.startsWith('/'))
-      issues.refused(at, `${JSON.stringify(hostPath.path)} is no absolute path`)
-    else noBacksteps(hostPath.path, at, issues)
+      at.refused(`${JSON.stringify(hostPath.path)} is no absolute path`)
+    else noBacksteps(hostPath.path, at)
   }
-  if (image !== undefined && (image.reference ?? '') === '') issues.required([...path, 'image', 'reference'])
+  if (image !== undefined && (image.reference ?? '') === '') issues.of('image', 'reference').required()
   if (persistentVolumeClaim !== undefined) {
-    const at = [...path, 'persistentVolumeClaim', 'claimName']
-    if (persistentVolumeClaim.claimName === '') issues.required(at)
+    const at = issues.of('persistentVolumeClaim', 'claimName')
+    if (persistentVolumeClaim.claimName === '') at.required()
   }
   if (emptyDir !== undefined) {
-    const at = [...path, 'emptyDir', 'medium']
+    const at = issues.of('emptyDir', 'medium')
     if (/^HugePages(?:-|$)/.test(emptyDir.medium)) {
-      issues.refused(at, 'podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget')
+      at.refused('podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget')
     } else if (!['', 'Memory'].includes(emptyDir.medium)) {
-      issues.refused(at, `unknown medium ${JSON.stringify(emptyDir.medium)}; known are "" and "Memory"`)
+      at.refused(`unknown medium ${JSON.stringify(emptyDir.medium)}; known are "" and "Memory"`)
     }
     const { sizeLimit } = emptyDir
-    issues.wholeBytes([...path, 'emptyDir', 'sizeLimit'], sizeLimit)
+    issues.of('emptyDir', 'sizeLimit').wholeBytes(sizeLimit)
     if (sizeLimit !== undefined && compareQuantities(sizeLimit, '0') < 0) {
       const detail = 'SizeLimit field must be a valid resource quantity'
-      issues.forbidden([...path, 'emptyDir', 'sizeLimit'], detail)
+      issues.of('emptyDir', 'sizeLimit').forbidden(detail)
     }
   }
 }
@@ -146,80 +143,79 @@ const maxMode = 0o777
  * written, with the sources that podd has none of. Source: pkg/apis/core/validation (validateConfigMapVolumeSource and
  * its neighbours), 1.36.
  */
-function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues: Issues, given?: Json): void {
+function validateVolumeFiles(volume: VolumeSpec, issues: Issues, given?: Json): void {
   const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
-  if (configMap !== undefined) validateKeys(configMap, configMap.name, [...path, 'configMap'], 'name', issues)
+  if (configMap !== undefined) validateKeys(configMap, configMap.name, 'name', issues.of('configMap'))
   const secret = fieldOf(volume, 'secret', secretVolumeSchema)
   if (secret !== undefined) {
-    validateKeys(secret, secret.secretName, [...path, 'secret'], 'secretName', issues)
+    validateKeys(secret, secret.secretName, 'secretName', issues.of('secret'))
   }
   const downward = fieldOf(volume, 'downwardAPI', downwardAPIVolumeSchema)
   if (downward !== undefined) {
-    const at = [...path, 'downwardAPI']
-    validateMode(downward.defaultMode, [...at, 'defaultMode'], issues)
-    validateDownwardFiles(downward.items, at, issues)
+    const at = issues.of('downwardAPI')
+    validateMode(downward.defaultMode, at.of('defaultMode'))
+    validateDownwardFiles(downward.items, at)
   }
   const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
-  if (projected !== undefined) validateProjected(projected, [...path, 'projected'], issues, given)
+  if (projected !== undefined) validateProjected(projected, issues.of('projected'), given)
 }
 
 function validateProjected(
   { sources, defaultMode }: Infer<typeof projectedVolumeSchema>,
-  path: FieldPath,
   issues: Issues,
   given: Json | undefined,
 ): void {
-  validateMode(defaultMode, [...path, 'defaultMode'], issues)
-  validatePlaces(sources, path, issues)
+  validateMode(defaultMode, issues.of('defaultMode'))
+  validatePlaces(sources, issues)
   const all = isJsonObject(given) && Array.isArray(given['sources']) ? given['sources'] : []
   for (const [index, source] of sources.entries()) {
-    const at = [...path, 'sources', index]
+    const at = issues.of('sources', index)
     const written = all[index]
     const token = isJsonObject(written) ? written['serviceAccountToken'] : undefined
-    if (isJsonObject(token)) validateToken(token, path, at, issues)
+    if (isJsonObject(token)) validateToken(token, issues, at)
     if (Object.keys(source).length + (token === undefined ? 0 : 1) > 1) {
-      issues.forbidden(at, 'may not specify more than 1 volume type per source')
+      at.forbidden('may not specify more than 1 volume type per source')
     }
     for (const kind of ['configMap', 'secret'] as const) {
       const keys = source[kind]
-      if (keys !== undefined) validateKeys(keys, keys.name, [...at, kind], 'name', issues)
+      if (keys !== undefined) validateKeys(keys, keys.name, 'name', at.of(kind))
     }
     if (source.downwardAPI !== undefined) {
-      validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI'], issues)
+      validateDownwardFiles(source.downwardAPI.items, at.of('downwardAPI'))
     }
   }
 }
 
 /** The API server names the path of a token after the volume. */
-function validateToken(token: JsonObject, volume: FieldPath, source: FieldPath, issues: Issues): void {
-  const near = [...source, 'serviceAccountToken']
+function validateToken(token: JsonObject, volume: Issues, source: Issues): void {
+  const near = source.of('serviceAccountToken')
   const { expirationSeconds = 3600, path = '' } = token
   if (typeof expirationSeconds === 'number') {
-    const at = [...near, 'expirationSeconds']
+    const at = near.of('expirationSeconds')
     if (expirationSeconds < 600) {
-      issues.invalid(at, expirationSeconds, 'may not specify a duration less than 10 minutes')
+      at.invalid(expirationSeconds, 'may not specify a duration less than 10 minutes')
     } else if (expirationSeconds > 2 ** 32) {
-      issues.invalid(at, expirationSeconds, 'may not specify a duration larger than 2^32 seconds')
+      at.invalid(expirationSeconds, 'may not specify a duration larger than 2^32 seconds')
     }
   }
-  if (typeof path === 'string') filePathInVolume(path, [...volume, 'path'], issues, near)
+  if (typeof path === 'string') filePathInVolume(path, volume.of('path'), near)
 }
 
 /** No two sources write the same file, or a file where the other needs a directory. */
-function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
+function validatePlaces(sources: readonly Projection[], issues: Issues): void {
   const places = new FilePlaces()
   const written = new Set<string>()
   for (const [index, source] of sources.entries()) {
     for (const kind of ['secret', 'configMap', 'downwardAPI'] as const) {
       for (const [position, item] of (source[kind]?.items ?? []).entries()) {
         if (item.path === '') continue
-        const at = [...path, 'sources', index, kind, 'items', position, 'path']
+        const at = issues.of('sources', index, kind, 'items', position, 'path')
         const other = places.take(cleanPath(item.path))
         if (written.has(item.path)) {
           const value = kind === 'downwardAPI' ? item.path : source[kind]?.name
-          issues.invalid(path, value, 'conflicting duplicate paths', at)
+          issues.invalid(value, 'conflicting duplicate paths', at)
         } else if (other !== undefined) {
-          issues.refused(at, `${JSON.stringify(item.path)} is in the way of ${JSON.stringify(other)}`)
+          at.refused(`${JSON.stringify(item.path)} is in the way of ${JSON.stringify(other)}`)
         }
         written.add(item.path)
       }
@@ -260,49 +256,41 @@ function validateKeys(
     readonly defaultMode?: number
   },
   name: string,
-  path: FieldPath,
   nameField: string,
   issues: Issues,
 ): void {
-  if (name === '') issues.required([...path, nameField])
-  validateMode(source.defaultMode, [...path, 'defaultMode'], issues)
+  if (name === '') issues.of(nameField).required()
+  validateMode(source.defaultMode, issues.of('defaultMode'))
   for (const [index, item] of source.items.entries()) {
-    const at = [...path, 'items', index]
-    if (item.key === '') issues.required([...at, 'key'])
-    filePathInVolume(item.path, [...at, 'path'], issues)
-    validateMode(item.mode, [...at, 'mode'], issues)
+    const at = issues.of('items', index)
+    if (item.key === '') at.of('key').required()
+    filePathInVolume(item.path, at.of('path'))
+    validateMode(item.mode, at.of('mode'))
   }
 }
 
 /** `path` is that of the source: the API server names no item. */
-function validateDownwardFiles(
-  files: readonly Infer<typeof downwardAPIFileSchema>[],
-  path: FieldPath,
-  issues: Issues,
-): void {
+function validateDownwardFiles(files: readonly Infer<typeof downwardAPIFileSchema>[], issues: Issues): void {
   for (const [index, { path: filePath, fieldRef, resourceFieldRef, mode }] of files.entries()) {
-    const near = [...path, 'items', index]
-    filePathInVolume(filePath, [...path, 'path'], issues, [...near, 'path'])
-    validateMode(mode, [...path, 'mode'], issues, [...near, 'mode'])
+    const near = issues.of('items', index)
+    filePathInVolume(filePath, issues.of('path'), near.of('path'))
+    validateMode(mode, issues.of('mode'), near.of('mode'))
     if (fieldRef !== undefined && resourceFieldRef !== undefined) {
       const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously'
-      issues.invalid(path, 'resource', detail, near)
+      issues.invalid('resource', detail, near)
     }
     if (fieldRef !== undefined) {
-      validateVolumeFieldRef(fieldRef, [...path, 'fieldRef'], issues, [...near, 'fieldRef'])
+      validateVolumeFieldRef(fieldRef, issues.of('fieldRef'), near.of('fieldRef'))
     } else if (resourceFieldRef === undefined) {
-      issues.required(path, 'one of fieldRef and resourceFieldRef is required', near)
+      issues.required('one of fieldRef and resourceFieldRef is required', near)
     } else {
-      validateVolumeResourceRef(resourceFieldRef, [...path, 'resourceFieldRef'], issues, [
-        ...near,
-        'resourceFieldRef',
-      ])
+      validateVolumeResourceRef(resourceFieldRef, issues.of('resourceFieldRef'), near.of('resourceFieldRef'))
     }
   }
 }
 
-function validateMode(mode: number | undefined, path: FieldPath, issues: Issues, near?: FieldPath): void {
+function validateMode(mode: number | undefined, issues: Issues, near?: Issues): void {
   if (mode !== undefined && (mode < 0 || mode > maxMode)) {
-    issues.invalid(path, mode, 'must be a number between 0 and 0777 (octal), both inclusive', near)
+    issues.invalid(mode, 'must be a number between 0 and 0777 (octal), both inclusive', near)
   }
 }

@@ -17,7 +17,7 @@ function ofContainer(value: Json, hostUsers?: boolean): readonly string[] {
   const issues = new Issues()
   const filled = fillDefaults(securityContextSchema, value)
   if (!conforms(securityContextSchema, filled)) throw new Error('no security context')
-  validateSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, ['sc'], issues)
+  validateSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, issues.of('sc'))
   return problemsOf(issues)
 }
 
@@ -25,7 +25,7 @@ function ofPod(value: Json, hostUsers?: boolean): readonly string[] {
   const issues = new Issues()
   const filled = fillDefaults(podSecurityContextSchema, value)
   if (!conforms(podSecurityContextSchema, filled)) throw new Error('no security context')
-  validatePodSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, ['sc'], issues)
+  validatePodSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, issues.of('sc'))
   return problemsOf(issues)
 }
 
