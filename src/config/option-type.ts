@@ -217,8 +217,15 @@ export function duration(minMs: number, maxMs: number = Number.POSITIVE_INFINITY
 
 /** An optional type: undefined means unset. */
 export function optional<T>(type: OptionType<T>): OptionType<T | undefined> {
-  const { merge: _, ...rest } = type
-  return { ...rest, format: (value) => (value === undefined ? '' : type.format(value)) }
+  const { label, isSwitch = false, words } = type
+  return {
+    label,
+    isSwitch,
+    ...(words && { words }),
+    fromText: (text) => type.fromText(text),
+    fromFile: (json) => type.fromFile(json),
+    format: (value) => (value === undefined ? '' : type.format(value)),
+  }
 }
 
 export type Headers = Readonly<Record<string, readonly string[]>>

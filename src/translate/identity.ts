@@ -5,12 +5,12 @@
  */
 import { isJsonObject, parseJson } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { ContainerPort, LifecycleHandler } from '../pod/schema/container-schema.ts'
+import type { ContainerPort, ContainerSpec, LifecycleHandler } from '../pod/schema/container-schema.ts'
 import { resizableResources } from '../pod/schema/pod-resources.ts'
 import type { ResourceList, ResourceLists } from '../pod/schema/pod-resources.ts'
 import type { ObservedPod } from '../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
-import type { ContainerView, PodView } from './spec-view.ts'
+import type { Pod, PodSpec } from '../pod/schema/pod-schema.ts'
 
 export const labelKeys = {
   podName: 'io.kubernetes.pod.name',
@@ -42,7 +42,7 @@ export const annotationKeys = {
 type StringMap = Readonly<Record<string, string>>
 
 interface Owner {
-  readonly pod: PodView
+  readonly pod: Pod
   readonly uid: PodUid
   /** The podd instance's name; empty where the runtime serves one podd alone. */
   readonly instance: string
@@ -63,38 +63,34 @@ export function sandboxLabels(owner: Owner): StringMap {
 }
 
 /** The pod's own annotations and the hash of the manifest it came from. */
-export function sandboxAnnotations(input: {
-  readonly pod: PodView
-  readonly manifestHash: string
-}): StringMap {
-  return { ...input.pod.metadata.annotations, [annotationKeys.manifestHash]: input.manifestHash }
+export function sandboxAnnotations({ metadata }: Pod, manifestHash: string): StringMap {
+  return { ...metadata.annotations, [annotationKeys.manifestHash]: manifestHash }
 }
 
-export function containerLabels(owner: Owner & { readonly container: ContainerView }): StringMap {
+export function containerLabels(owner: Owner & { readonly container: ContainerSpec }): StringMap {
   return { ...identityLabels(owner), [labelKeys.containerName]: owner.container.name }
 }
 
 /** What a podd without a record needs to stop this container as its pod requests. */
-export function containerAnnotations(input: {
-  readonly pod: PodView
-  readonly container: ContainerView
-  readonly specHash: string
-  readonly restartCount: number
-}): StringMap {
-  const { pod, container } = input
+export function containerAnnotations(
+  spec: PodSpec,
+  container: ContainerSpec,
+  specHash: string,
+  restartCount: number,
+): StringMap {
   const preStop = container.lifecycle?.preStop
-  const { limits: podLimits } = resizableResources(pod.spec.resources ?? { limits: {}, requests: {} })
+  const { limits: podLimits } = resizableResources(spec.resources ?? { limits: {}, requests: {} })
   return {
-    [annotationKeys.hash]: input.specHash,
-    [annotationKeys.restartCount]: String(input.restartCount),
+    [annotationKeys.hash]: specHash,
+    [annotationKeys.restartCount]: String(restartCount),
     [annotationKeys.terminationMessagePath]: container.terminationMessagePath,
     [annotationKeys.terminationMessagePolicy]: container.terminationMessagePolicy,
-    [annotationKeys.terminationGracePeriod]: String(pod.spec.terminationGracePeriodSeconds),
-    ...(preStop === undefined ? {} : { [annotationKeys.preStopHandler]: JSON.stringify(preStop) }),
-    ...(container.ports.length === 0 ? {} : { [annotationKeys.ports]: JSON.stringify(container.ports) }),
+    [annotationKeys.terminationGracePeriod]: String(spec.terminationGracePeriodSeconds),
+    ...(preStop && { [annotationKeys.preStopHandler]: JSON.stringify(preStop) }),
+    ...(container.ports.length > 0 && { [annotationKeys.ports]: JSON.stringify(container.ports) }),
     [annotationKeys.image]: container.image,
     [annotationKeys.resources]: JSON.stringify(resizableResources(container.resources)),
-    ...(Object.keys(podLimits).length === 0 ? {} : { [annotationKeys.podLimits]: JSON.stringify(podLimits) }),
+    ...(Object.keys(podLimits).length > 0 && { [annotationKeys.podLimits]: JSON.stringify(podLimits) }),
   }
 }
 
@@ -146,9 +142,7 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
     terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
     terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
     preStop: readHandler(parseJson(annotations[annotationKeys.preStopHandler])),
-    ports: Array.isArray(ports)
-      ? ports.map((port) => readPort(port)).filter((port) => port !== undefined)
-      : [],
+    ports: Array.isArray(ports) ? ports.flatMap((port) => readPort(port) ?? []) : [],
   }
 }
 
@@ -163,9 +157,8 @@ function readResources(value: unknown): ResourceLists | undefined {
 
 function readList(value: unknown): ResourceList | undefined {
   if (!isJsonObject(value)) return undefined
-  const entries = Object.entries(value)
   return Object.fromEntries(
-    entries.flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount] as const] : [])),
+    Object.entries(value).flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount]] : [])),
   )
 }
 
@@ -182,9 +175,9 @@ function readPort(value: unknown): ContainerPort | undefined {
   return {
     containerPort: value['containerPort'],
     protocol: protocol === 'UDP' || protocol === 'SCTP' ? protocol : 'TCP',
-    ...(name === undefined ? {} : { name }),
-    ...(hostIP === undefined ? {} : { hostIP }),
-    ...(typeof hostPort === 'number' ? { hostPort } : {}),
+    ...(name !== undefined && { name }),
+    ...(hostIP !== undefined && { hostIP }),
+    ...(typeof hostPort === 'number' && { hostPort }),
   }
 }
 
@@ -211,7 +204,7 @@ function readHandler(value: unknown): LifecycleHandler | undefined {
           name: optionalString(header, 'name') ?? '',
           value: optionalString(header, 'value') ?? '',
         })),
-      ...(host === undefined ? {} : { host }),
+      ...(host !== undefined && { host }),
     },
   }
 }
@@ -272,10 +265,9 @@ const leastGraceSeconds = 2
  * come from its containers' annotations.
  */
 export function orphanManifest(observed: ObservedPod): JsonObject {
-  const graces = observed.containers.map(({ annotations }) => {
-    const facts = readContainerFacts(annotations)
-    return facts.terminationGraceSeconds ?? leastGraceSeconds
-  })
+  const graces = observed.containers.map(
+    ({ annotations }) => readContainerFacts(annotations).terminationGraceSeconds ?? 0,
+  )
   return {
     apiVersion: 'v1',
     kind: 'Pod',

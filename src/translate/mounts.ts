@@ -8,7 +8,7 @@ import { expandReferences, splitReferences } from './environment.ts'
 import type { Environment } from './environment.ts'
 import { idMappings } from './security-context.ts'
 import type { UserRange } from './security-context.ts'
-import type { ContainerView, VolumeMountView } from './spec-view.ts'
+import type { ContainerSpec, VolumeMount } from '../pod/schema/container-schema.ts'
 
 /** A prepared volume of a pod on the host. */
 export interface HostVolume {
@@ -46,7 +46,7 @@ const resolvConf = '/etc/resolv.conf'
  * (`kubelet_pods.go`, makeMounts; `kuberuntime_container.go`, makeMounts; 1.36).
  */
 export function containerMounts(input: {
-  readonly container: ContainerView
+  readonly container: ContainerSpec
   readonly volumes: ReadonlyMap<string, HostVolume>
   /** The places of sub-paths, by the mount's index; for an image the path inside it. */
   readonly subPaths?: ReadonlyMap<number, string>
@@ -63,37 +63,26 @@ export function containerMounts(input: {
   /** For a pod with a user namespace: files of the host's root belong to the pod's root inside it. */
   readonly userRange?: UserRange | undefined
 }): readonly cri.MountInput[] {
-  const { container, etcHostsPath, resolvConfPath, terminationLogPath, selinux } = input
+  const { container, etcHostsPath, resolvConfPath, terminationLogPath, userRange } = input
   const mounts = container.volumeMounts.map((mount, index) => volumeMount(mount, index, input))
-  const mapped = input.userRange === undefined ? undefined : idMappings(input.userRange)
-  const hasOwn = (path: string): boolean => mounts.some(({ containerPath }) => containerPath === path)
-  const all: readonly cri.MountInput[] = [
-    ...mounts,
-    ...(etcHostsPath === undefined || hasOwn('/etc/hosts')
-      ? []
-      : [{ containerPath: '/etc/hosts', hostPath: etcHostsPath, selinuxRelabel: selinux }]),
-    ...(resolvConfPath === undefined || hasOwn(resolvConf)
-      ? []
-      : [
-          {
-            containerPath: resolvConf,
-            hostPath: resolvConfPath,
-            // As the runtime's own is.
-            readonly: container.securityContext?.readOnlyRootFilesystem ?? false,
-            selinuxRelabel: selinux,
-          },
-        ]),
-    ...(terminationLogPath === undefined || container.terminationMessagePath === ''
-      ? []
-      : [
-          {
-            containerPath: absolute(container.terminationMessagePath),
-            hostPath: terminationLogPath,
-            selinuxRelabel: selinux,
-          },
-        ]),
-  ]
-  return mapped === undefined ? all : all.map((mount) => withMappings(mount, mapped))
+  const own = new Set(mounts.map(({ containerPath }) => containerPath))
+  const all = [...mounts]
+  const add = (containerPath: string, hostPath: string, more: cri.MountInput = {}): void =>
+    void all.push({ containerPath, hostPath, ...more, selinuxRelabel: input.selinux })
+  if (etcHostsPath !== undefined && !own.has('/etc/hosts')) add('/etc/hosts', etcHostsPath)
+  // As the runtime's own is.
+  const readonly = container.securityContext?.readOnlyRootFilesystem ?? false
+  if (resolvConfPath !== undefined && !own.has(resolvConf)) add(resolvConf, resolvConfPath, { readonly })
+  if (terminationLogPath !== undefined && container.terminationMessagePath !== '')
+    add(absolute(container.terminationMessagePath), terminationLogPath)
+  if (userRange === undefined) return all
+  const mapped = idMappings(userRange)
+  return all.map((mount) => withMappings(mount, mapped))
+}
+
+/** The runtime maps an image's files itself. */
+function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
+  return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
 }
 
 /**
@@ -101,7 +90,7 @@ export function containerMounts(input: {
  * runtime could not create the mount points.
  */
 export function selectNestedMounts(
-  container: Pick<ContainerView, 'volumeMounts'>,
+  container: Pick<ContainerSpec, 'volumeMounts'>,
   volumes: ReadonlyMap<string, HostVolume>,
   mounts: readonly cri.MountInput[],
 ): readonly NestedMount[] {
@@ -127,13 +116,8 @@ export function selectNestedMounts(
   })
 }
 
-/** The runtime maps an image's files itself. */
-function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
-  return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
-}
-
 function volumeMount(
-  mount: VolumeMountView,
+  mount: VolumeMount,
   index: number,
   input: Pick<
     Parameters<typeof containerMounts>[0],
@@ -165,7 +149,7 @@ function volumeMount(
  * `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far
  * (decide/admission/preflight-pod.ts).
  */
-function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe: boolean): boolean {
+function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMount, canBe: boolean): boolean {
   return recursiveReadOnly === 'Enabled' || (recursiveReadOnly === 'IfPossible' && canBe)
 }
 
@@ -187,7 +171,7 @@ const longestPath = 4095
  * @throws PoddError SUB_PATH
  */
 export function computeSubPath(
-  { subPath, subPathExpr }: Pick<VolumeMountView, 'subPath' | 'subPathExpr'>,
+  { subPath, subPathExpr }: Pick<VolumeMount, 'subPath' | 'subPathExpr'>,
   environment: Environment,
 ): string | undefined {
   if (subPathExpr === undefined || subPathExpr === '') return subPath === '' ? undefined : subPath

@@ -1,7 +1,7 @@
 /* What a pod sees of names: its resolv.conf, its host name, its hosts file. */
 import { PoddError } from '../base/errors.ts'
 import type { DNSConfigInput } from '../cri-types/cri-v1.ts'
-import type { HostAlias, PodDnsConfig, PodView } from './spec-view.ts'
+import type { HostAlias, Pod, PodDnsConfig } from '../pod/schema/pod-schema.ts'
 
 /** The content of a resolv.conf. */
 export interface ResolvConf {
@@ -59,20 +59,19 @@ export interface PodDns {
  * How a pod resolves names (`network/dns/dns.go`, GetPodDNS, 1.36): there is no cluster DNS, so ClusterFirst is the host's
  * resolver.
  */
-export function podDns(pod: PodView, host: ResolvConf): PodDns {
+export function podDns(pod: Pod, host: ResolvConf): PodDns {
   const { dnsPolicy, hostNetwork, dnsConfig } = pod.spec
   const base = dnsPolicy === 'None' ? emptyConf : host
   const { conf, cut } = fitLimits(dnsConfig === undefined ? base : mergeDnsConfig(base, dnsConfig))
+  const message = `there is no cluster DNS on this host: dnsPolicy ${dnsPolicy} falls back to the resolver of the host`
   const missing =
-    dnsPolicy === 'ClusterFirstWithHostNet'
-      ? [{ reason: 'MissingClusterDNS' as const, message: missingClusterDns(dnsPolicy) }]
-      : []
+    dnsPolicy === 'ClusterFirstWithHostNet' ? [{ reason: 'MissingClusterDNS' as const, message }] : []
   const unreachable = !hostNetwork && dnsPolicy !== 'None' && conf.servers.length > 0 && isUnreachable(conf)
   return { config: conf, warnings: [...missing, ...(unreachable ? [unreachableResolver(conf)] : []), ...cut] }
 }
 
 /** The text of the pod's resolv.conf. */
-export function podResolvConf(pod: PodView, host: ResolvConf): string {
+export function podResolvConf(pod: Pod, host: ResolvConf): string {
   return formatResolvConf(podDns(pod, host).config)
 }
 
@@ -97,8 +96,8 @@ function mergeDnsConfig(base: ResolvConf, own: PodDnsConfig): ResolvConf {
     options.set(name, value === undefined || value === '' ? name : `${name}:${value}`)
   }
   return {
-    servers: unique([...base.servers, ...own.nameservers]),
-    searches: unique([...base.searches, ...own.searches]),
+    servers: [...new Set([...base.servers, ...own.nameservers])],
+    searches: [...new Set([...base.searches, ...own.searches])],
     options: [...options.values()],
   }
 }
@@ -131,14 +130,6 @@ function unreachableResolver({ servers }: Pick<ResolvConf, 'servers'>): PodDns['
   return { reason: 'DNSConfigForming', message }
 }
 
-function missingClusterDns(policy: string): string {
-  return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
-}
-
-function unique(items: readonly string[]): readonly string[] {
-  return [...new Set(items)]
-}
-
 const longestHostname = 63
 /** The kernel's limit. */
 const longestNodename = 64
@@ -150,7 +141,7 @@ interface PodHostname {
 }
 
 /** `kubelet_pods.go`, GeneratePodHostNameAndDomain (1.36), with an empty cluster domain: there is no cluster DNS. */
-export function podHostname({ metadata, spec }: PodView): PodHostname {
+export function podHostname({ metadata, spec }: Pod): PodHostname {
   const { hostnameOverride } = spec
   if (hostnameOverride !== undefined && hostnameOverride !== '')
     return { hostname: hostnameOverride, domain: '' }

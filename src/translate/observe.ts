@@ -14,7 +14,6 @@ import type {
 import type { LinuxContainerUser } from '../pod/state/status.ts'
 import type { PodRef, PodUid } from '../pod/values/ids.ts'
 import { readContainerFacts, readPodRef } from './identity.ts'
-import { readCriSignal } from './spec-view.ts'
 
 /** The runtime's replies. An entry without a status in the map is observed from the list alone. */
 export interface RuntimeListing {
@@ -95,14 +94,10 @@ export function readSandboxIps(network: cri.PodSandboxNetworkStatus | null | und
 
 /** The process in the `info` of a verbose status of a container or sandbox: containerd and CRI-O alike tell it. */
 export function readPid(info: string | undefined): number | undefined {
-  try {
-    const parsed: unknown = JSON.parse(info ?? '')
-    const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
-    return typeof pid === 'number' && pid > 0 ? pid : undefined
-  } catch {
-    // The form of `info` is the runtime's own: without JSON there is no process id in it.
-    return undefined
-  }
+  // The form of `info` is the runtime's own: without JSON there is no process id in it.
+  const parsed = parseJson(info)
+  const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
+  return typeof pid === 'number' && pid > 0 ? pid : undefined
 }
 
 export function observeContainer(
@@ -131,7 +126,7 @@ export function observeContainer(
     specHash: facts.specHash,
     resources: facts.resources,
     user: observeUser(status?.user),
-    stopSignal: readCriSignal(status?.stopSignal),
+    stopSignal: readSignal(status?.stopSignal),
     podLimits: facts.podLimits,
     annotations: listed.annotations,
   }
@@ -144,7 +139,13 @@ function observeUser(user: cri.ContainerUser | null | undefined): LinuxContainer
   const linux = user?.linux
   if (linux === null || linux === undefined) return undefined
   const { uid, gid, supplementalGroups } = linux
-  return { uid, gid, ...(supplementalGroups.length === 0 ? {} : { supplementalGroups }) }
+  return { uid, gid, ...(supplementalGroups.length > 0 && { supplementalGroups }) }
+}
+
+/** As Kubernetes names it (`SIGRTMIN+3`); undefined where the runtime does not report it. */
+function readSignal(signal: cri.Signal | undefined): string | undefined {
+  const [, name] = /^SIGNAL_(SIG\w+)$/u.exec(signal ?? '') ?? []
+  return name?.replace('PLUS', '+').replace('MINUS', '-')
 }
 
 /** CRI's nanoseconds since the epoch in milliseconds; its zero times (0, or Go's year 1) are undefined. */
@@ -205,15 +206,7 @@ function releaseNumber(version: string): number {
 }
 
 function listedHandlers(handlers: readonly cri.RuntimeHandler[]): ReadonlyMap<string, HandlerFeatures> {
-  return new Map(
-    handlers.map(({ name, features }) => [
-      name,
-      {
-        userNamespaces: features?.userNamespaces ?? false,
-        recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts ?? false,
-      },
-    ]),
-  )
+  return new Map(handlers.map(({ name, features }) => [name, features ?? oldHandler]))
 }
 
 const oldHandler: HandlerFeatures = { userNamespaces: false, recursiveReadOnlyMounts: false }

@@ -5,11 +5,13 @@ import type { ObjectReader } from '../pod/objects/local-object.ts'
 import { isPositive } from '../pod/schema/pod-resources.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
-import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { Pod, PodSpec } from '../pod/schema/pod-schema.ts'
+import type { ResourceList } from '../pod/schema/pod-resources.ts'
 
 /** The facts about a pod that fields can refer to besides its manifest. */
 export interface FieldFacts {
-  readonly pod: PodView
+  readonly pod: Pod
   readonly uid: PodUid
   readonly nodeName: string
   /** The primary address first. */
@@ -31,42 +33,30 @@ export function fieldValue(fieldPath: string, facts: FieldFacts): string | undef
     return (Object.hasOwn(map, key) ? map[key] : undefined) ?? ''
   }
   switch (fieldPath) {
-    case 'metadata.name': {
+    case 'metadata.name':
       return metadata.name
-    }
-    case 'metadata.namespace': {
+    case 'metadata.namespace':
       return metadata.namespace
-    }
-    case 'metadata.uid': {
+    case 'metadata.uid':
       return facts.uid
-    }
-    case 'metadata.labels': {
+    case 'metadata.labels':
       return mapLines(metadata.labels)
-    }
-    case 'metadata.annotations': {
+    case 'metadata.annotations':
       return mapLines(metadata.annotations)
-    }
-    case 'spec.nodeName': {
+    case 'spec.nodeName':
       return facts.nodeName
-    }
-    case 'spec.serviceAccountName': {
+    case 'spec.serviceAccountName':
       return ''
-    }
-    case 'status.hostIP': {
+    case 'status.hostIP':
       return facts.hostIps[0] ?? ''
-    }
-    case 'status.hostIPs': {
+    case 'status.hostIPs':
       return facts.hostIps.join(',')
-    }
-    case 'status.podIP': {
+    case 'status.podIP':
       return facts.podIps[0] ?? ''
-    }
-    case 'status.podIPs': {
+    case 'status.podIPs':
       return facts.podIps.join(',')
-    }
-    default: {
+    default:
       return undefined
-    }
   }
 }
 
@@ -86,8 +76,8 @@ function mapLines(map: Readonly<Record<string, string>>): string {
  */
 export function resourceFieldValue(
   reference: { readonly resource: string; readonly divisor?: string },
-  container: ContainerView,
-  { pod, capacity }: { readonly pod: PodSpecView; readonly capacity: ResourceList },
+  container: ContainerSpec,
+  { pod, capacity }: { readonly pod: PodSpec; readonly capacity: ResourceList },
 ): string | undefined {
   const [kind, name = ''] = splitOnce(reference.resource)
   const known =

@@ -6,8 +6,8 @@ import { ExecSpace } from './environment.ts'
 import type { Environment, ExecLimits } from './environment.ts'
 import { fieldValue, missingObject, MissingReference, resourceFieldValue } from './references.ts'
 import type { FieldFacts } from './references.ts'
-import { allContainers } from './spec-view.ts'
-import type { ResourceList } from './spec-view.ts'
+import { allContainers } from '../pod/schema/pod-resources.ts'
+import type { ResourceList } from '../pod/schema/pod-resources.ts'
 
 type FileRef = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>
 

@@ -13,7 +13,9 @@ import {
   podRequests,
 } from '../pod/schema/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
-import type { ContainerView, PodSpecView, ResourceList } from './spec-view.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { PodSpec } from '../pod/schema/pod-schema.ts'
+import type { ResourceList } from '../pod/schema/pod-resources.ts'
 
 /** The host facts for translating a pod's resources. */
 export interface ResourceFacts {
@@ -65,22 +67,20 @@ function cpuAndMemory(
   const memoryLimitBytes = quantityValue(limits['memory'] ?? '0')
   return {
     cpuShares: milliCpuToShares(quantityMilliValue(requests['cpu'] ?? limits['cpu'] ?? '0')),
-    ...(facts.cpuCfsQuota
-      ? {
-          cpuPeriod: facts.cpuCfsQuotaPeriodUs,
-          cpuQuota: milliCpuToQuotaUs(cpuLimitMilli, facts.cpuCfsQuotaPeriodUs),
-        }
-      : {}),
-    ...(memoryLimitBytes === 0 ? {} : { memoryLimitInBytes: memoryLimitBytes }),
+    ...(facts.cpuCfsQuota && {
+      cpuPeriod: facts.cpuCfsQuotaPeriodUs,
+      cpuQuota: milliCpuToQuotaUs(cpuLimitMilli, facts.cpuCfsQuotaPeriodUs),
+    }),
+    ...(memoryLimitBytes !== 0 && { memoryLimitInBytes: memoryLimitBytes }),
     // An OOM kill ends the whole container, so that no part of it lingers.
-    ...(facts.cgroupVersion === 2 && facts.oomKillsGroup ? { unified: { 'memory.oom.group': '1' } } : {}),
+    ...(facts.cgroupVersion === 2 && facts.oomKillsGroup && { unified: { 'memory.oom.group': '1' } }),
   }
 }
 
 /** `kuberuntime_container_linux.go`, generateLinuxContainerResources (1.36). */
 export function containerResources(
-  spec: PodSpecView,
-  container: ContainerView,
+  spec: PodSpec,
+  container: ContainerSpec,
   facts: ResourceFacts,
 ): cri.LinuxContainerResourcesInput {
   const { requests } = container.resources
@@ -90,7 +90,8 @@ export function containerResources(
   return {
     ...base,
     ...swapLimit(base, facts, swapShareBytes(spec, container, facts)),
-    oomScoreAdj: clampOomScoreAdj(oomScoreAdj, facts.minOomScoreAdj),
+    // Without CAP_SYS_RESOURCE it may not be lower than podd's own, and runc would fail.
+    oomScoreAdj: Math.max(oomScoreAdj, facts.minOomScoreAdj),
     hugepageLimits: hugePageLimits(container.resources.limits, facts.hugePageSizes),
   }
 }
@@ -100,7 +101,7 @@ export function containerResources(
  * proportion to the memory that they request. One whose request is its limit, or that requests none, has
  * none, and so have critical pods (`kuberuntime_container_linux.go`, swapConfigurationHelper, 1.36).
  */
-function swapShareBytes(spec: PodSpecView, container: ContainerView, facts: ResourceFacts): number {
+function swapShareBytes(spec: PodSpec, container: ContainerSpec, facts: ResourceFacts): number {
   const request = quantityValue(container.resources.requests['memory'] ?? '0')
   const limit = quantityValue(container.resources.limits['memory'] ?? '0')
   const eligible =
@@ -147,16 +148,13 @@ export function hugePageSizeName(quantity: string): string {
  * (`kuberuntime_sandbox_linux.go`, 1.36).
  */
 export function sandboxResources(
-  spec: PodSpecView,
+  spec: PodSpec,
   facts: ResourceFacts,
 ): Pick<cri.LinuxPodSandboxConfigInput, 'resources' | 'overhead'> {
-  const overhead = spec.overhead
+  const { overhead } = spec
+  const [requests, limits] = [podRequests(spec, 'without-overhead'), podLimits(spec, 'without-overhead')]
   return {
-    resources: cpuAndMemory(
-      podRequests(spec, 'without-overhead'),
-      podLimits(spec, 'without-overhead'),
-      facts,
-    ),
+    resources: cpuAndMemory(requests, limits, facts),
     overhead: overhead === undefined ? {} : cpuAndMemory(overhead, overhead, facts),
   }
 }
@@ -173,7 +171,7 @@ export interface PodCgroupResources {
 
 /** `cm/helpers_linux.go`, ResourceConfigForPod (1.36): a limit holds for the pod only if every container has one. */
 export function podCgroupResources(
-  spec: PodSpecView,
+  spec: PodSpec,
   facts: ResourceFacts,
   pidsLimit: number | undefined,
 ): PodCgroupResources {
@@ -215,17 +213,9 @@ export function largerPodResources(a: PodCgroupResources, b: PodCgroupResources)
 }
 
 /** What a pod adds to the CPU requests of the burstable pods, in thousandths of a CPU. */
-export function burstableMilliCpu(spec: PodSpecView): number {
+export function burstableMilliCpu(spec: PodSpec): number {
   if (computeQosClass(spec) !== 'Burstable') return 0
   return quantityMilliValue(podRequests(spec, 'with-overhead')['cpu'] ?? '0')
-}
-
-/**
- * The shares of the common cgroup of the burstable pods, by the sum of their requests
- * (`cm/qos_container_manager_linux.go`, 1.36).
- */
-export function burstableShares(milliCpu: number): number {
-  return milliCpuToShares(milliCpu)
 }
 
 const guaranteed = -997
@@ -237,8 +227,8 @@ const bestEffort = 1000
  * @param memoryCapacityBytes the host's memory
  */
 export function computeOomScoreAdj(
-  spec: PodSpecView,
-  container: ContainerView,
+  spec: PodSpec,
+  container: ContainerSpec,
   memoryCapacityBytes: number,
 ): number {
   const qosClass = computeQosClass(spec)
@@ -254,20 +244,12 @@ export function computeOomScoreAdj(
   return Math.min(Math.max(spared, 1000 + guaranteed), bestEffort - 1)
 }
 
-/**
- * Clamps a score to what this host allows: without CAP_SYS_RESOURCE it may not be lower than podd's own, and runc would
- * fail.
- */
-export function clampOomScoreAdj(score: number, minOomScoreAdj: number): number {
-  return Math.max(score, minOomScoreAdj)
-}
-
-function isNodeCritical({ priority, priorityClassName }: PodSpecView): boolean {
+function isNodeCritical({ priority, priorityClassName }: PodSpec): boolean {
   return priorityClassName === 'system-node-critical' || (priority ?? 0) >= nodeCriticalPriority
 }
 
 /** Each container's part of what the pod as a whole requests beyond its containers (remainingPodMemReqPerContainer). */
-function unassignedShareBytes(spec: PodSpecView): number {
+function unassignedShareBytes(spec: PodSpec): number {
   const { resources, initContainers, containers } = spec
   const podBytes = quantityValue(resources?.requests['memory'] ?? '0')
   if (podBytes === 0) return 0
@@ -277,7 +259,7 @@ function unassignedShareBytes(spec: PodSpecView): number {
   return Math.trunc((podBytes - askedBytes) / (containers.length + initContainers.length))
 }
 
-function memoryRequestBytes(container: ContainerView): number {
+function memoryRequestBytes(container: ContainerSpec): number {
   return quantityValue(containerRequests(container)['memory'] ?? '0')
 }
 

@@ -16,12 +16,12 @@ import { containerResources, sandboxResources } from './resources.ts'
 import type { ResourceFacts } from './resources.ts'
 import { containerSecurityContext, sandboxSecurityContext } from './security-context.ts'
 import type { ImageUser, SecurityFacts, UserRange } from './security-context.ts'
-import { toCriSignal } from './spec-view.ts'
-import type { ContainerView, PodSpecView, PodView } from './spec-view.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { Pod, PodSpec } from '../pod/schema/pod-schema.ts'
 
 /** A pod, and the host facts that its sandbox needs. */
 export interface SandboxInput {
-  readonly pod: PodView
+  readonly pod: Pod
   readonly uid: PodUid
   /** 0 for the pod's first sandbox, incremented for each replacement. */
   readonly attempt: number
@@ -56,7 +56,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
     dnsConfig: input.dns,
     portMappings: spec.hostNetwork ? [] : portMappings(spec),
     labels: sandboxLabels({ pod, uid, instance }),
-    annotations: sandboxAnnotations({ pod, manifestHash }),
+    annotations: sandboxAnnotations(pod, manifestHash),
     linux: {
       cgroupParent: input.cgroupParent,
       securityContext: sandboxSecurityContext(spec, input),
@@ -73,7 +73,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
  * for the port of a main container, it is the main container's, as in the kubelet, which opens no other
  * (`pkg/kubelet/kuberuntime/kuberuntime_sandbox.go`, 1.36).
  */
-function portMappings(spec: PodSpecView): readonly PortMappingInput[] {
+function portMappings(spec: PodSpec): readonly PortMappingInput[] {
   const main = mappingsOf(spec.containers)
   const sidecars = mappingsOf(spec.initContainers.filter((container) => isSidecar(spec, container)))
   const byPort = new Map<string, PortMappingInput>()
@@ -88,7 +88,7 @@ function hostPortKey({ protocol, hostPort, hostIp }: PortMappingInput): string {
   return `${protocol}/${hostIp}/${hostPort}`
 }
 
-function mappingsOf(containers: PodSpecView['containers']): readonly PortMappingInput[] {
+function mappingsOf(containers: PodSpec['containers']): readonly PortMappingInput[] {
   return containers.flatMap(({ ports }) =>
     ports.flatMap(({ hostPort, containerPort, protocol, hostIP }) =>
       hostPort === undefined || hostPort === 0
@@ -100,9 +100,9 @@ function mappingsOf(containers: PodSpecView['containers']): readonly PortMapping
 
 /** A container of a pod with all resolved inputs. */
 export interface ContainerInput {
-  readonly pod: PodView
+  readonly pod: Pod
   readonly uid: PodUid
-  readonly container: ContainerView
+  readonly container: ContainerSpec
   readonly restartCount: number
   /** See identity.ts. */
   readonly instance: string
@@ -137,27 +137,29 @@ export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInp
     envs: [...environment].map(([key, value]) => ({ key, value: Buffer.from(value) })),
     mounts: input.mounts,
     labels: containerLabels({ pod, uid, instance, container }),
-    annotations: containerAnnotations({
-      pod,
-      container,
-      specHash: input.specHash,
-      restartCount,
-    }),
+    annotations: containerAnnotations(pod.spec, container, input.specHash, restartCount),
     logPath: containerLogPath(container.name, restartCount),
     stdin: container.stdin ?? false,
     stdinOnce: container.stdinOnce ?? false,
     tty: container.tty ?? false,
-    stopSignal: toCriSignal(container.lifecycle?.stopSignal),
+    stopSignal: toSignal(container.lifecycle?.stopSignal),
     linux: {
       resources: containerResources(pod.spec, container, input.resources),
-      securityContext: containerSecurityContext({
-        spec: pod.spec,
-        container,
-        imageUser: input.imageUser,
-        facts: input.security,
-        targetContainerId: input.targetContainerId,
-        userRange: input.userRange,
-      }),
+      securityContext: containerSecurityContext(pod.spec, container, input),
     },
   }
+}
+
+/**
+ * The signal that a container is to get first when it is stopped (`pkg/kubelet/kuberuntime/helpers.go`,
+ * signalNameToRuntimeEnum, 1.36); undefined: the runtime's choice, the image's.
+ */
+function toSignal(signal: string | undefined): cri.Signal | undefined {
+  const name = `SIGNAL_${signal?.replace('+', 'PLUS').replace('-', 'MINUS')}`
+  return isSignal(name) ? name : undefined
+}
+
+/** The schema takes no others. */
+function isSignal(name: string): name is cri.Signal {
+  return name.startsWith('SIGNAL_SIG')
 }

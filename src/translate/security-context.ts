@@ -1,17 +1,14 @@
 /* Security settings of sandboxes and containers, and the ids that a user namespace maps. */
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { IDMappingInput, UserNamespaceInput } from '../cri-types/cri-v1.ts'
-import type { SecurityContext } from '../pod/schema/container-schema.ts'
-import { allContainers } from './spec-view.ts'
+import type { IDMappingInput } from '../cri-types/cri-v1.ts'
 import type {
   AppArmorProfile,
-  Capabilities,
-  ContainerView,
-  PodSecurityContext,
-  PodSpecView,
+  ContainerSpec,
   SeccompProfile,
-  SeLinuxOptions,
-} from './spec-view.ts'
+  SecurityContext,
+} from '../pod/schema/container-schema.ts'
+import { allContainers } from '../pod/schema/pod-resources.ts'
+import type { PodSecurityContext, PodSpec } from '../pod/schema/pod-schema.ts'
 
 /** The facts of the host and the image for security settings. */
 export interface SecurityFacts {
@@ -68,26 +65,26 @@ export function effectiveSecurityContext(
 ): SecurityContext {
   const { seLinuxOptions, runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile } = pod ?? {}
   return {
-    ...(seLinuxOptions === undefined ? {} : { seLinuxOptions }),
-    ...(runAsUser === undefined ? {} : { runAsUser }),
-    ...(runAsGroup === undefined ? {} : { runAsGroup }),
-    ...(runAsNonRoot === undefined ? {} : { runAsNonRoot }),
-    ...(seccompProfile === undefined ? {} : { seccompProfile }),
-    ...(appArmorProfile === undefined ? {} : { appArmorProfile }),
+    ...(seLinuxOptions && { seLinuxOptions }),
+    ...(runAsUser !== undefined && { runAsUser }),
+    ...(runAsGroup !== undefined && { runAsGroup }),
+    ...(runAsNonRoot !== undefined && { runAsNonRoot }),
+    ...(seccompProfile && { seccompProfile }),
+    ...(appArmorProfile && { appArmorProfile }),
     ...container,
   }
 }
 
 /** `pkg/kubelet/kuberuntime/util/util.go`, NamespacesForPod (1.36). */
-export function namespaceOptions(
-  spec: PodSpecView,
-  userRange: UserRange | undefined,
-): cri.NamespaceOptionInput {
+export function namespaceOptions(spec: PodSpec, userRange: UserRange | undefined): cri.NamespaceOptionInput {
   return {
     network: spec.hostNetwork ? 'NODE' : 'POD',
     ipc: spec.hostIPC ? 'NODE' : 'POD',
     pid: spec.hostPID ? 'NODE' : spec.shareProcessNamespace ? 'POD' : 'CONTAINER',
-    ...(userRange === undefined ? {} : { usernsOptions: userNamespace(userRange) }),
+    // A user namespace of the pod's own (`pkg/kubelet/userns/userns_manager.go`, GetOrCreateUserNamespaceMappings, 1.36).
+    ...(userRange && {
+      usernsOptions: { mode: 'POD', uids: idMappings(userRange), gids: idMappings(userRange) },
+    }),
   }
 }
 
@@ -96,7 +93,7 @@ function podGroups(pod: PodSecurityContext | undefined): readonly number[] {
   return [...(pod?.fsGroup === undefined ? [] : [pod.fsGroup]), ...(pod?.supplementalGroups ?? [])]
 }
 
-export function hasPrivilegedContainer(spec: PodSpecView): boolean {
+export function hasPrivilegedContainer(spec: PodSpec): boolean {
   return allContainers(spec).some(({ securityContext }) => securityContext?.privileged === true)
 }
 
@@ -106,7 +103,7 @@ export function hasPrivilegedContainer(spec: PodSpecView): boolean {
  * the one at `seccompPath`.
  */
 export function sandboxSecurityContext(
-  spec: PodSpecView,
+  spec: PodSpec,
   own: { readonly userRange?: UserRange | undefined; readonly seccompPath?: string | undefined } = {},
 ): cri.LinuxSandboxSecurityContextInput {
   const pod = spec.securityContext
@@ -120,7 +117,7 @@ export function sandboxSecurityContext(
     supplementalGroups: podGroups(pod),
     supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
     ...sandboxRunAs(pod),
-    ...(pod?.seLinuxOptions === undefined ? {} : { selinuxOptions: toSeLinuxOption(pod.seLinuxOptions) }),
+    ...(pod?.seLinuxOptions && { selinuxOptions: pod.seLinuxOptions }),
   }
 }
 
@@ -138,17 +135,20 @@ function sandboxRunAs(pod: PodSecurityContext | undefined): cri.LinuxSandboxSecu
  * `security_context.go`, determineEffectiveSecurityContext (1.36). `targetContainerId` is the container
  * whose processes an ephemeral container is to see.
  */
-export function containerSecurityContext(input: {
-  readonly spec: PodSpecView
-  readonly container: ContainerView
-  readonly imageUser: ImageUser
-  readonly facts: SecurityFacts
-  readonly targetContainerId?: string | undefined
-  readonly userRange?: UserRange | undefined
-}): cri.LinuxContainerSecurityContextInput {
-  const { spec, container, imageUser, facts, targetContainerId } = input
+export function containerSecurityContext(
+  spec: PodSpec,
+  container: ContainerSpec,
+  input: {
+    readonly imageUser: ImageUser
+    readonly security: SecurityFacts
+    readonly targetContainerId?: string | undefined
+    readonly userRange?: UserRange | undefined
+  },
+): cri.LinuxContainerSecurityContextInput {
+  const { imageUser, security, targetContainerId } = input
   const pod = spec.securityContext
   const effective = effectiveSecurityContext(pod, container.securityContext)
+  const { capabilities, seLinuxOptions, appArmorProfile } = effective
   const namespaces = namespaceOptions(spec, input.userRange)
   const masked = effective.procMount !== 'Unmasked'
   return {
@@ -163,15 +163,14 @@ export function containerSecurityContext(input: {
     supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
     maskedPaths: masked ? defaultMaskedPaths : [],
     readonlyPaths: masked ? defaultReadonlyPaths : [],
-    seccomp: toSeccompProfile(effective, facts),
+    seccomp: toSeccompProfile(effective, security),
     ...toRunAs(effective, imageUser),
-    ...(effective.capabilities === undefined ? {} : { capabilities: toCapability(effective.capabilities) }),
-    ...(effective.seLinuxOptions === undefined
-      ? {}
-      : { selinuxOptions: toSeLinuxOption(effective.seLinuxOptions) }),
-    ...(effective.appArmorProfile === undefined || !facts.appArmor
-      ? {}
-      : toAppArmor(effective.appArmorProfile)),
+    // The runtime takes names without `CAP_`, which they have in a defaulted pod.
+    ...(capabilities && {
+      capabilities: { addCapabilities: capabilities.add, dropCapabilities: capabilities.drop },
+    }),
+    ...(seLinuxOptions && { selinuxOptions: seLinuxOptions }),
+    ...(appArmorProfile && security.appArmor && toAppArmor(appArmorProfile)),
   }
 }
 
@@ -183,15 +182,6 @@ function toRunAs(effective: SecurityContext, image: ImageUser): cri.LinuxContain
   return image.username === undefined || image.username === ''
     ? group
     : { ...group, runAsUsername: image.username }
-}
-
-/** The runtime takes names without `CAP_`, which they have in a defaulted pod. */
-function toCapability({ add, drop }: Capabilities): cri.CapabilityInput {
-  return { addCapabilities: add, dropCapabilities: drop }
-}
-
-function toSeLinuxOption({ user, role, type, level }: SeLinuxOptions): cri.SELinuxOptionInput {
-  return { user, role, type, level }
 }
 
 /** `helpers.go`, getSeccompProfile (1.36). A privileged container is unconfined whatever this says. */
@@ -210,18 +200,15 @@ function toAppArmor({
   localhostProfile = '',
 }: AppArmorProfile): cri.LinuxContainerSecurityContextInput {
   switch (type) {
-    case 'RuntimeDefault': {
+    case 'RuntimeDefault':
       return { apparmor: { profileType: type }, apparmorProfile: 'runtime/default' }
-    }
-    case 'Unconfined': {
+    case 'Unconfined':
       return { apparmor: { profileType: type }, apparmorProfile: 'unconfined' }
-    }
-    case 'Localhost': {
+    case 'Localhost':
       return {
         apparmor: { profileType: type, localhostRef: localhostProfile },
         apparmorProfile: `localhost/${localhostProfile}`,
       }
-    }
   }
 }
 
@@ -246,9 +233,4 @@ export interface UserRange {
 
 export function idMappings({ firstId, length }: UserRange): readonly IDMappingInput[] {
   return [{ hostId: firstId, containerId: 0, length }]
-}
-
-/** A user namespace of the pod's own (`pkg/kubelet/userns/userns_manager.go`, GetOrCreateUserNamespaceMappings, 1.36). */
-function userNamespace(range: UserRange): UserNamespaceInput {
-  return { mode: 'POD', uids: idMappings(range), gids: idMappings(range) }
 }

@@ -14,8 +14,8 @@ import { uuidOfText } from '../pod/values/hash.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import { fieldValue, missingObject, MissingReference, resourceFieldValue } from './references.ts'
 import type { FieldFacts } from './references.ts'
-import { allContainers } from './spec-view.ts'
-import type { ResourceList } from './spec-view.ts'
+import { allContainers } from '../pod/schema/pod-resources.ts'
+import type { ResourceList } from '../pod/schema/pod-resources.ts'
 
 /** A file of a volume that podd fills. */
 export interface VolumeFile {

@@ -21,7 +21,6 @@ import { observePods } from '../../src/translate/observe.ts'
 import { podCgroupResources } from '../../src/translate/resources.ts'
 import type { ResourceFacts } from '../../src/translate/resources.ts'
 import { resolveEnvironment } from '../../src/translate/resolve-environment.ts'
-import type { PodSpecView, PodView } from '../../src/translate/spec-view.ts'
 import { writeEtcHosts, prepareTerminationLog, readTerminationLog } from '../../src/volumes/pod-directory.ts'
 import { volumeContext } from '../support/volume-context.ts'
 import { prepareVolumes, teardownVolumes } from '../../src/volumes/prepare-volumes.ts'
@@ -29,6 +28,7 @@ import { ContainerdRig } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
 import { shellImageName } from '../support/oci-image.ts'
+import type { Pod, PodSpec } from '../../src/pod/schema/pod-schema.ts'
 
 /*
  * Pods as translate/, volumes/ and the cgroup tree make them, on real containerd, seen from inside their
@@ -49,7 +49,7 @@ const resources: ResourceFacts = {
 }
 const resolver = { servers: ['192.0.2.53'], searches: ['lan'], options: ['timeout:1'] }
 
-function podOf(name: string, spec: JsonObject, more: Partial<PodSpecView> = {}): PodView {
+function podOf(name: string, spec: JsonObject, more: Partial<PodSpec> = {}): Pod {
   const pod = podFromManifest({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec })
   return { ...pod, spec: { ...pod.spec, ...more } }
 }
@@ -60,11 +60,11 @@ class PodRun {
   readonly #cgroups: PodCgroups
   readonly #rootDir: string
   readonly uid: string
-  readonly pod: PodView
+  readonly pod: Pod
   sandboxId = ''
   containerId = ''
 
-  constructor(rig: ContainerdRig, client: CriClient, cgroups: PodCgroups, pod: PodView) {
+  constructor(rig: ContainerdRig, client: CriClient, cgroups: PodCgroups, pod: Pod) {
     this.#client = client
     this.#cgroups = cgroups
     this.#rootDir = join(rig.dir, 'podd')
@@ -217,7 +217,7 @@ function cases(install: ContainerdInstall): void {
     expect(await cgroups.removeQosTree()).toEqual([])
   })
 
-  async function inPod(pod: PodView, look: (run: PodRun) => Promise<void>): Promise<void> {
+  async function inPod(pod: Pod, look: (run: PodRun) => Promise<void>): Promise<void> {
     const run = new PodRun(rig, client, cgroups, pod)
     try {
       await run.start()

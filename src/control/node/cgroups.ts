@@ -12,7 +12,7 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { StateReport } from '../../store/state-report.ts'
 import {
   burstableMilliCpu,
-  burstableShares,
+  milliCpuToShares,
   largerPodResources,
   podCgroupResources,
 } from '../../translate/resources.ts'
@@ -139,7 +139,7 @@ export function createPodCgroups(options: PodCgroupsOptions): PodHostCgroups {
     else requests.set(uid, added)
   }
   const update = async (tree: PodCgroups, isDue: boolean): Promise<void> => {
-    const wanted = burstableShares(milliCpu)
+    const wanted = milliCpuToShares(milliCpu)
     if (!isDue && wanted === burstable) return
     await tree.ensureQosTree({ kubepods: kubepodsShares(cpus), burstable: wanted })
     burstable = wanted

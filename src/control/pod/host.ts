@@ -19,7 +19,6 @@ import { missingObject } from '../../translate/references.ts'
 import { podCgroupResources } from '../../translate/resources.ts'
 import type { ResourceFacts } from '../../translate/resources.ts'
 import type { SecurityFacts, UserRange } from '../../translate/security-context.ts'
-import type { ResourceList } from '../../translate/spec-view.ts'
 import { computeVolumeFiles } from '../../translate/volume-files.ts'
 import { listClaimOwners } from '../../volumes/claims.ts'
 import { measureDiskUsage, readInside } from '../../volumes/open-inside.ts'
@@ -40,6 +39,7 @@ import { checkHostPath } from '../../volumes/volume-plugins.ts'
 import type { ImageArchives } from '../images/archives.ts'
 import type { ObjectViews } from '../serving/object-store.ts'
 import type { HookRunner } from './hooks.ts'
+import type { ResourceList } from '../../pod/schema/pod-resources.ts'
 
 /** The pod's cgroup. */
 export interface PodHostCgroups {

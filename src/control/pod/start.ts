@@ -22,8 +22,6 @@ import { envFileValue, parseEnvFile, resolveEnvironment } from '../../translate/
 import type { EnvFile } from '../../translate/resolve-environment.ts'
 import { toContainerConfig } from '../../translate/runtime-config.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
-import { allContainers } from '../../translate/spec-view.ts'
-import type { ContainerView, PodView } from '../../translate/spec-view.ts'
 import type { LoggedContainer } from '../../logs/container-log-directories.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import type { PresentImage } from '../images/image-request.ts'
@@ -36,6 +34,7 @@ import { isAbandoned, prepareContainerFiles } from './sandbox.ts'
 import type { AheadWork, ContainerFiles, SandboxInUse } from './sandbox.ts'
 import type { PodState } from './state.ts'
 import { stopOneContainer } from './stop.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
@@ -210,9 +209,7 @@ async function buildContainerConfig(
   const { pod, ref } = pass
   const { source } = pass.record
   const imageUser = imageUserOf(image.image)
-  const podView: PodView = pod
-  const containerView: ContainerView = spec
-  const security = effectiveSecurityContext(podView.spec.securityContext, containerView.securityContext)
+  const security = effectiveSecurityContext(pod.spec.securityContext, spec.securityContext)
   const rootProblem = runAsRootProblem(security, imageUser)
   if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
   const etcHostsPath = await writeHostsFile(env, pass, sandbox)
@@ -252,7 +249,7 @@ async function buildContainerConfig(
     resources: env.resources,
     security: env.security,
     userRange,
-    targetContainerId: findTarget(pass, containerView.targetContainerName),
+    targetContainerId: findTarget(pass, spec.targetContainerName),
   })
 }
 

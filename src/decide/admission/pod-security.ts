@@ -1,5 +1,5 @@
-import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { FieldPath } from '../../pod/schema/issues.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
@@ -95,7 +95,7 @@ const harmlessCapabilities = new Set([
 
 function capabilities(spec: PodSpec, { allowedCapabilities }: Exceptions): readonly Violation[] {
   const allowed = new Set(allowedCapabilities.map((name) => normalCapability(name)))
-  return podContainers(spec).flatMap(({ name, securityContext }) => {
+  return allContainers(spec).flatMap(({ name, securityContext }) => {
     const beyond = (securityContext?.capabilities?.add ?? []).filter(
       (capability) => !harmlessCapabilities.has(capability) && !allowed.has(capability) && !allowed.has('*'),
     )
@@ -133,7 +133,7 @@ function isBelow(path: string, top: string): boolean {
 }
 
 function hostPorts(spec: PodSpec, { allowedHostPorts }: Exceptions): readonly Violation[] {
-  return podContainers(spec).flatMap(({ name, ports }) => {
+  return allContainers(spec).flatMap(({ name, ports }) => {
     const refused = ports
       .map(({ hostPort }) => hostPort ?? 0)
       .filter((port) => port !== 0 && !allowedHostPorts.some((range) => isInRange(port, range)))
@@ -152,7 +152,7 @@ function isInRange(port: number, range: string): boolean {
 
 /** A probe or hook with a host of its own makes podd send requests to other machines. */
 function hostProbes(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec).flatMap((container) => {
+  return allContainers(spec).flatMap((container) => {
     const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container
     const handlers = [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop]
     const hosts = handlers.flatMap((handler) => {
@@ -167,7 +167,7 @@ function hostProbes(spec: PodSpec): readonly Violation[] {
 }
 
 function privileged(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec)
+  return allContainers(spec)
     .filter(({ securityContext }) => securityContext?.privileged === true)
     .map(({ name }) => ({
       rule: 'privileged',
@@ -177,7 +177,7 @@ function privileged(spec: PodSpec): readonly Violation[] {
 }
 
 function procMounts(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec)
+  return allContainers(spec)
     .filter(({ securityContext }) => (securityContext?.procMount ?? 'Default') !== 'Default')
     .map(({ name }) => ({
       rule: 'procMount',
@@ -230,7 +230,7 @@ function seLinux(spec: PodSpec): readonly Violation[] {
 function contexts(spec: PodSpec) {
   return [
     { what: 'pod', context: spec.securityContext, at: ['spec', 'securityContext'] },
-    ...podContainers(spec).map(({ name, securityContext }) => ({
+    ...allContainers(spec).map(({ name, securityContext }) => ({
       what: `container "${name}"`,
       context: securityContext,
       at: inContainer(spec, name, 'securityContext'),
@@ -262,7 +262,7 @@ function restrictedRules(spec: PodSpec): readonly Violation[] {
 }
 
 function privilegeEscalation(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec)
+  return allContainers(spec)
     .filter(({ securityContext }) => securityContext?.allowPrivilegeEscalation !== false)
     .map(({ name }) => ({
       rule: 'allowPrivilegeEscalation != false',
@@ -272,7 +272,7 @@ function privilegeEscalation(spec: PodSpec): readonly Violation[] {
 }
 
 function unrestrictedCapabilities(spec: PodSpec): readonly Violation[] {
-  return podContainers(spec).flatMap(({ name, securityContext }) => {
+  return allContainers(spec).flatMap(({ name, securityContext }) => {
     const { add = [], drop = [] } = securityContext?.capabilities ?? {}
     const details = [
       ...(drop.includes('ALL')
@@ -318,7 +318,7 @@ function volumes(spec: PodSpec): readonly Violation[] {
 
 function nonRoot(spec: PodSpec): readonly Violation[] {
   const pod = spec.securityContext?.runAsNonRoot
-  return podContainers(spec)
+  return allContainers(spec)
     .filter(({ securityContext }) => (securityContext?.runAsNonRoot ?? pod) !== true)
     .map(({ name }) => ({
       rule: 'runAsNonRoot != true',
@@ -333,7 +333,7 @@ function rootUsers(spec: PodSpec): readonly Violation[] {
     ...(spec.securityContext?.runAsUser === 0
       ? [{ rule, detail: 'pod must not set runAsUser=0', at: ['spec', 'securityContext', 'runAsUser'] }]
       : []),
-    ...podContainers(spec)
+    ...allContainers(spec)
       .filter(({ securityContext }) => securityContext?.runAsUser === 0)
       .map(({ name }) => ({
         rule,
@@ -346,7 +346,7 @@ function rootUsers(spec: PodSpec): readonly Violation[] {
 /** Unconfined is checked at the level baseline: here a profile has to be set. */
 function seccomp(spec: PodSpec): readonly Violation[] {
   const pod = spec.securityContext?.seccompProfile
-  return podContainers(spec)
+  return allContainers(spec)
     .filter(({ securityContext }) => (securityContext?.seccompProfile ?? pod) === undefined)
     .map(({ name }) => ({
       rule: 'seccompProfile',
@@ -357,7 +357,7 @@ function seccomp(spec: PodSpec): readonly Violation[] {
 
 function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): readonly Violation[] {
   if (allowedRegistries.length === 0) return []
-  return podContainers(spec).flatMap(({ name, image }) => {
+  return allContainers(spec).flatMap(({ name, image }) => {
     const { registry, repository } = parseImageName(image) ?? { registry: '', repository: image }
     const from = `${registry}/${repository}`
     if (allowedRegistries.some((allowed) => isWithin(from, allowed))) return []
@@ -376,10 +376,6 @@ function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): 
 function isWithin(path: string, top: string): boolean {
   const above = top.endsWith('/') ? top.slice(0, -1) : top
   return path === above || path.startsWith(`${above}/`)
-}
-
-function podContainers(spec: PodSpec): readonly ContainerSpec[] {
-  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
 }
 
 /** A field of one of the pod's containers. */

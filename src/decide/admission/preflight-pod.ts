@@ -1,5 +1,6 @@
 import type { ContainerSpec, SecurityContext } from '../../pod/schema/container-schema.ts'
 import type { FieldPath } from '../../pod/schema/issues.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { PodSpec } from '../../pod/schema/pod-schema.ts'
 import type { HandlerFeatures, RuntimeFeatures } from '../../pod/state/observed.ts'
 import { normalSysctl, safeSysctls, sysctlNamespace } from '../../pod/values/kernel-names.ts'
@@ -181,8 +182,4 @@ function mountsOfImages({ volumes }: PodSpec, mounts: Mounts): Mounts {
 /** containerd 2.1 accepts the path and mounts the whole image nevertheless. */
 function showsPartOfImage(mounts: Mounts): boolean {
   return mounts.some(({ subPath = '', subPathExpr = '' }) => subPath !== '' || subPathExpr !== '')
-}
-
-function allContainers(spec: PodSpec): readonly ContainerSpec[] {
-  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
 }

@@ -132,7 +132,7 @@ export interface PodCgroup {
 export interface QosShares {
   /** Of all pods together, relative to the rest of the host. */
   readonly kubepods: number
-  /** From burstableShares (translate/resources.ts). */
+  /** From milliCpuToShares (translate/resources.ts) of the sum of their requests (`cm/qos_container_manager_linux.go`, 1.36). */
   readonly burstable: number
 }
 

@@ -3,6 +3,7 @@ import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
+import { allContainers } from '../schema/pod-resources.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import { conforms, fillDefaults } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
@@ -130,9 +131,8 @@ export function pullSecretReferences({ spec, metadata }: Pod): readonly ObjectKe
 export function podReferences(pod: Pod): ReadonlySet<ObjectKey> {
   const { spec, metadata } = pod
   const { runtimeClassName, priorityClassName } = spec
-  const containers = [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
   const configs = [
-    ...containers.flatMap((container) => environmentReferences(container)),
+    ...allContainers(spec).flatMap((container) => environmentReferences(container)),
     ...spec.volumes.flatMap((volume) => volumeReferences(volume)),
   ]
   return new Set([

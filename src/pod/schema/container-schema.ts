@@ -89,8 +89,6 @@ const stopSignal = oneOfOrNone(
   'SIGXFSZ',
 )
 
-export type StopSignal = Infer<typeof stopSignal>
-
 /** `windowsOptions` of a pod and of its containers. */
 export const windowsOptionsSchema = object('WindowsSecurityContextOptions', {
   gmsaCredentialSpecName: optional(string),
@@ -375,7 +373,11 @@ export const ephemeralContainerSchema = object('EphemeralContainer', {
   targetContainerName: optional(string),
 })
 
-export type ContainerSpec = Infer<typeof containerSchema>
+/** Of any list of a pod. */
+export type ContainerSpec = Infer<typeof containerSchema> & {
+  /** Of an ephemeral container. */
+  readonly targetContainerName?: string
+}
 export type ContainerPort = Infer<typeof containerPortSchema>
 export type EnvVar = Infer<typeof envVarSchema>
 export type VolumeMount = Infer<typeof volumeMountSchema>
@@ -383,3 +385,5 @@ export type Probe = Infer<typeof probeSchema>
 export type ResourceRequirements = Infer<typeof resourceRequirementsSchema>
 export type LifecycleHandler = Infer<typeof lifecycleHandlerSchema>
 export type SecurityContext = Infer<typeof securityContextSchema>
+export type SeccompProfile = Infer<typeof seccompProfileSchema>
+export type AppArmorProfile = Infer<typeof appArmorProfileSchema>

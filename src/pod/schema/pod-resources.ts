@@ -139,6 +139,15 @@ export function isResizableInit({ restartPolicy, resizePolicy }: ContainerSpec):
   return restartPolicy === 'Always' || resizePolicy.every((policy) => policy.restartPolicy === 'NotRequired')
 }
 
+/** Init, main and ephemeral containers, in this order. */
+export function allContainers({
+  initContainers,
+  containers,
+  ephemeralContainers,
+}: PodSpec): readonly ContainerSpec[] {
+  return [...initContainers, ...containers, ...ephemeralContainers]
+}
+
 /** An init container that keeps running beside the main ones. */
 export function isSidecar(
   spec: { readonly initContainers: readonly { readonly name: string }[] },

@@ -205,6 +205,9 @@ export const podSchema = object('Pod', {
 /** A decoded Pod, with the API's defaults. */
 export type Pod = Infer<typeof podSchema>
 export type PodSpec = Infer<typeof podSpecSchema>
+export type PodSecurityContext = Infer<typeof podSecurityContextSchema>
+export type PodDnsConfig = Infer<typeof podDNSConfigSchema>
+export type HostAlias = Infer<typeof hostAliasSchema>
 export type ObjectMeta = Infer<typeof objectMetaSchema>
 
 /** PodList and List, without their items: each of those is decoded on its own. */

@@ -21,5 +21,8 @@ export function filePathInVolume(value: string, issues: Issues, near?: Issues): 
   localPath(value, issues, near)
   if (value.startsWith('..')) {
     if (!value.startsWith('../')) issues.invalid(value, "must not start with '..'", near)
-  } else if (cleanPath(value) === '.') near ?? issues.refused(`${JSON.stringify(value)} names no file`)
+  } else if (cleanPath(value) === '.') {
+    const at = near ?? issues
+    at.refused(`${JSON.stringify(value)} names no file`)
+  }
 }

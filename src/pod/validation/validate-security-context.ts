@@ -2,13 +2,8 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { isKnownCapability, sysctlValueProblem } from '../values/kernel-names.ts'
 import type { Issues } from '../schema/issues.ts'
-import type {
-  appArmorProfileSchema,
-  seccompProfileSchema,
-  SecurityContext,
-} from '../schema/container-schema.ts'
-import type { PodSpec, podSecurityContextSchema } from '../schema/pod-schema.ts'
-import type { Infer } from '../schema/types.ts'
+import type { SeccompProfile, SecurityContext } from '../schema/container-schema.ts'
+import type { PodSecurityContext, PodSpec } from '../schema/pod-schema.ts'
 import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1
@@ -17,8 +12,6 @@ const maxMappedId = 65_535
 /** As the API server writes it. */
 const sysctlForm = String.raw`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`
 const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
-
-type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfileSchema>
 
 /**
  * As the API server does, of a container that may gain no privileges yet adds this capability by its full name: the
@@ -82,7 +75,7 @@ export function validateSecurityContext(
 
 /** Source: pkg/apis/core/validation (ValidatePodSecurityContext), 1.36. */
 export function validatePodSecurityContext(
-  context: Infer<typeof podSecurityContextSchema>,
+  context: PodSecurityContext,
   { hostUsers }: Pick<PodSpec, 'hostUsers'>,
   issues: Issues,
 ): void {
@@ -122,7 +115,7 @@ function refuseUnmapped(id: number | undefined, hostUsers: boolean | undefined, 
 }
 
 function validateProfiles(
-  context: { readonly seccompProfile?: Profile; readonly appArmorProfile?: Profile },
+  context: Pick<SecurityContext, 'seccompProfile' | 'appArmorProfile'>,
   issues: Issues,
 ): void {
   if (context.seccompProfile !== undefined) {
@@ -133,7 +126,7 @@ function validateProfiles(
   }
 }
 
-function validateProfile(what: string, { type, localhostProfile }: Profile, issues: Issues): void {
+function validateProfile(what: string, { type, localhostProfile }: SeccompProfile, issues: Issues): void {
   const at = issues.of('localhostProfile')
   if (type !== 'Localhost') {
     if (localhostProfile !== undefined) {

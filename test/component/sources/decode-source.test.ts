@@ -145,7 +145,11 @@ describe('createDecodeSource', () => {
   })
 
   it('makes a problem of a text that takes more memory than podd gives it', async () => {
-    const decode = createDecodeSource(systemClock, undefined, () => new FakeWorker('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })))
+    const decode = createDecodeSource(
+      systemClock,
+      undefined,
+      () => new FakeWorker('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })),
+    )
     expect(await decode(large, options)).toMatchObject({
       problems: [{ message: 'cannot be decoded: it takes more than 1024 MiB of memory' }],
       holdsAll: true,
@@ -166,7 +170,11 @@ describe('a failure of the system is no result of decoding', () => {
     ],
     [
       'that the thread fails',
-      createDecodeSource(systemClock, undefined, () => new FakeWorker('error', errorWith({ code: 'EMFILE', message: 'too many' }))),
+      createDecodeSource(
+        systemClock,
+        undefined,
+        () => new FakeWorker('error', errorWith({ code: 'EMFILE', message: 'too many' })),
+      ),
       'too many',
     ],
     [
@@ -183,7 +191,9 @@ describe('a failure of the system is no result of decoding', () => {
   })
 
   it('nor where no thread is needed', async () => {
-    const decode = createDecodeSource(systemClock, () => Promise.reject(errorWith({ code: 'EMFILE', syscall: 'open', message: 'too many' })))
+    const decode = createDecodeSource(systemClock, () =>
+      Promise.reject(errorWith({ code: 'EMFILE', syscall: 'open', message: 'too many' })),
+    )
     await expect(decode(Buffer.from('a'), options)).rejects.toMatchObject({ code: 'DECODE_UNAVAILABLE' })
   })
 })

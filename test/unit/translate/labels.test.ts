@@ -17,14 +17,7 @@ const owner = { uid: 'u-1', instance: 'edge' }
 
 function factsOf(container: JsonObject) {
   const pod = testPod({ containers: [{ name: 'app', image: 'i', ...container }] })
-  return readContainerFacts(
-    containerAnnotations({
-      pod,
-      container: appOf(pod),
-      specHash: 'v1-ab',
-      restartCount: 3,
-    }),
-  )
+  return readContainerFacts(containerAnnotations(pod.spec, appOf(pod), 'v1-ab', 3))
 }
 
 describe('labels', () => {
@@ -65,7 +58,7 @@ describe('labels', () => {
 describe('annotations', () => {
   it('keep the manifest’s hash, which a manifest can’t fake', () => {
     const pod = testPod({}, { annotations: { note: 'x', 'podd.dev/manifest-hash': 'fake' } })
-    const annotations = sandboxAnnotations({ pod, manifestHash: 'v1-cd' })
+    const annotations = sandboxAnnotations(pod, 'v1-cd')
     expect(annotations['note']).toBe('x')
     expect(readManifestHash(annotations)).toBe('v1-cd')
   })

@@ -1,3 +1,4 @@
+import type { PodDnsConfig } from '../../../src/pod/schema/pod-schema.ts'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import {
@@ -10,7 +11,6 @@ import {
   podHostname,
 } from '../../../src/translate/network.ts'
 import type { ResolvConf } from '../../../src/translate/network.ts'
-import type { PodDnsConfig } from '../../../src/translate/spec-view.ts'
 import { podWith, testPod } from './pods.ts'
 
 const host: ResolvConf = { servers: ['192.0.2.1'], searches: ['lan'], options: ['timeout:1'] }

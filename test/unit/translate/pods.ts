@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
-import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import type { ContainerView, PodSpecView, PodView } from '../../../src/translate/spec-view.ts'
+import type { Pod, PodSpec } from '../../../src/pod/schema/pod-schema.ts'
 import type { ResourceFacts } from '../../../src/translate/resources.ts'
+import type { ContainerSpec } from '../../../src/pod/schema/container-schema.ts'
 
 /** A pod with one container `app`, changed by what the test is about. */
 export function testPod(spec: JsonObject = {}, metadata: JsonObject = {}): Pod {
@@ -15,12 +15,12 @@ export function testPod(spec: JsonObject = {}, metadata: JsonObject = {}): Pod {
 }
 
 /** A pod with fields that the schema refuses as yet. */
-export function podWith(pod: Pod, spec: Partial<PodSpecView>): PodView {
+export function podWith(pod: Pod, spec: Partial<PodSpec>): Pod {
   return { ...pod, spec: { ...pod.spec, ...spec } }
 }
 
 /** The first main container. */
-export function appOf(pod: PodView): ContainerView {
+export function appOf(pod: Pod): ContainerSpec {
   const [container] = pod.spec.containers
   if (container === undefined) throw new Error('the pod has no container')
   return container

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import {
-  clampOomScoreAdj,
   computeOomScoreAdj,
   burstableMilliCpu,
-  burstableShares,
   containerResources,
   hugePageSizeName,
   milliCpuToQuotaUs,
@@ -183,10 +181,15 @@ describe('computeOomScoreAdj', () => {
     expect(computeOomScoreAdj(spec, container, 8 * gib)).toBe(expected)
   })
 
-  it('is clamped to what the host can set', () => {
-    expect([clampOomScoreAdj(-997, 0), clampOomScoreAdj(-997, -1000), clampOomScoreAdj(500, 0)]).toEqual([
-      0, -997, 500,
-    ])
+  it('is no lower than what the host can set', () => {
+    const least = { cpu: '1', memory: '1Gi' }
+    const scores = [podOf(least, least), podOf({})].flatMap((pod) =>
+      [0, -1000].map(
+        (minOomScoreAdj) =>
+          containerResources(pod.spec, appOf(pod), { ...hostFacts, minOomScoreAdj }).oomScoreAdj,
+      ),
+    )
+    expect(scores).toEqual([0, -997, 1000, 1000])
   })
 })
 
@@ -279,13 +282,13 @@ describe('podCgroupResources', () => {
   })
 })
 
-describe('burstableShares', () => {
+describe('the shares', () => {
   it('are those of the burstable pods together', () => {
     const guaranteed = podOf({ cpu: '4', memory: '1Gi' }, { cpu: '4', memory: '1Gi' })
     const pods = [podOf({ cpu: '1' }), podOf({ cpu: '500m' }), podOf({}), guaranteed]
     const milliCpu = pods.reduce((sum, { spec }) => sum + burstableMilliCpu(spec), 0)
-    expect(burstableShares(milliCpu)).toBe(1536)
-    expect(burstableShares(0)).toBe(2)
+    expect(milliCpuToShares(milliCpu)).toBe(1536)
+    expect(milliCpuToShares(0)).toBe(2)
   })
 })
 

@@ -8,8 +8,8 @@ import {
   sandboxSecurityContext,
 } from '../../../src/translate/security-context.ts'
 import type { ImageUser } from '../../../src/translate/security-context.ts'
-import type { PodSecurityContext, PodSpecView } from '../../../src/translate/spec-view.ts'
 import { appOf, podWith, testPod } from './pods.ts'
+import type { PodSecurityContext, PodSpec } from '../../../src/pod/schema/pod-schema.ts'
 
 const facts = { seccompRoot: '/var/lib/podd/seccomp', seccompDefault: false, appArmor: true }
 const podSecurity: PodSecurityContext = { supplementalGroups: [], sysctls: [] }
@@ -17,7 +17,7 @@ const podSecurity: PodSecurityContext = { supplementalGroups: [], sysctls: [] }
 function of(
   own: SecurityContext | undefined,
   options: {
-    readonly pod?: Partial<PodSpecView>
+    readonly pod?: Partial<PodSpec>
     readonly imageUser?: ImageUser
     readonly facts?: Partial<typeof facts>
     readonly targetContainerId?: string
@@ -25,11 +25,9 @@ function of(
 ) {
   const pod = podWith(testPod(), options.pod ?? {})
   const container = own === undefined ? appOf(pod) : { ...appOf(pod), securityContext: own }
-  return containerSecurityContext({
-    spec: pod.spec,
-    container,
+  return containerSecurityContext(pod.spec, container, {
     imageUser: options.imageUser ?? {},
-    facts: { ...facts, ...options.facts },
+    security: { ...facts, ...options.facts },
     targetContainerId: options.targetContainerId,
   })
 }
@@ -128,7 +126,7 @@ describe('containerSecurityContext', () => {
     })
   })
 
-  it.each<[Partial<PodSpecView>, object]>([
+  it.each<[Partial<PodSpec>, object]>([
     [{ hostNetwork: true }, { network: 'NODE', ipc: 'POD', pid: 'CONTAINER' }],
     [{ hostPID: true }, { network: 'POD', ipc: 'POD', pid: 'NODE' }],
     [{ hostIPC: true }, { network: 'POD', ipc: 'NODE', pid: 'CONTAINER' }],
