@@ -3,14 +3,7 @@ import type { ResourceObject } from './resource.ts'
 
 /** Objects about the host as a whole, which podd creates by itself. */
 
-interface ClusterMeta {
-  readonly name: string
-  readonly uid: string
-  readonly resourceVersion?: string
-  readonly creationTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-}
+type ClusterMeta = Omit<ResourceObject['metadata'], 'namespace'>
 
 export interface NamespaceObject {
   readonly apiVersion: 'v1'
@@ -78,15 +71,12 @@ export interface NodeCondition {
 }
 
 /** The metadata common to all objects that pods refer to. */
-export interface LocalObjectMeta {
-  readonly name: string
+export interface LocalObjectMeta extends ClusterMeta {
   readonly namespace: string
   /** Follows from the kind, the name and the source: the same after a restart of podd. */
   readonly uid: string
-  readonly resourceVersion?: string
   /** Of an object without a record: when podd first showed it since it started. */
   readonly creationTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
   /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
   readonly annotations?: Readonly<Record<string, string>>
 }

@@ -1,5 +1,5 @@
 import type { EventObject, ResourceObject } from './resource.ts'
-import { nameColumn, readVerbs, servedKind, withCell } from './served-kind.ts'
+import { nameColumn, routedKind, servedKind, withCell } from './served-kind.ts'
 import type { RoutedKind } from './served-kind.ts'
 import { eventColumns } from './served-kinds.ts'
 
@@ -93,55 +93,38 @@ function isEvent(object: ResourceObject): object is EventObject {
   return object.kind === 'Event' && 'involvedObject' in object
 }
 
-const plain = {
-  verbs: readVerbs,
-  shortNames: [],
-  categories: [],
-  subresources: [],
-  expires: false,
-  fields: {},
-  // As an API server prints objects of which it knows no more.
-  columns: [
-    nameColumn,
-    {
-      name: 'Created At',
-      type: 'date',
-      description: 'When the object was created.',
-      cell: ({ metadata }: ResourceObject) => metadata.creationTimestamp ?? '',
-    },
-  ],
-  conditions: () => [],
-} as const
+/** As an API server prints objects of which it knows no more. */
+const plainColumns: RoutedKind['columns'] = [
+  nameColumn,
+  {
+    name: 'Created At',
+    type: 'date',
+    description: 'When the object was created.',
+    cell: ({ metadata }) => metadata.creationTimestamp ?? '',
+  },
+]
 
 /** There are never any: clients that look for some get an empty list. */
-export const definitionKind: RoutedKind = {
-  ...plain,
+export const definitionKind = routedKind({
   resource: 'customresourcedefinitions',
   singular: 'customresourcedefinition',
   shortNames: ['crd', 'crds'],
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  listKind: 'CustomResourceDefinitionList',
   namespaced: false,
-  tableRoot: '/apis/apiextensions.k8s.io/v1',
-  root: '/apis/apiextensions.k8s.io/v1',
-}
+  columns: plainColumns,
+})
 
 /**
  * There are none: `kubectl cluster-info`, dashboards and service discovery request them without being configured to.
  */
-export const serviceKind: RoutedKind = {
-  ...plain,
+export const serviceKind = routedKind({
   resource: 'services',
   singular: 'service',
   shortNames: ['svc'],
-  apiVersion: 'v1',
   kind: 'Service',
-  listKind: 'ServiceList',
-  namespaced: true,
-  tableRoot: '/api/v1',
-  root: '/api/v1',
-}
+  columns: plainColumns,
+})
 
 /** Kinds that are served and have no objects of their own. */
 export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind, serviceKind]

@@ -123,6 +123,12 @@ export function findContainer({ spec }: PodObject, wanted: string): JsonObject |
   return containerLists.flatMap((list) => objectsAt(spec, list)).find(({ name }) => name === wanted)
 }
 
+/** The statuses of all containers, where there are any. */
+export function containerStatuses({ status }: PodObject): readonly ContainerStatus[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+}
+
 function sidecarNames({ spec }: PodObject): readonly string[] {
   return objectsAt(spec, 'initContainers').flatMap(({ name, restartPolicy }) =>
     restartPolicy === 'Always' && typeof name === 'string' ? [name] : [],

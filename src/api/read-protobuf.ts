@@ -12,7 +12,6 @@ interface WireTable {
   readonly messages: readonly Readonly<Record<string, FieldRow>>[]
 }
 
-/** Malformed bytes. */
 export class WireError extends PoddError {
   constructor(message: string) {
     super('API_BadRequest', message)

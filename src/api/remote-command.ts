@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson } from '../base/json.ts'
+import { isJsonObject, objectAt, objectsAt, parseJson, textAt } from '../base/json.ts'
 
 /**
  * The protocols of `exec` and `attach` over a WebSocket: binary messages, of which the first byte is the channel
@@ -27,14 +27,7 @@ export const channels = {
 
 export type Channel = keyof typeof channels
 
-const names: ReadonlyMap<number, Channel> = new Map([
-  [0, 'stdin'],
-  [1, 'stdout'],
-  [2, 'stderr'],
-  [3, 'error'],
-  [4, 'resize'],
-  [255, 'close'],
-])
+const channelNames: readonly Channel[] = ['stdin', 'stdout', 'stderr', 'error', 'resize', 'close']
 
 export interface ChannelMessage {
   /** Undefined for a channel that the protocol doesn't have. */
@@ -59,7 +52,7 @@ export function encodeMessage(channel: Channel, payload: Uint8Array | string = '
 /** Some clients send standard input as text: a message of either kind is its bytes. */
 export function decodeMessage(message: Uint8Array | string): ChannelMessage {
   const bytes = typeof message === 'string' ? Buffer.from(message) : Buffer.from(message)
-  const channel = bytes.length === 0 ? undefined : names.get(bytes.readUInt8(0))
+  const channel = channelNames.find((name) => channels[name] === bytes[0])
   return { channel, payload: bytes.subarray(1) }
 }
 
@@ -96,26 +89,15 @@ export type CommandOutcome =
  * `apimachinery/pkg/api/errors/errors.go` NewInternalError, 1.36).
  */
 export function formatOutcome(outcome: CommandOutcome): string {
-  if (outcome.kind === 'exited' && outcome.exitCode === 0)
-    return JSON.stringify({ metadata: {}, status: 'Success' })
+  const message = formatFailure(outcome)
+  if (message === undefined) return JSON.stringify({ metadata: {}, status: 'Success' })
+  const failure = { metadata: {}, status: 'Failure', message }
   if (outcome.kind === 'exited') {
-    const { exitCode } = outcome
-    return JSON.stringify({
-      metadata: {},
-      status: 'Failure',
-      message: `command terminated with non-zero exit code: command terminated with exit code ${exitCode}`,
-      reason: 'NonZeroExitCode',
-      details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] },
-    })
+    const cause = { reason: 'ExitCode', message: String(outcome.exitCode) }
+    return JSON.stringify({ ...failure, reason: 'NonZeroExitCode', details: { causes: [cause] } })
   }
-  return JSON.stringify({
-    metadata: {},
-    status: 'Failure',
-    message: `Internal error occurred: ${outcome.message}`,
-    reason: 'InternalError',
-    details: { causes: [{ message: outcome.message }] },
-    code: 500,
-  })
+  const details = { causes: [{ message: outcome.message }] }
+  return JSON.stringify({ ...failure, reason: 'InternalError', details, code: 500 })
 }
 
 /** The message of the oldest protocol on the channel `error`: empty for a success (v1WriteStatusFunc of the same). */
@@ -130,16 +112,11 @@ export function parseOutcome(text: string): CommandOutcome {
   const status = parseJson(text)
   if (!isJsonObject(status)) return { kind: 'failed', message: 'podd did not report how the command ended' }
   if (status['status'] === 'Success') return { kind: 'exited', exitCode: 0 }
-  const details = status['details']
-  const causes: readonly unknown[] =
-    isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
-  for (const cause of causes) {
-    if (!isJsonObject(cause)) continue
+  for (const cause of objectsAt(objectAt(status, 'details') ?? {}, 'causes')) {
     const exitCode = Number(cause['message'])
     if (cause['reason'] === 'ExitCode' && Number.isInteger(exitCode)) return { kind: 'exited', exitCode }
     if (cause['reason'] === undefined && typeof cause['message'] === 'string')
       return { kind: 'failed', message: cause['message'] }
   }
-  const message = status['message']
-  return { kind: 'failed', message: typeof message === 'string' ? message : 'the command failed' }
+  return { kind: 'failed', message: textAt(status, 'message') ?? 'the command failed' }
 }

@@ -67,12 +67,7 @@ export interface PodObject {
   readonly status: PodStatus
 }
 
-export interface PodListObject {
-  readonly apiVersion: 'v1'
-  readonly kind: 'PodList'
-  readonly metadata: { readonly resourceVersion: string }
-  readonly items: readonly PodObject[]
-}
+export type PodListObject = ResourceList<PodObject>
 
 /** core/v1 Event. */
 export interface EventObject {
@@ -105,11 +100,7 @@ export interface EventObject {
   readonly count: number
 }
 
-export interface EventListObject {
-  readonly apiVersion: 'v1'
-  readonly kind: 'EventList'
-  readonly items: readonly EventObject[]
-}
+export type EventListObject = ResourceList<EventObject>
 
 /** Kubernetes' reasons of the API's errors, by HTTP status code. */
 export const apiReasons = {

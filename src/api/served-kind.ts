@@ -70,19 +70,20 @@ export interface RoutedKind extends Omit<ServedKind, 'resource'> {
 /** The entry of a kind; omitted fields have defaults. */
 interface KindEntry<T extends ResourceObject>
   extends
-    Pick<ServedKind, 'resource' | 'singular' | 'shortNames' | 'kind'>,
-    Partial<
-      Pick<
-        ServedKind,
-        'apiVersion' | 'namespaced' | 'expires' | 'tableRoot' | 'verbs' | 'categories' | 'subresources'
-      >
-    > {
+    Pick<RoutedKind, 'resource' | 'singular' | 'kind'>,
+    Partial<Omit<ServedKind, 'resource' | 'singular' | 'kind' | 'fields' | 'columns' | 'conditions'>> {
   readonly fields?: Readonly<Record<string, (object: T) => string>>
   readonly columns: readonly KindColumn<T>[]
   readonly conditions?: (object: T) => readonly RowCondition[]
 }
 
-export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): ServedKind {
+export function servedKind<T extends ResourceObject>(
+  entry: KindEntry<T> & Pick<ServedKind, 'resource'>,
+): ServedKind {
+  return { ...routedKind(entry), resource: entry.resource }
+}
+
+export function routedKind<T extends ResourceObject>(entry: KindEntry<T>): RoutedKind {
   const isOfKind = (object: ResourceObject): object is T => object.kind === entry.kind
   const { fields = {}, columns, conditions = () => [] } = entry
   const apiVersion = entry.apiVersion ?? 'v1'
@@ -90,6 +91,7 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
   return {
     apiVersion,
     root,
+    shortNames: [],
     namespaced: true,
     expires: false,
     tableRoot: root,
@@ -104,11 +106,18 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
         (object: ResourceObject) => (isOfKind(object) ? read(object) : ''),
       ]),
     ),
-    columns: columns.map((column) =>
-      withCell(column, (object, nowMs) => (isOfKind(object) ? column.cell(object, nowMs) : '')),
+    columns: columns.map((each) =>
+      withCell(each, (object, nowMs) => (isOfKind(object) ? each.cell(object, nowMs) : '')),
     ),
     conditions: (object) => (isOfKind(object) ? conditions(object) : []),
   }
+}
+
+export function columnsFor(
+  reader: 'kubectl' | 'podd',
+  { columns }: Pick<ServedKind, 'columns'>,
+): readonly KindColumn[] {
+  return columns.filter(({ only = reader }) => only === reader)
 }
 
 /** The same column of objects in another form. */
@@ -119,25 +128,33 @@ export function withCell<From extends ResourceObject, To extends ResourceObject>
   return { ...column, cell }
 }
 
-/** The columns that kubectl gets, or `podd get` prints. */
-export function columnsFor(
-  reader: 'kubectl' | 'podd',
-  { columns }: Pick<ServedKind, 'columns'>,
-): readonly KindColumn[] {
-  return columns.filter(({ only = reader }) => only === reader)
+export function column<T extends ResourceObject>(
+  name: string,
+  description: string,
+  cell: KindColumn<T>['cell'],
+): KindColumn<T> {
+  return { name, description, cell }
 }
 
-export const nameColumn: KindColumn = {
-  name: 'Name',
-  description: "The object's name, unique among those of its kind in its namespace.",
-  cell: ({ metadata }) => metadata.name,
+export function wideColumn<T extends ResourceObject>(
+  name: string,
+  description: string,
+  cell: KindColumn<T>['cell'],
+): KindColumn<T> {
+  return { name, description, wide: true, cell }
 }
 
-export const ageColumn: KindColumn = {
-  name: 'Age',
-  description: 'The time since the object was created.',
-  cell: ({ metadata }, nowMs) => formatAgeOf(metadata.creationTimestamp, nowMs),
-}
+export const nameColumn: KindColumn = column(
+  'Name',
+  "The object's name, unique among those of its kind in its namespace.",
+  ({ metadata }) => metadata.name,
+)
+
+export const ageColumn: KindColumn = column(
+  'Age',
+  'The time since the object was created.',
+  ({ metadata }, nowMs) => formatAgeOf(metadata.creationTimestamp, nowMs),
+)
 
 /** The kind as discovery shows it. */
 export function toApiResource(kind: RoutedKind): ApiResource {
@@ -175,16 +192,8 @@ interface ApiSubresource {
 
 export const readVerbs: readonly string[] = ['get', 'list', 'watch']
 /** The verbs of kinds that can be written over the API. */
-export const writeVerbs: readonly string[] = [
-  'create',
-  'delete',
-  'deletecollection',
-  'get',
-  'list',
-  'patch',
-  'update',
-  'watch',
-]
+export const writeVerbs: readonly string[] =
+  'create delete deletecollection get list patch update watch'.split(' ')
 
 /** The verbs of kinds without stored objects: they are computed on request. */
 export const computedResources: readonly ApiResource[] = [

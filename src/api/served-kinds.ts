@@ -1,5 +1,4 @@
-import { isJsonObject } from '../base/json.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { entriesOf, objectAt, objectsAt, textAt } from '../base/json.ts'
 import type {
   ClaimObject,
   ConfigObject,
@@ -15,11 +14,13 @@ import { summarizePod } from './pod-summary.ts'
 import type { EventObject, PodObject } from './resource.ts'
 import {
   ageColumn,
+  column,
   formatAge,
   formatAgeOf,
   nameColumn,
   readVerbs,
   servedKind,
+  wideColumn,
   writeVerbs,
 } from './served-kind.ts'
 import type { KindColumn, RowCondition, ServedKind } from './served-kind.ts'
@@ -42,21 +43,17 @@ const podKind = servedKind<PodObject>({
     { name: 'attach', verbs: ['create', 'get'], kind: 'PodAttachOptions' },
     { name: 'exec', verbs: ['create', 'get'], kind: 'PodExecOptions' },
     { name: 'portforward', verbs: ['create', 'get'], kind: 'PodPortForwardOptions' },
-    {
-      name: 'proxy',
-      verbs: ['create', 'delete', 'get', 'patch', 'update'],
-      kind: 'PodProxyOptions',
-    },
+    { name: 'proxy', verbs: ['create', 'delete', 'get', 'patch', 'update'], kind: 'PodProxyOptions' },
     { name: 'status', verbs: ['get', 'patch', 'update'] },
     { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
     { name: 'resize', verbs: ['get', 'patch', 'update'] },
     { name: 'eviction', verbs: ['create'], kind: 'Eviction', apiVersion: 'policy/v1' },
   ],
   fields: {
-    'spec.nodeName': ({ spec }) => textAt(spec, 'nodeName', ''),
-    'spec.restartPolicy': ({ spec }) => textAt(spec, 'restartPolicy', 'Always'),
-    'spec.schedulerName': ({ spec }) => textAt(spec, 'schedulerName', 'default-scheduler'),
-    'spec.serviceAccountName': ({ spec }) => textAt(spec, 'serviceAccountName', ''),
+    'spec.nodeName': ({ spec }) => textAt(spec, 'nodeName') ?? '',
+    'spec.restartPolicy': ({ spec }) => textAt(spec, 'restartPolicy') || 'Always',
+    'spec.schedulerName': ({ spec }) => textAt(spec, 'schedulerName') || 'default-scheduler',
+    'spec.serviceAccountName': ({ spec }) => textAt(spec, 'serviceAccountName') ?? '',
     'spec.hostNetwork': ({ spec }) => String(spec['hostNetwork'] === true),
     'status.phase': ({ status }) => status.phase,
     'status.podIP': ({ status }) => status.podIPs?.[0]?.ip ?? '',
@@ -65,55 +62,28 @@ const podKind = servedKind<PodObject>({
   },
   columns: [
     nameColumn,
-    {
-      name: 'Ready',
-      description: 'How many containers are ready, of how many.',
-      cell(pod) {
-        const { ready, total } = summarizePod(pod)
-        return `${ready}/${total}`
-      },
-    },
-    {
-      name: 'Status',
-      description: "The pod's phase, or the reason that says more about its containers.",
-      cell: (pod) => summarizePod(pod).status,
-    },
-    {
-      name: 'Restarts',
-      description: 'How often containers were restarted, and when the last one was.',
-      cell(pod, nowMs) {
-        const { restarts, lastRestartMs } = summarizePod(pod)
-        return lastRestartMs === undefined
-          ? String(restarts)
-          : `${restarts} (${formatAge(nowMs - lastRestartMs)} ago)`
-      },
-    },
+    column('Ready', 'How many containers are ready, of how many.', (pod) => {
+      const { ready, total } = summarizePod(pod)
+      return `${ready}/${total}`
+    }),
+    column(
+      'Status',
+      "The pod's phase, or the reason that says more about its containers.",
+      (pod) => summarizePod(pod).status,
+    ),
+    column('Restarts', 'How often containers were restarted, and when the last one was.', (pod, nowMs) => {
+      const { restarts, lastRestartMs } = summarizePod(pod)
+      return lastRestartMs === undefined
+        ? String(restarts)
+        : `${restarts} (${formatAge(nowMs - lastRestartMs)} ago)`
+    }),
     ageColumn,
-    {
-      name: 'IP',
-      description: "The pod's address.",
-      wide: true,
-      cell: ({ status }) => status.podIPs?.[0]?.ip ?? '<none>',
-    },
-    {
-      name: 'Node',
-      description: 'The host that runs the pod.',
-      wide: true,
-      cell: ({ spec }) => textAt(spec, 'nodeName', '<none>'),
-    },
-    {
-      name: 'Nominated Node',
-      description: 'Empty: podd schedules no pods.',
-      wide: true,
-      only: 'kubectl',
-      cell: () => '<none>',
-    },
-    {
-      name: 'Readiness Gates',
-      description: 'How many of the readiness gates are met, of how many.',
-      wide: true,
-      cell: (pod) => summarizeGates(pod),
-    },
+    wideColumn('IP', "The pod's address.", ({ status }) => status.podIPs?.[0]?.ip ?? '<none>'),
+    wideColumn('Node', 'The host that runs the pod.', ({ spec }) => textAt(spec, 'nodeName') || '<none>'),
+    { ...wideColumn('Nominated Node', 'Empty: podd schedules no pods.', () => '<none>'), only: 'kubectl' },
+    wideColumn('Readiness Gates', 'How many of the readiness gates are met, of how many.', (pod) =>
+      summarizeGates(pod),
+    ),
     {
       name: 'Source',
       description: 'The manifest: a file or a URL.',
@@ -126,30 +96,21 @@ const podKind = servedKind<PodObject>({
 })
 
 const completed: Readonly<Record<string, readonly RowCondition[]>> = {
-  Succeeded: [
-    {
-      type: 'Completed',
-      status: 'True',
-      reason: 'Succeeded',
-      message: 'The pod has completed successfully.',
-    },
-  ],
-  Failed: [{ type: 'Completed', status: 'True', reason: 'Failed', message: 'The pod failed.' }],
+  Succeeded: completion('Succeeded', 'The pod has completed successfully.'),
+  Failed: completion('Failed', 'The pod failed.'),
+}
+
+function completion(reason: string, message: string): readonly RowCondition[] {
+  return [{ type: 'Completed', status: 'True', reason, message }]
 }
 
 function summarizeGates({ spec, status }: PodObject): string {
-  const list = spec['readinessGates']
-  const gates = Array.isArray(list) ? list.filter((gate) => isJsonObject(gate)) : []
+  const gates = objectsAt(spec, 'readinessGates')
   if (gates.length === 0) return '<none>'
   const met = gates.filter(({ conditionType }) =>
     status.conditions.some(({ type, status: value }) => type === conditionType && value === 'True'),
   )
   return `${met.length}/${gates.length}`
-}
-
-function textAt(object: JsonObject, key: string, absent: string): string {
-  const value = object[key]
-  return typeof value === 'string' && value !== '' ? value : absent
 }
 
 /** Exported for events.k8s.io/v1, which has the same ones. */
@@ -166,34 +127,25 @@ export const eventColumns: readonly KindColumn<EventObject>[] = [
     only: 'podd',
     cell: formatSeen,
   },
-  { name: 'Type', description: 'Normal or Warning.', cell: ({ type }) => type },
-  { name: 'Reason', description: 'Why it happened, in one word.', cell: ({ reason }) => reason },
-  {
-    name: 'Object',
-    description: 'What it is about.',
-    cell: ({ involvedObject: { kind, name } }) => `${kind.toLowerCase()}/${name}`,
-  },
-  {
-    name: 'Subobject',
-    description: 'The part of the object that it is about.',
-    wide: true,
-    cell: ({ involvedObject }) => involvedObject.fieldPath ?? '',
-  },
-  {
-    name: 'Source',
-    description: 'Who reports it.',
-    wide: true,
-    cell: ({ source: { component, host } }) => `${component}, ${host}`,
-  },
-  { name: 'Message', description: 'What happened.', cell: ({ message }) => message.trim() },
-  {
-    name: 'First Seen',
-    description: 'The time since it happened for the first time.',
-    wide: true,
-    cell: ({ firstTimestamp }, nowMs) => formatAgeOf(firstTimestamp, nowMs),
-  },
-  { name: 'Count', description: 'How often it has happened.', wide: true, cell: ({ count }) => count },
-  { name: 'Name', description: "The event's own name.", wide: true, cell: ({ metadata }) => metadata.name },
+  column('Type', 'Normal or Warning.', ({ type }) => type),
+  column('Reason', 'Why it happened, in one word.', ({ reason }) => reason),
+  column(
+    'Object',
+    'What it is about.',
+    ({ involvedObject: { kind, name } }) => `${kind.toLowerCase()}/${name}`,
+  ),
+  wideColumn(
+    'Subobject',
+    'The part of the object that it is about.',
+    ({ involvedObject }) => involvedObject.fieldPath ?? '',
+  ),
+  wideColumn('Source', 'Who reports it.', ({ source: { component, host } }) => `${component}, ${host}`),
+  column('Message', 'What happened.', ({ message }) => message.trim()),
+  wideColumn('First Seen', 'The time since it happened for the first time.', ({ firstTimestamp }, nowMs) =>
+    formatAgeOf(firstTimestamp, nowMs),
+  ),
+  wideColumn('Count', 'How often it has happened.', ({ count }) => count),
+  wideColumn('Name', "The event's own name.", ({ metadata }) => metadata.name),
 ]
 
 /** `pkg/registry/core/event/strategy.go`, ToSelectableFields, 1.36. */
@@ -225,12 +177,7 @@ export function formatSeen({ count, firstTimestamp, lastTimestamp }: EventObject
   return count > 1 ? `${last} (x${count} over ${formatAgeOf(firstTimestamp, nowMs)})` : last
 }
 
-/** How many entries. */
-const dataColumn: KindColumn<ConfigObject> = {
-  name: 'Data',
-  description: 'How many entries it has.',
-  cell: (object) => keysOf(object).length,
-}
+const dataColumn = column<ConfigObject>('Data', 'How many entries it has.', (object) => keysOf(object).length)
 
 /** No table has a value. */
 const keysColumn: KindColumn<ConfigObject> = {
@@ -254,13 +201,12 @@ const secretKind = servedKind<ConfigObject>({
   resource: 'secrets',
   verbs: writeVerbs,
   singular: 'secret',
-  shortNames: [],
   kind: 'Secret',
   tableRoot: '/podd/v1',
   fields: { type: ({ type }) => type ?? '' },
   columns: [
     nameColumn,
-    { name: 'Type', description: 'What the Secret is for.', cell: ({ type }) => type ?? '' },
+    column('Type', 'What the Secret is for.', ({ type }) => type ?? ''),
     dataColumn,
     ageColumn,
     keysColumn,
@@ -286,50 +232,31 @@ const claimKind = servedKind<ClaimObject>({
   kind: 'PersistentVolumeClaim',
   columns: [
     nameColumn,
-    { name: 'Status', description: "The claim's phase.", cell: ({ status }) => status.phase },
+    column('Status', "The claim's phase.", ({ status }) => status.phase),
     {
       name: 'Volume',
       description: 'The volume that it is bound to.',
       only: 'kubectl',
       cell: ({ spec }) => spec?.volumeName ?? '',
     },
-    {
-      name: 'Capacity',
-      description: 'How much the volume holds.',
-      cell: ({ spec, status }) => (spec?.volumeName === undefined ? '' : (status.capacity?.storage ?? '')),
-    },
+    column('Capacity', 'How much the volume holds.', ({ spec, status }) =>
+      spec?.volumeName === undefined ? '' : (status.capacity?.storage ?? ''),
+    ),
     {
       name: 'Used',
       description: 'How much is in its directory.',
       only: 'podd',
       cell: ({ status }) => (status.usedBytes === undefined ? '<unknown>' : formatBytes(status.usedBytes)),
     },
-    {
-      name: 'Access Modes',
-      description: 'How the volume may be mounted.',
-      cell: ({ spec, status }) =>
-        spec?.volumeName === undefined
-          ? ''
-          : (status.accessModes ?? []).map((mode) => shortModes[mode] ?? mode).join(','),
-    },
-    {
-      name: 'StorageClass',
-      description: 'The class of the volume.',
-      cell: ({ spec }) => spec?.storageClassName ?? '',
-    },
-    {
-      name: 'VolumeAttributesClass',
-      description: 'Not used by podd.',
-      only: 'kubectl',
-      cell: () => '<unset>',
-    },
+    column('Access Modes', 'How the volume may be mounted.', ({ spec, status }) =>
+      spec?.volumeName === undefined
+        ? ''
+        : (status.accessModes ?? []).map((mode) => shortModes[mode] ?? mode).join(','),
+    ),
+    column('StorageClass', 'The class of the volume.', ({ spec }) => spec?.storageClassName ?? ''),
+    { ...column('VolumeAttributesClass', 'Not used by podd.', () => '<unset>'), only: 'kubectl' },
     ageColumn,
-    {
-      name: 'VolumeMode',
-      description: 'Filesystem or Block.',
-      wide: true,
-      cell: ({ spec }) => spec?.volumeMode ?? '<unset>',
-    },
+    wideColumn('VolumeMode', 'Filesystem or Block.', ({ spec }) => spec?.volumeMode ?? '<unset>'),
     {
       name: 'Directory',
       description: 'Where its content is on the host.',
@@ -361,11 +288,7 @@ const namespaceKind = servedKind<NamespaceObject>({
   verbs: writeVerbs.filter((verb) => verb !== 'deletecollection'),
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status.phase },
-  columns: [
-    nameColumn,
-    { name: 'Status', description: 'Active or Terminating.', cell: ({ status }) => status.phase },
-    ageColumn,
-  ],
+  columns: [nameColumn, column('Status', 'Active or Terminating.', ({ status }) => status.phase), ageColumn],
 })
 
 const serviceAccountKind = servedKind<ServiceAccountObject>({
@@ -392,53 +315,39 @@ export const nodeKind = servedKind<NodeObject>({
   fields: { 'spec.unschedulable': ({ spec }) => String(spec.unschedulable === true) },
   columns: [
     nameColumn,
-    { name: 'Status', description: 'Whether the host runs pods.', cell: (node) => nodeStatus(node) },
-    {
-      name: 'Roles',
-      description: "The host's roles, from its labels.",
-      cell: ({ metadata }) =>
+    column('Status', 'Whether the host runs pods.', (node) => nodeStatus(node)),
+    column(
+      'Roles',
+      "The host's roles, from its labels.",
+      ({ metadata }) =>
         Object.keys(metadata.labels ?? {})
           .flatMap((key) => (key.startsWith(roleLabel) ? [key.slice(roleLabel.length)] : []))
           .toSorted()
           .join(',') || '<none>',
-    },
+    ),
     ageColumn,
-    {
-      name: 'Version',
-      description: 'The Kubernetes release whose behaviour podd matches.',
-      cell: ({ status }) => status.nodeInfo['kubeletVersion'] ?? '',
-    },
-    {
-      name: 'Internal-IP',
-      description: "The host's own address.",
-      wide: true,
-      cell: ({ status }) => status.addresses.find(({ type }) => type === 'InternalIP')?.address ?? '<none>',
-    },
-    {
-      name: 'External-IP',
-      description: 'Not known to podd.',
-      wide: true,
-      only: 'kubectl',
-      cell: () => '<none>',
-    },
-    {
-      name: 'OS-Image',
-      description: 'The distribution.',
-      wide: true,
-      cell: ({ status }) => status.nodeInfo['osImage'] || '<unknown>',
-    },
-    {
-      name: 'Kernel-Version',
-      description: "The kernel's version and architecture.",
-      wide: true,
-      cell: ({ status: { nodeInfo } }) => `${nodeInfo['kernelVersion']} (${nodeInfo['architecture']})`,
-    },
-    {
-      name: 'Container-Runtime',
-      description: 'The runtime and its version.',
-      wide: true,
-      cell: ({ status }) => status.nodeInfo['containerRuntimeVersion'] || '<unknown>',
-    },
+    column(
+      'Version',
+      'The Kubernetes release whose behaviour podd matches.',
+      ({ status }) => status.nodeInfo['kubeletVersion'] ?? '',
+    ),
+    wideColumn(
+      'Internal-IP',
+      "The host's own address.",
+      ({ status }) => status.addresses.find(({ type }) => type === 'InternalIP')?.address ?? '<none>',
+    ),
+    { ...wideColumn('External-IP', 'Not known to podd.', () => '<none>'), only: 'kubectl' },
+    wideColumn('OS-Image', 'The distribution.', ({ status }) => status.nodeInfo['osImage'] || '<unknown>'),
+    wideColumn(
+      'Kernel-Version',
+      "The kernel's version and architecture.",
+      ({ status: { nodeInfo } }) => `${nodeInfo['kernelVersion']} (${nodeInfo['architecture']})`,
+    ),
+    wideColumn(
+      'Container-Runtime',
+      'The runtime and its version.',
+      ({ status }) => status.nodeInfo['containerRuntimeVersion'] || '<unknown>',
+    ),
   ],
 })
 
@@ -472,39 +381,33 @@ const priorityClassKind = servedKind<PriorityClassObject>({
       cell: ({ globalDefault }) => globalDefault === true,
     },
     ageColumn,
-    {
-      name: 'PreemptionPolicy',
-      description: 'Whether pods of the class may take the place of others.',
-      cell: ({ preemptionPolicy }) => preemptionPolicy,
-    },
+    column(
+      'PreemptionPolicy',
+      'Whether pods of the class may take the place of others.',
+      ({ preemptionPolicy }) => preemptionPolicy,
+    ),
   ],
 })
 
 const runtimeClassKind = servedKind<RuntimeClassObject>({
   resource: 'runtimeclasses',
   singular: 'runtimeclass',
-  shortNames: [],
   apiVersion: 'node.k8s.io/v1',
   kind: 'RuntimeClass',
   verbs: writeVerbs,
   namespaced: false,
-  columns: [
-    nameColumn,
-    { name: 'Handler', description: "The runtime's handler.", cell: ({ handler }) => handler },
-    ageColumn,
-  ],
+  columns: [nameColumn, column('Handler', "The runtime's handler.", ({ handler }) => handler), ageColumn],
 })
 
 const leaseKind = servedKind<LeaseObject>({
   resource: 'leases',
   verbs: writeVerbs,
   singular: 'lease',
-  shortNames: [],
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   columns: [
     nameColumn,
-    { name: 'Holder', description: 'Who has the lease.', cell: (lease) => holderOf(lease) },
+    column('Holder', 'Who has the lease.', ({ spec = {} }) => textAt(spec, 'holderIdentity') ?? ''),
     ageColumn,
   ],
 })
@@ -513,43 +416,24 @@ const podTemplateKind = servedKind<PodTemplateObject>({
   resource: 'podtemplates',
   verbs: writeVerbs,
   singular: 'podtemplate',
-  shortNames: [],
   kind: 'PodTemplate',
   columns: [
     nameColumn,
-    {
-      name: 'Containers',
-      description: 'The names of the containers.',
-      cell: (object) => containerTexts(object, 'name'),
-    },
-    { name: 'Images', description: 'Their images.', cell: (object) => containerTexts(object, 'image') },
-    { name: 'Pod Labels', description: 'The labels of its pods.', cell: (object) => templateLabels(object) },
+    column('Containers', 'The names of the containers.', (object) => containerTexts(object, 'name')),
+    column('Images', 'Their images.', (object) => containerTexts(object, 'image')),
+    column('Pod Labels', 'The labels of its pods.', (object) => templateLabels(object)),
   ],
 })
 
-function holderOf({ spec }: LeaseObject): string {
-  const holder = spec?.['holderIdentity']
-  return typeof holder === 'string' ? holder : ''
-}
-
 /** One field of each container (`pkg/printers/internalversion/printers.go`, layoutContainerCells, 1.36). */
-function containerTexts({ template }: PodTemplateObject, field: 'name' | 'image'): string {
-  const spec = template?.['spec']
-  const containers = isJsonObject(spec) ? spec['containers'] : undefined
-  if (!Array.isArray(containers)) return ''
-  return containers
-    .map((container: Json) => (isJsonObject(container) ? container[field] : undefined))
-    .filter((text) => typeof text === 'string')
-    .join(',')
+function containerTexts({ template = {} }: PodTemplateObject, field: 'name' | 'image'): string {
+  const containers = objectsAt(objectAt(template, 'spec') ?? {}, 'containers')
+  return containers.flatMap((container) => textAt(container, field) ?? []).join(',')
 }
 
-function templateLabels({ template }: PodTemplateObject): string {
-  const metadata = template?.['metadata']
-  const labels = isJsonObject(metadata) ? metadata['labels'] : undefined
-  const pairs = Object.entries(isJsonObject(labels) ? labels : {}).flatMap(([key, value]) =>
-    typeof value === 'string' ? [`${key}=${value}`] : [],
-  )
-  return pairs.toSorted().join(',') || '<none>'
+function templateLabels({ template = {} }: PodTemplateObject): string {
+  const labels = objectAt(objectAt(template, 'metadata') ?? {}, 'labels')
+  return entriesOf(labels, '=').join(',') || '<none>'
 }
 
 /** All kinds that the API serves: its routes, `podd get` and `podd describe` go by this list. */
