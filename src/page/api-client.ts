@@ -24,21 +24,22 @@ export class ApiClient {
   }
 
   /** Rejects with Refusal, or the browser's error where podd can't be reached. */
-  async get<T>(path: string): Promise<T> {
-    return this.#json<T>(path, { signal: AbortSignal.timeout(patienceMs) })
+  async get<T>(path: string, init: RequestInit = {}): Promise<T> {
+    const response = await this.#ask(path, { ...init, signal: AbortSignal.timeout(patienceMs) })
+    const value: T = await response.json()
+    return value
   }
 
   /** The user that podd identifies this client as. Rejects as `get`. */
   async whoAmI(): Promise<string> {
     const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
-    const { status } = await this.#json<{
-      readonly status: { readonly userInfo: { readonly username: string } }
-    }>('/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    const init = {
       method: 'POST',
       body: JSON.stringify(kind),
       headers: { 'content-type': 'application/json' },
-      signal: AbortSignal.timeout(patienceMs),
-    })
+    }
+    type Review = { readonly status: { readonly userInfo: { readonly username: string } } }
+    const { status } = await this.get<Review>('/apis/authentication.k8s.io/v1/selfsubjectreviews', init)
     return status.userInfo.username
   }
 
@@ -47,12 +48,6 @@ export class ApiClient {
     const { body } = await this.#ask(path, { signal })
     if (body === null) throw new Refusal(500, 'the answer has no body')
     return body
-  }
-
-  async #json<T>(path: string, init: RequestInit): Promise<T> {
-    const response = await this.#ask(path, init)
-    const value: T = await response.json()
-    return value
   }
 
   async #ask(path: string, init: RequestInit): Promise<Response> {

@@ -1,4 +1,4 @@
-/** One point of a chart: a moment and a figure; null where there was none. */
+/** The points of a chart: moments, each with a figure; null where there was none. */
 export interface ChartFacts {
   /** Wall milliseconds, oldest first. */
   readonly times: readonly number[]
@@ -39,13 +39,9 @@ export function computeChartShape(facts: ChartFacts, width: number, height: numb
     run.push([round(Math.min(width, x)), round(height - Math.min(1, value / top) * height)])
   }
   const lines = runs.map((points) => `M${points.map(([x, y]) => `${x} ${y}`).join('L')}`)
-  const areas = runs.map((points, at) => {
-    const [first] = points
-    const last = points.at(-1)
-    return first === undefined || last === undefined
-      ? ''
-      : `${lines[at]}L${last[0]} ${height}L${first[0]} ${height}Z`
-  })
+  const areas = runs.map(
+    (points, at) => `${lines[at]}L${points.at(-1)?.[0]} ${height}L${points[0]?.[0]} ${height}Z`,
+  )
   return { line: lines.join(''), area: areas.join(''), top, last: known.at(-1), most }
 }
 
@@ -59,17 +55,9 @@ export function formatCpu(millis: number): string {
   return millis < 1000 ? `${Math.round(millis)}m` : (millis / 1000).toFixed(2)
 }
 
-const suffixes: Readonly<Record<string, number>> = {
-  m: 0.001,
-  k: 1000,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  Ki: 1024,
-  Mi: 1024 ** 2,
-  Gi: 1024 ** 3,
-  Ti: 1024 ** 4,
-}
+const decimal = { m: 0.001, k: 1000, M: 1e6, G: 1e9, T: 1e12 }
+const binary = { Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3, Ti: 1024 ** 4 }
+const suffixes: Readonly<Record<string, number>> = { ...decimal, ...binary }
 
 /** The value of a quantity; undefined for text that isn't one. */
 export function readAmount(quantity: string | undefined): number | undefined {

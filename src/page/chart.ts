@@ -19,36 +19,42 @@ const width = 240
 const height = 60
 
 /**
- * A chart of the usage over the last hour, with its figures as text.
- * @param capacity left out, the chart's top is the largest figure
+ * The charts of the usage over the last hour; nothing where it is not known.
+ * @param capacityOf left out, or where it gives none, a chart's top is its largest figure
  */
-export function chart(
+export function charts(
+  series: UsageSeries | undefined,
+  usage: UsageHistoryReply | undefined,
+  capacityOf: (measure: Measure) => number | undefined = () => undefined,
+): HTMLElement {
+  const shown =
+    usage === undefined || series === undefined
+      ? []
+      : (['cpu', 'memory'] as const).map((measure) => chart(measure, series, usage, capacityOf(measure)))
+  return element('div', { class: 'charts' }, ...shown)
+}
+
+/** A chart with its figures as text. */
+function chart(
   measure: Measure,
   series: UsageSeries,
   usage: UsageHistoryReply,
-  capacity?: number,
+  capacity: number | undefined,
 ): HTMLElement {
   const { title, format } = measures[measure]
   const shape = shapeOf(measure, series, usage, capacity)
   const now = shape.last === undefined ? 'not measured yet' : format(shape.last)
   const of = capacity === undefined ? '' : ` of ${format(capacity)}`
   const most = shape.most === undefined ? '' : `, ${format(shape.most)} at most`
+  const said = element('span', {}, shape.last === undefined ? now : `${now}${of}${most}`)
+  const from = element('span', {}, `${Math.round(usage.spanSeconds / 60)} min ago`)
   return element(
     'figure',
     {},
-    element(
-      'figcaption',
-      {},
-      element('strong', {}, title),
-      element('span', {}, shape.last === undefined ? now : `${now}${of}${most}`),
-    ),
-    paths(shape, { measure, kind: 'chart', label: `${title} over the last hour: ${now}${of}${most}` }),
-    element('div', { class: 'axis', 'aria-hidden': 'true' }, ...axis(usage.spanSeconds)),
+    element('figcaption', {}, element('strong', {}, title), said),
+    paths(shape, `chart ${measure}`, `${title} over the last hour: ${now}${of}${most}`),
+    element('div', { class: 'axis', 'aria-hidden': 'true' }, from, element('span', {}, 'now')),
   )
-}
-
-function axis(spanSeconds: number): readonly HTMLElement[] {
-  return [element('span', {}, `${Math.round(spanSeconds / 60)} min ago`), element('span', {}, 'now')]
 }
 
 /** The same in a line of text. */
@@ -56,15 +62,8 @@ export function spark(measure: Measure, series: UsageSeries, usage: UsageHistory
   const { title, format } = measures[measure]
   const shape = shapeOf(measure, series, usage, undefined)
   if (shape.last === undefined) return [element('span', { class: 'faint' }, '-')]
-  const most = format(shape.most ?? 0)
-  return [
-    paths(shape, {
-      measure,
-      kind: 'spark',
-      label: `${title}: ${most} at most in the last hour`,
-    }),
-    document.createTextNode(format(shape.last)),
-  ]
+  const label = `${title}: ${format(shape.most ?? 0)} at most in the last hour`
+  return [paths(shape, `spark ${measure}`, label), document.createTextNode(format(shape.last))]
 }
 
 function shapeOf(
@@ -84,23 +83,11 @@ function shapeOf(
   return computeChartShape(facts, width, height)
 }
 
-function paths(
-  shape: ChartShape,
-  {
-    measure,
-    kind,
-    label,
-  }: { readonly measure: Measure; readonly kind: 'chart' | 'spark'; readonly label: string },
-): SVGElement {
+function paths(shape: ChartShape, name: string, label: string): SVGElement {
+  const viewBox = `0 -1 ${width} ${height + 2}`
   return drawing(
     'svg',
-    {
-      class: `${kind} ${measure}`,
-      viewBox: `0 -1 ${width} ${height + 2}`,
-      preserveAspectRatio: 'none',
-      role: 'img',
-      'aria-label': label,
-    },
+    { class: name, viewBox, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
     drawing('path', { class: 'area', d: shape.area }),
     drawing('path', { class: 'line', d: shape.line }),
   )

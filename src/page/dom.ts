@@ -1,7 +1,7 @@
 import type { EventObject, PodObject } from '../api/resource.ts'
 import { formatAgeOf } from '../api/served-kind.ts'
 import { escapeControls } from '../base/text.ts'
-import { podLink } from './page-state.ts'
+import { newestEvents, podLink } from './page-state.ts'
 
 type Child = Node | string | undefined
 
@@ -16,36 +16,26 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   attributes: Attributes = {},
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[Tag] {
-  const made = document.createElement(tag)
-  setAttributes(made, attributes)
-  made.append(...toNodes(children))
-  return made
+  return fill(document.createElement(tag), attributes, children)
 }
 
-/** An element of SVG. */
 export function drawing<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
   ...children: readonly Child[]
 ): SVGElementTagNameMap[Tag] {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', tag)
-  setAttributes(made, attributes)
-  made.append(...toNodes(children))
-  return made
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children)
 }
 
-function setAttributes(target: Element, attributes: Attributes): void {
+function fill<T extends Element>(target: T, attributes: Attributes, children: readonly Child[]): T {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') target.addEventListener(name, value)
     else if (value !== undefined && value !== false)
       target.setAttribute(name, value === true ? '' : String(value))
   }
-}
-
-function toNodes(children: readonly Child[]): readonly (Node | string)[] {
-  return children.flatMap((child) =>
-    child === undefined ? [] : [typeof child === 'string' ? escapeControls(child) : child],
-  )
+  for (const child of children)
+    if (child !== undefined) target.append(typeof child === 'string' ? escapeControls(child) : child)
+  return target
 }
 
 /** Replaces an element's children, but keeps equal ones, so that the focus stays. */
@@ -115,12 +105,32 @@ export function section(title: string, ...children: readonly Node[]): HTMLElemen
   return element('section', { 'aria-label': title }, element('h2', {}, title), ...children)
 }
 
-/** The events; those of existing pods link to them. */
-export function eventTable(
-  events: readonly EventObject[],
+/** Names with their values; those without one are left out. */
+export function factList(facts: readonly (readonly [name: string, value: Cell | undefined])[]): HTMLElement {
+  const known = facts.flatMap(([name, value]) =>
+    value === undefined || value === ''
+      ? []
+      : [element('dt', {}, name), element('dd', {}, ...(typeof value === 'string' ? [value] : value))],
+  )
+  return element('dl', {}, ...known)
+}
+
+/** Said in place of a table without rows. */
+export function nothing(text: string): HTMLElement {
+  return element('p', { class: 'faint' }, text)
+}
+
+const maxEvents = 50
+
+/** The newest events; those of existing pods link to them. */
+export function eventSection(
+  all: readonly EventObject[],
   nowMs: number,
   pods: readonly PodObject[],
+  none: string,
 ): HTMLElement {
+  if (all.length === 0) return section('Events', nothing(none))
+  const events = newestEvents(all, maxEvents)
   const columns = ['Last seen', 'Type', 'Reason', 'Object', 'Message'].map((title) => ({ title }))
   const rows = events.map((event): readonly Cell[] => {
     const { lastTimestamp, type, reason, message, count, involvedObject } = event
@@ -135,5 +145,5 @@ export function eventTable(
       message,
     ]
   })
-  return table('Events', columns, rows)
+  return section('Events', table('Events', columns, rows))
 }

@@ -12,7 +12,6 @@ import type { PageState, WatchLine } from './page-state.ts'
 const askEveryMs = 10_000
 const longestPauseMs = 10_000
 
-/** Who shows the data. */
 interface Viewer {
   readonly onChange: () => void
   /** Undefined: podd answers. */
@@ -27,12 +26,7 @@ export class LiveData {
   readonly #pods = new WatchedObjects<PodObject>()
   readonly #events = new WatchedObjects<EventObject>()
   readonly #refusals = new Map<string, string>()
-  #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'usage'> = {
-    node: undefined,
-    status: undefined,
-    sources: undefined,
-    usage: undefined,
-  }
+  #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'usage'> = {}
   #running: AbortController | undefined
 
   constructor(client: ApiClient, viewer: Viewer) {

@@ -1,3 +1,4 @@
+import { errorMessage } from '../base/errors.ts'
 import { escapeControls } from '../base/text.ts'
 import type { ApiClient } from './api-client.ts'
 import { element, section, update } from './dom.ts'
@@ -8,16 +9,11 @@ const maxLines = 1000
 /** Escape sequences for terminals, such as colours. */
 const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
 
-export interface LogContainer {
-  readonly name: string
-  /** Changes with each restart. */
-  readonly instance: string
-}
-
 export interface LogTarget {
   readonly namespace: string
   readonly name: string
-  readonly containers: readonly LogContainer[]
+  /** The instance changes with each restart. */
+  readonly containers: readonly { readonly name: string; readonly instance: string }[]
 }
 
 /** The newest lines of a container's log, followed. */
@@ -107,7 +103,7 @@ export class LogView {
         this.#append(lines)
       end('This is the end of the log.')
     } catch (error) {
-      end(error instanceof Error ? error.message : String(error))
+      end(errorMessage(error))
     }
   }
 

@@ -1,9 +1,10 @@
 import type { PodObject } from '../api/resource.ts'
+import { errorMessage } from '../base/errors.ts'
 import { ApiClient, Refusal } from './api-client.ts'
 import { element, update } from './dom.ts'
 import { LiveData } from './live-data.ts'
 import { LogView } from './log-view.ts'
-import type { LogContainer, LogTarget } from './log-view.ts'
+import type { LogTarget } from './log-view.ts'
 import { overview } from './overview.ts'
 import { readPodLink } from './page-state.ts'
 import { containersOf, podView } from './pod-view.ts'
@@ -57,7 +58,7 @@ function draw(): void {
   showLogs(pod === undefined || link === undefined ? undefined : { ...link, containers: logsOf(pod) })
 }
 
-function logsOf(pod: PodObject): readonly LogContainer[] {
+function logsOf(pod: PodObject): LogTarget['containers'] {
   return containersOf(pod).map(([, { name, containerID, restartCount }]) => ({
     name,
     instance: `${containerID} ${restartCount}`,
@@ -146,12 +147,8 @@ function loginForm(client: ApiClient, message: string, onDone: (user: string) =>
       onDone(await client.whoAmI())
     } catch (failure) {
       client.token = undefined
-      error.textContent =
-        failure instanceof Refusal && failure.status === 401
-          ? 'The token is not valid.'
-          : failure instanceof Error
-            ? failure.message
-            : String(failure)
+      const isRefused = failure instanceof Refusal && failure.status === 401
+      error.textContent = isRefused ? 'The token is not valid.' : errorMessage(failure)
       input.focus()
     }
   }

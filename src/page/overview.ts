@@ -4,14 +4,12 @@ import type { PodObject } from '../api/resource.ts'
 import { formatAgeOf } from '../api/served-kind.ts'
 import type { SourceObject } from '../api/sources.ts'
 import { readAmount } from './chart-shape.ts'
-import { chart, spark } from './chart.ts'
+import { charts, spark } from './chart.ts'
 import type { Measure } from './chart.ts'
-import { element, eventTable, section, table } from './dom.ts'
+import { element, eventSection, factList, nothing, section, table } from './dom.ts'
 import type { Cell } from './dom.ts'
-import { newestEvents, podLink, sortPods } from './page-state.ts'
+import { podLink, sortPods } from './page-state.ts'
 import type { PageState } from './page-state.ts'
-
-const maxEvents = 50
 
 /** The host, its pods, events and sources. */
 export function overview(state: PageState, nowMs: number): readonly Node[] {
@@ -23,12 +21,7 @@ export function overview(state: PageState, nowMs: number): readonly Node[] {
       : [section('Problems', element('ul', { class: 'problems' }, ...problems))]),
     section('Host', ...host(state, nowMs)),
     section('Pods', podTable(state, nowMs)),
-    section(
-      'Events',
-      events.length === 0
-        ? element('p', { class: 'faint' }, 'None in the last hours.')
-        : eventTable(newestEvents(events, maxEvents), nowMs, pods),
-    ),
+    eventSection(events, nowMs, pods, 'None in the last hours.'),
     section('Sources', sourceTable(sources, nowMs)),
   ]
 }
@@ -58,26 +51,15 @@ function listProblems({ status, refusals, node }: PageState): readonly HTMLEleme
 }
 
 function host({ node, status, usage, pods }: PageState, nowMs: number): readonly Node[] {
-  const facts: readonly (readonly [string, string | undefined])[] = [
+  const runtime = status?.runtime
+  const facts = factList([
     ['podd', status && `${status.version}, for ${formatAgeOf(status.startedAt, nowMs)}`],
-    [
-      'Runtime',
-      status && `${status.runtime.name ?? status.runtime.endpoint} ${status.runtime.version ?? ''}`,
-    ],
+    ['Runtime', runtime && `${runtime.name ?? runtime.endpoint} ${runtime.version ?? ''}`],
     ['System', node && `${node.status.nodeInfo['osImage']}, ${node.status.nodeInfo['kernelVersion']}`],
     ['Addresses', node?.status.addresses.map(({ address }) => address).join(', ')],
     ['Pods', `${pods.length}${node === undefined ? '' : ` of ${node.status.allocatable['pods']} at most`}`],
-  ]
-  const known = facts.flatMap(([name, value]) =>
-    value === undefined ? [] : [element('dt', {}, name), element('dd', {}, value)],
-  )
-  const charts =
-    usage === undefined
-      ? []
-      : (['cpu', 'memory'] as const).map((measure) =>
-          chart(measure, usage.node, usage, capacityOf(node, measure)),
-        )
-  return [element('dl', {}, ...known), element('div', { class: 'charts' }, ...charts)]
+  ])
+  return [facts, charts(usage?.node, usage, (measure) => capacityOf(node, measure))]
 }
 
 function capacityOf(node: NodeObject | undefined, measure: Measure): number | undefined {
@@ -86,17 +68,9 @@ function capacityOf(node: NodeObject | undefined, measure: Measure): number | un
 }
 
 function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
-  if (pods.length === 0) return element('p', { class: 'faint' }, 'No pods.')
-  const columns = [
-    { title: 'Namespace' },
-    { title: 'Name' },
-    { title: 'Ready' },
-    { title: 'Status' },
-    { title: 'Restarts' },
-    { title: 'Age' },
-    { title: 'CPU', isFigure: true },
-    { title: 'Memory', isFigure: true },
-  ] as const
+  if (pods.length === 0) return nothing('No pods.')
+  const words = ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age'].map((title) => ({ title }))
+  const figures = ['CPU', 'Memory'].map((title) => ({ title, isFigure: true as const }))
   const rows = sortPods(pods).map((pod): readonly Cell[] => {
     const { namespace, name, uid, creationTimestamp } = pod.metadata
     const summary = summarizePod(pod)
@@ -114,7 +88,7 @@ function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
       figure('memory'),
     ]
   })
-  return table('Pods', columns, rows)
+  return table('Pods', [...words, ...figures], rows)
 }
 
 /** The colour of a pod's status, beside its text. */
@@ -126,23 +100,21 @@ export function statusClass({ status }: PodObject, word: string): string {
 }
 
 function sourceTable(sources: readonly SourceObject[] | undefined, nowMs: number): HTMLElement {
-  if (sources === undefined || sources.length === 0) return element('p', { class: 'faint' }, 'None.')
+  if (sources === undefined || sources.length === 0) return nothing('None.')
   const columns = ['Name', 'Place', 'State', 'Pods', 'Last answer', 'Message'].map((title) => ({ title }))
-  const rows = sources.map(({ metadata, spec, status }): readonly Cell[] => [
-    metadata.name,
-    spec.place,
-    [
-      element(
-        'span',
-        { class: status.state === 'Following' ? (status.errors > 0 ? 'warn' : 'good') : 'bad' },
-        status.errors > 0
-          ? `${status.state}, ${status.errors} ${status.errors === 1 ? 'error' : 'errors'}`
-          : status.state,
-      ),
-    ],
-    String(status.pods),
-    status.lastAnswerTime === undefined ? '-' : `${formatAgeOf(status.lastAnswerTime, nowMs)} ago`,
-    status.message ?? '-',
-  ])
+  const rows = sources.map(({ metadata, spec, status }): readonly Cell[] => {
+    const { state, errors, pods, lastAnswerTime, message = '-' } = status
+    const colour = state !== 'Following' ? 'bad' : errors > 0 ? 'warn' : 'good'
+    const word = errors > 0 ? `${state}, ${errors} ${errors === 1 ? 'error' : 'errors'}` : state
+    const answered = lastAnswerTime === undefined ? '-' : `${formatAgeOf(lastAnswerTime, nowMs)} ago`
+    return [
+      metadata.name,
+      spec.place,
+      [element('span', { class: colour }, word)],
+      String(pods),
+      answered,
+      message,
+    ]
+  })
   return table('Sources', columns, rows)
 }

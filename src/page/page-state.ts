@@ -4,14 +4,14 @@ import type { DaemonStatus } from '../api/routes.ts'
 import type { SourceObject } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 
-/** Everything that the page shows; data that has not arrived yet, or that the user may not read, is undefined. */
+/** All that the page shows, but for what has not arrived yet, or what the user may not read. */
 export interface PageState {
   readonly pods: readonly PodObject[]
   readonly events: readonly EventObject[]
-  readonly node: NodeObject | undefined
-  readonly status: DaemonStatus | undefined
-  readonly sources: readonly SourceObject[] | undefined
-  readonly usage: UsageHistoryReply | undefined
+  readonly node?: NodeObject | undefined
+  readonly status?: DaemonStatus | undefined
+  readonly sources?: readonly SourceObject[] | undefined
+  readonly usage?: UsageHistoryReply | undefined
   /** The message of a request that podd refused. */
   readonly refusals: readonly string[]
 }

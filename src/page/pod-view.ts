@@ -2,14 +2,11 @@ import { summarizePod } from '../api/pod-summary.ts'
 import type { PodObject } from '../api/resource.ts'
 import { formatAgeOf } from '../api/served-kind.ts'
 import type { ContainerStatus } from '../pod/state/status.ts'
-import { chart } from './chart.ts'
-import { element, eventTable, section, table } from './dom.ts'
+import { charts } from './chart.ts'
+import { element, eventSection, factList, section, table } from './dom.ts'
 import type { Cell } from './dom.ts'
 import { statusClass } from './overview.ts'
-import { newestEvents } from './page-state.ts'
 import type { PageState } from './page-state.ts'
-
-const maxEvents = 50
 
 /** A pod's containers with their kinds, as a log may be chosen among them. */
 export function containersOf({ status }: PodObject): readonly (readonly [kind: string, ContainerStatus])[] {
@@ -26,7 +23,7 @@ export function podView(pod: PodObject, { usage, events, pods }: PageState, nowM
   const { namespace, name, uid, annotations = {} } = pod.metadata
   const { status } = pod
   const { status: word, ready, total, restarts } = summarizePod(pod)
-  const facts: readonly (readonly [string, Cell | undefined])[] = [
+  const facts = factList([
     ['Namespace', namespace],
     ['Status', [element('span', { class: statusClass(pod, word) }, word)]],
     ['Message', status.message],
@@ -36,34 +33,14 @@ export function podView(pod: PodObject, { usage, events, pods }: PageState, nowM
     ['Address', status.podIPs?.map(({ ip }) => ip).join(', ')],
     ['Quality of service', status.qosClass],
     ['Manifest', annotations['podd.dev/path']],
-  ]
-  const shown = facts.flatMap(([title, value]) =>
-    value === undefined || value === ''
-      ? []
-      : [element('dt', {}, title), element('dd', {}, ...(typeof value === 'string' ? [value] : value))],
-  )
+  ])
   const series = usage?.pods.find((each) => each.uid === uid)
   const own = events.filter(({ involvedObject }) => involvedObject.uid === uid)
   return [
     element('p', {}, element('a', { href: '#' }, 'All pods')),
-    section(
-      `Pod ${name}`,
-      element('dl', {}, ...shown),
-      element(
-        'div',
-        { class: 'charts' },
-        ...(usage === undefined || series === undefined
-          ? []
-          : (['cpu', 'memory'] as const).map((measure) => chart(measure, series, usage))),
-      ),
-    ),
+    section(`Pod ${name}`, facts, charts(series, usage)),
     section('Containers', containerTable(pod, nowMs)),
-    section(
-      'Events',
-      own.length === 0
-        ? element('p', { class: 'faint' }, 'None.')
-        : eventTable(newestEvents(own, maxEvents), nowMs, pods),
-    ),
+    eventSection(own, nowMs, pods, 'None.'),
   ]
 }
 
@@ -81,14 +58,8 @@ function containerTable(pod: PodObject, nowMs: number): HTMLElement {
     const before = lastState.terminated
     const last = before === undefined ? '' : `last: ${before.reason ?? 'ended'}, exit code ${before.exitCode}`
     const message = waiting?.message ?? terminated?.message ?? last
-    return [
-      kind === '' ? name : `${name} (${kind})`,
-      word,
-      ready ? 'yes' : 'no',
-      String(restartCount),
-      image,
-      message === '' ? '-' : message,
-    ]
+    const shown = kind === '' ? name : `${name} (${kind})`
+    return [shown, word, ready ? 'yes' : 'no', String(restartCount), image, message || '-']
   })
   return table('Containers', columns, rows)
 }
