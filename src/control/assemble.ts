@@ -6,7 +6,6 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
-import { loadProto } from '../grpc/load-proto.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
 import type { HostInfo } from '../host/facts/host-info.ts'
@@ -139,13 +138,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         signal,
       ),
   })
-  const held = new HeldExec({
-    channel: runtime.connection,
-    tasks: loadProto('containerd-tasks.proto'),
-    containers: loadProto('containerd-containers.proto'),
-    directory: `${config.runDir}/hooks`,
-    clock,
-  })
+  const held = new HeldExec(runtime.connection, `${config.runDir}/hooks`, clock)
   const pods = new PodSystem({
     host: {
       archives,

@@ -69,11 +69,11 @@ export interface CallChannel {
   suspect(): void
 }
 
-export interface RuntimeCallerOptions {
-  readonly connection: CallChannel
-  readonly service: ServiceDefinition
-  readonly clock: Clock
-  readonly onCall?: CallObserver | undefined
+/** An RPC as the wire has it, and as its service's table states it. */
+interface BoundRpc<Request, Reply> {
+  readonly method: string
+  readonly definition: MethodDefinition<Request, Reply>
+  readonly spec: RpcSpec<Request, Reply>
 }
 
 /** Sends the calls of one service: waits for the connection, bounds the call, checks the reply, names the error. */
@@ -86,21 +86,20 @@ export class RuntimeCaller {
   readonly #supported = new Map<string, boolean>()
   #supportedOn = 0
 
-  constructor(options: RuntimeCallerOptions) {
-    this.#connection = options.connection
-    this.#service = options.service
-    this.#clock = options.clock
-    this.#onCall = options.onCall
+  constructor(connection: CallChannel, service: ServiceDefinition, clock: Clock, onCall?: CallObserver) {
+    this.#connection = connection
+    this.#service = service
+    this.#clock = clock
+    this.#onCall = onCall
   }
 
-  /** Sets what holds calls back. */
   gateWith(gate: CallGate): void {
     this.#gate = gate
   }
 
   readonly bind: BindRpc = (method, spec) => {
-    const definition = this.#definition(method)
-    return (request, options) => this.#call(method, definition, spec, request, options ?? {})
+    const rpc = { method, definition: this.#definition(method), spec }
+    return (request, options) => this.#call(rpc, request, options ?? {})
   }
 
   /**
@@ -112,11 +111,8 @@ export class RuntimeCaller {
     const cancel = new AbortController()
     const timer = this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
     try {
-      return await this.#connection.unary(
-        { ...definition, path: path ?? definition.path },
-        request,
-        cancel.signal,
-      )
+      const asked = { ...definition, path: path ?? definition.path }
+      return await this.#connection.unary(asked, request, cancel.signal)
     } finally {
       timer.cancel()
     }
@@ -128,16 +124,15 @@ export class RuntimeCaller {
   }
 
   async #call<Request, Reply>(
-    method: string,
-    definition: MethodDefinition<Request, Reply>,
-    spec: RpcSpec<Request, Reply>,
+    rpc: BoundRpc<Request, Reply>,
     request: Request,
     options: CallOptions,
   ): Promise<Reply> {
+    const { method, spec } = rpc
     const startedMs = this.#clock.monotonicMs()
     let ok = false
     try {
-      const reply = await this.#bounded(method, definition, spec, request, options)
+      const reply = await this.#bounded(rpc, request, options)
       const lack = spec.check?.(reply)
       if (lack !== undefined) throw new CriError('RUNTIME_BAD_REPLY', `${method}: ${lack}`, { method })
       ok = true
@@ -149,12 +144,11 @@ export class RuntimeCaller {
 
   /** Applies the call's deadline and the caller's signal. */
   async #bounded<Request, Reply>(
-    method: string,
-    definition: MethodDefinition<Request, Reply>,
-    spec: RpcSpec<Request, Reply>,
+    rpc: BoundRpc<Request, Reply>,
     request: Request,
-    { signal, deadlineMs = spec.deadlineMs(request), onSent, isUngated }: CallOptions,
+    { signal, deadlineMs = rpc.spec.deadlineMs(request), ...choices }: CallOptions,
   ): Promise<Reply> {
+    const { method, spec } = rpc
     signal?.throwIfAborted()
     const cancel = new AbortController()
     const onAbort = (): void => cancel.abort(signal?.reason)
@@ -163,8 +157,7 @@ export class RuntimeCaller {
         ? undefined
         : this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
     if (spec.kind !== 'change') signal?.addEventListener('abort', onAbort, { once: true })
-    const choices = { signal, onSent, isUngated }
-    const reply = this.#send(method, definition, spec, request, cancel.signal, choices).finally(() => {
+    const reply = this.#send(rpc, request, cancel.signal, { ...choices, signal }).finally(() => {
       timer?.cancel()
       signal?.removeEventListener('abort', onAbort)
     })
@@ -172,13 +165,12 @@ export class RuntimeCaller {
   }
 
   async #send<Request, Reply>(
-    method: string,
-    definition: MethodDefinition<Request, Reply>,
-    spec: RpcSpec<Request, Reply>,
+    rpc: BoundRpc<Request, Reply>,
     request: Request,
     cancel: AbortSignal,
-    { signal, onSent, isUngated = spec.isUngated }: CallOptions,
+    { signal, onSent, isUngated = rpc.spec.isUngated }: CallOptions,
   ): Promise<Reply> {
+    const { method, spec } = rpc
     for (let tries = 1; ; tries += 1) {
       await this.#connection.ready(cancel)
       if (isUngated !== true) await this.#passGate(cancel)
@@ -186,7 +178,7 @@ export class RuntimeCaller {
       if (this.#connection.isReady) onSent?.()
       trace?.('sending', method)
       try {
-        const reply = await this.#unary(method, definition, spec, request, cancel)
+        const reply = await this.#unary(rpc, request, cancel)
         trace?.('answered', method)
         this.#remember(method, true)
         return reply
@@ -204,9 +196,7 @@ export class RuntimeCaller {
   }
 
   async #unary<Request, Reply>(
-    method: string,
-    definition: MethodDefinition<Request, Reply>,
-    { isList }: RpcSpec<Request, Reply>,
+    { method, definition, spec: { isList } }: BoundRpc<Request, Reply>,
     request: Request,
     cancel: AbortSignal,
   ): Promise<Reply> {

@@ -12,16 +12,6 @@ const startingPollMs = 25
 /** The deadline of a connection to an existing socket, also when the runtime has been unavailable for long. */
 const connectMs = 250
 
-export interface RuntimeConnectionOptions {
-  /** `unix:///path/to.sock` */
-  readonly endpoint: string
-  readonly clock: Clock
-  /** How long after the loss of the runtime calls wait for its return before they fail. */
-  readonly reconnectWaitMs: number
-  readonly keep?: KeepSocket | undefined
-}
-
-/** The metadata of a call. */
 export type CallHeaders = Readonly<Record<string, string>>
 
 /** The path of a `unix://` endpoint. Throws CriError RUNTIME_ENDPOINT for anything else. */
@@ -50,16 +40,17 @@ export class RuntimeConnection {
   #opening: Promise<void> | undefined
   #connections = 0
 
-  constructor(options: RuntimeConnectionOptions) {
-    this.endpoint = options.endpoint
-    this.#clock = options.clock
-    this.#reconnectWaitMs = options.reconnectWaitMs
-    this.#lostAtMs = options.clock.monotonicMs()
-    this.#channel = new GrpcChannel({
-      address: { path: parseUnixEndpoint(options.endpoint) },
-      onState: () => this.#noteState(),
-      keep: options.keep,
-    })
+  /**
+   * @param endpoint `unix:///path/to.sock`
+   * @param reconnectWaitMs how long after the loss of the runtime calls wait for its return before they fail
+   */
+  constructor(endpoint: string, clock: Clock, reconnectWaitMs: number, keep?: KeepSocket) {
+    this.endpoint = endpoint
+    this.#clock = clock
+    this.#reconnectWaitMs = reconnectWaitMs
+    this.#lostAtMs = clock.monotonicMs()
+    const address = { path: parseUnixEndpoint(endpoint) }
+    this.#channel = new GrpcChannel({ address, onState: () => this.#noteState(), keep })
   }
 
   /** The number of the current connection. What the runtime reported on an earlier one may not hold for it. */

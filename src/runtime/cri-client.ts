@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, parseJson } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { KeepSocket } from '../grpc/grpc-channel.ts'
@@ -74,37 +74,22 @@ export class CriClient {
   constructor(options: CriClientOptions) {
     const { endpoint, imageEndpoint = endpoint, clock, reconnectWaitMs = 5000, onCall, keep } = options
     this.proto = loadProto('cri-v1.proto')
-    this.connection = new RuntimeConnection({ endpoint, clock, reconnectWaitMs })
+    const runtime = this.proto.service('runtime.v1.RuntimeService')
+    const images = this.proto.service('runtime.v1.ImageService')
+    this.connection = new RuntimeConnection(endpoint, clock, reconnectWaitMs)
     this.#imageConnection =
       imageEndpoint === endpoint
         ? this.connection
-        : new RuntimeConnection({ endpoint: imageEndpoint, clock, reconnectWaitMs })
-    this.#runtimeCaller = new RuntimeCaller({
-      connection: this.connection,
-      service: this.proto.service('runtime.v1.RuntimeService'),
-      clock,
-      onCall,
-    })
-    this.#imageCaller = new RuntimeCaller({
-      connection: this.#imageConnection,
-      service: this.proto.service('runtime.v1.ImageService'),
-      clock,
-      onCall,
-    })
-    if (keep === undefined) {
-      this.runtime = createRuntimeService(this.#runtimeCaller.bind)
-    } else {
-      const kept = new RuntimeConnection({ endpoint, clock, reconnectWaitMs, keep })
-      this.#kept = {
-        connection: kept,
-        caller: new RuntimeCaller({
-          connection: new KeptChannel(this.connection, kept),
-          service: this.proto.service('runtime.v1.RuntimeService'),
-          clock,
-          onCall,
-        }),
-      }
-      this.runtime = keepStarts(createRuntimeService(this.#runtimeCaller.bind), this.#kept)
+        : new RuntimeConnection(imageEndpoint, clock, reconnectWaitMs)
+    this.#runtimeCaller = new RuntimeCaller(this.connection, runtime, clock, onCall)
+    this.#imageCaller = new RuntimeCaller(this.#imageConnection, images, clock, onCall)
+    const service = createRuntimeService(this.#runtimeCaller.bind)
+    if (keep === undefined) this.runtime = service
+    else {
+      const connection = new RuntimeConnection(endpoint, clock, reconnectWaitMs, keep)
+      const channel = new KeptChannel(this.connection, connection)
+      this.#kept = { connection, caller: new RuntimeCaller(channel, runtime, clock, onCall) }
+      this.runtime = keepStarts(service, this.#kept)
     }
     this.images = createImageService(this.#imageCaller.bind)
     this.connection.probeWith(() => this.#isStarting())
@@ -119,10 +104,8 @@ export class CriClient {
       const version = await this.runtime.version({}, { signal })
       const problem = apiVersionProblem(version)
       if (problem === undefined) return version
-      throw new CriError(
-        'RUNTIME_API_VERSION',
-        `the runtime at ${this.connection.endpoint} can't be used: ${problem}`,
-      )
+      const message = `the runtime at ${this.connection.endpoint} can't be used: ${problem}`
+      throw new CriError('RUNTIME_API_VERSION', message)
     } catch (error) {
       if (!isCriError(error, 'RUNTIME_UNSUPPORTED')) throw error
       throw await this.#versionError(error)
@@ -361,12 +344,10 @@ export async function askCgroupDriver(
 }
 
 function configuredDriver(config: string | undefined): CgroupDriver | undefined {
-  const containerd = member(parse(config), 'containerd')
+  const containerd = member(parseJson(config), 'containerd')
   const name = member(containerd, 'defaultRuntimeName')
-  const runtime = member(
-    member(containerd, 'runtimes'),
-    typeof name === 'string' && name !== '' ? name : 'runc',
-  )
+  const handler = typeof name === 'string' && name !== '' ? name : 'runc'
+  const runtime = member(member(containerd, 'runtimes'), handler)
   const type = member(runtime, 'runtimeType')
   if (typeof type !== 'string' || type === '') return undefined
   return member(member(runtime, 'options'), 'SystemdCgroup') === true ? 'systemd' : 'cgroupfs'
@@ -374,14 +355,4 @@ function configuredDriver(config: string | undefined): CgroupDriver | undefined 
 
 function member(value: Json | undefined, name: string): Json | undefined {
   return isJsonObject(value) ? value[name] : undefined
-}
-
-function parse(text: string | undefined): Json | undefined {
-  try {
-    const value: Json = JSON.parse(text ?? '')
-    return value
-  } catch {
-    // Only JSON holds the field.
-    return undefined
-  }
 }

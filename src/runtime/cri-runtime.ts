@@ -1,9 +1,9 @@
 import { status } from '@grpc/grpc-js'
 import { PoddError } from '../base/errors.ts'
+import type { PoddErrorOptions } from '../base/errors.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { GrpcStatus } from '../grpc/grpc-channel.ts'
 
-/** Options of one call. */
 export interface CallOptions {
   /** Ends the waiting with the signal's reason. A call that changes something still completes in the runtime. */
   readonly signal?: AbortSignal | undefined
@@ -61,7 +61,6 @@ export interface RuntimeService {
   readonly runtimeConfig: Rpc<cri.RuntimeConfigRequestInput, cri.RuntimeConfigResponse>
 }
 
-/** CRI v1's ImageService. */
 export interface ImageService {
   readonly listImages: Rpc<cri.ListImagesRequestInput, cri.ListImagesResponse>
   readonly imageStatus: Rpc<cri.ImageStatusRequestInput, cri.ImageStatusResponse>
@@ -98,22 +97,21 @@ export type CriErrorCode =
   /** Anything else. */
   | 'RUNTIME_FAILED'
 
-export interface CriErrorOptions {
-  readonly cause?: unknown
-  readonly hint?: string | undefined
-  /** The RPC that failed, as the CRI names it: `RunPodSandbox`. */
-  readonly method?: string | undefined
-  /** The runtime's gRPC status, where it gave one. */
-  readonly grpcCode?: number | undefined
-}
-
 /** A failed call to the runtime. The message is the runtime's own where it gave one. */
 export class CriError extends PoddError {
   declare readonly code: CriErrorCode
   readonly method: string | undefined
   readonly grpcCode: number | undefined
 
-  constructor(code: CriErrorCode, message: string, options: CriErrorOptions = {}) {
+  /**
+   * @param options.method the RPC that failed, as the CRI names it: `RunPodSandbox`
+   * @param options.grpcCode the runtime's gRPC status, where it gave one
+   */
+  constructor(
+    code: CriErrorCode,
+    message: string,
+    options: PoddErrorOptions & { method?: string | undefined; grpcCode?: number | undefined } = {},
+  ) {
     super(code, message, options)
     this.method = options.method
     this.grpcCode = options.grpcCode

@@ -5,7 +5,7 @@ import type { Logger } from '../base/logger.ts'
 import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
 import type { Problem } from '../pod/objects/document.ts'
-import type { NodeEvent, NodeEventRecorder } from '../pod/state/pod-event.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import {
   ContainerdInventory,
   containerOrphans,
@@ -43,9 +43,7 @@ import {
 import { openFirewall } from './network/network-rules.ts'
 
 export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFileOptions {
-  /** podd's root directory. */
   readonly rootDir: string
-  /** podd's run directory. */
   readonly runDir: string
   readonly known: CriKnowledge
   readonly openImageRecords: OpenImageRecords
@@ -83,11 +81,8 @@ export class EmbeddedContainerd {
     this.places = containerdPlaces(options.rootDir, options.runDir)
     const { clock, logger, launchMode, unpacks, sandboxImage } = options
     this.#state = new ContainerdStateStore(clock)
-    this.#program = new InstalledProgram({
-      places: this.places,
-      tell: (reason, message) => this.#tell(reason, message),
-      logger,
-    })
+    const tell = (reason: string, message: string): void => this.#tell(reason, message)
+    this.#program = new InstalledProgram(this.places, tell, logger)
     this.images = new EmbeddedImages({
       places: this.places,
       sandboxImage,
@@ -121,7 +116,6 @@ export class EmbeddedContainerd {
     return this.#program.problem === undefined ? [] : [this.#program.problem]
   }
 
-  /** Calls back at every change of state until the returned function is called. */
   onChange(listener: (state: ContainerdState) => void): () => void {
     return this.#state.onChange(listener)
   }
@@ -138,11 +132,8 @@ export class EmbeddedContainerd {
     const installed = await findPrograms(this.#options)
     const newer = await this.#program.findNewer(installed)
     const programs = { ...installed, version: newer ?? installed.version }
-    const { network, snapshotter, configChanged } = await writeContainerdFiles(
-      places,
-      programs,
-      this.#options,
-    )
+    const files = await writeContainerdFiles(places, programs, this.#options)
+    const { network, snapshotter, configChanged } = files
     if (network.awaited !== undefined) this.#tellAwaited(network.subnets, network.awaited)
     const adopted = await adoptContainerd(this.#home, { configChanged, isKept: newer !== undefined })
     if (adopted === undefined) await removeTornCniResults(places.networkName)
@@ -181,10 +172,8 @@ export class EmbeddedContainerd {
     const found = this.#state.running && findContainerd(this.places)
     if (found === undefined) return
     this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
-    this.#tell(
-      'ContainerdFrozen',
-      'containerd has not answered for a minute: podd kills it and starts another',
-    )
+    const message = 'containerd has not answered for a minute: podd kills it and starts another'
+    this.#tell('ContainerdFrozen', message)
     signalProcess(found, 'SIGKILL')
   }
 
@@ -205,16 +194,13 @@ export class EmbeddedContainerd {
       const { running } = this.#state
       if (running !== undefined) {
         const since = clock.monotonicMs()
-        await watchContainerd(
-          this.#home,
-          {
-            pid: running.pid,
-            programPath: this.#program.path,
-            onProgramReplaced: () => this.#lookAtProgram(),
-            onSocketRemoved: () => this.#restartWithoutSocket(),
-          },
-          signal,
-        )
+        const watched = {
+          pid: running.pid,
+          programPath: this.#program.path,
+          onProgramReplaced: () => this.#lookAtProgram(),
+          onSocketRemoved: () => this.#restartWithoutSocket(),
+        }
+        await watchContainerd(this.#home, watched, signal)
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
         this.#isRestarting = false
@@ -273,8 +259,20 @@ export class EmbeddedContainerd {
       const { importTarget, podCidrs } = running
       return { ctrPath: importTarget.ctrPath, snapshotter: importTarget.snapshotter, podCidrs }
     }
-    const inventory = new ContainerdInventory({ places: this.places, tools, known, records })
-    return orphanCollectors(inventory, clock)
+    const inventory = new ContainerdInventory(this.places, tools, known, records)
+    // In the order in which they are removed.
+    return [
+      shimOrphans(inventory, clock),
+      taskOrphans(inventory),
+      containerOrphans(inventory),
+      snapshotOrphans(inventory),
+      leaseOrphans(inventory),
+      namespaceOrphans(inventory),
+      interfaceOrphans(inventory),
+      addressOrphans(inventory),
+      cniResultOrphans(inventory),
+      firewallOrphans(inventory),
+    ]
   }
 
   #tellRestart(reason: string): void {
@@ -282,8 +280,7 @@ export class EmbeddedContainerd {
   }
 
   #tell(reason: string, message: string): void {
-    const event: NodeEvent = { type: 'Warning', reason, message }
-    this.#options.events?.recordNode(event)
+    this.#options.events?.recordNode({ type: 'Warning', reason, message })
   }
 
   /** The program has been replaced. */
@@ -356,7 +353,6 @@ class ContainerdStateStore {
     for (const listener of this.#listeners) listener(state)
   }
 
-  /** Calls back at every change until the returned function is called. */
   onChange(listener: (state: ContainerdState) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -380,20 +376,4 @@ class ContainerdStateStore {
       hint: 'Try again when it runs; `podd get pods` and `podd doctor` say what is wrong with it.',
     })
   }
-}
-
-/** One collector for each kind of object, in the order in which they are removed. */
-function orphanCollectors(inventory: ContainerdInventory, clock: Clock): readonly OrphanCollector[] {
-  return [
-    shimOrphans(inventory, clock),
-    taskOrphans(inventory),
-    containerOrphans(inventory),
-    snapshotOrphans(inventory),
-    leaseOrphans(inventory),
-    namespaceOrphans(inventory),
-    interfaceOrphans(inventory),
-    addressOrphans(inventory),
-    cniResultOrphans(inventory),
-    firewallOrphans(inventory),
-  ]
 }

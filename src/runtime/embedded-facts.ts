@@ -101,14 +101,8 @@ async function explainAbsence(
   { logPath, rootDir }: ContainerdPlaces,
 ): Promise<Health> {
   const said = await askDaemon()
-  switch (said.kind) {
-    case 'runs':
-      return { answers: false, failure: { message: said.message, logPath, dataPath: rootDir } }
-    case 'none':
-      return { answers: false, failure: undefined }
-    case 'unknown':
-      return { answers: undefined, failure: undefined }
-  }
+  const failure = said.kind === 'runs' ? { message: said.message, logPath, dataPath: rootDir } : undefined
+  return { answers: said.kind === 'unknown' ? undefined : false, failure }
 }
 
 const maxBytes = 1024 * 1024

@@ -193,9 +193,10 @@ export async function importImageFile(
   { path, open, signal }: ImageFile,
 ): Promise<readonly string[]> {
   const sizeBytes = await checkArchive(path)
+  const flags = [...localFlag(target), ...snapshotterFlag(target)]
   const result = await runCommand(
     target.ctrPath,
-    [...ctrArgs(target), 'images', 'import', ...importFlags(target), open === undefined ? path : '-'],
+    [...ctrArgs(target), 'images', 'import', ...flags, open === undefined ? path : '-'],
     { timeoutMs: importTimeoutMs + Math.ceil(sizeBytes / bytesPerMs), inputFrom: open?.(), signal },
   ).catch((error: unknown) => {
     throw new ImageImportError(`cannot import ${path}: ${errorMessage(error)}`, { cause: error })
@@ -205,12 +206,8 @@ export async function importImageFile(
   if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
   const names = parseImportedNames(result.stdout)
   await writeOutLayers(target).catch((error: unknown) => {
-    throw new ImageImportError(
-      `${path} was imported, but may be lost in a power failure: ${errorMessage(error)}`,
-      {
-        cause: error,
-      },
-    )
+    const message = `${path} was imported, but may be lost in a power failure: ${errorMessage(error)}`
+    throw new ImageImportError(message, { cause: error })
   })
   if (names.length > 0) return names
   throw new ImageImportError(`${path} holds no image for this host's platform`)
@@ -258,16 +255,12 @@ function ctrArgs(target: ImageImportTarget): readonly string[] {
 }
 
 /** The transfer service, which newer versions use by default, reports neither the names nor why it failed. */
-function hasLocalTransfers({ version }: ImageImportTarget): boolean {
-  return version.major > 1 || version.minor >= 7
+function localFlag({ version }: ImageImportTarget): readonly string[] {
+  return version.major > 1 || version.minor >= 7 ? ['--local'] : []
 }
 
-function importFlags(target: ImageImportTarget): readonly string[] {
-  const { snapshotter } = target
-  return [
-    ...(hasLocalTransfers(target) ? ['--local'] : []),
-    ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter]),
-  ]
+function snapshotterFlag({ snapshotter }: ImageImportTarget): readonly string[] {
+  return snapshotter === undefined ? [] : ['--snapshotter', snapshotter]
 }
 
 /** Gives its size in bytes. */
@@ -298,8 +291,7 @@ export async function* exportImages(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void> {
   for (const name of names) await checkComplete(target, name)
-  const flags = hasLocalTransfers(target) ? ['--local'] : []
-  const args = [...ctrArgs(target), 'images', 'export', ...flags, '-', ...names]
+  const args = [...ctrArgs(target), 'images', 'export', ...localFlag(target), '-', ...names]
   try {
     yield* commandChunks(target.ctrPath, args, signal)
   } catch (error) {
@@ -311,9 +303,8 @@ export async function* exportImages(
 
 /** containerd keeps no layers of what it pulled (`discard_unpacked_layers`): they can't be exported. */
 async function checkComplete(target: ImageImportTarget, name: string): Promise<void> {
-  const { snapshotter } = target
-  const flags = snapshotter === undefined ? [] : ['--snapshotter', snapshotter]
-  const args = [...ctrArgs(target), 'images', 'check', ...flags, `name==${JSON.stringify(name)}`]
+  const which = `name==${JSON.stringify(name)}`
+  const args = [...ctrArgs(target), 'images', 'check', ...snapshotterFlag(target), which]
   // Where that can't be determined, the export itself reports it.
   const output = await commandOutput(target.ctrPath, args).catch(() => '')
   const found = parseIncomplete(output, name)

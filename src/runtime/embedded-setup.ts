@@ -35,7 +35,6 @@ export interface ContainerdFileOptions {
   readonly snapshotter?: string | undefined
 }
 
-/** What was written. */
 export interface ContainerdFiles {
   readonly network: PodNetwork
   readonly snapshotter: string
@@ -229,11 +228,7 @@ function modernCri(input: ContainerdConfigInput): ConfigTable {
     },
     'io.containerd.cri.v1.runtime': {
       ...commonCri(input),
-      cni: {
-        bin_dirs: input.cniBinDirs,
-        conf_dir: input.places.cniConfDir,
-        use_internal_loopback: true,
-      },
+      cni: { bin_dirs: input.cniBinDirs, conf_dir: input.places.cniConfDir, use_internal_loopback: true },
       containerd: runtimes(input),
     },
     // Other plugins need it, though nothing is ever stored there; its default is outside podd's directories.

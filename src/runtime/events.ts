@@ -3,6 +3,7 @@ import { isJsonObject } from '../base/json.ts'
 import { KeptStream } from '../base/keep-open.ts'
 import { newUuid } from '../base/random.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
+import { loadProto } from '../grpc/load-proto.ts'
 import type { WireMethod } from '../grpc/load-proto.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../pod/state/observed.ts'
 import { criHeaders, criNamespace, methodOf } from './containerd/records.ts'
@@ -27,9 +28,9 @@ const settleMs = 20
 export class CriEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
   readonly #client: CriClient
 
-  constructor(options: { readonly client: CriClient; readonly clock: Clock }) {
-    super(options.clock)
-    this.#client = options.client
+  constructor(client: CriClient, clock: Clock) {
+    super(clock)
+    this.#client = client
   }
 
   /**
@@ -81,20 +82,6 @@ export async function pickRuntimeEvents<Candidate extends EventsCandidate>(
   return undefined
 }
 
-/** What the stream needs of proto/containerd-events.proto. */
-export interface EventDefinitions {
-  service(name: string): Readonly<Record<string, WireMethod>>
-  decoder(name: string): (bytes: Buffer) => object
-}
-
-export interface ContainerdEventsOptions {
-  readonly channel: ContainerdChannel
-  readonly definitions: EventDefinitions
-  readonly clock: Clock
-}
-
-type Decoder = (bytes: Buffer) => object
-
 /** What each topic means, and where its payload has the container's id. */
 const topics = {
   '/containers/create': { message: 'ContainerCreate', idField: 'id', kind: 'created' },
@@ -124,19 +111,16 @@ const markerTries = 50
  */
 export class ContainerdEvents extends KeptStream<RuntimeEvent> implements RuntimeEvents {
   readonly #channel: ContainerdChannel
-  readonly #publish: WireMethod
-  readonly #subscribe: WireMethod
-  readonly #decoders: ReadonlyMap<string, Decoder>
+  readonly #service: Readonly<Record<string, WireMethod>>
+  readonly #decoders: ReadonlyMap<string, (bytes: Buffer) => object>
 
-  /** Throws PoddError INTERNAL if the definitions aren't containerd-events.proto's. */
-  constructor({ channel, definitions, clock }: ContainerdEventsOptions) {
+  constructor(channel: ContainerdChannel, clock: Clock) {
     super(clock)
     this.#channel = channel
-    const service = definitions.service(`${packageName}.Events`)
-    this.#publish = methodOf(service, 'Publish')
-    this.#subscribe = methodOf(service, 'Subscribe')
+    const proto = loadProto('containerd-events.proto')
+    this.#service = proto.service(`${packageName}.Events`)
     const messages = Object.values(topics).map(({ message }) => message)
-    this.#decoders = new Map(messages.map((name) => [name, definitions.decoder(`${packageName}.${name}`)]))
+    this.#decoders = new Map(messages.map((name) => [name, proto.decoder(`${packageName}.${name}`)]))
   }
 
   /**
@@ -161,7 +145,8 @@ export class ContainerdEvents extends KeptStream<RuntimeEvent> implements Runtim
     const filters = [...Object.keys(topics), marker].map(
       (topic) => `namespace=="${criNamespace}",topic=="${topic}"`,
     )
-    const stream = this.#channel.stream(this.#subscribe, { filters }, onEnvelope, signal)
+    const subscribe = methodOf(this.#service, 'Subscribe')
+    const stream = this.#channel.stream(subscribe, { filters }, onEnvelope, signal)
     // `await stream` below throws it.
     stream.catch(() => undefined).finally(() => ended.abort())
     await this.#mark(marker, AbortSignal.any([inForce.signal, ended.signal, signal]))
@@ -174,7 +159,7 @@ export class ContainerdEvents extends KeptStream<RuntimeEvent> implements Runtim
     const request = { topic, event: { typeUrl: 'google.protobuf.Empty', value: Buffer.alloc(0) } }
     try {
       for (let tries = 0; tries < markerTries && !stop.aborted; tries += 1) {
-        await this.#channel.unary(this.#publish, request, stop, criHeaders)
+        await this.#channel.unary(methodOf(this.#service, 'Publish'), request, stop, criHeaders)
         await this.clock.sleep(markerRetryMs, stop)
       }
     } catch {

@@ -16,19 +16,10 @@ import {
   findContainerd,
   findShims,
 } from './containerd/process.ts'
-import type { ContainerdPlaces, LaunchMode } from './containerd/process.ts'
+import type { ContainerdPlaces } from './containerd/process.ts'
+import type { EmbeddedContainerdOptions } from './embedded-containerd.ts'
 import { removeCniResults } from './network/cni-results.ts'
 import { removeNetworkRules } from './network/forward-rules.ts'
-
-export interface RemoveEmbeddedContainerdOptions {
-  /** podd's root directory. */
-  readonly rootDir: string
-  /** podd's run directory. */
-  readonly runDir: string
-  readonly clock: Clock
-  /** Overrides what the host's init implies. */
-  readonly launchMode?: LaunchMode | undefined
-}
 
 /**
  * Ends an embedded containerd and removes everything it left on the host: containers that still run, shims, mounts,
@@ -38,7 +29,9 @@ export interface RemoveEmbeddedContainerdOptions {
  *
  * @throws PoddError naming what could not be removed; another call can remove that
  */
-export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerdOptions): Promise<void> {
+export async function removeEmbeddedContainerd(
+  options: Pick<EmbeddedContainerdOptions, 'rootDir' | 'runDir' | 'clock' | 'launchMode'>,
+): Promise<void> {
   const { clock } = options
   const places = containerdPlaces(options.rootDir, options.runDir)
   const containerd = findContainerd(places)
@@ -98,11 +91,12 @@ async function removeShimSockets(places: ContainerdPlaces): Promise<void> {
   }
 }
 
+/** Empty where it is gone, as a process that has ended, or isn't one of the files that a version of containerd writes. */
 function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // Each version of containerd writes only one of these files.
+    // What it would tell of needs no removal.
     return ''
   }
 }
@@ -125,7 +119,7 @@ async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<R
     const shimPids = shims.map((shim) => shim.pid)
     const contained = selectDescendants(processes, shimPids).filter((process) => !process.zombie)
     for (const process of contained) {
-      const own = readIfThere(`/proc/${process.pid}/cgroup`)
+      const own = readOr(`/proc/${process.pid}/cgroup`)
       for (const cgroup of system === undefined ? [] : cgroupDirectories(own, system)) cgroups.add(cgroup)
       signalProcess(process, 'SIGKILL')
     }
@@ -170,13 +164,4 @@ async function removeCgroupTree(path: string): Promise<void> {
   for (const entry of entries) if (entry.isDirectory()) await removeCgroupTree(join(path, entry.name))
   // An empty cgroup costs nothing, and one in use belongs to a process that was not killed here.
   await rmdir(path).catch(() => undefined)
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // The process or cgroup went meanwhile.
-    return ''
-  }
 }

@@ -346,8 +346,8 @@ function uint32(value: number): Buffer {
   return bytes
 }
 
-function badFrame(what: string): PoddError {
-  return new PoddError('BAD_FRAME', `the data on the connection violates SPDY/3.1: ${what}`)
+function badFrame(what: string, cause?: unknown): PoddError {
+  return new PoddError('BAD_FRAME', `the data on the connection violates SPDY/3.1: ${what}`, { cause })
 }
 
 const flush = Buffer.from([0, 0, 0, 0xff, 0xff])
@@ -394,7 +394,7 @@ class HeaderReader {
     this.#inflate.on('data', (chunk: Buffer) => {
       this.#unpacked.push(chunk)
       this.#bytes += chunk.length
-      if (this.#bytes > mostBlockBytes) this.#fail(badHeaders('a header block is too large'))
+      if (this.#bytes > mostBlockBytes) this.#fail(badFrame('a header block is too large'))
     })
   }
 
@@ -406,13 +406,13 @@ class HeaderReader {
       this.#fail = (error) => reject(error)
       this.#inflate.write(block, (error) => (error ? reject(error) : resolve()))
     }).catch((error: unknown) => {
-      throw badHeaders('a header block can not be unpacked', error)
+      throw badFrame('a header block can not be unpacked', error)
     })
     return parseHeaders(Buffer.concat(this.#unpacked))
   }
 
   close(): void {
-    this.#fail(badHeaders('the connection has ended'))
+    this.#fail(badFrame('the connection has ended'))
     this.#inflate.destroy()
   }
 }
@@ -441,13 +441,13 @@ export class HeaderWriter {
 function parseHeaders(bytes: Buffer): SpdyHeaders {
   let at = 0
   const count = (): number => {
-    if (at + 4 > bytes.length) throw badHeaders('a header block is cut short')
+    if (at + 4 > bytes.length) throw badFrame('a header block is cut short')
     at += 4
     return bytes.readUInt32BE(at - 4)
   }
   const text = (): string => {
     const length = count()
-    if (at + length > bytes.length) throw badHeaders('a header block is cut short')
+    if (at + length > bytes.length) throw badFrame('a header block is cut short')
     at += length
     return bytes.toString('utf8', at - length, at)
   }
@@ -461,8 +461,4 @@ function parseHeaders(bytes: Buffer): SpdyHeaders {
 
 function lengthAndText(text: string): Buffer {
   return Buffer.concat([uint32(Buffer.byteLength(text)), Buffer.from(text)])
-}
-
-function badHeaders(what: string, cause?: unknown): PoddError {
-  return new PoddError('BAD_FRAME', `the data on the connection violates SPDY/3.1: ${what}`, { cause })
 }

@@ -39,31 +39,18 @@ const forwardProtocol = 'portforward.k8s.io'
 /** The longest message about a failure, in characters. */
 const maxStatusChars = 16 * 1024
 
-/** Joins the command that begins with it, at the URL that CRI's Exec has given. Throws PoddError EXEC_FAILED. */
-export function joinCommand(
-  url: string,
-  choices: StreamChoices,
-  signal: AbortSignal,
-): Promise<ContainerStreams> {
-  return join(url, choices, { failure: 'EXEC_FAILED', signal })
-}
-
-/** Joins a container's own process at the URL that CRI's Attach has given. Throws PoddError ATTACH_FAILED. */
-export function attachContainer(
-  url: string,
-  choices: StreamChoices,
-  signal: AbortSignal,
-): Promise<ContainerStreams> {
-  return join(url, choices, { failure: 'ATTACH_FAILED', signal })
-}
-
-/** Over SPDY/3.1, the only protocol in which every version of containerd learns that standard input has ended. */
-async function join(
+/**
+ * Joins the command that begins with it, at the URL that CRI's Exec has given, or a container's own process at that of
+ * Attach. Over SPDY/3.1, the only protocol in which every version of containerd learns that standard input has ended.
+ * @param failure the code of the PoddError that is thrown
+ */
+export async function joinContainer(
   url: string,
   { stdin, terminal, size }: StreamChoices,
-  { failure, signal }: { readonly failure: 'EXEC_FAILED' | 'ATTACH_FAILED'; readonly signal: AbortSignal },
+  failure: 'EXEC_FAILED' | 'ATTACH_FAILED',
+  signal: AbortSignal,
 ): Promise<ContainerStreams> {
-  const connection = await connect(url, commandProtocol, { failure, signal })
+  const connection = await connect(url, commandProtocol, failure, signal)
   const session = new SpdySession(connection, (stream) => stream.destroy())
   const open = (streamtype: string): SpdyStream => session.open({ streamtype })
   const error = open('error')
@@ -102,7 +89,7 @@ async function join(
  * the same where the URL isn't served.
  */
 export async function forwardPort(url: string, port: number, signal: AbortSignal): Promise<Duplex> {
-  const connection = await connect(url, forwardProtocol, { failure: 'PORT_FORWARD_FAILED', signal })
+  const connection = await connect(url, forwardProtocol, 'PORT_FORWARD_FAILED', signal)
   const session = new SpdySession(connection, (stream) => stream.destroy())
   const about = { port: String(port), requestid: '0' }
   const error = session.open({ streamtype: 'error', ...about })
@@ -117,11 +104,7 @@ export async function forwardPort(url: string, port: number, signal: AbortSignal
 }
 
 /** @param signal the client's: once connected, whoever has the connection ends it */
-function connect(
-  url: string,
-  protocol: string,
-  { failure, signal }: { readonly failure: ErrorCode; readonly signal: AbortSignal },
-): Promise<Duplex> {
+function connect(url: string, protocol: string, failure: ErrorCode, signal: AbortSignal): Promise<Duplex> {
   const ends = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown): void => {

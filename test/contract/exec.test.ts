@@ -7,7 +7,6 @@ import { ContainerdExec } from '../../src/runtime/containerd/exec.ts'
 import type { ContainerCommand } from '../../src/runtime/containerd/exec.ts'
 import type { ExecProcess } from '../../src/runtime/containerd/exec-process.ts'
 import { CriClient } from '../../src/runtime/cri-client.ts'
-import { loadProto } from '../../src/grpc/load-proto.ts'
 import { ContainerdRig, waitFor } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
@@ -48,13 +47,7 @@ class ExecRig {
 
   /** As a restarted podd has it. */
   another(client = this.client): ContainerdExec {
-    return new ContainerdExec({
-      channel: client.connection,
-      tasks: loadProto('containerd-tasks.proto'),
-      containers: loadProto('containerd-containers.proto'),
-      directory: this.directory,
-      clock: systemClock,
-    })
+    return new ContainerdExec(client.connection, this.directory, systemClock)
   }
 
   async run(): Promise<string> {

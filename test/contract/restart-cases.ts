@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../src/runtime/events.ts'
-import { loadProto } from '../../src/grpc/load-proto.ts'
 import type { EventsCandidate } from '../../src/runtime/events.ts'
 import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import { commands } from '../support/contract-target.ts'
@@ -10,13 +9,8 @@ import type { Contract } from './contract.ts'
 
 /** The events of a runtime, and a runtime that goes away and comes back. */
 export function restartCases(contract: Contract): void {
-  const nativeEvents = (): ContainerdEvents =>
-    new ContainerdEvents({
-      channel: contract.client.connection,
-      definitions: loadProto('containerd-events.proto'),
-      clock: systemClock,
-    })
-  const criEvents = (): CriEvents => new CriEvents({ client: contract.client, clock: systemClock })
+  const nativeEvents = (): ContainerdEvents => new ContainerdEvents(contract.client.connection, systemClock)
+  const criEvents = (): CriEvents => new CriEvents(contract.client, systemClock)
 
   const follow = async (
     stream: EventsCandidate,

@@ -331,11 +331,7 @@ export class FakeRuntime {
       suspect: () => undefined,
       unary: (method, request, signal) => this.#unary(service, method, request, signal),
     }
-    return new RuntimeCaller({
-      connection: channel,
-      service: this.proto.service(service),
-      clock: this.#clock,
-    })
+    return new RuntimeCaller(channel, this.proto.service(service), this.#clock)
   }
 
   /** A call without a socket, but through the wire format: requests and replies have exactly the shapes of real ones. */

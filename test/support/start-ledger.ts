@@ -2,7 +2,6 @@ import { systemClock } from '../../src/base/clock.ts'
 import { ContainerdEvents } from '../../src/runtime/events.ts'
 import { CriClient } from '../../src/runtime/cri-client.ts'
 import { isCriError } from '../../src/runtime/cri-runtime.ts'
-import { loadProto } from '../../src/grpc/load-proto.ts'
 import type { RuntimeEvent } from '../../src/pod/state/observed.ts'
 import { labelKeys } from '../../src/translate/identity.ts'
 
@@ -30,11 +29,7 @@ export class StartLedger {
 
   constructor(endpoint: string) {
     this.#client = new CriClient({ endpoint, clock: systemClock, reconnectWaitMs: 10_000 })
-    this.#events = new ContainerdEvents({
-      channel: this.#client.connection,
-      definitions: loadProto('containerd-events.proto'),
-      clock: systemClock,
-    })
+    this.#events = new ContainerdEvents(this.#client.connection, systemClock)
   }
 
   get client(): CriClient {

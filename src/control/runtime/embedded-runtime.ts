@@ -4,7 +4,6 @@ import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { loadProto } from '../../grpc/load-proto.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
@@ -106,23 +105,12 @@ function reportDiscarded({ events, logger }: RuntimeAccessOptions, { id, names }
 
 /** containerd's own records, over a connection to it. */
 export function createRecords(channel: ContainerdChannel, clock: Clock): ContainerdRecords {
-  const definitions = {
-    containers: loadProto('containerd-containers.proto'),
-    tasks: loadProto('containerd-tasks.proto'),
-    snapshots: loadProto('containerd-snapshots.proto'),
-    leases: loadProto('containerd-leases.proto'),
-  }
-  return new ContainerdRecords({ channel, definitions, clock })
+  return new ContainerdRecords(channel, clock)
 }
 
 /** Its records of images, over a connection of their own. The first call connects; it fails at once where none listens. */
 export function openImageRecords(socketPath: string, clock: Clock): ImageRecords {
-  const definitions = {
-    images: loadProto('containerd-images.proto'),
-    leases: loadProto('containerd-leases.proto'),
-  }
-  const channel = new RuntimeConnection({ endpoint: `unix://${socketPath}`, clock, reconnectWaitMs: 0 })
-  return new ImageRecords({ channel, definitions, clock })
+  return new ImageRecords(new RuntimeConnection(`unix://${socketPath}`, clock, 0), clock)
 }
 
 export interface KeepPodNetworkDeps {
@@ -297,13 +285,9 @@ export function createEventSource(options: {
   const { client, clock, logger } = options
   return {
     async run(onEvent, signal) {
-      const native = new ContainerdEvents({
-        channel: client.connection,
-        definitions: loadProto('containerd-events.proto'),
-        clock,
-      })
+      const native = new ContainerdEvents(client.connection, clock)
       let failure: string | undefined
-      const candidates = [native, new CriEvents({ client, clock })]
+      const candidates = [native, new CriEvents(client, clock)]
       while (!signal.aborted) {
         try {
           const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)

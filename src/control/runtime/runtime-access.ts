@@ -6,7 +6,6 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import { waitInQueue } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
-import { loadProto } from '../../grpc/load-proto.ts'
 import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import { keepConnection } from '../../host/keep-connection.ts'
@@ -135,8 +134,7 @@ export class RuntimeAccess {
   get content(): ContentStore | undefined {
     const { config, clock } = this.#options
     if (this.#embedded === undefined || config.imageServiceEndpoint !== undefined) return undefined
-    const channel = this.connection
-    return new ContentStore({ channel, definitions: loadProto('containerd-content.proto'), clock })
+    return new ContentStore(this.connection, clock)
   }
 
   /**

@@ -12,7 +12,6 @@ import {
   selectStillForgotten,
 } from '../../decide/node/compare-runtime.ts'
 import type { HeldContainer, RuntimeStep } from '../../decide/node/compare-runtime.ts'
-import { loadProto } from '../../grpc/load-proto.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { CallGate } from '../../runtime/call-runtime.ts'
 import { withAbort } from '../../runtime/connection.ts'
@@ -268,13 +267,7 @@ export function compareContainerd(options: {
   return new RuntimeComparison({
     connection,
     calls: runtime,
-    held: new HeldContainers({
-      channel: connection,
-      containers: loadProto('containerd-containers.proto'),
-      tasks: loadProto('containerd-tasks.proto'),
-      instance,
-      clock,
-    }),
+    held: new HeldContainers(connection, instance, clock),
     own: embedded && {
       hasFiles: (id) => existsSync(join(embedded.places.criContainersDir, id)),
       findRoomProblem: (containers) => findRoomProblem(embedded.places.rootDir, containers),

@@ -7,7 +7,6 @@ import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { loadProto } from '../../grpc/load-proto.ts'
 import { NamespaceUnreachable, NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
@@ -74,13 +73,7 @@ export class Reach {
     this.#dialers = new NetnsDialers(clock)
     this.#nodeMeter = new NodeUsageMeter(clock)
     this.#meter = new UsageMeter({ stats, clock })
-    this.#exec = new ContainerdExec({
-      channel: connection,
-      tasks: loadProto('containerd-tasks.proto'),
-      containers: loadProto('containerd-containers.proto'),
-      directory: `${runDir}/exec`,
-      clock,
-    })
+    this.#exec = new ContainerdExec(connection, `${runDir}/exec`, clock)
   }
 
   /** Ends commands that an earlier podd left behind. */
@@ -105,8 +98,8 @@ export class Reach {
     const { containerId, command: cmd, stdin, terminal, size } = command
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
     const { url } = await this.#options.runtime.exec({ containerId, cmd, ...streams }, { signal })
-    const { joinCommand } = await import('../../runtime/streaming.ts')
-    return joinCommand(url, { stdin, terminal, size }, signal)
+    const { joinContainer } = await import('../../runtime/streaming.ts')
+    return joinContainer(url, { stdin, terminal, size }, 'EXEC_FAILED', signal)
   }
 
   /** Joins the streams of a container's own process. Throws PoddError ATTACH_FAILED, or CriError. */
@@ -116,8 +109,8 @@ export class Reach {
   ): Promise<ContainerStreams> {
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
     const { url } = await this.#options.runtime.attach({ containerId, ...streams }, { signal })
-    const { attachContainer } = await import('../../runtime/streaming.ts')
-    return attachContainer(url, { stdin, terminal, size }, signal)
+    const { joinContainer } = await import('../../runtime/streaming.ts')
+    return joinContainer(url, { stdin, terminal, size }, 'ATTACH_FAILED', signal)
   }
 
   /**

@@ -10,9 +10,8 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { WireMethod } from '../../grpc/load-proto.ts'
 import { commandOutput } from '../../host/run-command.ts'
-import { criHeaders, methodOf } from './records.ts'
+import { ContainerdService } from './records.ts'
 import type { ContainerdChannel } from './records.ts'
 
 const signals = { hangUp: 1, kill: 9, terminate: 15 } as const
@@ -329,9 +328,8 @@ export async function makeExecFifos(
     }
   } catch (error) {
     await remove()
-    throw new PoddError('EXEC_FAILED', `cannot make the pipes of a command: ${errorMessage(error)}`, {
-      cause: error,
-    })
+    const message = `cannot make the pipes of a command: ${errorMessage(error)}`
+    throw new PoddError('EXEC_FAILED', message, { cause: error })
   }
 }
 
@@ -353,21 +351,11 @@ async function untilRead(
   return undefined
 }
 
-/** What commands need of a connection to containerd's socket. */
-export type ExecChannel = Pick<ContainerdChannel, 'ready' | 'unary'>
-
-/** What commands need of proto/containerd-tasks.proto and proto/containerd-containers.proto. */
-export interface ExecDefinitions {
-  service(name: string): Readonly<Record<string, WireMethod>>
-}
-
-/** Which process is meant. */
 export interface ExecTarget {
   readonly containerId: string
   readonly execId: string
 }
 
-/** The process to be made. */
 export interface ExecRequest extends ExecTarget {
   /** OCI process, JSON. */
   readonly process: string
@@ -383,25 +371,19 @@ const callMs = 30_000
 /** The deadline of a start, which the container's disk and CPU limits may delay. */
 const startMs = 120_000
 
-/** containerd's own calls about processes: the same in 1.6, 1.7 and 2.x. Errors are the channel's. */
+/** containerd's own calls about processes: the same in 1.6, 1.7 and 2.x. Throws as ContainerdService. */
 export class TaskCalls {
-  readonly #channel: ExecChannel
-  readonly #tasks: Readonly<Record<string, WireMethod>>
-  readonly #containers: Readonly<Record<string, WireMethod>>
+  readonly #tasks: ContainerdService
+  readonly #containers: ContainerdService
 
-  constructor(options: {
-    readonly channel: ExecChannel
-    readonly tasks: ExecDefinitions
-    readonly containers: ExecDefinitions
-  }) {
-    this.#channel = options.channel
-    this.#tasks = options.tasks.service('containerd.services.tasks.v1.Tasks')
-    this.#containers = options.containers.service('containerd.services.containers.v1.Containers')
+  constructor(channel: ContainerdChannel, clock: Clock) {
+    this.#tasks = new ContainerdService('tasks', channel, clock, callMs)
+    this.#containers = new ContainerdService('containers', channel, clock, callMs)
   }
 
   /** The OCI spec that a container was made from, as JSON text. */
   async containerSpec(containerId: string): Promise<string> {
-    const reply = await this.#send(this.#containers, 'Get', { id: containerId }, callMs)
+    const reply = await this.#containers.send('Get', { id: containerId })
     const container = isJsonObject(reply) ? reply['container'] : undefined
     const spec = isJsonObject(container) ? container['spec'] : undefined
     const value: unknown = isJsonObject(spec) ? spec['value'] : undefined
@@ -412,11 +394,11 @@ export class TaskCalls {
   /** Creates the process; it does not run yet. */
   async create({ process, ...request }: ExecRequest): Promise<void> {
     const spec = { typeUrl: processType, value: Buffer.from(process) }
-    await this.#send(this.#tasks, 'Exec', { ...request, spec }, callMs)
+    await this.#tasks.send('Exec', { ...request, spec })
   }
 
   async start(target: ExecTarget): Promise<void> {
-    await this.#send(this.#tasks, 'Start', target, startMs)
+    await this.#tasks.send('Start', target, startMs)
   }
 
   /**
@@ -424,48 +406,32 @@ export class TaskCalls {
    * run.
    */
   async state(target: ExecTarget): Promise<'absent' | 'created' | 'begun'> {
-    try {
-      const reply = await this.#send(this.#tasks, 'Get', target, callMs)
-      const process: unknown = isJsonObject(reply) ? reply['process'] : undefined
-      return isJsonObject(process) && process['status'] === 'CREATED' ? 'created' : 'begun'
-    } catch (error) {
-      if (errorCode(error) === 'RUNTIME_NOT_FOUND') return 'absent'
-      throw error
-    }
+    const reply = await this.#tasks.sendIfThere('Get', target)
+    if (reply === undefined) return 'absent'
+    const process: unknown = isJsonObject(reply) ? reply['process'] : undefined
+    return isJsonObject(process) && process['status'] === 'CREATED' ? 'created' : 'begun'
   }
 
   /** The exit code, when the process has ended. */
   async wait(target: ExecTarget): Promise<number> {
-    const reply = await this.#send(this.#tasks, 'Wait', target, undefined)
+    const reply = await this.#tasks.send('Wait', target, Infinity)
     return 'exitStatus' in reply && typeof reply.exitStatus === 'number' ? reply.exitStatus : 0
   }
 
   async kill(target: ExecTarget, signal: number): Promise<void> {
-    await this.#send(this.#tasks, 'Kill', { ...target, signal }, callMs)
+    await this.#tasks.send('Kill', { ...target, signal })
   }
 
   async resize(target: ExecTarget, { columns, rows }: TerminalSize): Promise<void> {
-    await this.#send(this.#tasks, 'ResizePty', { ...target, width: columns, height: rows }, callMs)
+    await this.#tasks.send('ResizePty', { ...target, width: columns, height: rows })
   }
 
   async closeStdin(target: ExecTarget): Promise<void> {
-    await this.#send(this.#tasks, 'CloseIO', { ...target, stdin: true }, callMs)
+    await this.#tasks.send('CloseIO', { ...target, stdin: true })
   }
 
   /** Deletes a process that has ended or never ran. */
   async remove(target: ExecTarget): Promise<void> {
-    await this.#send(this.#tasks, 'DeleteProcess', target, callMs)
-  }
-
-  async #send(
-    service: Readonly<Record<string, WireMethod>>,
-    name: string,
-    request: object,
-    deadlineMs: number | undefined,
-  ): Promise<object> {
-    const method = methodOf(service, name)
-    const signal = deadlineMs === undefined ? new AbortController().signal : AbortSignal.timeout(deadlineMs)
-    await this.#channel.ready(signal)
-    return this.#channel.unary(method, request, signal, criHeaders)
+    await this.#tasks.send('DeleteProcess', target)
   }
 }

@@ -8,18 +8,9 @@ import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { newUuid } from '../../base/random.ts'
 import { mapBounded, untilAborted } from '../../base/waits.ts'
 import { ExecProcess, makeExecFifos, makeExecProcess, TaskCalls } from './exec-process.ts'
-import type { ExecChannel, ExecChoices, ExecDefinitions, ExecFifos, ExecTarget } from './exec-process.ts'
+import type { ExecChoices, ExecFifos, ExecTarget } from './exec-process.ts'
+import type { ContainerdChannel } from './records.ts'
 
-export interface ContainerdExecOptions {
-  readonly channel: ExecChannel
-  readonly tasks: ExecDefinitions
-  readonly containers: ExecDefinitions
-  /** The directory of the commands' pipes, `<run-dir>/exec`. */
-  readonly directory: string
-  readonly clock: Clock
-}
-
-/** A command to run in a container. */
 export interface ContainerCommand extends ExecChoices {
   readonly containerId: string
   readonly stdin: boolean
@@ -35,15 +26,18 @@ const endTries = 120
  * restarted, and end when their client is gone.
  */
 export class ContainerdExec {
-  readonly #options: ContainerdExecOptions
+  readonly #directory: string
+  readonly #clock: Clock
   readonly #calls: TaskCalls
   readonly #closing = new AbortController()
   /** The ids of the commands that this podd runs, for as long as they have a directory. */
   readonly #own = new Set<string>()
 
-  constructor(options: ContainerdExecOptions) {
-    this.#options = options
-    this.#calls = new TaskCalls(options)
+  /** @param directory of the commands' pipes, `<run-dir>/exec` */
+  constructor(channel: ContainerdChannel, directory: string, clock: Clock) {
+    this.#directory = directory
+    this.#clock = clock
+    this.#calls = new TaskCalls(channel, clock)
   }
 
   /**
@@ -51,14 +45,13 @@ export class ContainerdExec {
    * RUNTIME_UNSUPPORTED by a runtime that is no containerd.
    */
   async start(command: ContainerCommand): Promise<ExecProcess> {
-    const { directory, clock } = this.#options
     const target: ExecTarget = { containerId: command.containerId, execId: newUuid() }
     this.#own.add(target.execId)
     const forget = (): boolean => this.#own.delete(target.execId)
     try {
       const process = makeExecProcess(await this.#calls.containerSpec(target.containerId), command)
       const choices = { stdin: command.stdin, stderr: !command.terminal }
-      const fifos = await makeExecFifos(join(directory, directoryName(target)), choices, clock)
+      const fifos = await makeExecFifos(join(this.#directory, directoryName(target)), choices, this.#clock)
       try {
         await this.#calls.create({ ...target, process, terminal: command.terminal, ...fifos.paths })
         await this.#calls.start(target)
@@ -74,7 +67,7 @@ export class ContainerdExec {
         fifos,
         terminal: command.terminal,
         hasStdin: command.stdin,
-        clock,
+        clock: this.#clock,
         closing: this.#closing.signal,
       })
       void running.removed.then(forget, forget)
@@ -96,7 +89,7 @@ export class ContainerdExec {
    */
   async sweep(): Promise<void> {
     // Without the directory no command was left behind; the next command that is started needs it, and reports it.
-    const names = await readdir(this.#options.directory).catch(() => [])
+    const names = await readdir(this.#directory).catch(() => [])
     // A directory that can't be removed is left to the next podd too.
     await mapBounded(names, (name) => this.#sweepDirectory(name).catch(() => undefined))
   }
@@ -107,7 +100,7 @@ export class ContainerdExec {
       if (this.#own.has(target.execId)) return
       if (!(await this.#end(target))) return
     }
-    await removeTree(join(this.#options.directory, name))
+    await removeTree(join(this.#directory, name))
   }
 
   /**
@@ -115,7 +108,6 @@ export class ContainerdExec {
    * exist, or can't be killed because it doesn't run yet, may exist or run a moment later.
    */
   async #end(target: ExecTarget): Promise<boolean> {
-    const { clock } = this.#options
     let absences = 0
     let waiting: Promise<'ended' | 'absent' | 'failed'> | undefined
     for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
@@ -125,7 +117,7 @@ export class ContainerdExec {
         () => 'ended',
         (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'failed'),
       )
-      const pause = sleepUnlessAborted(clock, endAgainMs, this.#closing.signal)
+      const pause = sleepUnlessAborted(this.#clock, endAgainMs, this.#closing.signal)
       const outcome = await Promise.race([waiting, pause])
       // This also deletes a process that was created and not started.
       const isRemoved = await this.#calls.remove(target).then(
@@ -164,15 +156,6 @@ function execError(error: unknown): PoddError {
   return new PoddError('EXEC_FAILED', errorMessage(error), { cause: error })
 }
 
-export interface HeldExecOptions {
-  readonly channel: ExecChannel
-  readonly tasks: ExecDefinitions
-  readonly containers: ExecDefinitions
-  /** The directory of the commands' pipes, `<run-dir>/hooks`. */
-  readonly directory: string
-  readonly clock: Clock
-}
-
 /** A command that runs once in its container's life. */
 export interface HeldCommand {
   readonly containerId: string
@@ -201,14 +184,17 @@ const mostOutputBytes = 1024
  * its exit code, until its container ends: so the next podd finds each by its id, and no command runs twice.
  */
 export class HeldExec {
-  readonly #options: HeldExecOptions
+  readonly #directory: string
+  readonly #clock: Clock
   readonly #calls: TaskCalls
   /** The commands that this podd waits for, by name. */
   readonly #held = new Map<string, Held>()
 
-  constructor(options: HeldExecOptions) {
-    this.#options = options
-    this.#calls = new TaskCalls(options)
+  /** @param directory of the commands' pipes, `<run-dir>/hooks` */
+  constructor(channel: ContainerdChannel, directory: string, clock: Clock) {
+    this.#directory = directory
+    this.#clock = clock
+    this.#calls = new TaskCalls(channel, clock)
   }
 
   /**
@@ -228,12 +214,12 @@ export class HeldExec {
   }
 
   #begin(name: string, command: HeldCommand): Held {
-    const { directory, clock } = this.#options
+    const clock = this.#clock
     const { containerId, execId } = command
     const target: ExecTarget = { containerId, execId }
     const begin = async (): Promise<ExecProcess> => {
       const choices = { stdin: false, stderr: true }
-      const fifos = await makeExecFifos(join(directory, name), choices, clock)
+      const fifos = await makeExecFifos(join(this.#directory, name), choices, clock)
       try {
         await this.#ensureStarted(target, command, fifos)
       } catch (error) {

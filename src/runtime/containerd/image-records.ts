@@ -1,24 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
-import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
-import type { WireMethod } from '../../grpc/load-proto.ts'
-import { criHeaders, methodOf, objectsIn, withDeadline } from './records.ts'
-import type { ContainerdCalls, ServiceDefinitions } from './records.ts'
+import { ContainerdService, objectsIn } from './records.ts'
+import type { ContainerdChannel } from './records.ts'
 
 /** A connection to containerd's socket that serves these calls alone. */
-export interface OwnChannel extends Pick<ContainerdCalls, 'unary'> {
+export interface OwnChannel extends ContainerdChannel {
   close(): void
-}
-
-export interface ImageRecordsOptions {
-  readonly channel: OwnChannel
-  /** The definitions of the files of proto/ with these names. */
-  readonly definitions: {
-    readonly images: ServiceDefinitions
-    readonly leases: ServiceDefinitions
-  }
-  readonly clock: Clock
 }
 
 /** A deletion waits for containerd's garbage collection. */
@@ -29,30 +17,28 @@ const pinLabel = 'io.cri-containerd.pinned'
 const sandboxLease = /^[0-9a-f]{64}$/u
 
 /**
- * containerd's records of images in CRI's namespace, one for each name of an image, by its own API. The errors are the
- * channel's, and RUNTIME_TIMEOUT.
+ * containerd's records of images in CRI's namespace, one for each name of an image, by its own API. Throws as
+ * ContainerdService.
  */
 export class ImageRecords {
   readonly #channel: OwnChannel
-  readonly #clock: Clock
-  readonly #images: Readonly<Record<string, WireMethod>>
-  readonly #leases: Readonly<Record<string, WireMethod>>
+  readonly #images: ContainerdService
+  readonly #leases: ContainerdService
 
-  constructor({ channel, definitions, clock }: ImageRecordsOptions) {
+  constructor(channel: OwnChannel, clock: Clock) {
     this.#channel = channel
-    this.#clock = clock
-    this.#images = definitions.images.service('containerd.services.images.v1.Images')
-    this.#leases = definitions.leases.service('containerd.services.leases.v1.Leases')
+    this.#images = new ContainerdService('images', channel, clock, callMs)
+    this.#leases = new ContainerdService('leases', channel, clock, callMs)
   }
 
   async has(name: string): Promise<boolean> {
-    return (await this.#sendUnlessGone(this.#images, 'Get', { name })) !== undefined
+    return (await this.#images.sendIfThere('Get', { name })) !== undefined
   }
 
   /** The pinned names, on any version of containerd. */
   async pinned(): Promise<readonly string[]> {
     const filters = [`labels.${JSON.stringify(pinLabel)}==pinned`]
-    const reply = await this.#send(this.#images, 'List', { filters })
+    const reply = await this.#images.send('List', { filters })
     return objectsIn(reply, 'images').flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
   }
 
@@ -61,12 +47,12 @@ export class ImageRecords {
     // containerd drops a label whose value is empty.
     const labels = { [pinLabel]: pinned ? 'pinned' : '' }
     const updateMask = { paths: [`labels.${pinLabel}`] }
-    await this.#send(this.#images, 'Update', { image: { name, labels, target: {} }, updateMask })
+    await this.#images.send('Update', { image: { name, labels, target: {} }, updateMask })
   }
 
   /** Removes a name, and what only it kept. Does nothing where it doesn't exist. */
   async discard(name: string): Promise<void> {
-    await this.#sendUnlessGone(this.#images, 'Delete', { name, sync: true })
+    await this.#images.sendIfThere('Delete', { name, sync: true })
   }
 
   /**
@@ -74,43 +60,16 @@ export class ImageRecords {
    * layers for a day. containerd before 2 has no other leases but those of sandboxes.
    */
   async dropUnfinished(): Promise<void> {
-    const reply = await this.#send(this.#leases, 'List', {})
+    const reply = await this.#leases.send('List', {})
     for (const { id } of objectsIn(reply, 'leases')) {
       if (typeof id !== 'string' || sandboxLease.test(id)) continue
-      await this.#sendUnlessGone(this.#leases, 'Delete', { id, sync: true })
+      await this.#leases.sendIfThere('Delete', { id, sync: true })
     }
   }
 
-  /** Ends the connection. */
   close(): void {
     this.#channel.close()
   }
-
-  /** Undefined where what it is about doesn't exist. */
-  async #sendUnlessGone(
-    ...call: readonly [service: Readonly<Record<string, WireMethod>>, name: string, request: object]
-  ): Promise<object | undefined> {
-    try {
-      return await this.#send(...call)
-    } catch (error) {
-      if (errorCode(error) === 'RUNTIME_NOT_FOUND') return undefined
-      throw error
-    }
-  }
-
-  #send(service: Readonly<Record<string, WireMethod>>, name: string, request: object): Promise<object> {
-    const method = methodOf(service, name)
-    return withDeadline({ clock: this.#clock, name: method.path, callMs }, (signal) =>
-      this.#channel.unary(method, request, signal, criHeaders),
-    )
-  }
-}
-
-export interface ContentStoreOptions {
-  readonly channel: ContainerdCalls
-  /** proto/containerd-content.proto. */
-  readonly definitions: ServiceDefinitions
-  readonly clock: Clock
 }
 
 const contentCallMs = 10_000
@@ -122,28 +81,17 @@ const sourceLabel = 'containerd.io/distribution.source.'
 const digestPattern = /sha256:[0-9a-f]{64}$/u
 const partPattern = /^(?:layer|config)-/u
 
-/** containerd's content store, while images are pulled into it. The errors are the channel's. */
+/** containerd's content store, while images are pulled into it. Throws as ContainerdService. */
 export class ContentStore {
-  readonly #channel: ContainerdCalls
-  readonly #clock: Clock
-  readonly #list: WireMethod
-  readonly #read: WireMethod
-  readonly #listStatuses: WireMethod
+  readonly #content: ContainerdService
 
-  constructor({ channel, definitions, clock }: ContentStoreOptions) {
-    this.#channel = channel
-    this.#clock = clock
-    const service = definitions.service('containerd.services.content.v1.Content')
-    this.#list = methodOf(service, 'List')
-    this.#read = methodOf(service, 'Read')
-    this.#listStatuses = methodOf(service, 'ListStatuses')
+  constructor(channel: ContainerdChannel, clock: Clock) {
+    this.#content = new ContainerdService('content', channel, clock, contentCallMs)
   }
 
   /** The blobs that are being written. */
   async listIngests(): Promise<readonly Ingest[]> {
-    const reply = await this.#bounded('ListStatuses', (signal) =>
-      this.#channel.unary(this.#listStatuses, {}, signal, criHeaders),
-    )
+    const reply = await this.#content.send('ListStatuses', {})
     return objectsIn(reply, 'statuses').flatMap(({ ref, offset }) => {
       if (typeof ref !== 'string' || typeof offset !== 'number') return []
       // `layer-sha256:…` (core/remotes/handlers.go, MakeRefKey)
@@ -168,9 +116,7 @@ export class ContentStore {
     // Without its port (core/remotes/docker/handler.go, AppendDistributionSourceLabel).
     const host = registry.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1')
     const filters = [`labels.${JSON.stringify(sourceLabel + host)}~=${JSON.stringify(inList)}`]
-    await this.#bounded('List', (signal) =>
-      this.#channel.stream(this.#list, { filters }, take, signal, criHeaders),
-    )
+    await this.#content.stream('List', { filters }, take)
     return blobs
   }
 
@@ -181,13 +127,7 @@ export class ContentStore {
       const data: unknown = isJsonObject(message) ? message['data'] : undefined
       if (Buffer.isBuffer(data)) chunks.push(data)
     }
-    await this.#bounded('Read', (signal) =>
-      this.#channel.stream(this.#read, { digest }, take, signal, criHeaders),
-    )
+    await this.#content.stream('Read', { digest }, take)
     return Buffer.concat(chunks)
-  }
-
-  #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withDeadline({ clock: this.#clock, name, callMs: contentCallMs }, call)
   }
 }

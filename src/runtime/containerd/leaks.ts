@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { removeTree } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { OrphanCollector, OrphanLook } from '../../decide/node/plan-orphans.ts'
+import type { Orphan, OrphanCollector, OrphanLook } from '../../decide/node/plan-orphans.ts'
 import { listProcesses, selectDescendants, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
@@ -34,14 +34,6 @@ export interface ContainerdTools {
   readonly podCidrs: readonly string[]
 }
 
-export interface InventoryOptions {
-  readonly places: ContainerdPlaces
-  /** Undefined while containerd does not run: then nothing is found. */
-  readonly tools: () => ContainerdTools | undefined
-  readonly known: CriKnowledge
-  readonly records: RuntimeRecords
-}
-
 /** containerd's own records in CRI's namespace, and what CRI lists. */
 export interface Inventory {
   /** Of CRI's sandboxes. */
@@ -58,24 +50,26 @@ export interface Inventory {
 /** containerd's own records, read once for each look. */
 export class ContainerdInventory {
   readonly places: ContainerdPlaces
-  readonly #options: InventoryOptions
+  readonly known: CriKnowledge
+  readonly records: RuntimeRecords
+  readonly #tools: () => ContainerdTools | undefined
   readonly #looks = new WeakMap<OrphanLook, Promise<Inventory>>()
 
-  constructor(options: InventoryOptions) {
-    this.places = options.places
-    this.#options = options
+  constructor(
+    places: ContainerdPlaces,
+    tools: () => ContainerdTools | undefined,
+    known: CriKnowledge,
+    records: RuntimeRecords,
+  ) {
+    this.places = places
+    this.known = known
+    this.records = records
+    this.#tools = tools
   }
 
+  /** Undefined while containerd does not run: then nothing is found. */
   get tools(): ContainerdTools | undefined {
-    return this.#options.tools()
-  }
-
-  get records(): RuntimeRecords {
-    return this.#options.records
-  }
-
-  get known(): CriKnowledge {
-    return this.#options.known
+    return this.#tools()
   }
 
   /** Undefined while containerd does not run. Throws what its and CRI's calls throw. */
@@ -121,7 +115,7 @@ export class ContainerdInventory {
       containers: ofKind('container'),
       all: new Set(all.map(({ id }) => id)),
       tasks,
-      known: await this.#options.known.list(),
+      known: await this.known.list(),
     }
   }
 
@@ -132,6 +126,11 @@ export class ContainerdInventory {
     const { socketPath } = this.places
     return commandOutput(tools.ctrPath, ['--address', socketPath, '--namespace', 'k8s.io', ...args])
   }
+}
+
+/** What collectors find of one kind. */
+export function orphansOf(kind: Orphan['kind'], ids: readonly string[], message: string): readonly Orphan[] {
+  return ids.map((id) => ({ kind, id, message }))
 }
 
 /** CRI's namespace. The other namespaces belong to other clients (ctr, nerdctl). */
@@ -155,13 +154,8 @@ export function containerOrphans(inventory: ContainerdInventory): OrphanCollecto
       if (read === undefined) return []
       const tasks = new Set(read.tasks.map(({ id }) => id))
       const found = [...read.sandboxes, ...read.containers.filter((id) => !tasks.has(id))]
-      return found
-        .filter((id) => !read.known.has(id))
-        .map((id) => ({
-          kind: 'runtime-container',
-          id,
-          message: 'containerd has it, and CRI does not list it',
-        }))
+      const unlisted = found.filter((id) => !read.known.has(id))
+      return orphansOf('runtime-container', unlisted, 'containerd has it, and CRI does not list it')
     },
     async remove({ id }) {
       // The previous removal may have taken long.
@@ -183,9 +177,8 @@ export function taskOrphans(inventory: ContainerdInventory): OrphanCollector {
     kind: 'task',
     async list(look) {
       const read = await inventory.read(look)
-      return (read?.tasks ?? [])
-        .filter(({ status }) => status === 'CREATED')
-        .map(({ id }) => ({ kind: 'task', id, message: 'it was created and never started' }))
+      const created = (read?.tasks ?? []).filter(({ status }) => status === 'CREATED').map(({ id }) => id)
+      return orphansOf('task', created, 'it was created and never started')
     },
     async remove({ id }) {
       const task = (await inventory.records.tasks()).find((each) => each.id === id)
@@ -199,7 +192,6 @@ export function taskOrphans(inventory: ContainerdInventory): OrphanCollector {
 /** Shims whose container containerd does not know, with what runs below them. */
 export function shimOrphans(inventory: ContainerdInventory, clock: Clock): OrphanCollector {
   const { places } = inventory
-  const find = (all: ReadonlySet<string>) => selectLeakedShims(findShims(places), all)
   return {
     kind: 'shim',
     async list(look) {
@@ -208,15 +200,12 @@ export function shimOrphans(inventory: ContainerdInventory, clock: Clock): Orpha
       const read = shims.length === 0 ? undefined : await inventory.read(look)
       if (read === undefined || selectLeakedShims(shims, read.all).length === 0) return []
       // An earlier collector may have read them before the shims were listed.
-      return selectLeakedShims(shims, await inventory.listAll()).map(({ id }) => ({
-        kind: 'shim',
-        id,
-        message: 'its container is unknown to containerd',
-      }))
+      const leaked = selectLeakedShims(shims, await inventory.listAll()).map(({ id }) => id)
+      return orphansOf('shim', leaked, 'its container is unknown to containerd')
     },
     async remove({ id }) {
       const all = await inventory.listAll()
-      const leaked = find(all).find((each) => each.id === id)
+      const leaked = selectLeakedShims(findShims(places), all).find((each) => each.id === id)
       if (leaked === undefined || all.has(id)) return false
       const { shim } = leaked
       for (const child of selectDescendants(listProcesses(), [shim.pid])) signalProcess(child, 'SIGKILL')
@@ -256,25 +245,19 @@ const criId = /^[0-9a-f]{64}$/u
  * snapshot and recording the container, a lease holds the snapshot for a day (`client.NewContainer`, WithLease).
  */
 export function snapshotOrphans(inventory: ContainerdInventory): OrphanCollector {
-  const snapshots = (): readonly string[] => {
-    const snapshotter = inventory.tools?.snapshotter
-    return ['snapshots', ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter])]
-  }
   return {
     kind: 'snapshot',
     async list(look) {
       if (inventory.tools === undefined) return []
       const names = await inventory.records.snapshots(inventory.tools.snapshotter)
       const unknown = await inventory.findUnknown(criIds(names), look)
-      return [...unknown].map((id) => ({
-        kind: 'snapshot',
-        id,
-        message: 'its container is unknown to containerd',
-      }))
+      return orphansOf('snapshot', [...unknown], 'its container is unknown to containerd')
     },
     async remove({ id }) {
       if (!(await inventory.findUnknown([id])).has(id)) return false
-      await inventory.ctr([...snapshots(), 'remove', id])
+      const { snapshotter } = inventory.tools ?? {}
+      const flag = snapshotter === undefined ? [] : ['--snapshotter', snapshotter]
+      await inventory.ctr(['snapshots', ...flag, 'remove', id])
       return true
     },
   }
@@ -287,11 +270,7 @@ export function leaseOrphans(inventory: ContainerdInventory): OrphanCollector {
     async list(look) {
       if (inventory.tools === undefined) return []
       const unknown = await inventory.findUnknown(criIds(await inventory.records.leases()), look)
-      return [...unknown].map((id) => ({
-        kind: 'lease',
-        id,
-        message: 'its sandbox is unknown to containerd',
-      }))
+      return orphansOf('lease', [...unknown], 'its sandbox is unknown to containerd')
     },
     async remove({ id }) {
       if (!(await inventory.findUnknown([id])).has(id)) return false

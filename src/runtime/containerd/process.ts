@@ -127,15 +127,14 @@ async function launchUnit(containerdPath: string, places: ContainerdPlaces): Pro
     TasksMax: 'infinity',
     UMask: poddUmask.toString(8).padStart(4, '0'),
   }
+  const environment = Object.entries(containerdEnvironment(containerdPath))
   await commandOutput('systemd-run', [
     '--quiet',
     '--collect',
     `--unit=${unit}`,
     '--description=containerd of podd',
     ...Object.entries(properties).map(([name, value]) => `--property=${name}=${value}`),
-    ...Object.entries(containerdEnvironment(containerdPath)).map(
-      ([name, value]) => `--setenv=${name}=${value}`,
-    ),
+    ...environment.map(([name, value]) => `--setenv=${name}=${value}`),
     '--',
     containerdPath,
     '--config',

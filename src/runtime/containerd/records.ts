@@ -3,13 +3,16 @@ import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
+import { loadProto } from '../../grpc/load-proto.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
 import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity.ts'
 
 type CallHeaders = Readonly<Record<string, string>>
 
-/** The calls of containerd's own services, over a connection to its socket (see RuntimeConnection). */
-export interface ContainerdCalls {
+/** A connection to containerd's socket, for the calls of its own services (see RuntimeConnection). */
+export interface ContainerdChannel {
+  /** Resolves when calls can be sent, or when waiting is pointless. */
+  ready(signal?: AbortSignal): Promise<void>
   unary(method: WireMethod, request: object, signal: AbortSignal, headers?: CallHeaders): Promise<object>
   /** Resolves or rejects when the stream has ended; with the code RUNTIME_UNSUPPORTED where there is no such service. */
   stream(
@@ -19,17 +22,6 @@ export interface ContainerdCalls {
     signal: AbortSignal,
     headers?: CallHeaders,
   ): Promise<void>
-}
-
-/** A connection that knows when calls can be sent. */
-export interface ContainerdChannel extends ContainerdCalls {
-  /** Resolves when calls can be sent, or when waiting is pointless. */
-  ready(signal?: AbortSignal): Promise<void>
-}
-
-/** The services of a file of proto/. */
-export interface ServiceDefinitions {
-  service(name: string): Readonly<Record<string, WireMethod>>
 }
 
 /** containerd's namespace of CRI's containers and images. */
@@ -51,21 +43,71 @@ export function objectsIn(message: object, key: string): readonly Readonly<Recor
   return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
 }
 
-/** Aborts a call that takes too long. Throws what the call throws, and PoddError RUNTIME_TIMEOUT. */
-export async function withDeadline<T>(
-  { clock, name, callMs }: { readonly clock: Clock; readonly name: string; readonly callMs: number },
-  call: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const cancel = new AbortController()
-  const timer = clock.startTimer(callMs, () =>
-    cancel.abort(
-      new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
-    ),
-  )
-  try {
-    return await call(cancel.signal)
-  } finally {
-    timer.cancel()
+/**
+ * One of containerd's own services, asked in CRI's namespace. Its calls throw the channel's errors, and PoddError
+ * RUNTIME_TIMEOUT.
+ */
+export class ContainerdService {
+  readonly #methods: Readonly<Record<string, WireMethod>>
+  readonly #channel: ContainerdChannel
+  readonly #clock: Clock
+  readonly #callMs: number
+
+  /** @param callMs the deadline of calls */
+  constructor(
+    name: 'containers' | 'content' | 'images' | 'leases' | 'snapshots' | 'tasks',
+    channel: ContainerdChannel,
+    clock: Clock,
+    callMs: number,
+  ) {
+    const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+    this.#methods = loadProto(`containerd-${name}.proto`).service(`containerd.services.${name}.v1.${title}`)
+    this.#channel = channel
+    this.#clock = clock
+    this.#callMs = callMs
+  }
+
+  /** @param callMs another deadline; Infinity for none */
+  send(name: string, request: object, callMs = this.#callMs): Promise<object> {
+    return this.#call(name, callMs, (method, signal) =>
+      this.#channel.unary(method, request, signal, criHeaders),
+    )
+  }
+
+  /** Undefined where what the call is about does not exist. */
+  async sendIfThere(name: string, request: object): Promise<object | undefined> {
+    try {
+      return await this.send(name, request)
+    } catch (error) {
+      if (errorCode(error) === 'RUNTIME_NOT_FOUND') return undefined
+      throw error
+    }
+  }
+
+  stream(name: string, request: object, onMessage: (message: object) => void): Promise<void> {
+    return this.#call(name, this.#callMs, (method, signal) =>
+      this.#channel.stream(method, request, onMessage, signal, criHeaders),
+    )
+  }
+
+  async #call<T>(
+    name: string,
+    callMs: number,
+    call: (method: WireMethod, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const method = methodOf(this.#methods, name)
+    const cancel = new AbortController()
+    const late = (): void => {
+      const message = `containerd gave no answer to ${method.path} within ${callMs / 1000} s`
+      cancel.abort(new PoddError('RUNTIME_TIMEOUT', message))
+    }
+    const timer = callMs === Infinity ? undefined : this.#clock.startTimer(callMs, late)
+    try {
+      await this.#channel.ready(cancel.signal)
+      return await call(method, cancel.signal)
+    } finally {
+      timer?.cancel()
+    }
   }
 }
 
@@ -81,47 +123,27 @@ export interface TaskRecord {
   readonly status: string
 }
 
-export interface ContainerdRecordsOptions {
-  readonly channel: ContainerdChannel
-  /** The definitions of the files of proto/ with these names. */
-  readonly definitions: {
-    readonly containers: ServiceDefinitions
-    readonly tasks: ServiceDefinitions
-    readonly snapshots: ServiceDefinitions
-    readonly leases: ServiceDefinitions
-  }
-  readonly clock: Clock
-}
-
 const callMs = 30_000
 /** containerd's own (`defaults.DefaultSnapshotter` on Linux). */
 const defaultSnapshotter = 'overlayfs'
 
-/** containerd's records in CRI's namespace, by its own API. The errors are the channel's, and RUNTIME_TIMEOUT. */
+/** containerd's records in CRI's namespace, by its own API. Throws as ContainerdService. */
 export class ContainerdRecords {
-  readonly #channel: ContainerdChannel
-  readonly #clock: Clock
-  readonly #listContainers: WireMethod
-  readonly #listTasks: WireMethod
-  readonly #listSnapshots: WireMethod
-  readonly #listLeases: WireMethod
+  readonly #containers: ContainerdService
+  readonly #tasks: ContainerdService
+  readonly #snapshots: ContainerdService
+  readonly #leases: ContainerdService
 
-  constructor({ channel, definitions, clock }: ContainerdRecordsOptions) {
-    this.#channel = channel
-    this.#clock = clock
-    const { containers, tasks, snapshots, leases } = definitions
-    this.#listContainers = methodOf(
-      containers.service('containerd.services.containers.v1.Containers'),
-      'ListStream',
-    )
-    this.#listTasks = methodOf(tasks.service('containerd.services.tasks.v1.Tasks'), 'List')
-    this.#listSnapshots = methodOf(snapshots.service('containerd.services.snapshots.v1.Snapshots'), 'List')
-    this.#listLeases = methodOf(leases.service('containerd.services.leases.v1.Leases'), 'List')
+  constructor(channel: ContainerdChannel, clock: Clock) {
+    this.#containers = new ContainerdService('containers', channel, clock, callMs)
+    this.#tasks = new ContainerdService('tasks', channel, clock, callMs)
+    this.#snapshots = new ContainerdService('snapshots', channel, clock, callMs)
+    this.#leases = new ContainerdService('leases', channel, clock, callMs)
   }
 
   async containers(): Promise<readonly ContainerRecord[]> {
     const found: ContainerRecord[] = []
-    await this.#stream(this.#listContainers, {}, (message) => {
+    await this.#containers.stream('ListStream', {}, (message) => {
       const container = isJsonObject(message) ? message['container'] : undefined
       if (!isJsonObject(container)) return
       const { id, labels } = container
@@ -133,7 +155,7 @@ export class ContainerdRecords {
   }
 
   async tasks(): Promise<readonly TaskRecord[]> {
-    const reply = await this.#unary(this.#listTasks, {})
+    const reply = await this.#tasks.send('List', {})
     return objectsIn(reply, 'tasks').flatMap(({ id, status }) =>
       typeof id === 'string' && typeof status === 'string' ? [{ id, status }] : [],
     )
@@ -142,7 +164,7 @@ export class ContainerdRecords {
   /** The names of a snapshotter's snapshots. */
   async snapshots(snapshotter = defaultSnapshotter): Promise<readonly string[]> {
     const found: string[] = []
-    await this.#stream(this.#listSnapshots, { snapshotter }, (message) => {
+    await this.#snapshots.stream('List', { snapshotter }, (message) => {
       for (const { name } of objectsIn(message, 'info')) if (typeof name === 'string') found.push(name)
     })
     return found
@@ -150,36 +172,9 @@ export class ContainerdRecords {
 
   /** The ids of the leases. */
   async leases(): Promise<readonly string[]> {
-    const reply = await this.#unary(this.#listLeases, {})
+    const reply = await this.#leases.send('List', {})
     return objectsIn(reply, 'leases').flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
   }
-
-  #unary(method: WireMethod, request: object): Promise<object> {
-    return this.#bounded(method, (signal) => this.#channel.unary(method, request, signal, criHeaders))
-  }
-
-  #stream(method: WireMethod, request: object, onMessage: (message: object) => void): Promise<void> {
-    return this.#bounded(method, (signal) =>
-      this.#channel.stream(method, request, onMessage, signal, criHeaders),
-    )
-  }
-
-  #bounded<T>({ path }: WireMethod, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withDeadline({ clock: this.#clock, name: path, callMs }, async (signal) => {
-      await this.#channel.ready(signal)
-      return call(signal)
-    })
-  }
-}
-
-export interface HeldContainersOptions {
-  readonly channel: ContainerdChannel
-  /** proto/containerd-containers.proto and proto/containerd-tasks.proto. */
-  readonly containers: ServiceDefinitions
-  readonly tasks: ServiceDefinitions
-  /** Only containers with this instance's label; empty: all of CRI's. */
-  readonly instance: string
-  readonly clock: Clock
 }
 
 const heldCallMs = 10_000
@@ -192,16 +187,19 @@ const sigkill = 9
 
 type TaskState = 'none' | 'running' | 'stopped'
 
-/** containerd's own containers and tasks, which CRI's are made of. The errors are the channel's. */
+/** containerd's own containers and tasks, which CRI's are made of. Throws as ContainerdService. */
 export class HeldContainers {
-  readonly #options: HeldContainersOptions
-  readonly #containers: Readonly<Record<string, WireMethod>>
-  readonly #tasks: Readonly<Record<string, WireMethod>>
+  readonly #containers: ContainerdService
+  readonly #tasks: ContainerdService
+  readonly #instance: string
+  readonly #clock: Clock
 
-  constructor(options: HeldContainersOptions) {
-    this.#options = options
-    this.#containers = options.containers.service('containerd.services.containers.v1.Containers')
-    this.#tasks = options.tasks.service('containerd.services.tasks.v1.Tasks')
+  /** @param instance only containers with this instance's label; empty: all of CRI's */
+  constructor(channel: ContainerdChannel, instance: string, clock: Clock) {
+    this.#containers = new ContainerdService('containers', channel, clock, heldCallMs)
+    this.#tasks = new ContainerdService('tasks', channel, clock, heldCallMs)
+    this.#instance = instance
+    this.#clock = clock
   }
 
   /**
@@ -209,17 +207,13 @@ export class HeldContainers {
    * containerd.
    */
   async list(): Promise<readonly HeldContainer[]> {
-    const { channel, instance } = this.#options
-    const labelled = Object.entries(instanceSelector(instance))
+    const labelled = Object.entries(instanceSelector(this.#instance))
     const found: HeldContainer[] = []
     const take = (message: object): void => {
       const held = readHeld(message, labelled)
       if (held !== undefined) found.push(held)
     }
-    await this.#bounded('ListStream', async (signal) => {
-      await channel.ready(signal)
-      await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, criHeaders)
-    })
+    await this.#containers.stream('ListStream', {}, take)
     return found
   }
 
@@ -233,47 +227,28 @@ export class HeldContainers {
    */
   async end(id: string, signal: AbortSignal): Promise<void> {
     if ((await this.#taskState(id)) !== 'none') {
-      if (!(await this.#kill(id, { signal: sigterm, patienceMs: termMs }, signal)))
-        await this.#kill(id, { signal: sigkill, patienceMs: killMs }, signal)
-      await ifThere(this.#send(this.#tasks, 'Delete', { containerId: id }))
+      if (!(await this.#kill(id, sigterm, termMs, signal))) await this.#kill(id, sigkill, killMs, signal)
+      await this.#tasks.sendIfThere('Delete', { containerId: id })
     }
-    await ifThere(this.#send(this.#containers, 'Delete', { id }))
+    await this.#containers.sendIfThere('Delete', { id })
   }
 
   /** Returns whether it has ended. */
-  async #kill(
-    id: string,
-    how: { readonly signal: number; readonly patienceMs: number },
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { clock } = this.#options
-    const all = how.signal === sigkill
-    await ifThere(this.#send(this.#tasks, 'Kill', { containerId: id, signal: how.signal, all }))
-    return pollUntil(clock, async () => (await this.#taskState(id)) !== 'running', {
+  async #kill(id: string, by: number, patienceMs: number, signal: AbortSignal): Promise<boolean> {
+    await this.#tasks.sendIfThere('Kill', { containerId: id, signal: by, all: by === sigkill })
+    return pollUntil(this.#clock, async () => (await this.#taskState(id)) !== 'running', {
       periodMs: lookMs,
-      timeoutMs: how.patienceMs,
+      timeoutMs: patienceMs,
       signal,
     })
   }
 
   async #taskState(id: string): Promise<TaskState> {
-    const reply = await ifThere(this.#send(this.#tasks, 'Get', { containerId: id }))
+    const reply = await this.#tasks.sendIfThere('Get', { containerId: id })
     if (reply === undefined) return 'none'
     const process = isJsonObject(reply) ? reply['process'] : undefined
     const status = isJsonObject(process) ? process['status'] : undefined
     return status === 'STOPPED' || status === 'CREATED' ? 'stopped' : 'running'
-  }
-
-  #send(service: Readonly<Record<string, WireMethod>>, name: string, request: object): Promise<object> {
-    const { channel } = this.#options
-    return this.#bounded(name, async (signal) => {
-      await channel.ready(signal)
-      return channel.unary(methodOf(service, name), request, signal, criHeaders)
-    })
-  }
-
-  #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return withDeadline({ clock: this.#options.clock, name, callMs: heldCallMs }, call)
   }
 }
 
@@ -296,14 +271,4 @@ function readLabels(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, text]) => (typeof text === 'string' ? [[key, text]] : [])),
   )
-}
-
-/** Undefined where containerd reports NotFound. */
-async function ifThere(call: Promise<object>): Promise<object | undefined> {
-  try {
-    return await call
-  } catch (error) {
-    if (errorCode(error) === 'RUNTIME_NOT_FOUND') return undefined
-    throw error
-  }
 }

@@ -124,7 +124,7 @@ export async function startContainerd(
   await launchContainerd(containerdPath, places, mode)
   const startedMs = clock.monotonicMs()
   let first: HostProcess | undefined
-  const patience = new StartPatience({ clock, quietMs: startTimeoutMs, longestMs: home.longestStart.ms })
+  const patience = new StartPatience(clock, startTimeoutMs, home.longestStart.ms)
   for (;;) {
     const lookedMs = clock.monotonicMs()
     const process = findContainerd(places)
@@ -166,7 +166,7 @@ async function boundLog({ places: { logPath }, logger }: ContainerdHome): Promis
 async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<boolean> {
   const { clock, longestStart } = home
   const longestMs = Math.max(longestAdoptMs, longestStart.ms - processAgeMs(process))
-  const patience = new StartPatience({ clock, quietMs: adoptTimeoutMs, longestMs })
+  const patience = new StartPatience(clock, adoptTimeoutMs, longestMs)
   while (isAlive(process)) {
     if (await answers(home)) return true
     if (patience.isOver(workOf(process))) {
@@ -271,14 +271,6 @@ async function waitForEnd(home: ContainerdHome, pid: number, signal: AbortSignal
   }
 }
 
-export interface StartPatienceOptions {
-  readonly clock: Pick<Clock, 'monotonicMs'>
-  /** How long podd waits for one that does nothing. */
-  readonly quietMs: number
-  /** How long podd waits at most, whatever it does. */
-  readonly longestMs: number
-}
-
 /** The processor time that shows that a process is working: 50 ms. Timers alone take less within `quietMs`. */
 const busyTicks = 5
 
@@ -296,26 +288,33 @@ interface ProcessWork {
  * only make it begin again.
  */
 export class StartPatience {
-  readonly #options: StartPatienceOptions
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #quietMs: number
+  readonly #longestMs: number
   readonly #sinceMs: number
   #busyAtMs: number
   #ticks: number | undefined
   #diskBytes: number | undefined
 
-  constructor(options: StartPatienceOptions) {
-    this.#options = options
-    this.#sinceMs = options.clock.monotonicMs()
+  /**
+   * @param quietMs how long podd waits for one that does nothing
+   * @param longestMs how long podd waits at most, whatever it does
+   */
+  constructor(clock: Pick<Clock, 'monotonicMs'>, quietMs: number, longestMs: number) {
+    this.#clock = clock
+    this.#quietMs = quietMs
+    this.#longestMs = longestMs
+    this.#sinceMs = clock.monotonicMs()
     this.#busyAtMs = this.#sinceMs
   }
 
   /** Whether it was working until its time was over, so that more time may help. */
   get wasBusy(): boolean {
-    return this.#options.clock.monotonicMs() - this.#busyAtMs < this.#options.quietMs
+    return this.#clock.monotonicMs() - this.#busyAtMs < this.#quietMs
   }
 
   isOver({ ticks, diskBytes }: ProcessWork): boolean {
-    const { clock, quietMs, longestMs } = this.#options
-    const nowMs = clock.monotonicMs()
+    const nowMs = this.#clock.monotonicMs()
     this.#ticks ??= ticks
     this.#diskBytes ??= diskBytes
     const hasRun = ticks !== undefined && this.#ticks !== undefined && ticks - this.#ticks >= busyTicks
@@ -323,7 +322,7 @@ export class StartPatience {
     if (hasRun) this.#ticks = ticks
     if (hasRead) this.#diskBytes = diskBytes
     if (hasRun || hasRead) this.#busyAtMs = nowMs
-    return nowMs - this.#busyAtMs >= quietMs || nowMs - this.#sinceMs >= longestMs
+    return nowMs - this.#busyAtMs >= this.#quietMs || nowMs - this.#sinceMs >= this.#longestMs
   }
 }
 

@@ -11,7 +11,6 @@ export interface HeldImage {
   readonly names: readonly string[]
 }
 
-/** CRI's calls for images. */
 export interface HeldImages {
   list(): Promise<readonly HeldImage[]>
   /** Removes all its names. */

@@ -38,7 +38,6 @@ function compareVersions(a: ContainerdVersion, b: ContainerdVersion): number {
 /** A slow board reads tens of megabytes from its disk first. */
 const versionTimeoutMs = 120_000
 
-/** Asks a containerd program for its version. */
 export async function readContainerdVersion(containerdPath: string): Promise<ContainerdVersion> {
   const output = await commandOutput(containerdPath, ['--version'], { timeoutMs: versionTimeoutMs })
   const version = parseContainerdVersion(output)
@@ -55,21 +54,19 @@ export async function readContainerdVersion(containerdPath: string): Promise<Con
   return version
 }
 
-export interface InstalledProgramOptions {
-  readonly places: ContainerdPlaces
-  /** Records an event of the node. */
-  readonly tell: (reason: string, message: string) => void
-  readonly logger: Logger
-}
-
 /** The containerd that is installed, beside the one under which pods run: an older one must not take its place. */
 export class InstalledProgram {
-  readonly #options: InstalledProgramOptions
+  readonly #places: ContainerdPlaces
+  readonly #tell: (reason: string, message: string) => void
+  readonly #logger: Logger
   #path: string | undefined
   #problem: Problem | undefined
 
-  constructor(options: InstalledProgramOptions) {
-    this.#options = options
+  /** @param tell records an event of the node */
+  constructor(places: ContainerdPlaces, tell: (reason: string, message: string) => void, logger: Logger) {
+    this.#places = places
+    this.#tell = tell
+    this.#logger = logger
   }
 
   /** Which containerd would be started now; undefined before the first look. */
@@ -87,9 +84,8 @@ export class InstalledProgram {
    * @throws EmbeddedContainerdError where it does not run
    */
   async findNewer(installed: InstalledContainerd): Promise<ContainerdVersion | undefined> {
-    const { places, tell, logger } = this.#options
-    const running = findContainerd(places)
-    const newer = await findNewer(places, installed, running)
+    const running = findContainerd(this.#places)
+    const newer = await findNewer(this.#places, installed, running)
     this.#path = installed.containerdPath
     const before = this.#problem
     this.#problem = undefined
@@ -107,8 +103,8 @@ export class InstalledProgram {
       hint: again,
     }
     if (before?.message === this.#problem.message) return newer
-    logger.warn({ reason: older }, 'the newer containerd keeps running')
-    tell('ContainerdOlder', `${older}: that one keeps running`)
+    this.#logger.warn({ reason: older }, 'the newer containerd keeps running')
+    this.#tell('ContainerdOlder', `${older}: that one keeps running`)
     return newer
   }
 }

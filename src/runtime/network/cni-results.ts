@@ -3,8 +3,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import { mapBounded } from '../../base/waits.ts'
 
 /**
@@ -54,8 +53,9 @@ export async function readCniResults(directory = cniResultsDirectory): Promise<r
 }
 
 function readResult(path: string, text: string): CniResult | undefined {
-  const cached = parseObject(text)
-  const { containerId, networkName, result, capabilityArgs } = cached ?? {}
+  // One that a power cut has torn tells nothing of a sandbox, and `removeTornCniResults` removes it.
+  const cached = parseJson(text)
+  const { containerId, networkName, result, capabilityArgs } = isJsonObject(cached) ? cached : {}
   if (typeof containerId !== 'string' || typeof networkName !== 'string') return undefined
   const interfaces = isJsonObject(result) && Array.isArray(result['interfaces']) ? result['interfaces'] : []
   const hostInterfaces: string[] = []
@@ -101,24 +101,15 @@ function portMappingOf(mapping: unknown): readonly PortMapping[] {
   if (!isJsonObject(mapping)) return []
   const { HostPort: hostPort, ContainerPort: containerPort, Protocol: protocol, HostIP: hostIp } = mapping
   if (typeof hostPort !== 'number' || typeof containerPort !== 'number') return []
-  const named = typeof protocol === 'string' ? protocol.toLowerCase() : ''
-  return [
-    {
-      hostPort,
-      containerPort,
-      protocol: named === '' ? 'tcp' : named,
-      hostIp: typeof hostIp === 'string' ? hostIp : '',
-    },
-  ]
+  const named = typeof protocol === 'string' && protocol !== '' ? protocol.toLowerCase() : 'tcp'
+  return [{ hostPort, containerPort, protocol: named, hostIp: typeof hostIp === 'string' ? hostIp : '' }]
 }
 
 /** Deletes the results of a network of podd's own whose sandboxes are gone: all of them, or those with these ids. */
 export async function removeCniResults(
   networkName: string,
-  {
-    ids,
-    directory = cniResultsDirectory,
-  }: { readonly ids?: ReadonlySet<string>; readonly directory?: string } = {},
+  ids?: ReadonlySet<string>,
+  directory = cniResultsDirectory,
 ): Promise<void> {
   const ours = ownResults(networkName)
   for (const name of await list(directory)) {
@@ -142,7 +133,8 @@ export async function removeTornCniResults(
     if (!ours.test(name) && !name.startsWith('cni-loopback-')) continue
     const path = join(directory, name)
     // One that is gone or can't be read isn't torn.
-    if (!isJson(await readFile(path, 'utf8').catch(() => '{}'))) await rm(path, { force: true })
+    const text = await readFile(path, 'utf8').catch(() => '{}')
+    if (parseJson(text) === undefined) await rm(path, { force: true })
   }
 }
 
@@ -162,26 +154,6 @@ async function unlessGone<T>(reading: Promise<T>, otherwise: T): Promise<T> {
 async function list(directory: string): Promise<readonly string[]> {
   // Where it can't be read, the next sandbox fails on it, and its error says so.
   return readdir(directory).catch(() => [])
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    // A crash has truncated it.
-    return false
-  }
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isJsonObject(value) ? value : undefined
-  } catch {
-    // Torn by a power cut: it tells nothing of a sandbox, and `removeTornCniResults` removes it.
-    return undefined
-  }
 }
 
 /** For this long after its directory changed, a result may still be incomplete. */
@@ -271,10 +243,8 @@ export async function reserveAgain(
   const reserved: string[] = []
   for (const { address, sandboxId } of unreserved) {
     try {
-      await writeFile(join(directory, address), `${sandboxId}\r\n${interfaceName}`, {
-        flag: 'wx',
-        mode: 0o644,
-      })
+      const text = `${sandboxId}\r\n${interfaceName}`
+      await writeFile(join(directory, address), text, { flag: 'wx', mode: 0o644 })
       reserved.push(address)
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error

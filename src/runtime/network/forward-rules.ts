@@ -22,7 +22,7 @@ export async function ensureForwardRules(places: ContainerdPlaces, firewall: Fir
 
 /** Whether what iptables-save printed has the rules of `ensureForwardRules`. */
 export function hasForwardRules(saved: string, places: ContainerdPlaces): boolean {
-  const present = new Set(parseTables(saved).find(({ name }) => name === 'filter')?.rules)
+  const present = new Set(tableOf(saved, 'filter')?.rules)
   return forwardRules(places).every((rule) => present.has(`FORWARD ${rule.join(' ')}`))
 }
 
@@ -82,11 +82,11 @@ export const sharedChains: readonly string[] = [
  */
 export function planRuleRemoval(saved: string, places: NetworkNames): string {
   return parseTables(saved)
-    .map((table) => formatRemoval(table, selectRemoval(table, places)))
+    .map((table) => formatRemoval(table.name, selectRemoval(table, places)))
     .join('')
 }
 
-interface Removal {
+export interface Removal {
   readonly rules: readonly string[]
   readonly chains: readonly string[]
 }
@@ -130,16 +130,22 @@ function selectUnusedShared(table: Table, left: readonly string[]): readonly str
   return used ? [] : sharedChains.filter((chain) => table.chains.includes(chain))
 }
 
-function formatRemoval(table: Table, removal: Removal): string {
+/** The input of iptables-restore (with --noflush); empty where nothing is removed. */
+export function formatRemoval(table: string, removal: Removal): string {
   if (removal.rules.length === 0 && removal.chains.length === 0) return ''
   return [
-    `*${table.name}`,
+    `*${table}`,
     ...removal.rules.map((rule) => `-D ${rule}`),
     ...removal.chains.map((chain) => `-F ${chain}`),
     ...removal.chains.map((chain) => `-X ${chain}`),
     'COMMIT',
     '',
   ].join('\n')
+}
+
+/** The table of this name in what iptables-save prints. */
+export function tableOf(saved: string, table: string): Table | undefined {
+  return parseTables(saved).find(({ name }) => name === table)
 }
 
 /** Reads what iptables-save prints. */
@@ -194,7 +200,8 @@ function isMasqueradeOfAny(rule: string): boolean {
 export function missingMasquerade(
   rules: readonly string[],
   places: ContainerdPlaces,
-  { firewall, podCidrs }: { readonly firewall: Firewall; readonly podCidrs: readonly string[] },
+  firewall: Firewall,
+  podCidrs: readonly string[],
 ): readonly string[] {
   const present = rules.filter((rule) => isMasquerade(rule, places))
   return podCidrs
@@ -214,7 +221,7 @@ export async function ensureMasquerade(
   if (program === undefined || restore === undefined) return
   const listed = await commandOutput(program, ['-w', lockSeconds, '-t', 'nat', '-S', 'POSTROUTING'])
   const rules = listed.split('\n').map((line) => line.replace(/^-A /u, ''))
-  const missing = missingMasquerade(rules, places, { firewall, podCidrs })
+  const missing = missingMasquerade(rules, places, firewall, podCidrs)
   if (missing.length === 0) return
   const input = ['*nat', ...missing.map((rule) => `-A ${rule}`), 'COMMIT', ''].join('\n')
   await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input })

@@ -4,16 +4,18 @@ import { basename, join } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { findExecutable, commandOutput, runCommand } from '../../host/run-command.ts'
+import { orphansOf } from '../containerd/leaks.ts'
 import type { ContainerdInventory } from '../containerd/leaks.ts'
 import { readCniResults } from './cni-results.ts'
 import type { CniResult } from './cni-results.ts'
 import {
   chainOf,
   containerChain,
+  formatRemoval,
   jumpTarget,
   lockSeconds,
-  parseTables,
   selectFirewalls,
+  tableOf,
 } from './forward-rules.ts'
 import { sandboxChains, sandboxOf } from './network-rules.ts'
 
@@ -41,11 +43,7 @@ export function namespaceOrphans(inventory: ContainerdInventory): OrphanCollecto
     kind: 'network-namespace',
     async list() {
       if (inventory.tools === undefined) return []
-      return (await find()).map((id) => ({
-        kind: 'network-namespace',
-        id,
-        message: 'no process lives in it',
-      }))
+      return orphansOf('network-namespace', await find(), 'no process lives in it')
     },
     async remove({ id }) {
       if (inventory.tools === undefined || !(await find()).includes(id)) return false
@@ -145,7 +143,7 @@ export function interfaceOrphans(inventory: ContainerdInventory): OrphanCollecto
     kind: 'interface',
     async list() {
       if (inventory.tools === undefined) return []
-      return (await find()).map((id) => ({ kind: 'interface', id, message: 'no sandbox has its other end' }))
+      return orphansOf('interface', await find(), 'no sandbox has its other end')
     },
     async remove({ id }) {
       if (inventory.tools === undefined || !(await find()).includes(id)) return false
@@ -217,13 +215,13 @@ function unlessGone<T>(read: () => T, otherwise: T): T {
 
 /** The sandboxes that rules of the table `nat` name as theirs, on this network. */
 export function readRuleOwners(saved: string, networkName: string): ReadonlySet<string> {
-  const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
+  const rules = tableOf(saved, 'nat')?.rules ?? []
   return new Set(rules.flatMap((rule) => sandboxOf(rule, networkName) ?? []))
 }
 
 /** The input of iptables-restore (with --noflush) that removes all rules and chains of these sandboxes; empty where there are none. */
 export function planSandboxRemoval(saved: string, networkName: string, ids: ReadonlySet<string>): string {
-  const nat = parseTables(saved).find(({ name }) => name === 'nat')
+  const nat = tableOf(saved, 'nat')
   if (nat === undefined) return ''
   const named = nat.rules.filter((rule) => ids.has(sandboxOf(rule, networkName) ?? ''))
   // A killed plugin may have left a chain without a rule that leads to it.
@@ -233,15 +231,7 @@ export function planSandboxRemoval(saved: string, networkName: string, ids: Read
     ...nat.chains.filter((chain) => possible.includes(chain)),
   ])
   const rules = named.filter((rule) => !chains.has(chainOf(rule)))
-  if (rules.length === 0 && chains.size === 0) return ''
-  return [
-    '*nat',
-    ...rules.map((rule) => `-D ${rule}`),
-    ...[...chains].map((chain) => `-F ${chain}`),
-    ...[...chains].map((chain) => `-X ${chain}`),
-    'COMMIT',
-    '',
-  ].join('\n')
+  return formatRemoval('nat', { rules, chains: [...chains] })
 }
 
 /**
@@ -260,9 +250,7 @@ export function firewallOrphans(inventory: ContainerdInventory): OrphanCollector
       for (const firewall of firewalls())
         for (const id of readRuleOwners(await saveRules(firewall), networkName)) owners.add(id)
       const unknown = await inventory.findUnknown([...owners], look)
-      return [...owners]
-        .filter((id) => unknown.has(id))
-        .map((id) => ({ kind: 'firewall-rules', id, message: 'its sandbox does not exist' }))
+      return orphansOf('firewall-rules', [...unknown], 'its sandbox does not exist')
     },
     async remove({ id }) {
       if (!(await inventory.findUnknown([id])).has(id)) return false

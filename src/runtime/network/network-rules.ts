@@ -12,9 +12,9 @@ import {
   jumpTarget,
   lockSeconds,
   missingMasquerade,
-  parseTables,
   selectFirewalls,
   sharedChains,
+  tableOf,
 } from './forward-rules.ts'
 import type { Firewall } from './forward-rules.ts'
 
@@ -26,7 +26,7 @@ export type SandboxRules = ReadonlyMap<string, readonly string[]>
  * ports, with each container's own chains, and the shared rules.
  */
 export function readSandboxRules(saved: string, networkName: string): SandboxRules {
-  const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
+  const rules = tableOf(saved, 'nat')?.rules ?? []
   const found = new Map<string, string[]>()
   const add = (id: string, more: readonly string[]): void => {
     found.set(id, [...(found.get(id) ?? []), ...more])
@@ -65,7 +65,7 @@ function isShared(rule: string): boolean {
  * container's own chain is rewritten as a whole, which keeps its order.
  */
 export function planRepair(saved: string, wanted: readonly string[]): string {
-  const nat = parseTables(saved).find(({ name }) => name === 'nat')
+  const nat = tableOf(saved, 'nat')
   const present = new Set(nat?.rules ?? [])
   const missing = [...new Set(wanted)].filter((rule) => !present.has(rule))
   if (missing.length === 0) return ''
@@ -146,7 +146,7 @@ export class NetworkRules {
       const save = findExecutable(`${firewall}-save`)
       const restore = findExecutable(`${firewall}-restore`)
       if (save === undefined || restore === undefined) continue
-      const look = () => this.#look({ firewall, save, podCidrs, listReady, results })
+      const look = () => this.#look(firewall, save, podCidrs, listReady, results)
       let found = await look()
       // The output may date from the middle of a plugin's change: a rule has to be missing twice.
       if (found !== undefined && found.script !== '') found = (await look()) ?? found
@@ -158,7 +158,7 @@ export class NetworkRules {
       repaired.push(...found.script.split('\n').filter((line) => line.startsWith('-A ')))
       // As iptables prints them, so that they are recognised from now on.
       const after = await runCommand(save, [])
-      if (after.exitCode === 0) this.#rememberAll(firewall, after.stdout, found.ready)
+      if (after.exitCode === 0) this.#remember(firewall, after.stdout, found.ready)
     }
     this.#hasReady = isAnyReady
     // Last: there are filter tables, made by nft, that iptables can't change.
@@ -168,22 +168,21 @@ export class NetworkRules {
   }
 
   /** The missing rules; undefined where the firewall can't be read. */
-  async #look(at: {
-    readonly firewall: Firewall
-    readonly save: string
-    readonly podCidrs: readonly string[]
-    readonly listReady: () => Promise<ReadonlySet<string>>
-    readonly results: readonly CniResult[]
-  }): Promise<
+  async #look(
+    firewall: Firewall,
+    save: string,
+    podCidrs: readonly string[],
+    listReady: () => Promise<ReadonlySet<string>>,
+    results: readonly CniResult[],
+  ): Promise<
     { readonly ready: ReadonlySet<string>; readonly isOpen: boolean; readonly script: string } | undefined
   > {
-    const { firewall, podCidrs } = at
     // All tables at once: a program for each costs more than the additional output.
-    const { exitCode, stdout } = await runCommand(at.save, [])
+    const { exitCode, stdout } = await runCommand(save, [])
     if (exitCode !== 0) return undefined
-    const ready = await at.listReady()
+    const ready = await listReady()
     const lost = ready.size === 0 ? [] : this.#missingMasquerade(firewall, stdout, podCidrs)
-    const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, at.results), ...lost]
+    const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, results), ...lost]
     return { ready, isOpen: hasForwardRules(stdout, this.#places), script: planRepair(stdout, wanted) }
   }
 
@@ -194,7 +193,7 @@ export class NetworkRules {
     ready: ReadonlySet<string>,
     results: readonly CniResult[],
   ): readonly string[] {
-    const known = this.#rememberAll(firewall, saved, ready)
+    const known = this.#remember(firewall, saved, ready)
     const shared = known.get('') ?? []
     const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
     const derived = results
@@ -214,16 +213,12 @@ export class NetworkRules {
   }
 
   #missingMasquerade(firewall: Firewall, saved: string, podCidrs: readonly string[]): readonly string[] {
-    const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
-    return missingMasquerade(rules, this.#places, { firewall, podCidrs })
-  }
-
-  #rememberAll(firewall: Firewall, saved: string, ready: ReadonlySet<string>): SandboxRules {
-    return this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
+    return missingMasquerade(tableOf(saved, 'nat')?.rules ?? [], this.#places, firewall, podCidrs)
   }
 
   /** The rules read replace the known ones, unless some are missing; sandboxes that are gone are forgotten. */
-  #remember(firewall: Firewall, present: SandboxRules, ready: ReadonlySet<string>): SandboxRules {
+  #remember(firewall: Firewall, saved: string, ready: ReadonlySet<string>): SandboxRules {
+    const present = readSandboxRules(saved, this.#places.networkName)
     const before = this.#known.get(firewall) ?? new Map<string, readonly string[]>()
     const known = new Map<string, readonly string[]>()
     for (const id of new Set(['', ...ready])) {
@@ -298,13 +293,8 @@ export function deriveSandboxRules(
   const isIpv6 = firewall === 'ip6tables'
   const address = result.addresses.find((each) => each.includes(':') === isIpv6)
   if (address === undefined) return []
-  const place: Place = {
-    result,
-    address,
-    isIpv6,
-    chains: sandboxChains(result.networkName, result.sandboxId),
-  }
-  return deriveHostPorts(place, known)
+  const chains = sandboxChains(result.networkName, result.sandboxId)
+  return deriveHostPorts({ result, address, isIpv6, chains }, known)
 }
 
 interface Place {

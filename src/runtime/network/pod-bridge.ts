@@ -7,7 +7,6 @@ import { commandOutput } from '../../host/run-command.ts'
 import { readCniResults } from './cni-results.ts'
 import type { CniResult } from './cni-results.ts'
 
-/** The places of the bridge. */
 export interface BridgePlaces {
   readonly bridgeName: string
   readonly networkName: string
@@ -134,11 +133,10 @@ export class PodBridge {
         return
       case 'route-localnet':
         return write(`${settings}/ipv4/conf/${bridgeName}/route_localnet`, '1')
-      case 'forward':
-        return write(
-          `${settings}/${repair.family === 'ipv4' ? 'ipv4/ip_forward' : 'ipv6/conf/all/forwarding'}`,
-          '1',
-        )
+      case 'forward': {
+        const setting = repair.family === 'ipv4' ? 'ipv4/ip_forward' : 'ipv6/conf/all/forwarding'
+        return write(`${settings}/${setting}`, '1')
+      }
     }
   }
 }
@@ -202,7 +200,6 @@ export interface BridgeWish {
   readonly hasHostPorts: boolean
 }
 
-/** The actual state. */
 export interface BridgeState {
   /** Undefined where there is no bridge. */
   readonly bridge:

@@ -103,7 +103,7 @@ export function readHostNetwork(): HostNetwork {
     .flatMap((list) => list ?? [])
     .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
     .filter((network) => network !== undefined)
-  const routes = parseRoutes(readOr('/proc/net/route', ''))
+  const routes = parseRoutes(readOr('/proc/net/route'))
   return { routes, addresses, mtu: readMtu, claim: claimSubnet, removeIdleBridge }
 }
 
@@ -122,17 +122,16 @@ async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promis
   }
   // A newer podd may have written it, and takes it back.
   if ((await readIfExists(places.networkRecordPath)) !== undefined) await putAside(places.networkRecordPath)
-  await writeFileAtomic(
-    places.networkRecordPath,
-    `${JSON.stringify({ version: migrations.length + 1, subnet })}\n`,
-    { mode: 0o644 },
-  )
+  const record = `${JSON.stringify({ version: migrations.length + 1, subnet })}\n`
+  await writeFileAtomic(places.networkRecordPath, record, { mode: 0o644 })
   return subnet
 }
 
-/** The recorded subnet, if there is one. */
+/** The recorded subnet; a record that can't be read counts as none, and is replaced by the next one. */
 export async function readRecordedSubnet(places: ContainerdPlaces): Promise<string | undefined> {
-  return parseRecord(await readIfExists(places.networkRecordPath))
+  const reading = readState((await readIfExists(places.networkRecordPath)) ?? '', migrations)
+  const subnet = reading.kind === 'current' ? reading.content['subnet'] : undefined
+  return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
 }
 
 /** The subnets that meet none of the host's routes and addresses, the best one first. */
@@ -145,13 +144,6 @@ export function findFreeSubnets(places: ContainerdPlaces, host: HostNetwork): re
 async function claimOne(subnets: readonly string[], host: HostNetwork): Promise<string | undefined> {
   for (const subnet of subnets) if (await host.claim(subnet)) return subnet
   return subnets[0]
-}
-
-/** The recorded subnet; a record that can't be read counts as none, and is replaced by the next one. */
-function parseRecord(text: string | undefined): string | undefined {
-  const reading = readState(text ?? '', migrations)
-  const subnet = reading.kind === 'current' ? reading.content['subnet'] : undefined
-  return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
 }
 
 /** The default instance begins at the first candidate, any other one at an index from the hash in its name. */
@@ -177,16 +169,16 @@ async function removeIdleBridge(bridge: string): Promise<boolean> {
 }
 
 function readMtu(device: string): number | undefined {
-  const mtu = Number(readOr(`/sys/class/net/${device}/mtu`, ''))
+  const mtu = Number(readOr(`/sys/class/net/${device}/mtu`))
   return mtu > 0 ? mtu : undefined
 }
 
-function readOr(path: string, fallback: string): string {
+function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
     // The kernel has no such file for this device.
-    return fallback
+    return ''
   }
 }
 

@@ -107,11 +107,11 @@ beforeEach(() => {
   pods = new Set()
   makingSinceMs = undefined
   podCgroups = []
-  inventory = new ContainerdInventory({
-    places: containerdPlaces(join(directory, 'root'), join(directory, 'run')),
-    tools: () => ({ ctrPath: join(directory, 'ctr'), snapshotter: undefined, podCidrs: [] }),
-    known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
-    records: {
+  inventory = new ContainerdInventory(
+    containerdPlaces(join(directory, 'root'), join(directory, 'run')),
+    () => ({ ctrPath: join(directory, 'ctr'), snapshotter: undefined, podCidrs: [] }),
+    { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
+    {
       containers: async () =>
         lines('containers').map((each) => ({
           id: each,
@@ -125,7 +125,7 @@ beforeEach(() => {
       snapshots: async () => lines('snapshots').map((line) => line.split(' ')[0] ?? ''),
       leases: async () => lines('leases'),
     },
-  })
+  )
   logs = logsOf('this one')
   orphans = new Orphans({
     collectors: [

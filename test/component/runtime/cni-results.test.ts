@@ -38,7 +38,7 @@ it('forgets all of a network, with the loopback of its sandboxes', async () => {
   result(`podd-${id}-eth0`, '{}')
   result(`cni-loopback-${id}-lo`, '{}')
   result(`cni-loopback-${other}-lo`, '{}')
-  await removeCniResults('podd', { directory })
+  await removeCniResults('podd', undefined, directory)
   expect(readdirSync(directory)).toEqual([`cni-loopback-${other}-lo`])
 })
 
@@ -47,13 +47,13 @@ it('forgets the results of some sandboxes alone', async () => {
   result(`cni-loopback-${id}-lo`, '{}')
   result(`podd-${other}-eth0`, '{}')
   result(`bridge-${id}-eth0`, '{}')
-  await removeCniResults('podd', { ids: new Set([id]), directory })
+  await removeCniResults('podd', new Set([id]), directory)
   expect(readdirSync(directory).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
 })
 
 it('does without the directory', async () => {
   const absent = join(directory, 'absent')
-  await expect(removeCniResults('podd', { directory: absent })).resolves.toBeUndefined()
+  await expect(removeCniResults('podd', undefined, absent)).resolves.toBeUndefined()
   await expect(removeTornCniResults('podd', absent)).resolves.toBeUndefined()
   await expect(readCniResults(absent)).resolves.toEqual([])
 })

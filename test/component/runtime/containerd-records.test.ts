@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ContainerdRecords } from '../../../src/runtime/containerd/records.ts'
 import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -47,16 +46,7 @@ const channel: ContainerdChannel = {
 }
 
 const clock = new ManualClock()
-const records = new ContainerdRecords({
-  channel,
-  definitions: {
-    containers: loadProto('containerd-containers.proto'),
-    tasks: loadProto('containerd-tasks.proto'),
-    snapshots: loadProto('containerd-snapshots.proto'),
-    leases: loadProto('containerd-leases.proto'),
-  },
-  clock,
-})
+const records = new ContainerdRecords(channel, clock)
 
 it("reads what containerd records in CRI's namespace", async () => {
   expect(await records.containers()).toEqual([

@@ -6,28 +6,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { ExecChannel, ExecDefinitions } from '../../../src/runtime/containerd/exec-process.ts'
+import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { ContainerdExec } from '../../../src/runtime/containerd/exec.ts'
 
 const spec = Buffer.from(JSON.stringify({ process: { args: ['sh'], cwd: '/', env: [], user: {} } }))
 
-/** Every method there is, known by its name. */
-const definitions: ExecDefinitions = {
-  service: () =>
-    new Proxy(
-      {},
-      {
-        get: (_, name) => ({
-          path: String(name),
-          requestSerialize: () => Buffer.alloc(0),
-          responseDeserialize: () => ({}),
-        }),
-      },
-    ),
-}
-
 /** A containerd whose commands run until `end`, and that fails at a call where it is told so. */
-class FakeContainerd implements ExecChannel {
+class FakeContainerd implements ContainerdChannel {
   readonly sent: { readonly name: string; readonly execId: string }[] = []
   failing: string | undefined
   readonly #over = Promise.withResolvers<void>()
@@ -51,17 +36,21 @@ class FakeContainerd implements ExecChannel {
     return Promise.resolve()
   }
 
-  async unary(method: { readonly path: string }, request: object): Promise<object> {
+  stream(): Promise<void> {
+    return Promise.reject(new Error('no call of these streams'))
+  }
+
+  async unary({ path }: { readonly path: string }, request: object): Promise<object> {
+    const name = path.slice(path.lastIndexOf('/') + 1)
     const execId = 'execId' in request ? String(request.execId) : ''
-    this.sent.push({ name: method.path, execId })
-    if (method.path === this.failing) throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
-    if (this.isStarting && ['Kill', 'DeleteProcess'].includes(method.path))
+    this.sent.push({ name, execId })
+    if (name === this.failing) throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
+    if (this.isStarting && ['Kill', 'DeleteProcess'].includes(name))
       throw new PoddError('EXEC_FAILED', 'it does not run yet')
-    if (method.path === 'Kill' && this.#left) this.end()
-    if (this.#left && method.path === 'DeleteProcess' && !this.#isOver)
-      throw new PoddError('EXEC_FAILED', 'it runs')
-    if (method.path === 'Wait') await this.#over.promise
-    return method.path === 'Get' ? { container: { spec: { value: spec } } } : { exitStatus: 0 }
+    if (name === 'Kill' && this.#left) this.end()
+    if (this.#left && name === 'DeleteProcess' && !this.#isOver) throw new PoddError('EXEC_FAILED', 'it runs')
+    if (name === 'Wait') await this.#over.promise
+    return name === 'Get' ? { container: { spec: { value: spec } } } : { exitStatus: 0 }
   }
 }
 
@@ -74,13 +63,10 @@ describe('ContainerdExec', () => {
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'podd-exec-'))
     containerd = new FakeContainerd()
-    exec = new ContainerdExec({
-      channel: containerd,
-      tasks: definitions,
-      containers: definitions,
-      directory,
+    exec = new ContainerdExec(containerd, directory, {
+      ...systemClock,
       // Its output is waited for a second.
-      clock: { ...systemClock, sleep: () => nextTurn() },
+      sleep: () => nextTurn(),
     })
   })
 
@@ -133,8 +119,9 @@ describe('ContainerdExec', () => {
     containerd.failing = 'DeleteProcess'
     const gone = containerd.unary.bind(containerd)
     containerd.unary = async (method, request) => {
-      if (method.path === 'Wait' || method.path === 'Kill') {
-        containerd.sent.push({ name: method.path, execId: 'other' })
+      const name = method.path.split('/').at(-1) ?? ''
+      if (name === 'Wait' || name === 'Kill') {
+        containerd.sent.push({ name, execId: 'other' })
         throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
       }
       return gone(method, request)
@@ -149,7 +136,7 @@ describe('ContainerdExec', () => {
     const held: (() => void)[] = []
     const others = containerd.unary.bind(containerd)
     containerd.unary = async (method, request) => {
-      if (method.path !== 'ResizePty') return others(method, request)
+      if (!method.path.endsWith('/ResizePty')) return others(method, request)
       told.push('width' in request && request.width)
       await new Promise<void>((resolve) => void held.push(resolve))
       return {}

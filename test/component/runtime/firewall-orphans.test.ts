@@ -18,17 +18,17 @@ const ruleOf = (id: string): string =>
   `-A POSTROUTING -m comment --comment "name: \\"${places.networkName}\\" id: \\"${id}\\"" -j CNI-0123456789abcdef01234567`
 
 const collector = firewallOrphans(
-  new ContainerdInventory({
+  new ContainerdInventory(
     places,
-    tools: () => ({ ctrPath: '/bin/false', snapshotter: undefined, podCidrs: ['10.86.0.0/24'] }),
-    known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
-    records: {
+    () => ({ ctrPath: '/bin/false', snapshotter: undefined, podCidrs: ['10.86.0.0/24'] }),
+    { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
+    {
       containers: async () => [...recorded].map((id) => ({ id, kind: 'sandbox' as const, snapshotKey: '' })),
       tasks: async () => [],
       snapshots: async () => [],
       leases: async () => [],
     },
-  }),
+  ),
 )
 
 beforeEach(async () => {

@@ -1,6 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
-import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { HeldContainers } from '../../../src/runtime/containerd/records.ts'
 import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -52,13 +51,7 @@ const channel: ContainerdChannel = {
 }
 
 function held(instance = ''): HeldContainers {
-  return new HeldContainers({
-    channel,
-    containers: loadProto('containerd-containers.proto'),
-    tasks: loadProto('containerd-tasks.proto'),
-    instance,
-    clock,
-  })
+  return new HeldContainers(channel, instance, clock)
 }
 
 const labels = {

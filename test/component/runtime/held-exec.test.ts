@@ -6,28 +6,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { ExecChannel, ExecDefinitions } from '../../../src/runtime/containerd/exec-process.ts'
 import { HeldExec } from '../../../src/runtime/containerd/exec.ts'
+import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 
 const spec = Buffer.from(JSON.stringify({ process: { args: ['sh'], cwd: '/', env: [], user: {} } }))
 
-/** Every method there is, known by its service and name. */
-const definitions = (service: string): ExecDefinitions => ({
-  service: () =>
-    new Proxy(
-      {},
-      {
-        get: (_, name) => ({
-          path: `${service}.${String(name)}`,
-          requestSerialize: () => Buffer.alloc(0),
-          responseDeserialize: () => ({}),
-        }),
-      },
-    ),
-})
-
 /** A containerd with one container, in which each command runs until `end`. */
-class FakeContainerd implements ExecChannel {
+class FakeContainerd implements ContainerdChannel {
   readonly sent: string[] = []
   status: 'absent' | 'CREATED' | 'RUNNING' | 'STOPPED' = 'absent'
   isAway = false
@@ -47,10 +32,18 @@ class FakeContainerd implements ExecChannel {
     return Promise.resolve()
   }
 
+  stream(): Promise<void> {
+    return Promise.reject(new Error('no call of these streams'))
+  }
+
   async unary({ path }: { readonly path: string }, _request: object): Promise<object> {
-    this.sent.push(path.replace('tasks.', ''))
+    const call = path.replace(
+      /^.*\.(\w+)\/(\w+)$/u,
+      (_, service: string, name: string) => `${service.toLowerCase()}.${name}`,
+    )
+    this.sent.push(call.replace('tasks.', ''))
     if (this.isAway) throw new PoddError('RUNTIME_UNAVAILABLE', 'away')
-    switch (path) {
+    switch (call) {
       case 'containers.Get':
         return { container: { spec: { value: spec } } }
       case 'tasks.Get':
@@ -80,14 +73,8 @@ let directory = ''
 let containerd: FakeContainerd
 
 const podd = (runDir = directory): HeldExec =>
-  new HeldExec({
-    channel: containerd,
-    tasks: definitions('tasks'),
-    containers: definitions('containers'),
-    directory: runDir,
-    // Its output is waited for a second.
-    clock: { ...systemClock, sleep: () => nextTurn() },
-  })
+  // Its output is waited for a second.
+  new HeldExec(containerd, runDir, { ...systemClock, sleep: () => nextTurn() })
 const signal = (): AbortSignal => new AbortController().signal
 
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { errorCode, PoddError } from '../../../src/base/errors.ts'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import { ContentStore, ImageRecords } from '../../../src/runtime/containerd/image-records.ts'
 import type { OwnChannel } from '../../../src/runtime/containerd/image-records.ts'
-import type { ContainerdCalls } from '../../../src/runtime/containerd/records.ts'
+import type { ContainerdChannel } from '../../../src/runtime/containerd/records.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 type Answer = object | PoddError | 'none'
@@ -27,6 +27,8 @@ function recordsWith(answers: Readonly<Record<string, Answer>>) {
   const clock = new ManualClock()
   const sent: unknown[] = []
   const channel: OwnChannel = {
+    ready: async () => {},
+    stream: () => Promise.reject(new Error('no call of these streams')),
     async unary({ path, requestSerialize }, request, signal, headers) {
       expect(headers).toEqual({ 'containerd-namespace': 'k8s.io' })
       const method = methods.find((each) => each.path === path)!
@@ -38,7 +40,7 @@ function recordsWith(answers: Readonly<Record<string, Answer>>) {
     },
     close: () => void sent.push('closed'),
   }
-  return { clock, sent, records: new ImageRecords({ channel, definitions, clock }) }
+  return { clock, sent, records: new ImageRecords(channel, clock) }
 }
 
 it('knows whether a name exists', async () => {
@@ -116,7 +118,8 @@ const digest = `sha256:${'a'.repeat(64)}`
 function storeOf(answers: { readonly unary?: object; readonly stream?: readonly object[] }) {
   const clock = new ManualClock()
   const requests: object[] = []
-  const channel: ContainerdCalls = {
+  const channel: ContainerdChannel = {
+    ready: async () => {},
     unary: (_method, request, signal) => {
       requests.push(request)
       if (answers.unary !== undefined) return Promise.resolve(answers.unary)
@@ -129,8 +132,7 @@ function storeOf(answers: { readonly unary?: object; readonly stream?: readonly 
       return Promise.resolve()
     },
   }
-  const definitions = loadProto('containerd-content.proto')
-  return { clock, requests, store: new ContentStore({ channel, definitions, clock }) }
+  return { clock, requests, store: new ContentStore(channel, clock) }
 }
 
 it('lists what is being written, by digest', async () => {

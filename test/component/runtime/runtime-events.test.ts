@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { loadProto } from '../../../src/grpc/load-proto.ts'
 import type { RuntimeEvent } from '../../../src/pod/state/observed.ts'
 import { CriClient } from '../../../src/runtime/cri-client.ts'
 import { ContainerdEvents, CriEvents, pickRuntimeEvents } from '../../../src/runtime/events.ts'
@@ -12,7 +11,6 @@ import { FakeRuntimeServer } from '../../support/fake-runtime-server.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import type { ContainerdRelease } from '../../support/fake-runtime.ts'
 
-const definitions = loadProto('containerd-events.proto')
 const cleanups: (() => void | Promise<void>)[] = []
 let dir: string
 
@@ -39,8 +37,8 @@ async function start(options: { release?: ContainerdRelease; nativeEvents?: bool
   cleanups.push(() => server.stop())
   const client = new CriClient({ endpoint: server.endpoint, clock: systemClock, reconnectWaitMs: 300 })
   cleanups.push(() => client.close())
-  const native = new ContainerdEvents({ channel: client.connection, definitions, clock: systemClock })
-  return { fake, server, native, cri: new CriEvents({ client, clock: systemClock }) }
+  const native = new ContainerdEvents(client.connection, systemClock)
+  return { fake, server, native, cri: new CriEvents(client, systemClock) }
 }
 
 function follow(stream: EventsCandidate): RuntimeEvent[] {

@@ -4,7 +4,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { attachContainer, forwardPort, joinCommand } from '../../../src/runtime/streaming.ts'
+import { forwardPort, joinContainer } from '../../../src/runtime/streaming.ts'
 import { SpdySession } from '../../../src/runtime/spdy-session.ts'
 import type { SpdyStream } from '../../../src/runtime/spdy-session.ts'
 
@@ -73,7 +73,7 @@ it('gives the output and the exit code of a command', async () => {
     })
     stdin?.on('data', (chunk: Buffer) => stdout?.write(chunk))
   })
-  const command = await joinCommand(url, { ...choices, stdin: true }, stays)
+  const command = await joinContainer(url, { ...choices, stdin: true }, 'EXEC_FAILED', stays)
   await command.write(Buffer.from('said'))
   await command.closeStdin()
   const { stderr = command.stdout } = command
@@ -93,7 +93,7 @@ it('tells the size of a terminal before anything else is typed', async () => {
     })
   })
   const size = { columns: 97, rows: 31 }
-  const command = await joinCommand(url, { stdin: true, terminal: true, size }, stays)
+  const command = await joinContainer(url, { stdin: true, terminal: true, size }, 'EXEC_FAILED', stays)
   expect(command.stderr).toBeUndefined()
   expect(await textOf(command.stdout)).toBe('{"Width":97,"Height":31}\n')
   expect(await command.ended).toBe(0)
@@ -106,7 +106,7 @@ it.each([
   const url = await serve(['error', 'stdout', 'stderr'], ({ error }, cut) => {
     end(error, cut)
   })
-  const command = await joinCommand(url, choices, stays)
+  const command = await joinContainer(url, choices, 'EXEC_FAILED', stays)
   await expect(command.ended).rejects.toMatchObject({ code: 'EXEC_FAILED' })
 })
 
@@ -114,7 +114,7 @@ it('says what the runtime says of a container that it can’t attach to', async 
   const url = await serve(['error', 'stdout', 'stderr'], ({ error }) => {
     error?.end(JSON.stringify({ status: 'Failure', message: 'it is gone' }))
   })
-  const attached = await attachContainer(url, choices, stays)
+  const attached = await joinContainer(url, choices, 'ATTACH_FAILED', stays)
   await expect(attached.ended).rejects.toMatchObject({ code: 'ATTACH_FAILED', message: 'it is gone' })
 })
 
@@ -147,7 +147,7 @@ it('says which answer the runtime gives where it serves no streams', async () =>
   await once(plain, 'listening')
   const url = `http://127.0.0.1:${(plain.address() as AddressInfo).port}/exec/old`
   const failed = { code: 'EXEC_FAILED', message: "the runtime's streams: the answer was 404" }
-  await expect(joinCommand(url, choices, stays)).rejects.toMatchObject(failed)
+  await expect(joinContainer(url, choices, 'EXEC_FAILED', stays)).rejects.toMatchObject(failed)
   plain.closeAllConnections()
   plain.close()
 })
@@ -172,7 +172,9 @@ it('gives up a runtime that does not answer once the client is gone, and asks no
   })
   await left
   socket.destroy()
-  await expect(joinCommand(url, choices, client.signal)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+  await expect(joinContainer(url, choices, 'EXEC_FAILED', client.signal)).rejects.toMatchObject({
+    code: 'EXEC_FAILED',
+  })
   expect(connections).toBe(1)
   silent.close()
 })

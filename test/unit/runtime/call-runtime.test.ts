@@ -21,7 +21,7 @@ it.each([
     },
   }
   const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
-  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const { bind } = new RuntimeCaller(channel, service, new ManualClock())
   const onSent = (): void => void (sent += 1)
   await expect(createRuntimeService(bind).execSync({ containerId: 'c' }, { onSent })).rejects.toThrow()
   expect(sent).toBe(told)
@@ -45,7 +45,7 @@ it('makes sure of the connection again before it repeats a call that found it br
     },
   }
   const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
-  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const { bind } = new RuntimeCaller(channel, service, new ManualClock())
   await createRuntimeService(bind).listContainers({})
   expect(steps).toEqual(['ready', 'breaks', 'suspect', 'ready', 'answers'])
 })
@@ -63,7 +63,7 @@ it('holds calls about containers back while the gate is closed, and no others', 
     },
   }
   const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
-  const caller = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const caller = new RuntimeCaller(channel, service, new ManualClock())
   const runtime = createRuntimeService(caller.bind)
   let passes: 'rejects' | 'opens' = 'rejects'
   let isOpen = false
@@ -104,7 +104,7 @@ it('decodes a long list in turns of the event loop, and as a whole', async () =>
   let nowMs = 0
   // Each look at the clock finds that a turn is over.
   const clock = Object.defineProperty(new ManualClock(), 'monotonicMs', { value: () => (nowMs += 100) })
-  const { bind } = new RuntimeCaller({ connection: channel, service, clock })
+  const { bind } = new RuntimeCaller(channel, service, clock)
   let turns = 0
   let isDone = false
   const turn = (): void => {
@@ -129,7 +129,7 @@ it('tells of a list that cannot be decoded', async () => {
     unary: async ({ responseDeserialize }) => responseDeserialize(Buffer.from([0x0a, 0xff, 0x01, 0x00])),
   }
   const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
-  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const { bind } = new RuntimeCaller(channel, service, new ManualClock())
   await expect(createRuntimeService(bind).listContainers({})).rejects.toMatchObject({
     code: 'RUNTIME_FAILED',
   })

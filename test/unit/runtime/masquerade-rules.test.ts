@@ -9,8 +9,8 @@ const ipv4 =
 
 describe('missingMasquerade', () => {
   it('gives each family a rule that spares what stays on the bridge, and multicast', () => {
-    expect(missingMasquerade([], places, { firewall: 'iptables', podCidrs })).toEqual([ipv4])
-    expect(missingMasquerade([], places, { firewall: 'ip6tables', podCidrs })).toEqual([
+    expect(missingMasquerade([], places, 'iptables', podCidrs)).toEqual([ipv4])
+    expect(missingMasquerade([], places, 'ip6tables', podCidrs)).toEqual([
       'POSTROUTING -s FD00:86:0:0::/64 ! -d ff00::/8 ! -o podd0 -m comment --comment "podd0 pods FD00:86:0:0::/64" -j MASQUERADE',
     ])
   })
@@ -18,7 +18,7 @@ describe('missingMasquerade', () => {
   it('knows a rule however iptables prints its subnet', () => {
     const printed =
       'POSTROUTING -s fd00:86::/64 ! -d ff00::/8 ! -o podd0 -m comment --comment "podd0 pods FD00:86:0:0::/64" -j MASQUERADE'
-    expect(missingMasquerade([printed], places, { firewall: 'ip6tables', podCidrs })).toEqual([])
+    expect(missingMasquerade([printed], places, 'ip6tables', podCidrs)).toEqual([])
   })
 
   it.each([
@@ -27,6 +27,6 @@ describe('missingMasquerade', () => {
     ['another chain', ipv4.replace('POSTROUTING', 'MINE')],
     ['what somebody made of it', ipv4.replace('MASQUERADE', 'ACCEPT')],
   ])('does not take the rule of %s for it', (_, rule) => {
-    expect(missingMasquerade([rule], places, { firewall: 'iptables', podCidrs })).toEqual([ipv4])
+    expect(missingMasquerade([rule], places, 'iptables', podCidrs)).toEqual([ipv4])
   })
 })

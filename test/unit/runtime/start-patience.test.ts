@@ -92,11 +92,7 @@ test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: numbe
   ],
 ])('containerd does not answer, and is waited for: %s', (_, sights, overAtSeconds) => {
   let nowMs = 5000
-  const patience = new StartPatience({
-    clock: { monotonicMs: () => nowMs },
-    quietMs: 60_000,
-    longestMs: 300_000,
-  })
+  const patience = new StartPatience({ monotonicMs: () => nowMs }, 60_000, 300_000)
   const over = sights.find(([seconds, ticks, diskBytes]) => {
     nowMs = 5000 + seconds * 1000
     return patience.isOver({ ticks, diskBytes })
