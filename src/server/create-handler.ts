@@ -13,7 +13,7 @@ import { kubeletRoutes } from './metrics/kubelet-routes.ts'
 import type { NetworkApi } from './network-api.ts'
 import type { ApiReaders, PageReader } from './requests/readers.ts'
 import { jsonResponse, statusResponse, withoutQuery } from './requests/request.ts'
-import { decodePath, findRoute, readTarget } from './requests/route.ts'
+import { decodePath, findRoute, get, readTarget } from './requests/route.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/request.ts'
 import type { Route } from './requests/route.ts'
 import { withNodeLease } from './resources/derived-readers.ts'
@@ -47,7 +47,7 @@ export function createHandler(
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),
-    { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
+    get('/version', () => jsonResponse(versionInfo())),
     ...discoveryRoutes([
       ...[...servedKinds, ...derivedKinds].map((kind) => toApiResource(kind)),
       ...computedResources,
@@ -63,10 +63,13 @@ export function createHandler(
     ...(readers.page === undefined ? [] : pageRoutes(readers.page)),
   ]
 
-  /** The route of a request, with the identity that it acts as. Throws ApiError. */
-  function admit(given: ApiRequest, request: ApiRequest): URL {
+  /** The URL of a request. Throws ApiError where the client may not make it. */
+  function admit(given: ApiRequest, { method, target, identity }: ApiRequest): URL {
     refuseForeignSite(given)
-    return judge(request)
+    const url = readTarget(target)
+    const [, ...segments] = decodePath(url.pathname)
+    refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
+    return url
   }
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {
@@ -89,12 +92,10 @@ export function createHandler(
     upgrades: (headers) => streams.upgrades(headers),
     async open(request: ApiRequest, connection: Duplex) {
       try {
-        const url = admit(request, {
-          ...request,
-          identity: impersonate(request.identity, request.headers),
-        })
+        const asked = { ...request, identity: impersonate(request.identity, request.headers) }
+        const url = admit(request, asked)
         if (!asksForWatch(request, url)) return await streams.open(request, connection)
-        return await openWatch(request, connection, (asked) => answer(asked))
+        return await openWatch(request, connection, answer)
       } catch (error) {
         return toResponse(request, error)
       }
@@ -102,29 +103,14 @@ export function createHandler(
   }
 }
 
-/** The route of a request. Throws ApiError where the client may not make it. */
-function judge({ method, target, identity }: ApiRequest): URL {
-  const url = readTarget(target)
-  const [, ...segments] = decodePath(url.pathname)
-  refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
-  return url
-}
-
 /**
  * The routes of the status page and of the data that only it shows; it gets the rest from the API, as other clients do.
  */
 function pageRoutes(page: PageReader): readonly Route[] {
-  const route = (pattern: string): Route => ({
-    method: 'GET',
-    pattern,
-    async handle({ request, names: [file = ''] }) {
+  const file = (pattern: string): Route =>
+    get(pattern, async ({ request, names: [name = ''] }) => {
       const { readPageFile } = await import('./routes/page-files.ts')
-      return readPageFile(page.directory, file, request.identity)
-    },
-  })
-  return [
-    route('/ui'),
-    route('/ui/*'),
-    { method: 'GET', pattern: '/podd/v1/usage', handle: () => jsonResponse(page.usage()) },
-  ]
+      return readPageFile(page.directory, name, request.identity)
+    })
+  return [file('/ui'), file('/ui/*'), get('/podd/v1/usage', () => jsonResponse(page.usage()))]
 }

@@ -25,15 +25,6 @@ export interface NetworkOptions {
   readonly report: StateReport
 }
 
-interface KubeconfigRequest {
-  readonly user: string
-  readonly role: Role
-  readonly days: number
-  /** Undefined: the address where podd listens. */
-  readonly server: string | undefined
-}
-
-/** The API over TLS: authentication and the listener. */
 export class NetworkApi {
   readonly #options: NetworkOptions
   readonly #clock: Clock
@@ -56,9 +47,14 @@ export class NetworkApi {
     const tokens = tokenFile === undefined ? undefined : new TokenFile(tokenFile, this.#logger)
     const readToken = (token: string): Identity | undefined => tokens?.identify(token)
     const opener = new PortOpener(async () => {
-      const authority = this.#authority
-      const options = { handler, address, authority, readToken, clock: this.#clock, logger: this.#logger }
-      const listener = await listenOverTls(options)
+      const listener = await listenOverTls(
+        handler,
+        address,
+        this.#authority,
+        readToken,
+        this.#clock,
+        this.#logger,
+      )
       this.#listener = listener
       this.#logger.info({ path: formatAddress(listener.address) }, 'the API listens')
       return listener
@@ -79,16 +75,14 @@ export class NetworkApi {
     return this.#listener?.address.port
   }
 
-  /** A kubeconfig with a client certificate of its own. Throws the system's error where there is no authority. */
-  kubeconfig({ user, role, days, server }: KubeconfigRequest): string {
+  /**
+   * A kubeconfig with a client certificate of its own. Throws the system's error where there is no authority.
+   * @param server undefined for the address where podd listens
+   */
+  kubeconfig(user: string, role: Role, days: number, server: string | undefined): string {
     const subject = { commonName: user, organizations: [groupOfRole(role)] }
     const pair = this.#authority.issueClient(subject, days)
-    return formatKubeconfig({
-      server: server ?? this.#defaultServer(),
-      trusted: this.#authority.trusted(),
-      user,
-      ...pair,
-    })
+    return formatKubeconfig(server ?? this.#defaultServer(), this.#authority.trusted(), user, pair)
   }
 
   async close(graceMs: number): Promise<void> {
@@ -130,10 +124,9 @@ class TokenFile {
       this.#entries = new Map()
       this.#stamp = stamp
       if ((mode & 0o077) !== 0) {
-        this.#logger.warn(
-          { path: this.#path },
-          'the token file is ignored: users other than its owner can open it; run chmod 600 on it',
-        )
+        const message =
+          'the token file is ignored: users other than its owner can open it; run chmod 600 on it'
+        this.#logger.warn({ path: this.#path }, message)
         return this.#entries
       }
       const { entries, problems } = parseTokens(readFileSync(this.#path, 'utf8'))
@@ -192,31 +185,30 @@ function splitFields(line: string): readonly string[] {
 }
 
 /** A kubeconfig with one cluster, one user and one context, all data inline. */
-function formatKubeconfig(parts: {
-  readonly server: string
-  readonly trusted: string
-  readonly user: string
-  readonly certificate: string
-  readonly key: string
-}): string {
+function formatKubeconfig(
+  server: string,
+  trusted: string,
+  user: string,
+  { certificate, key }: { readonly certificate: string; readonly key: string },
+): string {
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   return `apiVersion: v1
 kind: Config
 clusters:
   - name: podd
     cluster:
-      server: ${JSON.stringify(parts.server)}
-      certificate-authority-data: ${base64(parts.trusted)}
+      server: ${JSON.stringify(server)}
+      certificate-authority-data: ${base64(trusted)}
 users:
-  - name: ${JSON.stringify(parts.user)}
+  - name: ${JSON.stringify(user)}
     user:
-      client-certificate-data: ${base64(parts.certificate)}
-      client-key-data: ${base64(parts.key)}
+      client-certificate-data: ${base64(certificate)}
+      client-key-data: ${base64(key)}
 contexts:
   - name: podd
     context:
       cluster: podd
-      user: ${JSON.stringify(parts.user)}
+      user: ${JSON.stringify(user)}
 current-context: podd
 `
 }

@@ -4,8 +4,6 @@ import { anonymous, authenticatedGroup, isAnonymous, mayDoAll } from '../request
 import { booleanParam } from '../requests/route.ts'
 import type { Identity } from '../requests/request.ts'
 
-/** Who may do what: what a request wants, the rules of the roles, and both compared. */
-
 /** What a request wants, in the words of Kubernetes' authorizers. */
 interface Attributes {
   /**
@@ -106,7 +104,7 @@ export function refuseAccess(identity: Identity, attributes: Attributes): void {
   const { group, name, namespace } = resource
   const full =
     resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`
-  const what = qualified(resource.resource, group)
+  const what = group === '' ? resource.resource : `${resource.resource}.${group}`
   const place = namespace === '' ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
   throw new ApiError(
     403,
@@ -114,10 +112,6 @@ export function refuseAccess(identity: Identity, attributes: Attributes): void {
     undefined,
     { ...(name !== '' && { name }), ...(group !== '' && { group }), kind: resource.resource },
   )
-}
-
-function qualified(resource: string, group: string): string {
-  return group === '' ? resource : `${resource}.${group}`
 }
 
 /** A role: everything; work with pods and what they refer to; or reading everything but Secrets. */
@@ -155,133 +149,81 @@ export interface Rules {
 const read = ['get', 'list', 'watch']
 const write = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
+/** @param groups with `|` between them; empty: the core group */
+function allow(verbs: readonly string[], groups: string, resources: string): ResourceRule {
+  return { verbs, apiGroups: groups.split('|'), resources: resources.split(' ') }
+}
+
+function show(paths: string): PathRule {
+  return { verbs: ['get'], nonResourceURLs: paths.split(' ') }
+}
+
 const anonymousRules: Rules = {
   resourceRules: [],
   // The files of the page hold nothing of the host, and a browser asks for them without a token.
-  nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/ui', '/ui/*', '/version'] }],
+  nonResourceRules: [show('/livez /readyz /ui /ui/* /version')],
 }
 
 /** Discovery and self-reviews. */
 const authenticatedRules: Rules = {
   resourceRules: [
-    {
-      verbs: ['create'],
-      apiGroups: ['authorization.k8s.io'],
-      resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
-    },
-    { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
+    allow(['create'], 'authorization.k8s.io', 'selfsubjectaccessreviews selfsubjectrulesreviews'),
+    allow(['create'], 'authentication.k8s.io', 'selfsubjectreviews'),
   ],
   nonResourceRules: [
-    {
-      verbs: ['get'],
-      nonResourceURLs: [
-        '/api',
-        '/api/*',
-        '/apis',
-        '/apis/*',
-        '/healthz',
-        '/healthz/*',
-        '/livez/*',
-        '/openapi',
-        '/openapi/*',
-        '/readyz/*',
-      ],
-    },
+    show('/api /api/* /apis /apis/* /healthz /healthz/* /livez/* /openapi /openapi/* /readyz/*'),
   ],
 }
 
 /** No Secrets, and nothing that reveals their content. */
 const viewRules: Rules = {
   resourceRules: [
-    {
-      verbs: read,
-      apiGroups: [''],
-      resources: [
-        'configmaps',
-        'events',
-        'namespaces',
-        'namespaces/status',
-        'nodes',
-        'persistentvolumeclaims',
-        'persistentvolumeclaims/status',
-        'podtemplates',
-        'pods',
-        'pods/ephemeralcontainers',
-        'pods/log',
-        'pods/resize',
-        'pods/status',
-        'serviceaccounts',
-        'services',
-      ],
-    },
-    { verbs: read, apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'] },
-    { verbs: read, apiGroups: ['coordination.k8s.io'], resources: ['leases'] },
-    { verbs: read, apiGroups: ['events.k8s.io'], resources: ['events'] },
-    { verbs: read, apiGroups: ['metrics.k8s.io'], resources: ['nodes', 'pods'] },
-    { verbs: read, apiGroups: ['node.k8s.io'], resources: ['runtimeclasses'] },
-    { verbs: read, apiGroups: ['scheduling.k8s.io'], resources: ['priorityclasses'] },
-    { verbs: ['get'], apiGroups: ['podd.dev'], resources: ['pods/probes'] },
+    allow(
+      read,
+      '',
+      'configmaps events namespaces namespaces/status nodes persistentvolumeclaims ' +
+        'persistentvolumeclaims/status podtemplates pods pods/ephemeralcontainers pods/log ' +
+        'pods/resize pods/status serviceaccounts services',
+    ),
+    allow(read, 'apiextensions.k8s.io', 'customresourcedefinitions'),
+    allow(read, 'coordination.k8s.io', 'leases'),
+    allow(read, 'events.k8s.io', 'events'),
+    allow(read, 'metrics.k8s.io', 'nodes pods'),
+    allow(read, 'node.k8s.io', 'runtimeclasses'),
+    allow(read, 'scheduling.k8s.io', 'priorityclasses'),
+    allow(['get'], 'podd.dev', 'pods/probes'),
   ],
   nonResourceRules: [
-    {
-      verbs: ['get'],
-      nonResourceURLs: [
-        '/podd/v1/images',
-        '/podd/v1/images/archives',
-        '/podd/v1/sources',
-        '/podd/v1/status',
-        '/podd/v1/usage',
-      ],
-    },
-    {
-      verbs: ['get'],
-      nonResourceURLs: ['/configz', '/metrics', '/metrics/*', '/pods', '/runningpods', '/stats/summary'],
-    },
+    show('/podd/v1/images /podd/v1/images/archives /podd/v1/sources /podd/v1/status /podd/v1/usage'),
+    show('/configz /metrics /metrics/* /pods /runningpods /stats/summary'),
   ],
 }
 
 /** A client that may create pods may create a privileged one, which is equivalent to root on the host. */
 const editRules: Rules = {
   resourceRules: [
-    { verbs: read, apiGroups: ['', 'podd.dev'], resources: ['secrets'] },
-    {
-      verbs: write,
-      apiGroups: [''],
-      resources: [
-        'configmaps',
-        'persistentvolumeclaims',
-        'pods',
-        'pods/ephemeralcontainers',
-        'pods/resize',
-        'podtemplates',
-        'secrets',
-      ],
-    },
-    { verbs: write, apiGroups: ['coordination.k8s.io'], resources: ['leases'] },
-    { verbs: ['create', 'patch', 'update'], apiGroups: ['', 'events.k8s.io'], resources: ['events'] },
-    { verbs: ['create'], apiGroups: [''], resources: ['pods/eviction'] },
-    {
-      verbs: ['create', 'get'],
-      apiGroups: ['', 'podd.dev'],
-      resources: ['pods/attach', 'pods/exec', 'pods/portforward'],
-    },
+    allow(read, '|podd.dev', 'secrets'),
+    allow(
+      write,
+      '',
+      'configmaps persistentvolumeclaims pods pods/ephemeralcontainers pods/resize podtemplates secrets',
+    ),
+    allow(write, 'coordination.k8s.io', 'leases'),
+    allow(['create', 'patch', 'update'], '|events.k8s.io', 'events'),
+    allow(['create'], '', 'pods/eviction'),
+    allow(['create', 'get'], '|podd.dev', 'pods/attach pods/exec pods/portforward'),
     // Each method of a proxied request is a verb.
-    { verbs: [...read, ...write], apiGroups: [''], resources: ['pods/proxy'] },
-    {
-      verbs: ['create'],
-      apiGroups: ['podd.dev'],
-      resources: ['persistentvolumeclaims/purge', 'pods/restart'],
-    },
+    allow([...read, ...write], '', 'pods/proxy'),
+    allow(['create'], 'podd.dev', 'persistentvolumeclaims/purge pods/restart'),
   ],
   nonResourceRules: [],
 }
 
 const adminRules: Rules = {
-  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+  resourceRules: [allow(['*'], '*', '*')],
   nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
 }
 
-/** All rules that apply to an identity. */
 export function rulesOf(identity: Identity): Rules {
   if (mayDoAll(identity)) return adminRules
   if (isAnonymous(identity)) return anonymousRules
@@ -298,7 +240,6 @@ export function rulesOf(identity: Identity): Rules {
   }
 }
 
-/** Whether an identity may make a request. */
 export function mayDo(identity: Identity, { verb, resource, path }: Attributes): boolean {
   const { resourceRules, nonResourceRules } = rulesOf(identity)
   if (resource !== undefined) return resourceRules.some((rule) => coversResource(rule, verb, resource))

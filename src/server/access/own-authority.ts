@@ -215,7 +215,6 @@ function endOf(pair: KeyPair | undefined): number {
   return pair === undefined ? 0 : new X509Certificate(pair.certificate).validToDate.getTime()
 }
 
-/** A certificate with its private key, both in PEM. */
 interface KeyPair {
   readonly certificate: string
   readonly key: string

@@ -55,7 +55,6 @@ const identityPeriodMs = 2000
 /** How many bytes of a stream are written before the client has to read. */
 const streamBufferBytes = 16 * 1024
 
-/** Serves the API's handler over HTTP/1.1. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const { handler, identify, tls, clock, logger } = options
   const closing = new AbortController()
@@ -82,7 +81,8 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const toRequest = (
     message: IncomingMessage,
     body: RequestBody,
-    { gone, signal }: { readonly gone: AbortController; readonly signal: AbortSignal },
+    gone: AbortController,
+    signal: AbortSignal,
   ): ApiRequest => {
     const { method = '', url = '/', headers } = message
     const identity = identify(message)
@@ -99,9 +99,9 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     })
     const signal = AbortSignal.any([gone.signal, closing.signal])
     const body = new RequestBody(request, budget)
-    const answered = await handle(request, body, { gone, signal }).finally(() => body.release())
+    const answered = await handle(request, body, gone, signal).finally(() => body.release())
     body.drop()
-    const failure = await writeResponse(response, answered, { clock, signal })
+    const failure = await writeResponse(response, answered, clock, signal)
     if (failure !== undefined)
       logger.error({ path: withoutQuery(request.url ?? ''), err: failure }, 'API request failed')
   }
@@ -109,11 +109,12 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   async function handle(
     request: IncomingMessage,
     body: RequestBody,
-    ends: { readonly gone: AbortController; readonly signal: AbortSignal },
+    gone: AbortController,
+    signal: AbortSignal,
   ): Promise<ApiResponse> {
     try {
       body.refuseLarge()
-      return await handler.handle(toRequest(request, body, ends))
+      return await handler.handle(toRequest(request, body, gone, signal))
     } catch (error) {
       return statusResponse(error)
     }
@@ -161,8 +162,8 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   ): Promise<ApiResponse | OpenedStream> {
     try {
       // Its end cuts the connection, as that of the server does, which ends `gone`.
-      const ends = { gone, signal: gone.signal }
-      return await handler.open(toRequest(request, new RequestBody(request, budget), ends), socket)
+      const body = new RequestBody(request, budget)
+      return await handler.open(toRequest(request, body, gone, gone.signal), socket)
     } catch (error) {
       return statusResponse(error)
     }
@@ -186,7 +187,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     setSecureContext: (context) => secure?.setSecureContext(context),
     close(graceMs) {
       closing.abort(new PoddError('CLOSING', 'podd is stopping'))
-      return closeServer(server, clock, { graceMs, upgraded, connections })
+      return closeServer(server, clock, graceMs, upgraded, connections)
     },
   }
 }
@@ -262,15 +263,9 @@ function refuse(socket: Duplex, { status, contentType, body }: ApiResponse, cloc
 async function closeServer(
   server: Server | HttpsServer,
   clock: Clock,
-  {
-    graceMs,
-    upgraded,
-    connections,
-  }: {
-    readonly graceMs: number
-    readonly upgraded: ReadonlySet<Promise<void>>
-    readonly connections: ReadonlySet<Socket>
-  },
+  graceMs: number,
+  upgraded: ReadonlySet<Promise<void>>,
+  connections: ReadonlySet<Socket>,
 ): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     server.close(() => resolve())
@@ -334,7 +329,6 @@ class RequestBody {
     return Buffer.concat(chunks)
   }
 
-  /** Releases the body's memory budget. */
   release(): void {
     this.#budget.give(this.#heldBytes)
     this.#heldBytes = 0
@@ -361,7 +355,6 @@ function tooLarge(): ApiError {
 /** The most bytes that the bodies of all requests of one listener may hold in memory at a time. */
 const maxBytes = 64 * 1024 * 1024
 
-/** Counts the bytes of request bodies in memory. */
 export class BodyBudget {
   #heldBytes = 0
 
@@ -408,7 +401,8 @@ const safeHeaders: Readonly<Record<string, string>> = {
 async function writeResponse(
   response: ServerResponse,
   answer: ApiResponse,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  clock: Clock,
+  signal: AbortSignal,
 ): Promise<unknown> {
   const cut = (): void => void response.destroy()
   if (signal.aborted) {
@@ -418,7 +412,7 @@ async function writeResponse(
   answer.cutOff?.addEventListener('abort', cut, { once: true })
   try {
     if (typeof answer.body === 'string') writeWhole(response, answer, answer.body)
-    else await writePieces(response, answer, answer.body, { clock, signal })
+    else await writePieces(response, answer, answer.body, clock, signal)
     return undefined
   } catch (error) {
     if (signal.aborted || response.headersSent) {
@@ -451,7 +445,8 @@ async function writePieces(
   response: ServerResponse,
   { status, contentType, headers, headFirst, mayWait }: ApiResponse,
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  clock: Clock,
+  signal: AbortSignal,
 ): Promise<void> {
   const sendHead = (): void => {
     if (!response.headersSent)

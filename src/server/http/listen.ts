@@ -15,7 +15,6 @@ import type { HostProcess } from '../../host/processes.ts'
 /** sun_path less its final zero (unix(7)). */
 const longestSocketPathBytes = 107
 
-/** A unix socket that a server listens at. */
 export interface ServedSocket {
   /**
    * Listens again where the file is gone or was replaced; open connections stay. Resolves with whether that was so.
@@ -46,7 +45,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<Serv
   return {
     async renew() {
       if (isOver || isOwn()) return false
-      if (fileAt(path) !== undefined && (await isAnswered(path))) throw alreadyRunning(path)
+      if (fileAt(path) !== undefined && (await isAnswered(path))) throw alreadyRunning(`answers at ${path}`)
       if (isOver) return false
       // Not the HTTP server's own close, which would end idle connections.
       Server.prototype.close.call(server)
@@ -68,12 +67,13 @@ async function takeOver(server: Server, path: string): Promise<void> {
     await listen(server, path)
   } catch (error) {
     if (errorCode(error) !== 'EADDRINUSE') throw socketFailed(path, error)
-    if (await isAnswered(path)) throw alreadyRunning(path)
+    if (await isAnswered(path)) throw alreadyRunning(`answers at ${path}`)
     await unlink(path).catch((second: unknown) => {
       if (errorCode(second) !== 'ENOENT') throw socketFailed(path, second)
     })
     await listen(server, path).catch((second: unknown) => {
-      throw errorCode(second) === 'EADDRINUSE' ? alreadyRunning(path) : socketFailed(path, second)
+      const isTaken = errorCode(second) === 'EADDRINUSE'
+      throw isTaken ? alreadyRunning(`answers at ${path}`) : socketFailed(path, second)
     })
   }
 }
@@ -115,8 +115,8 @@ function fileAt(path: string): Stats | undefined {
   }
 }
 
-function alreadyRunning(path: string): PoddError {
-  return new PoddError('ALREADY_RUNNING', `another podd answers at ${path}`, {
+function alreadyRunning(where: string): PoddError {
+  return new PoddError('ALREADY_RUNNING', `another podd ${where}`, {
     hint: 'Stop it first, or give this one a --run-dir and a --root-dir of its own.',
   })
 }
@@ -150,9 +150,7 @@ export function holdInstanceLock(directory: string): () => void {
   }
   if (isRefused(descriptor, '--exclusive')) {
     closeSync(descriptor)
-    throw new PoddError('ALREADY_RUNNING', `another podd works in ${directory}`, {
-      hint: 'Stop it first, or give this one a --run-dir and a --root-dir of its own.',
-    })
+    throw alreadyRunning(`works in ${directory}`)
   }
   return () => closeSync(descriptor)
 }
@@ -170,7 +168,9 @@ export function findLockHolder(directory: string, procDirectory = '/proc'): Host
   throw new PoddError(
     'DAEMON_UNKNOWN',
     `a podd works in ${directory}, and its process cannot be determined`,
-    { hint: `End it where it runs, maybe in a container; \`fuser ${lockPath(directory)}\` names it there.` },
+    {
+      hint: `End it where it runs, maybe in a container; \`fuser ${lockPath(directory)}\` names it there.`,
+    },
   )
 }
 
@@ -268,7 +268,6 @@ export class PortOpener<T extends OpenPort> {
     this.#listen = listen
   }
 
-  /** What the last attempt failed with. */
   get problem(): string | undefined {
     return this.#problem
   }

@@ -16,15 +16,6 @@ import { createHttpListener, requestMs } from './http-listener.ts'
 import type { HttpListener } from './http-listener.ts'
 import { cannotListen } from './listen.ts'
 
-interface TlsListenerOptions {
-  readonly handler: ApiHandler
-  readonly address: ListenAddress
-  readonly authority: OwnAuthority
-  readonly readToken: TokenReader
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 export interface TlsListener {
   /** The port is the one that the system gave where 0 was asked for. */
   readonly address: ListenAddress
@@ -41,8 +32,14 @@ const handshakeMs = 10_000
  * connects. Throws PoddError SOCKET_FAILED where it can't listen, and the system's error where the authority's files can't be
  * read or written.
  */
-export async function listenOverTls(options: TlsListenerOptions): Promise<TlsListener> {
-  const { address, authority, logger } = options
+export async function listenOverTls(
+  handler: ApiHandler,
+  address: ListenAddress,
+  authority: OwnAuthority,
+  readToken: TokenReader,
+  clock: Clock,
+  logger: Logger,
+): Promise<TlsListener> {
   authority.server()
   const gate = createServer()
   gate.maxConnections = maxConnections
@@ -50,7 +47,7 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   const open = (first: Socket): void => {
     // Nothing of it has been read: a socket emits no event before the next turn of the event loop.
     try {
-      listener = createTlsListener(options)
+      listener = createTlsListener(handler, authority, readToken, clock, logger)
     } catch (error) {
       logger.error({ err: error }, "cannot read or make the certificate of podd's API")
       first.destroy()
@@ -80,13 +77,13 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   }
 }
 
-function createTlsListener({
-  handler,
-  authority,
-  readToken,
-  clock,
-  logger,
-}: TlsListenerOptions): HttpListener {
+function createTlsListener(
+  handler: ApiHandler,
+  authority: OwnAuthority,
+  readToken: TokenReader,
+  clock: Clock,
+  logger: Logger,
+): HttpListener {
   const { TLSSocket: EncryptedSocket } = process.getBuiltinModule('node:tls')
   const limits = new RequestLimits(clock)
   const unknown = new UnknownConnections()
@@ -210,7 +207,6 @@ const perSecond = 200
 /** The most clients that are tracked at a time; the least recently active is dropped first. */
 const maxClients = 1000
 
-/** Counts the requests of each client over the network. */
 export class RequestLimits {
   readonly #clock: Clock
   readonly #buckets = new Map<string, TokenBucket>()

@@ -1,6 +1,6 @@
+import { findContainer } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { refuseProxied } from '../access/browser-requests.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
@@ -110,7 +110,8 @@ async function checkpointContainer(
   if (!pods.list().some(({ metadata }) => metadata.namespace === namespace && metadata.name === name))
     throw new ApiError(404, 'pod does not exist')
   const pod = findRunningPod(pods, namespace, name)
-  if (!hasContainer(pod, container)) throw new ApiError(404, `container ${container} does not exist`)
+  if (findContainer(pod, container) === undefined)
+    throw new ApiError(404, `container ${container} does not exist`)
   const timeout = query.getAll('timeout').at(-1) ?? '0'
   if (!/^[+-]?\d{1,15}$/u.test(timeout)) throw new ApiError(404, 'cannot parse value of timeout parameter')
   try {
@@ -123,13 +124,4 @@ async function checkpointContainer(
       `checkpointing of ${namespace}/${name}/${container} failed (${errorMessage(error)})`,
     )
   }
-}
-
-function hasContainer({ spec }: PodObject, name: string): boolean {
-  const lists = [spec['containers'], spec['initContainers'], spec['ephemeralContainers']]
-  return lists.some(
-    (list) =>
-      Array.isArray(list) &&
-      list.some((container: unknown) => isJsonObject(container) && container['name'] === name),
-  )
 }

@@ -87,7 +87,6 @@ export function objectNotFound(
   return notFound(resource, name, near === undefined ? undefined : `Did you mean ${near}?`)
 }
 
-/** What is wrong with one option of a request. */
 export interface OptionFault {
   /** Empty: several options together. */
   readonly field: string

@@ -52,13 +52,11 @@ async function readKubernetesProtobuf(bytes: Uint8Array): Promise<JsonObject> {
   }
 }
 
-/** Throws ApiError BadRequest. */
 export function asObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value
   throw new ApiError(400, 'the body of the request is not an object')
 }
 
-/** Throws ApiError BadRequest. */
 export function parseJsonBody(bytes: Uint8Array): Json {
   const text = toText(bytes)
   try {

@@ -123,7 +123,6 @@ interface KubeletReader {
   terminations(): readonly TerminationCount[]
 }
 
-/** How many containers ended in one way. */
 export interface TerminationCount {
   readonly type: 'container' | 'init_container' | 'ephemeral_container'
   readonly exitCode: number
@@ -131,14 +130,12 @@ export interface TerminationCount {
   readonly count: number
 }
 
-/** What the process of podd uses. */
 export interface ProcessFacts {
   readonly cpuSeconds: number
   readonly residentBytes: number
   readonly startedAtSeconds: number
 }
 
-/** The status page. */
 export interface PageReader {
   /** Where its files are. */
   readonly directory: string
@@ -164,7 +161,6 @@ export interface ApiReaders {
   readonly writer?: ObjectWriter
 }
 
-/** The identity of an object of the API. */
 export interface ObjectName {
   readonly kind: string
   /** Empty where the kind belongs to none. */
@@ -205,7 +201,6 @@ export interface ObjectWriter {
   endPod(uid: string, graceSeconds: number): void
 }
 
-/** A command that runs in a container. */
 export interface RunningCommand {
   readonly stdout: Readable
   /** Undefined for a terminal, where it is one with stdout. */

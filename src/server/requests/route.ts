@@ -2,7 +2,6 @@ import type { Clock } from '../../base/clock.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiRequest, ApiResponse } from './request.ts'
 
-/** A request with its route's parameters. */
 export interface Call {
   readonly request: ApiRequest
   readonly query: URLSearchParams
@@ -19,6 +18,19 @@ export interface Route {
   /** The request waits until pods can be listed. */
   readonly needsPods?: true
   handle(call: Call): ApiResponse | Promise<ApiResponse>
+}
+
+export function get(pattern: string, handle: Route['handle']): Route {
+  return { method: 'GET', pattern, handle }
+}
+
+export function post(pattern: string, handle: Route['handle']): Route {
+  return { method: 'POST', pattern, handle }
+}
+
+/** The same, answered when pods can be listed. */
+export function withPods(route: Route): Route {
+  return { ...route, needsPods: true }
 }
 
 /** The route of a path, and the segments that match its pattern's `*`. Throws ApiError where there is none. */

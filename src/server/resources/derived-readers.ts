@@ -117,12 +117,8 @@ export function mapReader<T extends ResourceObject>(
 /** The annotation in which kubectl keeps the whole manifest, including the values. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Shows Secrets with their keys, and the length of each value (`<7 bytes>`). */
-export function redactSecrets(reader: ResourceReader<ResourceObject>): ResourceReader<ResourceObject> {
-  return mapReader(reader, redact)
-}
-
-function redact(object: ResourceObject): ResourceObject {
+/** Shows a Secret with its keys, and the length of each value (`<7 bytes>`). */
+export function redactSecret(object: ResourceObject): ResourceObject {
   const { annotations = {} } = object.metadata
   const shown = Object.entries(annotations).filter(([key]) => key !== lastApplied)
   const data = 'data' in object && isJsonObject(object.data) ? object.data : {}

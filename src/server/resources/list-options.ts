@@ -34,67 +34,54 @@ interface Continuation {
   readonly offset: number
 }
 
-/** Reads the query of a list. Throws ApiError. */
 export function readListOptions(
   query: URLSearchParams,
   kind: RoutedKind,
   namespace: string | undefined,
 ): ListOptions {
   const options = readOptions(query, kind, namespace)
-  const problems: OptionFault[] = matchProblems(query)
   const { match } = options
   const text = query.get('resourceVersion') ?? ''
-  if (match !== undefined && text === '')
-    problems.push(
-      forbidden(
-        'resourceVersionMatch',
-        'resourceVersionMatch is forbidden unless resourceVersion is provided',
-      ),
-    )
-  if (match === 'Exact' && text === '0')
-    problems.push(
-      forbidden('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
-    )
-  if (query.has('sendInitialEvents'))
-    problems.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
-  refuse(problems)
+  const isUnversioned = match !== undefined && text === ''
+  refuse([
+    ...matchProblems(query),
+    ...forbidden(isUnversioned, 'resourceVersionMatch is forbidden unless resourceVersion is provided'),
+    ...forbidden(
+      match === 'Exact' && text === '0',
+      'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+    ),
+    ...forbidden(
+      query.has('sendInitialEvents'),
+      'sendInitialEvents is forbidden for list',
+      'sendInitialEvents',
+    ),
+  ])
   if (options.continue !== undefined && options.revision !== undefined)
     throw new ApiError(400, 'specifying resource version is not allowed when using continue')
   return options
 }
 
-/** Reads the query of a watch. Throws ApiError. */
 export function readWatchOptions(
   query: URLSearchParams,
   kind: RoutedKind,
   namespace: string | undefined,
 ): WatchOptions {
   const options = readOptions(query, kind, namespace)
-  const sendInitialEvents = query.has('sendInitialEvents')
-    ? booleanParam(query, 'sendInitialEvents')
-    : undefined
-  const problems: OptionFault[] = matchProblems(query)
-  if (sendInitialEvents !== undefined && options.match !== 'NotOlderThan')
-    problems.push(
-      forbidden(
-        'resourceVersionMatch',
-        'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-      ),
-    )
-  if (sendInitialEvents === undefined && options.match !== undefined)
-    problems.push(
-      forbidden(
-        'resourceVersionMatch',
-        'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-      ),
-    )
-  if (options.match === 'Exact')
-    problems.push({
-      field: 'resourceVersionMatch',
-      reason: 'FieldValueNotSupported',
-      message: 'Unsupported value: "Exact": supported values: "NotOlderThan"',
-    })
-  refuse(problems)
+  const { match } = options
+  const hasInitial = query.has('sendInitialEvents')
+  const sendInitialEvents = hasInitial ? booleanParam(query, 'sendInitialEvents') : undefined
+  refuse([
+    ...matchProblems(query),
+    ...forbidden(
+      hasInitial && match !== 'NotOlderThan',
+      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    ),
+    ...forbidden(
+      !hasInitial && match !== undefined,
+      'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    ),
+    ...(match === 'Exact' ? [notSupported('"Exact": supported values: "NotOlderThan"')] : []),
+  ])
   const timeoutSeconds = integerParam(query, 'timeoutSeconds')
   return {
     ...options,
@@ -154,24 +141,23 @@ function isCount(value: unknown): value is number {
 }
 
 /** The checks that lists and watches share (`pkg/apis/meta/internalversion/validation/validation.go`, 1.36). */
-function matchProblems(query: URLSearchParams): OptionFault[] {
+function matchProblems(query: URLSearchParams): readonly OptionFault[] {
   const match = query.get('resourceVersionMatch') ?? ''
-  const problems: OptionFault[] = []
-  if (match !== '' && query.get('continue'))
-    problems.push(
-      forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
-    )
-  if (!['', 'Exact', 'NotOlderThan'].includes(match))
-    problems.push({
-      field: 'resourceVersionMatch',
-      reason: 'FieldValueNotSupported',
-      message: `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
-    })
-  return problems
+  const isContinued = match !== '' && Boolean(query.get('continue'))
+  const values = `${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`
+  return [
+    ...forbidden(isContinued, 'resourceVersionMatch is forbidden when continue is provided'),
+    ...(['', 'Exact', 'NotOlderThan'].includes(match) ? [] : [notSupported(values)]),
+  ]
 }
 
-function forbidden(field: string, what: string): OptionFault {
-  return { field, reason: 'FieldValueForbidden', message: `Forbidden: ${what}` }
+function forbidden(isSo: boolean, what: string, field = 'resourceVersionMatch'): readonly OptionFault[] {
+  return isSo ? [{ field, reason: 'FieldValueForbidden', message: `Forbidden: ${what}` }] : []
+}
+
+function notSupported(what: string): OptionFault {
+  const message = `Unsupported value: ${what}`
+  return { field: 'resourceVersionMatch', reason: 'FieldValueNotSupported', message }
 }
 
 function refuse(problems: readonly OptionFault[]): void {
@@ -180,7 +166,6 @@ function refuse(problems: readonly OptionFault[]): void {
 
 type Labels = Readonly<Record<string, string>>
 
-/** Whether labels meet a selector. */
 export type LabelSelector = (labels: Labels) => boolean
 
 const operators = ['=', '==', '!=', 'in', 'notin', '<', '>'] as const
@@ -327,7 +312,6 @@ function unexpected(token: Token, expected: string): ApiError {
   return unmet(`found '${token.text}', expected: ${expected}`)
 }
 
-/** The error of one requirement. */
 function unmet(what: string): ApiError {
   return invalid(`unable to parse requirement: ${what}`)
 }
@@ -336,7 +320,6 @@ function invalid(what: string): ApiError {
   return new ApiError(400, what)
 }
 
-/** Whether an object meets a selector. */
 type FieldSelector = (object: ResourceObject) => boolean
 
 /**

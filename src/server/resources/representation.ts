@@ -76,18 +76,15 @@ function metadataAlone(apiVersion: string): Representation {
   const partial = ({ metadata }: ResourceObject): object => toPartial(apiVersion, metadata)
   return {
     isPlain: false,
-    listHead: (metadata) => ({
-      head: { kind: 'PartialObjectMetadataList', apiVersion, metadata },
-      field: 'items',
-    }),
+    listHead: (metadata) => ({ head: toPartial(apiVersion, metadata, 'List'), field: 'items' }),
     listItem: partial,
     single: partial,
     bookmark: ({ metadata }) => toPartial(apiVersion, metadata),
   }
 }
 
-function toPartial(apiVersion: string, metadata: object): object {
-  return { kind: 'PartialObjectMetadata', apiVersion, metadata }
+function toPartial(apiVersion: string, metadata: object, of = ''): object {
+  return { kind: `PartialObjectMetadata${of}`, apiVersion, metadata }
 }
 
 function asTable(kind: RoutedKind, apiVersion: string, include: string, nowMs: () => number): Representation {
@@ -113,10 +110,10 @@ function asTable(kind: RoutedKind, apiVersion: string, include: string, nowMs: (
     isPlain: false,
     listHead: (metadata) => ({ head: head(metadata), field: 'rows' }),
     listItem: row,
-    single: (object) => ({
-      ...head({ resourceVersion: object.metadata.resourceVersion }),
-      rows: [row(object)],
-    }),
+    single: (object) => {
+      const { resourceVersion } = object.metadata
+      return { ...head({ resourceVersion }), rows: [row(object)] }
+    },
     bookmark: ({ metadata }) => ({
       kind: 'Table',
       apiVersion,

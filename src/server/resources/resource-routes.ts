@@ -6,10 +6,10 @@ import type { RandomSource } from '../../base/random.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
-import { booleanParam } from '../requests/route.ts'
+import { booleanParam, get } from '../requests/route.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import type { Call, Route } from '../requests/route.ts'
-import { emptyReader, mapReader, redactSecrets } from './derived-readers.ts'
+import { emptyReader, mapReader, redactSecret } from './derived-readers.ts'
 import { encodeContinuation, readListOptions, readWatchOptions } from './list-options.ts'
 import type { ListOptions } from './list-options.ts'
 import { chooseRepresentation } from './representation.ts'
@@ -40,28 +40,24 @@ export function resourceRoutes(
   random: RandomSource,
 ): readonly Route[] {
   const { events, nodes } = readers.resources
-  const regarding = {
-    kind: regardingEventKind,
-    root: regardingEventKind.root,
-    reader: mapReader(events.reader, toRegardingEvent),
-    whenListed: events.whenListed,
-    lines,
-    random,
-  }
-  const routes = servedKinds.flatMap((kind) => {
-    const { reader, whenListed } = readers.resources[kind.resource]
-    const routes = routesOf({ kind, root: kind.root, reader, whenListed, lines, random })
-    if (kind.tableRoot === kind.root) return routes
-    const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines, random }
-    return routes.concat(routesOf(own))
-  })
-  const ofNode = { whenListed: nodes.whenListed, lines, random }
-  return routes.concat(
-    routesOf(regarding),
-    ...[definitionKind, serviceKind].map((kind) =>
-      routesOf({ ...ofNode, kind, root: kind.root, reader: emptyReader(nodes.reader) }),
+  const serve = (
+    kind: RoutedKind,
+    root: string,
+    reader: Served['reader'],
+    { whenListed }: Pick<Served, 'whenListed'>,
+  ) => routesOf({ kind, root, reader, whenListed, lines, random })
+  return [
+    ...servedKinds.flatMap((kind) => {
+      const shown = readers.resources[kind.resource]
+      const routes = serve(kind, kind.root, shown.reader, shown)
+      if (kind.tableRoot === kind.root) return routes
+      return routes.concat(serve(kind, kind.tableRoot, mapReader(shown.reader, redactSecret), shown))
+    }),
+    ...serve(regardingEventKind, regardingEventKind.root, mapReader(events.reader, toRegardingEvent), events),
+    ...[definitionKind, serviceKind].flatMap((kind) =>
+      serve(kind, kind.root, emptyReader(nodes.reader), nodes),
     ),
-  )
+  ]
 }
 
 function routesOf(served: Served): readonly Route[] {
@@ -79,12 +75,10 @@ function routesOf(served: Served): readonly Route[] {
     ({ verbs, kind }) => kind === undefined && verbs.includes('get') && verbs.includes('patch'),
   )
   return [
-    { method: 'GET', pattern: `${root}/${resource}`, handle: list },
-    ...(kind.namespaced
-      ? [{ method: 'GET', pattern: `${root}/namespaces/*/${resource}`, handle: list } as const]
-      : []),
-    { method: 'GET', pattern: object, handle: single },
-    ...views.map(({ name }) => ({ method: 'GET', pattern: `${object}/${name}`, handle: single }) as const),
+    get(`${root}/${resource}`, list),
+    ...(kind.namespaced ? [get(`${root}/namespaces/*/${resource}`, list)] : []),
+    get(object, single),
+    ...views.map(({ name }) => get(`${object}/${name}`, single)),
   ]
 }
 
@@ -154,11 +148,8 @@ function listResources(
     ...(remaining > 0 && { continue: encodeContinuation({ revision, offset: end }) }),
     ...(remaining > 0 && !options.hasSelector && { remainingItemCount: remaining }),
   }
-  return {
-    status: 200,
-    contentType: 'application/json',
-    body: listPieces(metadata, accepted.slice(offset, end), form),
-  }
+  const body = listPieces(metadata, accepted.slice(offset, end), form)
+  return { status: 200, contentType: 'application/json', body }
 }
 
 function objectsAsked(
@@ -174,23 +165,17 @@ function objectsAsked(
     )
   }
   const { revision } = reader
-  if (wanted !== undefined && wanted > revision) throw tooLarge(wanted, revision)
+  if (wanted !== undefined && wanted > revision) {
+    const message = `Timeout: Too large resource version: ${wanted}, current: ${revision}`
+    throw new ApiError(504, message, undefined, {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds: 1,
+    })
+  }
   if (match !== 'Exact' || wanted === undefined) return { revision, objects: reader.list() }
   const objects = reader.listAt(wanted)
   if (objects !== undefined) return { revision: wanted, objects }
   throw new ApiError(410, `too old resource version: ${wanted} (${revision})`)
-}
-
-function tooLarge(wanted: number, revision: number): ApiError {
-  return new ApiError(
-    504,
-    `Timeout: Too large resource version: ${wanted}, current: ${revision}`,
-    undefined,
-    {
-      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
-      retryAfterSeconds: 1,
-    },
-  )
 }
 
 /** Encoded as the client reads: a list is never in memory as a whole text. */

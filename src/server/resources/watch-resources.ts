@@ -18,9 +18,7 @@ const muchForMs = 1000
 /** The interval of bookmarks, for watchers that request them (as in an API server's watch cache). */
 const bookmarkPeriodMs = 60_000
 
-/** Who watches. */
 interface Watcher {
-  /** How it wants objects. */
   readonly form: Representation
   readonly signal: AbortSignal
   /** Cuts the client off, whatever is still unsent. */
@@ -43,14 +41,12 @@ export async function* watchResources(
   const { accepts, revision, sendInitialEvents, bookmarks, timeoutSeconds } = options
   const begun = reader.revision
   const missed = revision === undefined || sendInitialEvents === true ? [] : reader.changesAfter(revision)
-  if (missed === undefined) {
-    const error = new ApiError(410, `too old resource version: ${revision} (${begun})`)
-    yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
-    return
-  }
-  if (sendInitialEvents === true && revision !== undefined && revision > begun) {
-    // The list would be older than requested (apimachinery, NewTooLargeResourceVersionError).
-    const error = new ApiError(504, `Too large resource version: ${revision}, current: ${begun}`)
+  // The list would be older than requested (apimachinery, NewTooLargeResourceVersionError).
+  const isFuture = sendInitialEvents === true && revision !== undefined && revision > begun
+  if (missed === undefined || isFuture) {
+    const error = isFuture
+      ? new ApiError(504, `Too large resource version: ${revision}, current: ${begun}`)
+      : new ApiError(410, `too old resource version: ${revision} (${begun})`)
     yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
     return
   }
@@ -106,7 +102,6 @@ function lineFor(
   return encoder.encode(seen, { ...previous, metadata: { ...previous.metadata, resourceVersion } })
 }
 
-/** An object of the kind with nothing but a revision. */
 function bookmark(kind: RoutedKind, revision: number, endsInitialEvents: boolean): Bookmark {
   const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
   const metadata = { resourceVersion: String(revision), ...annotations }
@@ -210,10 +205,8 @@ class EventEncoder {
 
   encode(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ResourceObject): Uint8Array {
     const shown = this.#form.single(object)
-    return encodeLine({
-      type,
-      object: this.#isFurtherTable(shown) ? { ...shown, columnDefinitions: null } : shown,
-    })
+    const further = this.#isFurtherTable(shown) ? { ...shown, columnDefinitions: null } : shown
+    return encodeLine({ type, object: further })
   }
 
   encodeBookmark(bookmark: Bookmark): Uint8Array {

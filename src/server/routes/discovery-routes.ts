@@ -3,6 +3,7 @@ import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import type { ApiResource } from '../../api/served-kind.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
+import { get } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
@@ -10,25 +11,15 @@ const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 /** Discovery in the form that a client accepts: aggregated, or group by group. */
 export function discoveryRoutes(resources: readonly ApiResource[]): readonly Route[] {
   const groups = groupsOf(resources)
-  const root = (isCore: boolean, legacy: () => object) => (call: Call) =>
-    wantsAggregated(call)
-      ? respond(call, aggregated(groups, isCore), aggregatedType)
-      : respond(call, legacy())
+  // For clients that don't know aggregated discovery there is the older form.
+  const root = (isCore: boolean, legacy: object) => (call: Call) =>
+    wantsAggregated(call) ? respond(call, aggregated(groups, isCore), aggregatedType) : respond(call, legacy)
+  const others = groups.filter(({ group }) => group !== '').map((group) => describeGroup(group))
   return [
-    get(
-      '/api',
-      root(true, () => coreVersions()),
-    ),
-    get(
-      '/apis',
-      root(false, () => groupList(groups)),
-    ),
+    get('/api', root(true, { kind: 'APIVersions', versions: ['v1'] })),
+    get('/apis', root(false, { kind: 'APIGroupList', apiVersion: 'v1', groups: others })),
     // An empty document in protobuf: clients then leave the checks to the server.
-    get('/openapi/v2', () => ({
-      status: 200,
-      contentType: 'application/octet-stream',
-      body: '',
-    })),
+    get('/openapi/v2', () => ({ status: 200, contentType: 'application/octet-stream', body: '' })),
     get('/openapi/v3', async (call) => {
       const { openApiDocuments, openApiIndex } = await openApi()
       return respond(call, openApiIndex(openApiDocuments(resources)))
@@ -43,8 +34,9 @@ export function discoveryRoutes(resources: readonly ApiResource[]): readonly Rou
     ...groups.flatMap((group) => {
       const list = (call: Call): ApiResponse => respond(call, resourceList(group))
       if (group.group === '') return [get(`/api/${group.version}`, list)]
+      const document = { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(group) }
       return [
-        get(`/apis/${group.group}`, (call) => respond(call, groupDocument(group))),
+        get(`/apis/${group.group}`, (call) => respond(call, document)),
         get(`/apis/${group.group}/${group.version}`, list),
       ]
     }),
@@ -58,10 +50,6 @@ const openApi = () => import('./openapi-document.ts')
 function serveDocument(body: string, query: URLSearchParams): ApiResponse {
   const response = { status: 200, contentType: 'application/json', body }
   return query.has('hash') ? { ...response, headers: { 'cache-control': 'public, immutable' } } : response
-}
-
-function get(pattern: string, handle: Route['handle']): Route {
-  return { method: 'GET', pattern, handle }
 }
 
 /** Whether aggregated discovery of version v2 is among what the client accepts. */
@@ -99,25 +87,6 @@ export function groupsOf(resources: readonly ApiResource[]): readonly Group[] {
     const [first] = own
     return first === undefined ? [] : [{ group: first.group, version: first.version, resources: own }]
   })
-}
-
-/** GET /api, for clients that don't know aggregated discovery. */
-function coreVersions(): object {
-  return { kind: 'APIVersions', versions: ['v1'] }
-}
-
-/** GET /apis, for the same clients. */
-function groupList(groups: readonly Group[]): object {
-  return {
-    kind: 'APIGroupList',
-    apiVersion: 'v1',
-    groups: groups.filter(({ group }) => group !== '').map((group) => describeGroup(group)),
-  }
-}
-
-/** GET /apis/{group} */
-function groupDocument(group: Group): object {
-  return { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(group) }
 }
 
 function describeGroup({ group, version }: Group): object {
@@ -167,16 +136,12 @@ function aggregated(groups: readonly Group[], isCore: boolean): object {
     metadata: {},
     items: groups
       .filter(({ group }) => (group === '') === isCore)
-      .map(({ group, version, resources }) => ({
-        metadata: group === '' ? {} : { name: group },
-        versions: [
-          {
-            version,
-            freshness: 'Current',
-            resources: resources.map((resource) => aggregateResource(resource)),
-          },
-        ],
-      })),
+      .map(({ group, version, resources }) => {
+        const versions = [
+          { version, freshness: 'Current', resources: resources.map((each) => aggregateResource(each)) },
+        ]
+        return { metadata: group === '' ? {} : { name: group }, versions }
+      }),
   }
 }
 
@@ -193,12 +158,7 @@ function aggregateResource(resource: ApiResource): object {
     ...(subresources.length > 0 && {
       subresources: subresources.map((sub) => ({
         subresource: sub.name,
-        responseKind: {
-          group: '',
-          version: '',
-          ...(sub.apiVersion !== undefined && groupVersionOf(sub.apiVersion)),
-          kind: sub.kind ?? kind,
-        },
+        responseKind: { ...groupVersionOf(sub.apiVersion ?? ''), kind: sub.kind ?? kind },
         verbs: sub.verbs,
       })),
     }),

@@ -2,6 +2,7 @@ import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { HealthReader } from '../requests/readers.ts'
 import type { ApiResponse } from '../requests/request.ts'
+import { get } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 
 /**
@@ -13,16 +14,8 @@ export function healthRoutes(health: HealthReader): readonly Route[] {
     const checks = (): readonly HealthCheck[] =>
       health.checks().filter(({ about }) => about === 'live' || name === 'readyz')
     return [
-      {
-        method: 'GET',
-        pattern: `/${name}`,
-        handle: ({ query }) => answerAll(name, checks(), query),
-      },
-      {
-        method: 'GET',
-        pattern: `/${name}/*`,
-        handle: (call) => answerOne(checks(), call),
-      },
+      get(`/${name}`, ({ query }) => answerAll(name, checks(), query)),
+      get(`/${name}/*`, (call) => answerOne(checks(), call)),
     ]
   })
 }
@@ -41,10 +34,8 @@ function answerAll(name: string, checks: readonly HealthCheck[], query: URLSearc
     const names = unknown.map((other) => JSON.stringify(other)).join(', ')
     lines.push(`warn: some health checks cannot be excluded: no matches for ${names}`)
   }
-  return text(
-    `${[...lines, `${name} check ${isFailing ? 'failed' : 'passed'}`].join('\n')}\n`,
-    isFailing ? 500 : 200,
-  )
+  const result = `${name} check ${isFailing ? 'failed' : 'passed'}`
+  return text(`${[...lines, result].join('\n')}\n`, isFailing ? 500 : 200)
 }
 
 function answerOne(checks: readonly HealthCheck[], { names: [wanted = ''] }: Call): ApiResponse {

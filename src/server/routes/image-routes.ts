@@ -4,46 +4,28 @@ import { WakeSlot } from '../../base/waits.ts'
 import { ApiError, toStatusObject } from '../requests/api-error.ts'
 import type { ImageStore } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
-import { booleanParam } from '../requests/route.ts'
+import { booleanParam, get, post, withPods } from '../requests/route.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import type { Call, Route } from '../requests/route.ts'
 
-/** The runtime's images. */
 export function imageRoutes(images: ImageStore): readonly Route[] {
   const collect = async ({ query, signal }: Call, imagesOnly: boolean): Promise<ApiResponse> => {
     const options = { dryRun: booleanParam(query, 'dryRun'), young: booleanParam(query, 'all'), imagesOnly }
     return jsonResponse(await images.collect(options, signal))
   }
   return [
-    {
-      method: 'GET',
-      pattern: '/podd/v1/images',
-      handle: async ({ query, signal }) =>
-        jsonResponse(await images.listImages({ users: booleanParam(query, 'users') }, signal)),
-    },
-    {
-      method: 'GET',
-      pattern: '/podd/v1/images/archives',
-      handle: () => jsonResponse(images.listArchives()),
-    },
-    { method: 'POST', pattern: '/podd/v1/images/import', handle: (call) => importImages(images, call) },
-    { method: 'POST', pattern: '/podd/v1/images/pull', handle: (call) => pullImage(images, call) },
-    { method: 'GET', pattern: '/podd/v1/images/export', handle: (call) => exportImages(images, call) },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/images/remove',
-      needsPods: true,
-      handle: (call) => removeImage(images, call),
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/images/prune',
-      needsPods: true,
-      handle: (call) => collect(call, true),
-    },
-    { method: 'POST', pattern: '/podd/v1/images/pin', handle: (call) => pinImage(images, call, true) },
-    { method: 'POST', pattern: '/podd/v1/images/unpin', handle: (call) => pinImage(images, call, false) },
-    { method: 'POST', pattern: '/podd/v1/gc', needsPods: true, handle: (call) => collect(call, false) },
+    get('/podd/v1/images', async ({ query, signal }) =>
+      jsonResponse(await images.listImages({ users: booleanParam(query, 'users') }, signal)),
+    ),
+    get('/podd/v1/images/archives', () => jsonResponse(images.listArchives())),
+    post('/podd/v1/images/import', (call) => importImages(images, call)),
+    post('/podd/v1/images/pull', (call) => pullImage(images, call)),
+    get('/podd/v1/images/export', (call) => exportImages(images, call)),
+    withPods(post('/podd/v1/images/remove', (call) => removeImage(images, call))),
+    withPods(post('/podd/v1/images/prune', (call) => collect(call, true))),
+    post('/podd/v1/images/pin', (call) => pinImage(images, call, true)),
+    post('/podd/v1/images/unpin', (call) => pinImage(images, call, false)),
+    withPods(post('/podd/v1/gc', (call) => collect(call, false))),
   ]
 }
 
@@ -104,27 +86,18 @@ async function* exportChunks(
   try {
     yield* images.exportImages(names, signal)
   } catch (error) {
-    throw toApiError(error)
+    throwApiError(error)
   }
 }
 
 async function removeImage(images: ImageStore, call: Call): Promise<ApiResponse> {
   const image = imageParam(call)
   const force = booleanParam(call.query, 'force')
-  try {
-    return jsonResponse(await images.removeImage(image, force, call.signal))
-  } catch (error) {
-    throw toApiError(error)
-  }
+  return jsonResponse(await images.removeImage(image, force, call.signal).catch(throwApiError))
 }
 
 async function pinImage(images: ImageStore, call: Call, pinned: boolean): Promise<ApiResponse> {
-  const image = imageParam(call)
-  try {
-    await images.pinImage(image, pinned)
-  } catch (error) {
-    throw toApiError(error)
-  }
+  await images.pinImage(imageParam(call), pinned).catch(throwApiError)
   return jsonResponse({})
 }
 
@@ -134,10 +107,10 @@ function imageParam({ query }: Call): string {
   return image
 }
 
-function toApiError(error: unknown): unknown {
-  if (!(error instanceof PoddError)) return error
-  if (error.code === 'IMAGE_NOT_FOUND') return new ApiError(404, error.message, error.hint)
+function throwApiError(error: unknown): never {
+  if (!(error instanceof PoddError)) throw error
+  if (error.code === 'IMAGE_NOT_FOUND') throw new ApiError(404, error.message, error.hint)
   if (error.code === 'IMAGE_IN_USE' || error.code === 'IMAGE_PINNED')
-    return new ApiError(409, error.message, error.hint)
-  return error
+    throw new ApiError(409, error.message, error.hint)
+  throw error
 }

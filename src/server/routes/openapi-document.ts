@@ -94,7 +94,6 @@ function addSchema(
     })
 }
 
-/** A schema of OpenAPI 3.0. */
 type OpenApiSchema = Readonly<Record<string, unknown>>
 
 /** Collects the schemas of objects by their names, each with those that it refers to. */
@@ -153,10 +152,7 @@ class OpenApiSchemas {
     const description = describeSupport(support)
     const schema = this.#schemaOf(type, support)
     const isPlain = presence === 'defaulted' && (typeof value !== 'object' || value === null)
-    const extra = {
-      description,
-      ...(isPlain && { default: value }),
-    }
+    const extra = { description, ...(isPlain && { default: value }) }
     // A reference allows no other fields beside it (OpenAPI 3.0).
     return '$ref' in schema ? { allOf: [schema], ...extra } : { ...schema, ...extra }
   }

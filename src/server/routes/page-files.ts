@@ -61,11 +61,8 @@ async function readText(path: string): Promise<string> {
     return await readFile(path, 'utf8')
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
-    throw new ApiError(
-      404,
-      `the status page is not here: there is no ${path}`,
-      'In a checkout, `npm run build` makes it.',
-    )
+    const message = `the status page is not here: there is no ${path}`
+    throw new ApiError(404, message, 'In a checkout, `npm run build` makes it.')
   }
 }
 

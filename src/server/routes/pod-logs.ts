@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { allContainerNames, containerNames } from '../../api/pod-summary.ts'
+import { allContainerNames, containerNames, containerStatuses } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { shouldRestart } from '../../decide/plan/backoff.ts'
@@ -16,6 +16,7 @@ import { ApiError, invalidOptions } from '../requests/api-error.ts'
 import type { OptionFault } from '../requests/api-error.ts'
 import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
 import { booleanParam, integerParam, timeParam } from '../requests/route.ts'
+import type { Call } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** The fields of core/v1 PodLogOptions that podd supports. */
@@ -49,25 +50,11 @@ export class PodLogs {
     const container = findContainerName(pod, request.container)
     const directory = `${podLogDirectory(this.#podLogsDir, pod.metadata)}/${container}`
     const restartCount = await chooseInstance(pod, container, request, directory)
-    const options = {
-      tailLines: request.tailLines,
-      sinceMs: request.sinceMs,
-      timestamps: request.timestamps,
-      stream: request.stream,
-    }
-    const follows = request.follow && !request.previous
-    if (follows) checkLogWatch(directory)
-    const chunks = follows
-      ? followLog({
-          directory,
-          restartCount,
-          options,
-          lifetime: this.#lifetime(pod, container),
-          clock: this.#clock,
-          signal,
-        })
-      : readLog(directory, restartCount, options)
-    return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
+    if (!request.follow || request.previous) return readInstance(directory, restartCount, request)
+    checkLogWatch(directory)
+    const [lifetime, clock] = [this.#lifetime(pod, container), this.#clock]
+    const chunks = followLog({ directory, restartCount, options: request, lifetime, clock, signal })
+    return limit(chunks, request.limitBytes)
   }
 
   /**
@@ -79,9 +66,7 @@ export class PodLogs {
     request: LogRequest,
   ): Promise<AsyncIterable<Uint8Array> | undefined> {
     const found = await findRemovedLog(this.#podLogsDir, pod, request)
-    if (found === undefined) return undefined
-    const chunks = readLog(found.directory, found.restartCount, request)
-    return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
+    return found && readInstance(found.directory, found.restartCount, request)
   }
 
   #lifetime(pod: PodObject, container: string): LogLifetime {
@@ -99,7 +84,13 @@ export class PodLogs {
     }
   }
 }
-
+function readInstance(
+  directory: string,
+  restartCount: number,
+  request: LogRequest,
+): AsyncIterable<Uint8Array> {
+  return limit(readLog(directory, restartCount, request), request.limitBytes)
+}
 /**
  * The requested container, or the only one beside init and ephemeral containers (`pkg/registry/core/pod/strategy.go`
  * validateContainer, 1.36). Throws ApiError.
@@ -129,20 +120,13 @@ async function chooseInstance(
   directory: string,
 ): Promise<number> {
   const { status } = pod
-  const found = [
-    ...(status.initContainerStatuses ?? []),
-    ...(status.containerStatuses ?? []),
-    ...(status.ephemeralContainerStatuses ?? []),
-  ].find((candidate) => candidate.name === container)
+  const found = containerStatuses(pod).find((candidate) => candidate.name === container)
   const logged = await listLogInstances(directory)
   const newest = logged.at(-1)
   if (request.previous) {
     const wanted = previousInstance(found)
     if (wanted !== undefined && logged.includes(wanted)) return wanted
-    throw new ApiError(
-      400,
-      `previous terminated container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)} not found`,
-    )
+    throw noPrevious(container, pod.metadata.name)
   }
   if (newest !== undefined) return newest
   const hasEnded = status.phase === 'Failed' || status.phase === 'Succeeded'
@@ -183,21 +167,21 @@ function previousInstance(status: ContainerStatus | undefined): number | undefin
   return status.state.waiting === undefined ? status.restartCount - 1 : status.restartCount
 }
 
-async function* limit(chunks: AsyncIterable<Buffer>, limitBytes: number): AsyncGenerator<Buffer, void> {
-  let leftBytes = limitBytes
+function noPrevious(container: string, pod: string): ApiError {
+  const which = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`
+  return new ApiError(400, `previous terminated ${which} not found`)
+}
+
+async function* limit(
+  chunks: AsyncIterable<Buffer>,
+  limitBytes: number | undefined,
+): AsyncGenerator<Buffer, void> {
+  let leftBytes = limitBytes ?? Infinity
   for await (const chunk of chunks) {
     yield chunk.subarray(0, leftBytes)
     leftBytes -= chunk.length
     if (leftBytes <= 0) return
   }
-}
-
-interface LogCall {
-  readonly namespace: string
-  readonly name: string
-  readonly query: URLSearchParams
-  readonly clock: Clock
-  readonly signal: AbortSignal
 }
 
 /**
@@ -207,7 +191,7 @@ interface LogCall {
 export async function openLog(
   { resources }: Pick<ApiReaders, 'resources'>,
   logs: PodLogs,
-  { namespace, name, query, clock, signal }: LogCall,
+  { names: [namespace = '', name = ''], query, clock, signal }: Omit<Call, 'request'>,
 ): Promise<{ readonly body: AsyncIterable<Uint8Array>; readonly follow: boolean }> {
   const { reader } = resources.pods
   const request = readLogQuery(query, name, clock.wallMs())
@@ -278,12 +262,6 @@ export function readLogQuery(query: URLSearchParams, podName: string, wallMs: nu
   }
 }
 
-/** One instance's log in the directory of its container. */
-interface RemovedLog {
-  readonly directory: string
-  readonly restartCount: number
-}
-
 /**
  * Finds a kept log of a pod that was removed; undefined where none of its logs is kept. Only the pod's directory
  * remains: its containers are those that have logged. Throws ApiError.
@@ -292,7 +270,7 @@ async function findRemovedLog(
   podLogsDir: string,
   pod: { readonly namespace: string; readonly name: string },
   wanted: { readonly container: string | undefined; readonly previous: boolean },
-): Promise<RemovedLog | undefined> {
+): Promise<{ readonly directory: string; readonly restartCount: number } | undefined> {
   const prefix = podLogDirectory('', { ...pod, uid: '' }).slice(1)
   const kept = await listRemovedPods(podLogsDir, { prefix })
   const last = kept.toSorted((a, b) => b.removedAtMs - a.removedAtMs)[0]
@@ -304,10 +282,7 @@ async function findRemovedLog(
   const directory = join(last.directory, container)
   const restartCount = (await listLogInstances(directory)).at(wanted.previous ? -2 : -1)
   if (restartCount !== undefined) return { directory, restartCount }
-  throw new ApiError(
-    400,
-    `previous terminated container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.name)} not found`,
-  )
+  throw noPrevious(container, pod.name)
 }
 
 function findRemovedContainer(
@@ -330,10 +305,9 @@ function findRemovedContainer(
  */
 export function mayRunAgain(object: PodObject, container: string): boolean {
   const { status, metadata } = object
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status
   const isNamed = ({ name }: { readonly name: string }): boolean => name === container
-  const ephemeral = ephemeralContainerStatuses.find(isNamed)
-  const state = (ephemeral ?? [...initContainerStatuses, ...containerStatuses].find(isNamed))?.state
+  const ephemeral = status.ephemeralContainerStatuses?.find(isNamed)
+  const state = (ephemeral ?? containerStatuses(object).find(isNamed))?.state
   if (state?.running !== undefined) return true
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return false
   const ended = state?.terminated

@@ -6,7 +6,7 @@ import { refuseProxied } from '../access/browser-requests.ts'
 import { ApiError, notFound, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
-import { readTarget } from '../requests/route.ts'
+import { get, readTarget, withPods } from '../requests/route.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { parseLabelSelector } from '../resources/list-options.ts'
@@ -17,32 +17,26 @@ import { findRunningPod } from './pod-target.ts'
 /** The routes of a pod's subresources: logs, metrics, and streams that need an upgraded connection. */
 export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] {
   const metrics = async (call: Call): Promise<ApiResponse> =>
-    jsonResponse(
-      await readPodMetrics(readers, call, parseLabelSelector(call.query.get('labelSelector') ?? '')),
-    )
-  const log = async ({
-    names: [namespace = '', name = ''],
-    query,
-    clock,
-    signal,
-  }: Call): Promise<ApiResponse> => {
-    const { body, follow } = await openLog(readers, logs, { namespace, name, query, clock, signal })
+    jsonResponse(await readPodMetrics(readers, call))
+  const log = async (call: Call): Promise<ApiResponse> => {
+    const { body, follow } = await openLog(readers, logs, call)
     // The head tells a client that follows a log that it was found, also while the container is silent.
     const headFirst = follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
   }
   const nodeMetrics = async (call: Call): Promise<ApiResponse> =>
     jsonResponse(await readNodeMetrics(readers, call))
+  const base = '/apis/metrics.k8s.io/v1beta1'
   const gets = [
-    ['/apis/metrics.k8s.io/v1beta1/nodes', nodeMetrics],
-    ['/apis/metrics.k8s.io/v1beta1/nodes/*', nodeMetrics],
-    ['/api/v1/namespaces/*/pods/*/log', log],
-    ['/apis/metrics.k8s.io/v1beta1/pods', metrics],
-    ['/apis/metrics.k8s.io/v1beta1/namespaces/*/pods', metrics],
-    ['/apis/metrics.k8s.io/v1beta1/namespaces/*/pods/*', metrics],
-  ] as const
+    get(`${base}/nodes`, nodeMetrics),
+    get(`${base}/nodes/*`, nodeMetrics),
+    get('/api/v1/namespaces/*/pods/*/log', log),
+    get(`${base}/pods`, metrics),
+    get(`${base}/namespaces/*/pods`, metrics),
+    get(`${base}/namespaces/*/pods/*`, metrics),
+  ]
   return [
-    ...gets.map(([pattern, handle]): Route => ({ method: 'GET', pattern, needsPods: true, handle })),
+    ...gets.map((route) => withPods(route)),
     ...(['GET', 'POST'] as const).flatMap((method) =>
       ['attach', 'exec', 'portforward'].map((resource): Route => {
         const pattern = `/api/v1/namespaces/*/pods/*/${resource}`
@@ -61,10 +55,10 @@ function refuseWithoutUpgrade(): never {
  * The metrics of all pods, of those of a namespace, or of one pod. Throws ApiError NotFound where that one has none.
  */
 async function readPodMetrics(
-  { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
-  { names: [namespace, name], signal }: Pick<Call, 'names' | 'signal'>,
-  hasLabels: (labels: Readonly<Record<string, string>>) => boolean,
+  { resources, reach }: ApiReaders,
+  { names: [namespace, name], query, signal }: Call,
 ): Promise<PodMetrics | PodMetricsList> {
+  const hasLabels = parseLabelSelector(query.get('labelSelector') ?? '')
   const all = resources.pods.reader.list()
   const pods = all
     .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
@@ -105,8 +99,8 @@ function listPodMetrics(pods: readonly PodObject[], usage: readonly ContainerUsa
 
 /** The host's usage, for `kubectl top nodes`. Throws ApiError NotFound for a name that isn't the host's. */
 async function readNodeMetrics(
-  { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
-  { names: [name], signal }: Pick<Call, 'names' | 'signal'>,
+  { resources, reach }: ApiReaders,
+  { names: [name], signal }: Call,
 ): Promise<NodeMetrics | NodeMetricsList> {
   await resources.nodes.whenListed()
   const [node] = resources.nodes.reader.list()
@@ -138,7 +132,7 @@ export function proxyRoutes({ resources }: Pick<ApiReaders, 'resources'>): reado
     refuseProxied(request)
     const [namespace = '', text = ''] = names
     const { pathname, search } = readTarget(request.target)
-    const { parseProxyName, proxyAddress } = await import('./proxy-request.ts')
+    const { parseProxyName, proxyAddress, proxyRequest } = await import('./proxy-request.ts')
     const name = parseProxyName(text)
     const pod = findRunningPod(resources.pods.reader, namespace, name.name)
     const address = proxyAddress(pod, name)
@@ -148,7 +142,6 @@ export function proxyRoutes({ resources }: Pick<ApiReaders, 'resources'>): reado
     const rest = segments.slice(ownSegments).join('/')
     if (segments.length === ownSegments && request.method === 'GET')
       return { ...jsonResponse({}, 301), headers: { location: `${base}/${search}` } }
-    const { proxyRequest } = await import('./proxy-request.ts')
     return proxyRequest(request, { scheme: name.scheme, ...address, path: `/${rest}${search}`, base })
   }
   return (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map((method) => ({

@@ -1,3 +1,4 @@
+import { containerStatuses } from '../../api/pod-summary.ts'
 import type { PodObject } from '../../api/resource.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ResourceReader } from '../requests/readers.ts'
@@ -22,20 +23,13 @@ const isStarting = new Set(['ContainerCreating', 'PodInitializing'])
 /** The runtime's id of a running container, by its status. Throws ApiError with the reason where it doesn't run. */
 export function findRunningContainer(pod: PodObject, container: string): string {
   const { status } = pod
-  const statuses = [
-    ...(status.containerStatuses ?? []),
-    ...(status.initContainerStatuses ?? []),
-    ...(status.ephemeralContainerStatuses ?? []),
-  ]
-  const found = statuses.find(({ name }) => name === container)
+  const found = containerStatuses(pod).find(({ name }) => name === container)
   const id = found?.containerID?.replace(/^[^:]*:\/\//u, '')
   const mayRun = found?.state.running !== undefined || isStarting.has(found?.state.waiting?.reason ?? '')
   if (mayRun && id !== undefined && id !== '') return id
   if (status.phase === 'Succeeded' || status.phase === 'Failed') {
-    throw new ApiError(
-      400,
-      `cannot exec into a container in a completed pod; current phase is ${status.phase}`,
-    )
+    const message = `cannot exec into a container in a completed pod; current phase is ${status.phase}`
+    throw new ApiError(400, message)
   }
   const state = found?.state
   const reason = state?.waiting?.reason ?? state?.terminated?.reason

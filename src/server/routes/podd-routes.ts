@@ -3,67 +3,40 @@ import { ApiError, objectNotFound } from '../requests/api-error.ts'
 import type { ApiReaders, SourceControl } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
+import { get, post, withPods } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { findRunningPod } from './pod-target.ts'
 
 /** podd's own routes, except those of images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
-  const { status, probes, drain } = readers
-  const pods = readers.resources.pods.reader
+  const { status, drain } = readers
   return [
-    {
-      method: 'GET',
-      pattern: '/podd/v1/status',
-      handle: () => jsonResponse(status.daemonStatus()),
-    },
+    get('/podd/v1/status', () => jsonResponse(status.daemonStatus())),
     ...sourceRoutes(readers.sources),
-    {
-      method: 'GET',
-      pattern: '/podd/v1/applied',
-      needsPods: true,
-      handle: () => jsonResponse(status.applied()),
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/drain',
-      needsPods: true,
-      handle: async () => jsonResponse(await drain.run()),
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/drain/undo',
-      needsPods: true,
-      handle: async () => {
+    withPods(get('/podd/v1/applied', () => jsonResponse(status.applied()))),
+    withPods(post('/podd/v1/drain', async () => jsonResponse(await drain.run()))),
+    withPods(
+      post('/podd/v1/drain/undo', async () => {
         await drain.undo()
         return jsonResponse({ undone: true })
-      },
-    },
-    {
-      method: 'GET',
-      pattern: '/podd/v1/namespaces/*/pods/*/probes',
-      needsPods: true,
-      handle: ({ names: [namespace = '', name = ''] }) => {
-        const all = pods.list()
-        const found = all.findLast(
-          ({ metadata }) => metadata.name === name && metadata.namespace === namespace,
-        )
-        if (found === undefined) throw objectNotFound('pods', all, { namespace, name })
-        return jsonResponse(probes.listProbes(found.metadata.uid))
-      },
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/namespaces/*/pods/*/restart',
-      needsPods: true,
-      handle: (call) => restartPod(readers, call),
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/namespaces/*/persistentvolumeclaims/*/purge',
-      needsPods: true,
-      handle: (call) => purgeClaim(readers, call),
-    },
+      }),
+    ),
+    withPods(get('/podd/v1/namespaces/*/pods/*/probes', (call) => listProbes(readers, call))),
+    withPods(post('/podd/v1/namespaces/*/pods/*/restart', (call) => restartPod(readers, call))),
+    withPods(
+      post('/podd/v1/namespaces/*/persistentvolumeclaims/*/purge', (call) => purgeClaim(readers, call)),
+    ),
   ]
+}
+
+function listProbes(
+  { resources, probes }: ApiReaders,
+  { names: [namespace = '', name = ''] }: Call,
+): ApiResponse {
+  const all = resources.pods.reader.list()
+  const found = all.findLast(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+  if (found === undefined) throw objectNotFound('pods', all, { namespace, name })
+  return jsonResponse(probes.listProbes(found.metadata.uid))
 }
 
 /** Throws ApiError Conflict for a pod or container that can't be restarted in its state. */
@@ -97,20 +70,19 @@ async function purgeClaim(
   return jsonResponse({ purged: name })
 }
 
-/** The routes of sources: list, hold and resume. */
 function sourceRoutes(sources: SourceControl): readonly Route[] {
+  const each = (change: (name: string) => Promise<boolean>) => (call: Call) =>
+    changeEach(sources, call, change)
   return [
-    { method: 'GET', pattern: '/podd/v1/sources', handle: () => jsonResponse(sources.list()) },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/sources/hold',
-      handle: (call) => changeEach(sources, call, (name) => sources.hold(name)),
-    },
-    {
-      method: 'POST',
-      pattern: '/podd/v1/sources/resume',
-      handle: (call) => changeEach(sources, call, (name) => sources.resume(name)),
-    },
+    get('/podd/v1/sources', () => jsonResponse(sources.list())),
+    post(
+      '/podd/v1/sources/hold',
+      each((name) => sources.hold(name)),
+    ),
+    post(
+      '/podd/v1/sources/resume',
+      each((name) => sources.resume(name)),
+    ),
   ]
 }
 

@@ -23,21 +23,12 @@ interface ProxiedTo {
  * Headers that are not forwarded: those of one connection (RFC 9110, 7.6.1), and the client's credentials. A browser has
  * cookies of other servers on the same host; of servers in pods it has none, as `Set-Cookie` is not passed on.
  */
-const ownHeaders = new Set([
-  'authorization',
-  'connection',
-  'content-length',
-  'cookie',
-  'host',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const ownHeaders = new Set(
+  (
+    'authorization connection content-length cookie host keep-alive proxy-authenticate proxy-authorization ' +
+    'proxy-connection te trailer transfer-encoding upgrade'
+  ).split(' '),
+)
 
 function isPassedOn(name: string, { connection = '' }: IncomingHttpHeaders): boolean {
   if (ownHeaders.has(name) || name.startsWith('impersonate-')) return false
@@ -49,22 +40,10 @@ function isPassedOn(name: string, { connection = '' }: IncomingHttpHeaders): boo
  * permissions, where scripts and service workers may reach, what the browser has to forget, other servers that stand
  * for this one, redirects (`Refresh`), passwords to be asked for.
  */
-const passedBack: readonly string[] = [
-  'accept-ranges',
-  'age',
-  'allow',
-  'cache-control',
-  'content-disposition',
-  'content-encoding',
-  'content-language',
-  'content-range',
-  'date',
-  'etag',
-  'expires',
-  'last-modified',
-  'retry-after',
-  'vary',
-]
+const passedBack: readonly string[] = (
+  'accept-ranges age allow cache-control content-disposition content-encoding content-language content-range date ' +
+  'etag expires last-modified retry-after vary'
+).split(' ')
 
 /**
  * Forwards a request, and streams the response back (`apimachinery/pkg/util/proxy`, UpgradeAwareHandler, 1.36): a pod's

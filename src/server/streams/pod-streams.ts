@@ -16,8 +16,9 @@ import {
 import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
-import type { ApiReaders, RunningCommand } from '../requests/readers.ts'
+import type { ApiReaders, AttachRequest, RunningCommand } from '../requests/readers.ts'
 import { booleanParam, countParam, findRoute, readTarget } from '../requests/route.ts'
 import type { ApiRequest, OpenedStream } from '../requests/request.ts'
 import { findContainerName, openLog } from '../routes/pod-logs.ts'
@@ -66,7 +67,6 @@ export class PodStreams {
     this.#clock = clock
   }
 
-  /** Whether a request asks for a stream. */
   upgrades({ upgrade }: IncomingHttpHeaders): boolean {
     return isWebSocket(upgrade) || isSpdy(upgrade)
   }
@@ -95,36 +95,29 @@ export class PodStreams {
 
   #routes(): readonly StreamRoute[] {
     const root = '/api/v1/namespaces/*/pods/*'
-    const routes = [
-      { resource: 'exec', protocols: commandProtocols, prepare: (opening: Opening) => this.#exec(opening) },
+    const route = (
+      resource: string,
+      protocols: readonly string[],
+      prepare: StreamRoute['prepare'],
+    ): readonly StreamRoute[] =>
+      (['GET', 'POST'] as const).map((method) => {
+        return { method, pattern: `${root}/${resource}`, protocols, prepare }
+      })
+    return [
+      ...route('exec', commandProtocols, (opening) => this.#exec(opening)),
+      ...route('attach', commandProtocols, (opening) => this.#attach(opening)),
+      ...route('portforward', [forwardProtocol, ...portsProtocols], (opening) => this.#forward(opening)),
       {
-        resource: 'attach',
-        protocols: commandProtocols,
-        prepare: (opening: Opening) => this.#attach(opening),
-      },
-      {
-        resource: 'portforward',
-        protocols: [forwardProtocol, ...portsProtocols],
-        prepare: (opening: Opening) => this.#forward(opening),
+        method: 'GET',
+        pattern: `${root}/log`,
+        protocols: logProtocols,
+        prepare: (opening) => this.#log(opening),
       },
     ]
-    const log = {
-      method: 'GET' as const,
-      pattern: `${root}/log`,
-      protocols: logProtocols,
-      prepare: async (opening: Opening) => this.#log(opening),
-    }
-    return (['GET', 'POST'] as const)
-      .flatMap((method) =>
-        routes.map(({ resource, protocols, prepare }): StreamRoute => {
-          return { method, pattern: `${root}/${resource}`, protocols, prepare }
-        }),
-      )
-      .concat(log)
   }
 
   async #log({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
-    const call = { namespace, name, query, clock: this.#clock, signal: request.signal }
+    const call = { names: [namespace, name], query, clock: this.#clock, signal: request.signal }
     const { body } = await openLog(this.#readers, this.#logs, call)
     return async (protocol) => {
       const { serveLog } = await import('./serve-streams.ts')
@@ -134,47 +127,47 @@ export class PodStreams {
   }
 
   #exec(opening: Opening): Serve {
-    const { query } = opening
-    const { resources, reach } = this.#readers
-    const command = query.getAll('command')
+    const command = opening.query.getAll('command')
     if (command.length === 0)
       throw new ApiError(400, 'you must specify at least one command for the container')
     refuseLong(command)
-    const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
-    const container = findContainerName(pod, query.get('container') || undefined)
-    const wanted = { containerId: findRunningContainer(pod, container), command, ...readChoices(query) }
-    return this.#serveCommand(opening, () =>
-      reach.startCommand(wanted, opening.request.signal).catch((error: unknown) => {
-        // It has ended since its status was derived.
-        throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
-      }),
+    return this.#serveCommand(opening, (wanted, signal) =>
+      this.#readers.reach.startCommand({ ...wanted, command }, signal),
     )
   }
 
   #attach(opening: Opening): Serve {
-    const { query } = opening
-    const { resources, reach } = this.#readers
-    const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
-    const container = findContainerName(pod, query.get('container') || undefined)
-    // Whether the process has a terminal was decided when it started (`pkg/kubelet/kubelet_pods.go` GetAttach, 1.36).
-    const terminal = findContainer(pod, container)?.['tty'] === true
-    const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container), terminal }
-    return this.#serveCommand(opening, () =>
-      reach.attach(wanted, opening.request.signal).catch((error: unknown) => {
-        throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
-      }),
+    return this.#serveCommand(opening, (wanted, signal, spec) =>
+      // Whether the process has a terminal was decided when it started (`pkg/kubelet/kubelet_pods.go` GetAttach, 1.36).
+      this.#readers.reach.attach({ ...wanted, terminal: spec?.['tty'] === true }, signal),
     )
   }
 
-  #serveCommand({ request, connection, query }: Opening, start: Parameters<typeof serveCommand>[1]): Serve {
+  /** @param start joins the container; `spec` is its entry in the pod */
+  #serveCommand(
+    { request, connection, namespace, name, query }: Opening,
+    start: (
+      wanted: AttachRequest,
+      signal: AbortSignal,
+      spec: JsonObject | undefined,
+    ) => Promise<RunningCommand>,
+  ): Serve {
+    const pod = findRunningPod(this.#readers.resources.pods.reader, namespace, name)
+    const container = findContainerName(pod, query.get('container') || undefined)
+    const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container) }
     const wants = { stdout: booleanParam(query, 'stdout'), stderr: booleanParam(query, 'stderr') }
-    if (!wants.stdout && !wants.stderr && !booleanParam(query, 'stdin'))
+    if (!wants.stdout && !wants.stderr && !wanted.stdin)
       throw new ApiError(400, 'you must specify at least 1 of stdin, stdout, stderr')
+    const begin = (): Promise<RunningCommand> =>
+      start(wanted, request.signal, findContainer(pod, container)).catch((error: unknown) => {
+        // It has ended since its status was derived.
+        throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
+      })
     return async (protocol) => {
       const socket = await acceptWebSocket(request, connection, protocol)
       if (socket === undefined) return
       const saysAll = protocol !== 'channel.k8s.io'
-      await serveCommand({ socket, connection, wants, saysAll }, start, this.#clock)
+      await serveCommand({ socket, connection, wants, saysAll }, begin, this.#clock)
     }
   }
 
@@ -315,22 +308,11 @@ function takeMessage(
   { channel, payload }: ChannelMessage,
   command: RunningCommand,
 ): Promise<void> | undefined {
-  switch (channel) {
-    case 'stdin':
-      return payload.length === 0 ? undefined : command.write(payload)
-    case 'close':
-      return payload[0] === 0 ? command.closeStdin() : undefined
-    case 'resize': {
-      const size = parseTerminalSize(payload.toString('utf8'))
-      if (size !== undefined) void command.resize(size)
-      return undefined
-    }
-    case 'stdout':
-    case 'stderr':
-    case 'error':
-    case undefined:
-      return undefined
-  }
+  if (channel === 'stdin' && payload.length > 0) return command.write(payload)
+  if (channel === 'close' && payload[0] === 0) return command.closeStdin()
+  const size = channel === 'resize' ? parseTerminalSize(payload.toString('utf8')) : undefined
+  if (size !== undefined) void command.resize(size)
+  return undefined
 }
 
 /**

@@ -19,9 +19,8 @@ export function readPorts(query: URLSearchParams): readonly number[] {
   if (texts.length === 0) throw new ApiError(400, 'query parameter "ports" is required')
   if (texts.length > maxPorts) throw new ApiError(400, `at most ${maxPorts} ports can be forwarded at once`)
   return texts.map((text) => {
-    const port = /^\d{1,5}$/u.test(text) ? Number(text) : 0
-    if (port < 1 || port > 65_535)
-      throw new ApiError(400, `unable to parse ${JSON.stringify(text)} as a port`)
+    const port = portOf(text)
+    if (port === undefined) throw new ApiError(400, `unable to parse ${JSON.stringify(text)} as a port`)
     return port
   })
 }
@@ -177,9 +176,7 @@ export async function serveLog(
     await sendMessage(socket, Buffer.alloc(0))
     for await (const chunk of body) {
       if (socket.readyState !== socket.OPEN) break
-      await (inBase64
-        ? sendMessage(socket, Buffer.from(chunk).toString('base64'))
-        : sendMessage(socket, chunk))
+      await sendMessage(socket, inBase64 ? Buffer.from(chunk).toString('base64') : chunk)
     }
     socket.close(normalClosure)
   } catch (error) {

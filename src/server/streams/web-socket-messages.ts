@@ -40,9 +40,7 @@ export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | 
       if (failure !== undefined) throw failure
       if (isOver) return
       socket.resume()
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
+      await new Promise<void>((resolve) => (wake = resolve))
     }
   } finally {
     socket.off('message', onMessage)

@@ -1,3 +1,4 @@
+import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
@@ -30,17 +31,15 @@ import type { OptionsKind, Target, WriteOptions, WrittenKind } from './written-k
 
 const applyPatch = 'application/apply-patch+yaml'
 
-/** POST of a collection. */
 export async function answerCreate(
   written: WrittenKind,
   { request, query, names }: Call,
 ): Promise<ApiResponse> {
   const { given, options } = await readWrite(request, query, 'CreateOptions')
   const [namespace = ''] = written.kind.namespaced ? names : []
-  return respond(await createObject(written, given, { namespace, options }))
+  return respond(await createObject(written, given, namespace, options))
 }
 
-/** DELETE of an object. */
 export async function answerDelete(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -49,7 +48,6 @@ export async function answerDelete(
   return jsonResponse(await deleteObject(written, targetOf(written, names), options))
 }
 
-/** PUT of an object or a subresource. */
 export async function answerReplace(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -58,10 +56,9 @@ export async function answerReplace(
   const { given, options } = await readWrite(request, query, 'UpdateOptions')
   const target = targetOf(written, names)
   const updater = updaterOf(written, request, options)
-  return respond(await updateObject(written, { target, options, scope, updater, change: () => given }))
+  return respond(await updateObject(written, target, options, scope, () => given, updater))
 }
 
-/** PATCH of an object or a subresource. */
 export async function answerPatch(
   written: WrittenKind,
   { request, query, names }: Call,
@@ -70,12 +67,12 @@ export async function answerPatch(
   const options = readWriteOptions(query, 'PatchOptions')
   if (scope === 'object' && contentTypeOf(request) === applyPatch) {
     const applied = asObject(await parseYamlBody(await request.readBody()))
-    return respond(await applyObject(written, applied, { target: targetOf(written, names), options }))
+    return respond(await applyObject(written, applied, targetOf(written, names), options))
   }
   const change = await readPatch(request)
   const target = targetOf(written, names)
   const updater = updaterOf(written, request, options)
-  return respond(await updateObject(written, { target, options, scope, updater, change }))
+  return respond(await updateObject(written, target, options, scope, change, updater))
 }
 
 /** POST of an Eviction: there are no disruption budgets (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */
@@ -110,13 +107,9 @@ export async function answerDeleteAll(
   const [namespace = ''] = kind.namespaced ? names : []
   const { accepts } = readListOptions(query, kind, kind.namespaced ? namespace : undefined)
   const options = readDeleteOptions(query, await readObject(request))
-  const selected = reader
-    .list()
-    .filter(
-      (object) =>
-        accepts(object) &&
-        writer.get({ kind: kind.kind, namespace, name: object.metadata.name })?.uid === object.metadata.uid,
-    )
+  const isWritten = ({ metadata: { name, uid } }: ResourceObject): boolean =>
+    writer.get({ kind: kind.kind, namespace, name })?.uid === uid
+  const selected = reader.list().filter((object) => accepts(object) && isWritten(object))
   for (const { metadata } of selected)
     await deleteObject(written, { namespace, name: metadata.name }, options)
   const { listKind, apiVersion } = kind
@@ -180,7 +173,8 @@ function quoted(text: string): string {
 function applyObject(
   written: WrittenKind,
   applied: JsonObject,
-  { target, options }: { readonly target: Target; readonly options: WriteOptions },
+  target: Target,
+  options: WriteOptions,
 ): Promise<Written> {
   const { kind, writer, clock } = written
   const { fieldManager: manager, force } = options
@@ -203,14 +197,14 @@ function applyObject(
   if (!isKept && findShown(written, target) === undefined) {
     const fresh = { ...applied, metadata: { ...metadataOf(applied), name: target.name } }
     const { object } = applyManifest({}, { ...apply, applied: fresh })
-    return createObject(written, object, { namespace: target.namespace, options })
+    return createObject(written, object, target.namespace, options)
   }
   const change = (shown: JsonObject): JsonObject => {
     const { object, conflicts } = applyManifest(shown, apply)
     if (conflicts.length > 0) throw conflicting(conflicts)
     return object
   }
-  return updateObject(written, { target, options, scope: 'object', change })
+  return updateObject(written, target, options, 'object', change)
 }
 
 function conflicting(conflicts: readonly ApplyConflict[]): ApiError {
@@ -269,7 +263,8 @@ export async function answerNodeUpdate(
 ): Promise<ApiResponse> {
   const isPatch = request.method === 'PATCH'
   const { dryRun } = readWriteOptions(query, isPatch ? 'PatchOptions' : 'UpdateOptions')
-  const change = isPatch ? await readPatch(request) : await replacement(request)
+  const given = isPatch ? undefined : await readWrite(request, query, 'UpdateOptions')
+  const change = given === undefined ? await readPatch(request) : () => given.given
   const { kind, reader, writer } = written
   const target = { namespace: '', name }
   return writer.exclusively(async () => {
@@ -287,10 +282,4 @@ export async function answerNodeUpdate(
     }
     return jsonResponse(findShown(written, target) ?? shown)
   })
-}
-
-async function replacement(request: Call['request']): Promise<() => JsonObject> {
-  const { object } = await readWholeObject(request)
-  if (object === undefined) throw new ApiError(400, 'the request has no body')
-  return () => object
 }

@@ -24,9 +24,8 @@ import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
 import { alreadyExists, findShown, invalid, refuseOther, strictDecoding, wrongType } from './written-kind.ts'
-import type { FieldValidationMode, WriteOptions, WrittenKind } from './written-kind.ts'
+import type { FieldValidationMode, Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
-/** The result of a write. */
 export interface Written {
   readonly object: unknown
   readonly status: 200 | 201
@@ -45,7 +44,8 @@ const maxDraws = 8
 export function createObject(
   written: WrittenKind,
   given: JsonObject,
-  { namespace, options }: { readonly namespace: string; readonly options: WriteOptions },
+  namespace: string,
+  options: WriteOptions,
 ): Promise<Written> {
   return written.writer.exclusively(async () => {
     const { kind, writer, clock } = written
@@ -107,11 +107,9 @@ function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, n
 function refuseBeyondQuota({ reader, writer: { maxPods } }: WrittenKind, name: string): void {
   const used = reader.list().filter((shown) => isOfApi(shown) && !hasEnded(shown)).length
   if (used < maxPods) return
-  throw new ApiError(
-    403,
-    `pods ${JSON.stringify(name)} is forbidden: exceeded quota: maxPods, requested: pods=1, used: pods=${used}, limited: pods=${maxPods}: delete pods that are not needed, or raise maxPods`,
-    undefined,
-    { name, kind: 'pods' },
+  throw forbidden(
+    name,
+    `exceeded quota: maxPods, requested: pods=1, used: pods=${used}, limited: pods=${maxPods}: delete pods that are not needed, or raise maxPods`,
   )
 }
 
@@ -159,10 +157,7 @@ function chooseName(written: WrittenKind, given: JsonObject, namespace: string):
   throw new ApiError(409, `no free name was found for ${JSON.stringify(base)}: try again`)
 }
 
-function isTaken(
-  written: WrittenKind,
-  target: { readonly namespace: string; readonly name: string },
-): boolean {
+function isTaken(written: WrittenKind, target: Target): boolean {
   const { kind, writer } = written
   return writer.get({ kind: kind.kind, ...target }) !== undefined || findShown(written, target) !== undefined
 }
@@ -186,11 +181,9 @@ function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonO
   }
 }
 
-/** A valid object. */
 interface CheckedObject {
   /** Without unknown fields. */
   readonly manifest: JsonObject
-  /** Warnings for the client. */
   readonly warnings: readonly string[]
 }
 
@@ -222,9 +215,7 @@ export function checkObject(
   if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes)
   const problems = [...problemsOf(kind.kind, known), ...more]
   const errors = problems.filter(({ severity }) => severity === 'error')
-  const { metadata } = known
-  const name = isJsonObject(metadata) ? metadata['name'] : undefined
-  if (errors.length > 0) throw invalid(kind, typeof name === 'string' ? name : '', errors)
+  if (errors.length > 0) throw invalid(kind, nameOf(known), errors)
   return { manifest: known, warnings: fieldValidation === 'Ignore' ? [] : strange }
 }
 
@@ -281,10 +272,10 @@ function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): Po
     ? classes.find(({ metadata }) => metadata.name === priorityClassName)
     : classes.find(({ globalDefault }) => globalDefault === true)
   if (isNamed && found === undefined)
-    throw forbidden(manifest, `no PriorityClass with name ${priorityClassName} was found`)
+    throw forbidden(nameOf(manifest), `no PriorityClass with name ${priorityClassName} was found`)
   const policy = typeof preemptionPolicy === 'string' ? preemptionPolicy : undefined
   const refusal = refusePreemption(policy, found?.preemptionPolicy)
-  if (refusal !== undefined) throw forbidden(manifest, refusal)
+  if (refusal !== undefined) throw forbidden(nameOf(manifest), refusal)
   const given = !isNamed && typeof priority === 'number' ? priority : undefined
   return {
     priority: given ?? found?.value ?? 0,
@@ -292,9 +283,12 @@ function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): Po
   }
 }
 
-function forbidden(manifest: JsonObject, why: string): ApiError {
-  const { name: given } = metadataOf(manifest)
-  const name = typeof given === 'string' ? given : ''
+function nameOf(manifest: JsonObject): string {
+  const { name } = metadataOf(manifest)
+  return typeof name === 'string' ? name : ''
+}
+
+function forbidden(name: string, why: string): ApiError {
   const message = `pods ${JSON.stringify(name)} is forbidden: ${why}`
   return new ApiError(403, message, undefined, { name, kind: 'pods' })
 }
@@ -307,16 +301,11 @@ type Refuse = (why: string) => ApiError
  * its node selector (`plugin/pkg/admission/runtimeclass`, 1.36).
  */
 function withRuntimeClass({ kind, runtimeClasses }: WrittenKind, manifest: JsonObject): JsonObject {
-  const { spec, metadata } = manifest
+  const { spec } = manifest
   if (kind.kind !== 'Pod' || !isJsonObject(spec)) return manifest
   const { runtimeClassName = '', overhead = {} } = spec
   if (runtimeClassName === '') return manifest
-  const name = isJsonObject(metadata) ? metadata['name'] : undefined
-  const refuse: Refuse = (why) =>
-    new ApiError(403, `pods ${JSON.stringify(name)} is forbidden: ${why}`, undefined, {
-      name: typeof name === 'string' ? name : '',
-      kind: 'pods',
-    })
+  const refuse: Refuse = (why) => forbidden(nameOf(manifest), why)
   const found = runtimeClasses.list().find((shown) => shown.metadata.name === runtimeClassName)
   if (found === undefined)
     throw refuse(`pod rejected: RuntimeClass ${JSON.stringify(runtimeClassName)} not found`)

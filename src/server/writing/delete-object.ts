@@ -38,13 +38,9 @@ export function readDeleteOptions(query: URLSearchParams, body: JsonObject | und
     throw new ApiError(400, 'gracePeriodSeconds of DeleteOptions must be a whole number')
   refusePolicy(propagationPolicy, orphanDependents)
   const { uid, resourceVersion } = isJsonObject(preconditions) ? preconditions : {}
+  const dryRuns = Array.isArray(dryRun) ? dryRun.map((value) => String(value)) : []
   return {
-    dryRun:
-      Array.isArray(dryRun) &&
-      readDryRun(
-        dryRun.map((value) => String(value)),
-        'DeleteOptions',
-      ),
+    dryRun: readDryRun(dryRuns, 'DeleteOptions'),
     graceSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
     uid: typeof uid === 'string' ? uid : undefined,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
@@ -79,7 +75,7 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     const { kept, shown } = findWritten(written, target)
     refusePreconditions(written, shown, options)
     const answer = success(kind.resource, shown)
-    if (kind.kind === 'Namespace') return deleteNamespace(written, kept, { shown, dryRun: options.dryRun })
+    if (kind.kind === 'Namespace') return options.dryRun ? shown : deleteNamespace(written, kept, shown)
     if (kind.kind !== 'Pod') {
       const isHeld = finalizersOf(kept.manifest).length > 0
       if (!isHeld && !options.dryRun) await writer.remove(kept)
@@ -107,9 +103,8 @@ function refuseStanding(name: string): void {
 async function deleteNamespace(
   { writer, reader, clock }: WrittenKind,
   kept: WrittenObject,
-  { shown, dryRun }: { readonly shown: ResourceObject; readonly dryRun: boolean },
+  shown: ResourceObject,
 ): Promise<unknown> {
-  if (dryRun) return shown
   const nowMs = clock.wallMs()
   await writer.put(withDeletion(kept.manifest, 0, nowMs))
   const content = writer.list().filter(({ namespace }) => namespace === kept.name)
@@ -119,15 +114,18 @@ async function deleteNamespace(
       else await writer.put(withDeletion(object.manifest, 0, nowMs))
       continue
     }
-    const { spec } = object.manifest
-    const grace = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
-    const graceSeconds = typeof grace === 'number' ? Math.max(0, grace) : 30
+    const graceSeconds = Math.max(0, ownGraceSeconds(object.manifest))
     await writer.put(withDeletion(object.manifest, graceSeconds, nowMs))
     writer.endPod(object.uid, graceSeconds)
   }
   const answer = findByUid(reader, kept.uid) ?? shown
   await writer.settleNamespace(kept.name)
   return answer
+}
+
+function ownGraceSeconds({ spec }: JsonObject): number {
+  const own = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+  return typeof own === 'number' ? own : 30
 }
 
 /** The grace period of a pod (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete, 1.36). */
@@ -137,9 +135,7 @@ function graceOf(
   manifest: JsonObject,
   asked: number | undefined,
 ): number {
-  const { spec } = manifest
-  const own = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
-  const grace = asked ?? (typeof own === 'number' ? own : 30)
+  const grace = asked ?? ownGraceSeconds(manifest)
   if (!Number.isInteger(grace))
     throw invalid(kind, shown.metadata.name, [
       { severity: 'error', path: ['gracePeriodSeconds'], message: 'Invalid value: must be an integer' },
@@ -186,12 +182,10 @@ function refusePreconditions(
   { metadata }: ResourceObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  const refuse = (what: string, wanted: string, found: string, why: string): ApiError =>
-    conflict(
-      { ...kind, resource: kind.kind },
-      metadata.name,
-      `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been ${why}`,
-    )
+  const refuse = (what: string, wanted: string, found: string, reason: string): ApiError => {
+    const why = `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been ${reason}`
+    return conflict({ ...kind, resource: kind.kind }, metadata.name, why)
+  }
   if (uid !== undefined && uid !== metadata.uid)
     throw refuse('UID', uid, metadata.uid, 'deleted and then recreated')
   const revision = metadata.resourceVersion ?? ''
@@ -201,11 +195,6 @@ function refusePreconditions(
 
 /** The response for an object that is removed at once. */
 function success(resource: string, { metadata: { name, uid } }: ResourceObject): object {
-  return {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    details: { name, kind: resource, uid },
-  }
+  const details = { name, kind: resource, uid }
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
 }

@@ -19,33 +19,33 @@ const derivedFields: Readonly<Record<string, readonly string[]>> = {
   PersistentVolumeClaim: ['volumeName', 'storageClassName', 'volumeMode'],
 }
 
-export interface Update {
-  readonly target: Target
-  readonly options: WriteOptions
-  readonly scope: UpdateScope
-  /** The field manager; undefined for an apply, which names its own. */
-  readonly updater?: Updater
-  /** The changed object, from the current one. Throws ApiError. */
-  readonly change: (shown: JsonObject) => JsonObject
-}
-
-/** Changes an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT. */
-export function updateObject(written: WrittenKind, update: Update): Promise<Written> {
+/**
+ * Changes an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
+ * @param change the changed object, from the current one; throws ApiError
+ * @param updater the field manager; undefined for an apply, which names its own
+ */
+export function updateObject(
+  written: WrittenKind,
+  target: Target,
+  options: WriteOptions,
+  scope: UpdateScope,
+  change: (shown: JsonObject) => JsonObject,
+  updater?: Updater,
+): Promise<Written> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
-    const { target, options, scope, updater, change } = update
     const { kept, shown } = findWritten(written, target)
     const wanted = change(plain(shown))
     refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
     refuseStale(kind, shown, wanted)
-    if (scope === 'status') return writeStatus(written, { kept, shown, wanted, options })
+    if (scope === 'status') return writeStatus(written, kept, shown, wanted, options.dryRun)
     const asWritten = withoutDerived(kept.manifest, shown, wanted)
-    const updated = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
+    const scoped = scope === 'object' ? asWritten : { ...kept.manifest, spec: asWritten['spec'] ?? null }
+    const updated = prepareUpdate(kept.manifest, scoped)
     const prepared = updater === undefined ? updated : trackUpdate(kept.manifest, updated, updater)
     const more = judgeUpdate(kept.manifest, prepared, scope)
     const { manifest, warnings } = checkObject(kind, prepared, { ...options, more })
-    const { uid } = kept
-    const read = (): ResourceObject | undefined => reader.list().find(({ metadata }) => metadata.uid === uid)
+    const read = (): ResourceObject | undefined => findByUid(reader, kept.uid)
     if (sameData(manifest, kept.manifest)) return { object: read() ?? manifest, status: 200, warnings }
     if (options.dryRun) return { object: preview(shown, manifest), status: 200, warnings }
     await writer.put(manifest)
@@ -65,17 +65,10 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
  */
 async function writeStatus(
   { kind, reader, writer }: WrittenKind,
-  {
-    kept,
-    shown,
-    wanted,
-    options,
-  }: {
-    readonly kept: WrittenObject
-    readonly shown: ResourceObject
-    readonly wanted: JsonObject
-    readonly options: WriteOptions
-  },
+  kept: WrittenObject,
+  shown: ResourceObject,
+  wanted: JsonObject,
+  dryRun: boolean,
 ): Promise<Written> {
   const { status } = wanted
   const given = isJsonObject(status) && Array.isArray(status['conditions']) ? status['conditions'] : []
@@ -84,7 +77,7 @@ async function writeStatus(
   )
   const prepared = prepareUpdate(kept.manifest, { ...kept.manifest, metadata: metadataOf(wanted) })
   const manifest = { ...prepared, status: { conditions } }
-  if (kind.kind === 'Pod' && !options.dryRun && !sameData(manifest, kept.manifest)) await writer.put(manifest)
+  if (kind.kind === 'Pod' && !dryRun && !sameData(manifest, kept.manifest)) await writer.put(manifest)
   const object = findByUid(reader, kept.uid) ?? shown
   return { object: withTold(plain(object), status), status: 200, warnings: [] }
 }
@@ -107,17 +100,6 @@ function withTold(object: JsonObject, status: Json | undefined): JsonObject {
 function toldOf(found: Json, told: readonly Json[]): Json {
   const type = isJsonObject(found) ? found['type'] : undefined
   return told.find((condition) => isJsonObject(condition) && condition['type'] === type) ?? found
-}
-
-/** A request for a subresource changes only that. */
-function scoped(before: JsonObject, wanted: JsonObject, scope: Exclude<UpdateScope, 'status'>): JsonObject {
-  switch (scope) {
-    case 'object':
-      return wanted
-    case 'resize':
-    case 'ephemeralcontainers':
-      return { ...before, spec: wanted['spec'] ?? null }
-  }
 }
 
 function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonObject): JsonObject {
@@ -154,10 +136,8 @@ export function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObjec
   const { resourceVersion = '', uid = '' } = metadataOf(wanted)
   if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== shown.resourceVersion)
     throw conflict(kind, shown.name, modified)
-  if (uid !== '' && uid !== shown.uid)
-    throw conflict(
-      kind,
-      shown.name,
-      `Precondition failed: UID in precondition: ${JSON.stringify(uid)}, UID in object meta: ${shown.uid}`,
-    )
+  if (uid !== '' && uid !== shown.uid) {
+    const uids = `UID in precondition: ${JSON.stringify(uid)}, UID in object meta: ${shown.uid}`
+    throw conflict(kind, shown.name, `Precondition failed: ${uids}`)
+  }
 }

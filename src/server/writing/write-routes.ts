@@ -6,6 +6,8 @@ import type { Call, Route } from '../requests/route.ts'
 import type { ObjectWriter, ApiReaders } from '../requests/readers.ts'
 import type { WrittenKind } from './written-kind.ts'
 
+const load = () => import('./answer-write.ts')
+
 /** The routes that create, change and delete objects; their code is loaded with the first such request. */
 export function writeRoutes(
   readers: ApiReaders,
@@ -22,12 +24,12 @@ export function writeRoutes(
     clock,
     random,
   })
-  const router: Router = (kind) => (method, pattern, handle) => ({
+  const router: Router = (kind) => (method, pattern, handlerOf) => ({
     method,
     pattern,
     async handle(call) {
       await readers.resources[kind.resource].whenListed()
-      return handle(of(kind, call), call)
+      return handlerOf(await load())(of(kind, call), call)
     },
   })
   return servedKinds
@@ -36,23 +38,23 @@ export function writeRoutes(
     .concat(nodeRoutes(router(nodeKind)))
 }
 
-const load = () => import('./answer-write.ts')
-
+/** @param handlerOf which of the functions answers */
 type WriteRoute = (
   method: Route['method'],
   pattern: string,
-  handle: (written: WrittenKind, call: Call) => Promise<ApiResponse>,
+  handlerOf: (code: Code) => (written: WrittenKind, call: Call) => Promise<ApiResponse>,
 ) => Route
+type Code = Awaited<ReturnType<typeof load>>
 type Router = (kind: ServedKind) => WriteRoute
 
 /** The one node is neither created nor deleted. */
 function nodeRoutes(route: WriteRoute): readonly Route[] {
   const node = `${nodeKind.root}/nodes/*`
+  const update = (scope: 'object' | 'status') => (code: Code) => (written: WrittenKind, call: Call) =>
+    code.answerNodeUpdate(written, call, scope)
   return (['PUT', 'PATCH'] as const).flatMap((method) => [
-    route(method, node, async (written, call) => (await load()).answerNodeUpdate(written, call, 'object')),
-    route(method, `${node}/status`, async (written, call) =>
-      (await load()).answerNodeUpdate(written, call, 'status'),
-    ),
+    route(method, node, update('object')),
+    route(method, `${node}/status`, update('status')),
   ])
 }
 
@@ -60,28 +62,34 @@ function kindRoutes(kind: ServedKind, route: WriteRoute): readonly Route[] {
   const at = kind.namespaced ? `${kind.root}/namespaces/*/${kind.resource}` : `${kind.root}/${kind.resource}`
   const object = `${at}/*`
   const routes = [
-    route('POST', at, async (written, call) => (await load()).answerCreate(written, call)),
-    route('PUT', object, async (written, call) => (await load()).answerReplace(written, call)),
-    route('PATCH', object, async (written, call) => (await load()).answerPatch(written, call)),
-    route('DELETE', object, async (written, call) => (await load()).answerDelete(written, call)),
+    route('POST', at, (code) => code.answerCreate),
+    route('PUT', object, (code) => code.answerReplace),
+    route('PATCH', object, (code) => code.answerPatch),
+    route('DELETE', object, (code) => code.answerDelete),
   ]
   if (kind.verbs.includes('deletecollection'))
-    routes.push(route('DELETE', at, async (written, call) => (await load()).answerDeleteAll(written, call)))
+    routes.push(route('DELETE', at, (code) => code.answerDeleteAll))
   if (kind.kind !== 'Pod') return routes
   const scopes = (['status', 'ephemeralcontainers', 'resize'] as const).flatMap((scope) => [
-    route('PUT', `${object}/${scope}`, async (written, call) =>
-      (await load()).answerReplace(written, call, scope),
+    route(
+      'PUT',
+      `${object}/${scope}`,
+      ({ answerReplace }) =>
+        (written, call) =>
+          answerReplace(written, call, scope),
     ),
-    route('PATCH', `${object}/${scope}`, async (written, call) =>
-      (await load()).answerPatch(written, call, scope),
+    route(
+      'PATCH',
+      `${object}/${scope}`,
+      ({ answerPatch }) =>
+        (written, call) =>
+          answerPatch(written, call, scope),
     ),
   ])
   return [
     ...routes,
     ...scopes,
-    route('POST', `${object}/eviction`, async (written, call) =>
-      (await load()).answerEviction(written, call),
-    ),
-    route('POST', `${object}/binding`, async (written, call) => (await load()).answerBinding(written, call)),
+    route('POST', `${object}/eviction`, (code) => code.answerEviction),
+    route('POST', `${object}/binding`, (code) => code.answerBinding),
   ]
 }

@@ -61,7 +61,6 @@ export function findByUid(reader: WrittenKind['reader'], uid: string): ResourceO
   return reader.list().find(({ metadata }) => metadata.uid === uid)
 }
 
-/** An object as plain data. */
 export function plain(object: ResourceObject): JsonObject {
   const copy: unknown = JSON.parse(JSON.stringify(object))
   return isJsonObject(copy) ? copy : {}
@@ -84,17 +83,14 @@ export function refuseOther(
   if (!isJsonObject(metadata)) return
   const given = metadata['namespace'] ?? ''
   if (namespace !== undefined && given !== '' && given !== namespace) {
-    throw new ApiError(
-      400,
-      'the namespace of the provided object does not match the namespace sent on the request',
-    )
+    const message = 'the namespace of the provided object does not match the namespace sent on the request'
+    throw new ApiError(400, message)
   }
   const givenName = metadata['name'] ?? ''
   if (name !== undefined && givenName !== '' && givenName !== name) {
-    throw new ApiError(
-      400,
-      `the name of the object (${typeof givenName === 'string' ? givenName : JSON.stringify(givenName)}) does not match the name on the URL (${name})`,
-    )
+    const shown = typeof givenName === 'string' ? givenName : JSON.stringify(givenName)
+    const message = `the name of the object (${shown}) does not match the name on the URL (${name})`
+    throw new ApiError(400, message)
   }
 }
 
@@ -119,23 +115,19 @@ export function invalid(kind: Named, name: string, problems: readonly FieldProbl
 }
 
 /** The error of a strict decoder for unknown or duplicate fields. */
-export function strictDecoding({ kind, apiVersion }: Named, faults: readonly string[]): ApiError {
-  const version = apiVersion.split('/').at(-1) ?? ''
-  const list = faults.join(', ')
-  return new ApiError(
-    400,
-    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: strict decoding error: ${list}`,
-  )
+export function strictDecoding(kind: Named, faults: readonly string[]): ApiError {
+  return cannotHandle(kind, `strict decoding error: ${faults.join(', ')}`)
 }
 
 /** The error of a decoder for a value of another type than its field's. */
-export function wrongType({ kind, apiVersion }: Named, problems: readonly FieldProblem[]): ApiError {
-  const version = apiVersion.split('/').at(-1) ?? ''
+export function wrongType(kind: Named, problems: readonly FieldProblem[]): ApiError {
   const texts = problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
-  return new ApiError(
-    400,
-    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${texts.join(', ')}`,
-  )
+  return cannotHandle(kind, texts.join(', '))
+}
+
+function cannotHandle({ kind, apiVersion }: Named, why: string): ApiError {
+  const version = JSON.stringify(apiVersion.split('/').at(-1) ?? '')
+  return new ApiError(400, `${kind} in version ${version} cannot be handled as a ${kind}: ${why}`)
 }
 
 export function alreadyExists({ resource, ...kind }: Named, name: string): ApiError {
