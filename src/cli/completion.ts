@@ -2,13 +2,7 @@ import { namesOfKind, servedKinds } from '../api/served-kinds.ts'
 import { globalFlags } from './help.ts'
 import { UsageError } from './arguments/parse-arguments.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
-import type { Verb } from './arguments/verb.ts'
-
-interface CompletedVerb {
-  readonly name: string
-  readonly summary: string
-  load(): Promise<Verb>
-}
+import type { Verb, VerbEntry } from './arguments/verb.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 /** Verbs whose first word is a pod, and those whose first word is a kind and whose second a name. */
@@ -19,8 +13,7 @@ const podNames = "podd get pods -o 'jsonpath={.items[*].metadata.name}' 2>/dev/n
 const allContainers =
   '{.spec.containers[*].name} {.spec.initContainers[*].name} {.spec.ephemeralContainers[*].name}'
 
-/** Prints a shell's completion script for podd's verbs, flags, kinds and pods. */
-export function createCompletionVerb(verbs: readonly CompletedVerb[]): Verb {
+export function createCompletionVerb(verbs: readonly VerbEntry[]): Verb {
   return {
     usage: 'completion bash|zsh|fish',
     help: `Prints what makes a shell complete verbs, flags, kinds and the names of pods, containers, namespaces and other objects. The daemon is asked for those names,
@@ -116,7 +109,7 @@ ${verbs.map((each) => `              ${each.name}) words='${flagWords(each)}' ;;
             esac ;;
           *)
             case $verb in
-              ${ofPods.join('|')}) words=$(${withNamespace(podNames)}) ;;
+              ${ofPods.join('|')}) words=$(${podNames.replace('get pods', 'get pods "${at[@]}"')}) ;;
               ${ofKinds.join('|')})
                 if [ "$place" -eq 0 ]; then words='${kindWords().join(' ')}'
                 elif [ "$verb" != explain ]; then words=$(podd get "$first" "\${at[@]}" -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null); fi ;;
@@ -130,10 +123,6 @@ ${actions.map(({ name, verb }) => `              ${name}) words='${(verb.actions
 }
 complete -o default -F _podd podd
 `
-}
-
-function withNamespace(command: string): string {
-  return command.replace('get pods', 'get pods "${at[@]}"')
 }
 
 function fish(verbs: readonly LoadedVerb[]): string {

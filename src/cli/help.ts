@@ -1,8 +1,7 @@
 import { wrap } from './output/table.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
-import type { Verb, VerbEntry } from './arguments/verb.ts'
+import type { HelpSection, Verb, VerbEntry } from './arguments/verb.ts'
 
-/** Flags that every verb takes. */
 export const globalFlags: readonly FlagSpec[] = [
   {
     name: 'socket',
@@ -14,21 +13,14 @@ export const globalFlags: readonly FlagSpec[] = [
 
 /** @param width of the terminal; undefined where it is none */
 export function programHelp(verbs: readonly VerbEntry[], width?: number): string {
+  const rows: HelpSection['rows'] = verbs.map(({ name, summary }) => [name, summary])
   return [
     'podd runs Kubernetes Pods on one Linux host with no control plane.',
     '',
     'Usage: podd VERB [ARGUMENTS]',
     '',
-    ...indent(
-      verbs.map((verb) => [verb.name, verb.summary]),
-      lineWidth(width),
-    ),
-    '',
-    'Flags of every verb:',
-    ...indent(
-      globalFlags.map((flag) => [formatFlag(flag), flag.doc]),
-      lineWidth(width),
-    ),
+    ...indent(rows, lineWidth(width)),
+    ...layOut([{ title: 'Flags of every verb', rows: flagRows(globalFlags) }], lineWidth(width)),
     '',
     '`podd VERB --help` tells more. Exit codes: 0 done, 1 it failed, 2 wrong usage.',
     '',
@@ -37,40 +29,28 @@ export function programHelp(verbs: readonly VerbEntry[], width?: number): string
 
 /** @param width of the terminal; undefined where it is none */
 export function verbHelp(verb: Verb, width?: number): string {
+  const { help, usage, flags, actions = [], more, examples } = verb
   const most = lineWidth(width)
-  return [
-    ...flow(verb.help, most),
-    '',
-    ...hang(`Usage: podd ${verb.usage}`, most),
-    '',
-    'Flags:',
-    ...indent(
-      [...verb.flags, ...globalFlags].map((flag) => [formatFlag(flag), flag.doc]),
-      most,
-    ),
-    ...(verb.actions === undefined
-      ? []
-      : [
-          '',
-          'Actions:',
-          ...indent(
-            verb.actions.map((action) => [action.verb.usage, summaryOf(action.verb)]),
-            most,
-          ),
-        ]),
-    ...(verb.more === undefined ? [] : ['', `${verb.more.title}:`, ...indent(verb.more.rows, most)]),
-    ...(verb.examples.length === 0
-      ? []
-      : [
-          '',
-          'Examples:',
-          ...indent(
-            verb.examples.map(([command, does]) => [`podd ${command}`, does]),
-            most,
-          ),
-        ]),
-    '',
-  ].join('\n')
+  const sections: readonly HelpSection[] = [
+    { title: 'Flags', rows: flagRows([...flags, ...globalFlags]) },
+    { title: 'Actions', rows: actions.map(({ verb: action }) => [action.usage, summaryOf(action)]) },
+    ...(more === undefined ? [] : [more]),
+    { title: 'Examples', rows: examples.map(([command, does]) => [`podd ${command}`, does]) },
+  ]
+  return [...flow(help, most), '', ...hang(`Usage: podd ${usage}`, most), ...layOut(sections, most), ''].join(
+    '\n',
+  )
+}
+
+/** An empty line stands before each section; one without rows is left out. */
+function layOut(sections: readonly HelpSection[], most: number): readonly string[] {
+  return sections.flatMap(({ title, rows }) =>
+    rows.length === 0 ? [] : ['', `${title}:`, ...indent(rows, most)],
+  )
+}
+
+function flagRows(flags: readonly FlagSpec[]): HelpSection['rows'] {
+  return flags.map((flag) => [formatFlag(flag), flag.doc])
 }
 
 /** The first sentence of its help. */
@@ -107,7 +87,7 @@ function hang(line: string, most: number): readonly string[] {
 }
 
 /** Two columns, the second one wrapped; a first one that is too wide gets a line of its own. */
-function indent(rows: readonly (readonly [string, string])[], most: number): readonly string[] {
+function indent(rows: HelpSection['rows'], most: number): readonly string[] {
   const width = Math.min(Math.floor(most * 0.31), Math.max(...rows.map(([first]) => first.length)))
   return rows.flatMap(([first, second]) => {
     const [head = '', ...rest] = wrap(second, most - width - 4)

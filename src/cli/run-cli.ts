@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
-import { escapeControls, nearestName } from '../base/text.ts'
+import { escapeControls } from '../base/text.ts'
 import { ApiClient } from './client/client.ts'
 import type { DaemonActions, Verb, VerbContext, VerbEntry } from './arguments/verb.ts'
 import { formatError } from './output/report-format.ts'
@@ -10,18 +10,20 @@ import type { Output } from './output/print.ts'
 import { createOutput, printResult } from './output/print.ts'
 import { namespaceFlag } from './arguments/pod-argument.ts'
 import type { FlagSpec, ParsedArguments } from './arguments/parse-arguments.ts'
-import { parseArguments, UsageError } from './arguments/parse-arguments.ts'
+import { nearestOr, parseArguments, UsageError } from './arguments/parse-arguments.ts'
 import { findSocket } from './arguments/socket-path.ts'
 import { verbs } from './verbs.ts'
 
-/** The environment of a call: the process, or a test. */
-interface Surroundings {
+/** One command line, with the streams and the environment of the process, or of a test. */
+interface Call {
   readonly stdout: Writable
   readonly stderr: Writable
   readonly stdin: AsyncIterable<Uint8Array | string>
   readonly env: Readonly<Record<string, string | undefined>>
   /** Handles Ctrl-C from here on, by aborting the signal. */
   readonly onInterrupt: () => AbortSignal
+  readonly output: Output
+  readonly notify: (line: string) => void
 }
 
 /** 128 and SIGINT's number, as shells report it. */
@@ -31,21 +33,21 @@ const interruptedExitCode = 130
 export async function runCli(
   argv: readonly string[],
   daemon: DaemonActions,
-  around: Surroundings,
+  process: Omit<Call, 'output' | 'notify'>,
 ): Promise<number> {
-  const output = createOutput(around.stdout)
-  const { stdout, env, onInterrupt } = around
+  const { stdout, env, onInterrupt } = process
+  const output = createOutput(stdout)
   let errors: Writable | undefined
   const call: Call = {
     stdout,
     // Node opens these when they are asked for; few verbs read, and most write no errors.
     get stderr() {
-      if (errors === undefined) createOutput(around.stderr)
-      errors = around.stderr
+      if (errors === undefined) createOutput(process.stderr)
+      errors = process.stderr
       return errors
     },
     get stdin() {
-      return around.stdin
+      return process.stdin
     },
     env,
     onInterrupt,
@@ -66,39 +68,29 @@ export async function runCli(
   return 1
 }
 
-interface Call extends Surroundings {
-  readonly output: Output
-  readonly notify: (line: string) => void
-}
-
 async function runCommand(argv: readonly string[], daemon: DaemonActions, call: Call): Promise<number> {
+  const width = columnsOf(call.stdout)
+  const show = async (text: string): Promise<number> => {
+    await call.output.write(text)
+    return 0
+  }
   const { before, name, after } = splitCommand(argv)
   const globals = parseArguments(before, [...flagsBefore, { name: 'version', doc: '' }])
   const wantsHelp = name === 'help' || (name === undefined && globals.has('help'))
   if (name === undefined && !wantsHelp && !globals.has('version')) {
-    call.notify(programHelp(verbs, columnsOf(call.stdout)))
+    call.notify(programHelp(verbs, width))
     return 2
   }
   const target = globals.has('version') ? 'version' : wantsHelp ? after[0] : name
-  if (target === undefined || target.startsWith('-')) {
-    await call.output.write(programHelp(verbs, columnsOf(call.stdout)))
-    return 0
-  }
+  if (target === undefined || target.startsWith('-')) return show(programHelp(verbs, width))
   const words = wantsHelp ? after.slice(1) : after
   const { verb, rest } = pickAction(target, await findVerb(target).load(), words)
-  if (wantsHelp) {
-    await call.output.write(verbHelp(verb, columnsOf(call.stdout)))
-    return 0
-  }
+  if (wantsHelp) return show(verbHelp(verb, width))
   const args = parseArguments(
     [...before.filter((word) => word !== '--version'), ...rest],
     [...verb.flags, ...globalFlags],
   )
-  if (args.has('help')) {
-    await call.output.write(verbHelp(verb, columnsOf(call.stdout)))
-    return 0
-  }
-  return runVerb(verb, args, daemon, call)
+  return args.has('help') ? show(verbHelp(verb, width)) : runVerb(verb, args, daemon, call)
 }
 
 async function runVerb(
@@ -148,11 +140,8 @@ function pickAction(
   const found = verb.actions.find((action) => action.name === word || action.aliases?.includes(word) === true)
   if (found !== undefined) return { verb: found.verb, rest }
   const names = verb.actions.map((action) => action.name)
-  const near = nearestName(word, names)
-  throw new UsageError(
-    `unknown action ${JSON.stringify(word)} of ${name}`,
-    near === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${near}?`,
-  )
+  const hint = nearestOr(word, names, `There are ${names.join(', ')}.`)
+  throw new UsageError(`unknown action ${JSON.stringify(word)} of ${name}`, hint)
 }
 
 /** The values of flags before the verb must not be mistaken for it. */
@@ -192,12 +181,7 @@ function findVerb(name: string): VerbEntry {
   if (found !== undefined) return found
   const elsewhere = otherVerbs.get(name)
   if (elsewhere !== undefined) throw new UsageError(`podd has no verb ${JSON.stringify(name)}`, elsewhere)
-  const near = nearestName(
-    name,
-    verbs.map((verb) => verb.name),
-  )
-  throw new UsageError(
-    `unknown verb ${JSON.stringify(name)}`,
-    near === undefined ? '`podd --help` lists them.' : `Did you mean ${near}?`,
-  )
+  const names = verbs.map((verb) => verb.name)
+  const hint = nearestOr(name, names, '`podd --help` lists them.')
+  throw new UsageError(`unknown verb ${JSON.stringify(name)}`, hint)
 }

@@ -1,7 +1,6 @@
 import type { ServedKind } from '../../api/served-kind.ts'
 import { findKind, namesOfKind, servedKinds } from '../../api/served-kinds.ts'
-import { nearestName } from '../../base/text.ts'
-import { UsageError } from './parse-arguments.ts'
+import { nearestOr, UsageError } from './parse-arguments.ts'
 
 /** Objects of one kind: all, where no names are given. */
 export interface KindArgument {
@@ -44,7 +43,6 @@ const elsewhere: readonly (readonly [names: string, hint: string])[] = [
   ['componentstatus componentstatuses cs', '`podd status` shows how podd and its runtime are.'],
 ]
 
-/** The kind that a word names. Throws UsageError. */
 export function requireKind(word: string): ServedKind {
   const kind = findKind(word)
   if (kind !== undefined) return kind
@@ -55,13 +53,9 @@ function hintOn(word: string): string {
   const plain = word.toLowerCase().replace(/\..*$/u, '')
   const instead = elsewhere.find(([names]) => names.split(' ').includes(plain))
   if (instead !== undefined) return instead[1]
-  const near = nearestName(
-    word,
-    servedKinds.flatMap((each) => namesOfKind(each)),
-  )
-  if (near !== undefined) return `Did you mean ${near}?`
+  const names = servedKinds.flatMap((each) => namesOfKind(each))
   const resources = servedKinds.map(({ resource }) => resource)
-  return `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`
+  return nearestOr(word, names, `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`)
 }
 
 /**

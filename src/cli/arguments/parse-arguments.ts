@@ -1,7 +1,6 @@
 import { PoddError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
 
-/** One flag of a verb. */
 export interface FlagSpec {
   /** Without its dashes. */
   readonly name: string
@@ -12,7 +11,6 @@ export interface FlagSpec {
   readonly doc: string
 }
 
-/** A parsed command line. */
 export class ParsedArguments {
   readonly positionals: readonly string[]
   /** In the order given; a switch without a value is empty. */
@@ -26,7 +24,6 @@ export class ParsedArguments {
     this.dashesAt = dashesAt
   }
 
-  /** Whether a switch is on. */
   has(name: string): boolean {
     const text = this.value(name)
     return text !== undefined && text !== 'false'
@@ -37,6 +34,10 @@ export class ParsedArguments {
     return this.flags.findLast(({ flag }) => flag === name)?.text
   }
 
+  /** All values given, in their order. */
+  values(name: string): readonly string[] {
+    return this.flags.flatMap(({ flag, text }) => (flag === name ? [text] : []))
+  }
   /** Throws UsageError where more words than `count` were given. */
   refuseMore(verb: string, count = 0, hint?: string): void {
     const extra = this.positionals[count]
@@ -121,4 +122,10 @@ export class UsageError extends PoddError {
   constructor(message: string, hint?: string) {
     super('USAGE', message, { hint })
   }
+}
+
+/** A hint at the word that was meant; `otherwise` where none is near. */
+export function nearestOr(word: string, known: readonly string[], otherwise: string): string {
+  const near = nearestName(word, known)
+  return near === undefined ? otherwise : `Did you mean ${near}?`
 }

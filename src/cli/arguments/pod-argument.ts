@@ -37,6 +37,17 @@ export const namespaceFlag: FlagSpec = {
   doc: 'In this namespace; by default `default`.',
 }
 
+/** @param doc of which container: the verb's own words */
+export function containerFlag(doc: string): FlagSpec {
+  return { name: 'container', short: 'c', label: 'NAME', doc }
+}
+
+export const selectorFlag: FlagSpec = {
+  name: 'selector',
+  short: 'l',
+  label: 'SELECTOR',
+  doc: 'Only with these labels (app=web,tier!=db,env in (a,b),!old).',
+}
 export const allNamespacesFlag: FlagSpec = {
   name: 'all-namespaces',
   short: 'A',
@@ -70,7 +81,6 @@ export function podPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
 }
 
-/** The root of podd's own paths of a pod. */
 export function poddPodPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace, '/podd/v1')}/${encodeURIComponent(name)}`
 }

@@ -1,6 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { apiSocketPath, defaultConfigPath, defaultRunDir } from '../../config/places.ts'
-import type { ParsedArguments } from './parse-arguments.ts'
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+
+export const configFlag: FlagSpec = {
+  name: 'config',
+  label: 'FILE',
+  doc: `The config file. ${defaultConfigPath} is read where nothing is said, if it is there.`,
+}
 
 /**
  * The socket to use: the given one, else PODD_SOCKET's, else that of the given run directory or config file, else the

@@ -1,11 +1,10 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
-import { nearestName } from '../../base/text.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { ApiClient } from '../client/client.ts'
-import { UsageError } from './parse-arguments.ts'
+import { nearestOr, UsageError } from './parse-arguments.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 
 /** One command of the CLI: declares its arguments, makes one call, returns data. */
@@ -27,7 +26,6 @@ export interface Verb {
   run(context: VerbContext): Promise<VerbResult>
 }
 
-/** One of the actions of a verb (`podd images pull`). */
 interface VerbAction {
   readonly name: string
   readonly aliases?: readonly string[]
@@ -39,7 +37,6 @@ export interface HelpSection {
   readonly rows: readonly (readonly [name: string, doc: string])[]
 }
 
-/** The environment of a verb. */
 export interface VerbContext {
   readonly args: ParsedArguments
   readonly client: ApiClient
@@ -72,7 +69,6 @@ export interface Column {
   readonly wide?: boolean
 }
 
-/** Objects with their rows in a table. */
 export interface Listing {
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly string[])[]
@@ -109,7 +105,6 @@ export type VerbResult =
   | { readonly kind: 'watch'; readonly listings: AsyncIterable<Listing>; readonly format: OutputFormat }
   | { readonly kind: 'chunks'; readonly chunks: AsyncIterable<Uint8Array> }
 
-/** A verb in the table of verbs. */
 export interface VerbEntry {
   readonly name: string
   readonly aliases?: readonly string[]
@@ -178,7 +173,6 @@ export const outputFlag: FlagSpec = {
   doc: 'The output format; by default a table.',
 }
 
-/** Throws UsageError. */
 export function readOutputFormat(args: ParsedArguments): OutputFormat {
   const text = args.value('output')
   if (text === undefined) return 'table'
@@ -193,21 +187,18 @@ export function isOutputFormat(text: string): text is OutputFormat {
 /** @param more the verb's formats in addition to the common ones */
 export function unknownFormat(text: string, more: readonly string[]): UsageError {
   const known = [...formats.slice(1), ...more]
-  const near = nearestName(
-    text,
-    known.map((name) => name.replace(/=.*/u, '')),
-  )
   return new UsageError(
     `unknown output format ${JSON.stringify(text)}`,
-    near === undefined
-      ? `There are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}.`
-      : `Did you mean ${near}?`,
+    nearestOr(
+      text,
+      known.map((name) => name.replace(/=.*/u, '')),
+      `There are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}.`,
+    ),
   )
 }
 
 export const noHeadersFlag: FlagSpec = { name: 'no-headers', doc: 'Leaves the line of titles out of tables.' }
 
-/** What changes the tables of objects. */
 export const tableFlags: readonly FlagSpec[] = [
   noHeadersFlag,
   { name: 'show-labels', doc: 'Adds a column with all labels.' },
@@ -220,7 +211,6 @@ export const tableFlags: readonly FlagSpec[] = [
   { name: 'show-kind', doc: 'Names objects with their kind: pod/web.' },
 ]
 
-/** How a table of objects differs from the usual one. */
 export interface TableStyle {
   readonly noHeaders: boolean
   readonly showLabels: boolean
@@ -233,9 +223,9 @@ export interface TableStyle {
  * @param format the word of `-o`
  */
 export function readTableStyle(args: ParsedArguments, format: string): TableStyle {
-  const labelColumns = args.flags
-    .flatMap(({ flag, text }) => (flag === 'label-columns' ? text.split(',') : []))
-    .filter((key) => key !== '')
+  const labelColumns = args
+    .values('label-columns')
+    .flatMap((text) => text.split(',').filter((key) => key !== ''))
   const showLabels = args.has('show-labels')
   if (showLabels && format !== 'table' && format !== 'wide')
     throw new UsageError(`--show-labels option cannot be used with ${format} printer`)

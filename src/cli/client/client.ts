@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { WebSocket } from 'ws'
 import { parseApiReason } from '../../api/resource.ts'
 import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
-import type { DaemonStatus, StatusObject } from '../../api/routes.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject, parseJson } from '../../base/json.ts'
@@ -18,10 +18,22 @@ export class ServerError extends PoddError {
     this.reason = reason
   }
 
-  /** An error within a response. */
-  static of({ reason, message, details }: StatusObject): ServerError {
-    const hint = details?.causes?.[0]?.message
-    return new ServerError(reason, message, hint === '' ? undefined : hint)
+  /**
+   * A Status within a response, or as one.
+   * @param statusCode what tells of the error where this is no Status
+   */
+  static of(status: unknown, statusCode = 0): ServerError {
+    const { reason, message, details } = isJsonObject(status) ? status : {}
+    const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
+    const [cause]: unknown[] = causes
+    // A cause about a field repeats the message.
+    const isHint = isJsonObject(cause) && cause['field'] === undefined
+    const hint = isHint && typeof cause['message'] === 'string' ? cause['message'] : ''
+    return new ServerError(
+      typeof reason === 'string' ? reason : String(statusCode),
+      typeof message === 'string' ? message : `the answer was ${statusCode}`,
+      hint === '' ? undefined : hint,
+    )
   }
 }
 
@@ -37,7 +49,12 @@ export class ApiClient {
 
   /** The JSON of one response. The types are trusted, as both ends come from one package. */
   get<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#await(signal, async (until) => this.#json(await this.#send({ method: 'GET', path }, until)))
+    return this.#ask({ method: 'GET', path }, signal)
+  }
+
+  /** The daemon's status. */
+  status(signal: AbortSignal): Promise<DaemonStatus> {
+    return this.get('/podd/v1/status', signal)
   }
 
   /** As `get`, of a list. Throws PoddError ANSWER_UNREADABLE where the answer is none, as of another program. */
@@ -51,15 +68,13 @@ export class ApiClient {
   }
 
   post<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#await(signal, async (until) => this.#json(await this.#send({ method: 'POST', path }, until)))
+    return this.#ask({ method: 'POST', path }, signal)
   }
 
   /** Sends a strategic merge patch; returns the JSON of the response. */
   patch<T>(path: string, patch: object, signal: AbortSignal): Promise<T> {
     const body = { type: 'application/strategic-merge-patch+json', text: JSON.stringify(patch) }
-    return this.#await(signal, async (until) =>
-      this.#json(await this.#send({ method: 'PATCH', path, body }, until)),
-    )
+    return this.#ask({ method: 'PATCH', path, body }, signal)
   }
 
   /**
@@ -137,8 +152,7 @@ export class ApiClient {
       rest = [next]
       for (const line of complete) {
         const parsed: T = this.#parse(line)
-        const error = errorOfLine(parsed)
-        if (error !== undefined) throw error
+        if (isJsonObject(parsed) && parsed['type'] === 'ERROR') throw ServerError.of(parsed['object'])
         yield parsed
       }
     }
@@ -151,21 +165,58 @@ export class ApiClient {
   async openWebSocket(path: string, protocol: string, signal: AbortSignal): Promise<WebSocket> {
     const { shakeHands } = await import('./shake-hands.ts')
     const result = await this.#await(signal, (until) =>
-      shakeHands({ socketPath: this.socketPath, path, protocol, signal: until }).catch((error: unknown) => {
-        throw this.#failure(error)
-      }),
+      shakeHands(this.socketPath, path, protocol, until).catch(this.#fail),
     )
-    if (!('refused' in result)) return result
-    throw toServerError(result.refused.statusCode, result.refused.text)
+    if (!('statusCode' in result)) return result
+    throw ServerError.of(parseJson(result.text), result.statusCode)
   }
 
-  #await<T>(signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return awaitAnswer({ socketPath: this.socketPath, clock: this.#clock, signal }, ask)
+  #ask<T>(request: Request, signal: AbortSignal): Promise<T> {
+    return this.#await(signal, async (until) => {
+      const answer = await this.#send(request, until)
+      const parsed: T = this.#parse(await answer.text().catch(this.#fail))
+      return parsed
+    })
   }
 
-  async #json<T>(answer: Answer): Promise<T> {
-    const parsed: T = this.#parse(await this.#text(answer))
-    return parsed
+  /**
+   * Waits for `ask` without a time limit, as long as the daemon answers other calls: a stopped or hanging one still
+   * accepts connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
+   */
+  async #await<T>(signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const silent = new AbortController()
+    const answered = new AbortController()
+    const checking = (async () => {
+      while (!answered.signal.aborted) {
+        await this.#clock.sleep(askAfterMs, answered.signal)
+        if (!(await this.#isAlive(answered.signal))) silent.abort()
+      }
+      // Only `answered` rejects the wait; `#isAlive` doesn't throw.
+    })().catch(() => {})
+    try {
+      return await ask(AbortSignal.any([signal, silent.signal]))
+    } catch (error) {
+      throw silent.signal.aborted && !signal.aborted ? this.#silent(error) : error
+    } finally {
+      answered.abort()
+      await checking
+    }
+  }
+
+  /**
+   * Whether the daemon answers in time. A failed connection counts as an answer, since the waiting call reports the
+   * reason.
+   */
+  async #isAlive(signal: AbortSignal): Promise<boolean> {
+    const given = new AbortController()
+    const timer = this.#clock.startTimer(aliveMs, () => given.abort())
+    const cut = AbortSignal.any([signal, given.signal])
+    // Only the time limit counts here.
+    await sendRequest(this.socketPath, { method: 'GET', path: '/healthz' }, cut).catch(() => {})
+    const isLate = given.signal.aborted
+    timer.cancel()
+    given.abort()
+    return !isLate
   }
 
   /** Of any type, as JSON.parse: podd and its daemon are of one package. */
@@ -184,42 +235,33 @@ export class ApiClient {
     })
   }
 
-  #text(answer: Answer): Promise<string> {
-    return answer.text().catch((error: unknown) => {
-      throw this.#failure(error)
-    })
-  }
-
   async #send(request: Request, signal: AbortSignal): Promise<Answer> {
-    const answer = await sendRequest(this.socketPath, request, signal).catch((error: unknown) => {
-      throw this.#failure(error)
-    })
+    const answer = await sendRequest(this.socketPath, request, signal).catch(this.#fail)
     const { statusCode } = answer
     if (statusCode >= 200 && statusCode < 300) return answer
-    throw toServerError(statusCode, await this.#text(answer))
+    throw ServerError.of(parseJson(await answer.text().catch(this.#fail)), statusCode)
+  }
+
+  readonly #fail = (error: unknown): never => {
+    throw this.#failure(error)
   }
 
   #failure(error: unknown): PoddError {
     if (error instanceof PoddError) return error
     const code = errorCode(error)
     if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-      return new PoddError(
-        'DAEMON_NOT_RUNNING',
-        `podd isn't running: no daemon listens at ${this.socketPath}`,
-        {
-          cause: error,
-          hint: 'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.',
-        },
-      )
+      const hint =
+        'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.'
+      const message = `podd isn't running: no daemon listens at ${this.socketPath}`
+      return new PoddError('DAEMON_NOT_RUNNING', message, { cause: error, hint })
     }
     if (code === 'EACCES' || code === 'EPERM') {
-      return new PoddError('SOCKET_DENIED', `no permission to connect to podd at ${this.socketPath}`, {
-        cause: error,
-        hint: 'Only root may; try again with sudo.',
-      })
+      const hint = 'Only root may; try again with sudo.'
+      const message = `no permission to connect to podd at ${this.socketPath}`
+      return new PoddError('SOCKET_DENIED', message, { cause: error, hint })
     }
     // The backlog of the socket is full.
-    if (code === 'EAGAIN') return daemonSilent(this.socketPath, error)
+    if (code === 'EAGAIN') return this.#silent(error)
     return this.#gone(`broke: ${errorMessage(error)}`, error)
   }
 
@@ -229,93 +271,20 @@ export class ApiClient {
       hint: 'podd may have been stopped or restarted; try again.',
     })
   }
-}
 
-/** A watch that can't continue ends with a Status line. */
-function errorOfLine(line: unknown): ServerError | undefined {
-  if (!isJsonObject(line) || line['type'] !== 'ERROR') return undefined
-  return toServerError(0, JSON.stringify(line['object']))
-}
-
-function toServerError(statusCode: number, text: string): ServerError {
-  const status = parseJson(text)
-  // What is no Status of the API tells its code alone.
-  const { reason, message, details } = isJsonObject(status) ? status : {}
-  const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
-  const [cause]: unknown[] = causes
-  // A cause about a field repeats the message.
-  const isHint = isJsonObject(cause) && cause['field'] === undefined
-  const hint = isHint && typeof cause['message'] === 'string' ? cause['message'] : ''
-  return new ServerError(
-    typeof reason === 'string' ? reason : String(statusCode),
-    typeof message === 'string' ? message : `the answer was ${statusCode}`,
-    hint === '' ? undefined : hint,
-  )
+  /** The error for a daemon that accepts connections and doesn't answer. */
+  #silent(cause: unknown): PoddError {
+    return new PoddError('DAEMON_SILENT', `podd at ${this.socketPath} does not answer`, {
+      cause,
+      hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${this.socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods keep running.`,
+    })
+  }
 }
 
 /** How long a response may take before podd's health is checked, and the interval of these checks. */
 const askAfterMs = 5_000
 /** The timeout of that check: a busy host makes podd slow. */
 const aliveMs = 10_000
-
-/**
- * Waits for `ask` without a time limit, as long as the daemon answers other calls: a stopped or hanging one still
- * accepts connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
- */
-async function awaitAnswer<T>(
-  {
-    socketPath,
-    clock,
-    signal,
-  }: {
-    readonly socketPath: string
-    readonly clock: Clock
-    readonly signal: AbortSignal
-  },
-  ask: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const silent = new AbortController()
-  const answered = new AbortController()
-  const checking = (async () => {
-    while (!answered.signal.aborted) {
-      await clock.sleep(askAfterMs, answered.signal)
-      if (!(await isAlive(socketPath, clock, answered.signal))) silent.abort()
-    }
-    // Only `answered` rejects the wait; `isAlive` doesn't throw.
-  })().catch(() => {})
-  try {
-    return await ask(AbortSignal.any([signal, silent.signal]))
-  } catch (error) {
-    throw silent.signal.aborted && !signal.aborted ? daemonSilent(socketPath, error) : error
-  } finally {
-    answered.abort()
-    await checking
-  }
-}
-
-/** The error for a daemon that accepts connections and doesn't answer. */
-function daemonSilent(socketPath: string, cause: unknown): PoddError {
-  return new PoddError('DAEMON_SILENT', `podd at ${socketPath} does not answer`, {
-    cause,
-    hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods keep running.`,
-  })
-}
-
-/**
- * Whether the daemon answers in time. A failed connection counts as an answer, since the waiting call reports the
- * reason.
- */
-async function isAlive(socketPath: string, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  const given = new AbortController()
-  const timer = clock.startTimer(aliveMs, () => given.abort())
-  const cut = AbortSignal.any([signal, given.signal])
-  // Only the time limit counts here.
-  await sendRequest(socketPath, { method: 'GET', path: '/healthz' }, cut).catch(() => {})
-  const isLate = given.signal.aborted
-  timer.cancel()
-  given.abort()
-  return !isLate
-}
 
 interface Request {
   readonly method: string
@@ -373,5 +342,5 @@ async function sendRequest(
 
 /** The status of the daemon at a socket; throws as ApiClient does. */
 export function askStatus(socketPath: string, signal: AbortSignal, clock: Clock): Promise<DaemonStatus> {
-  return new ApiClient(socketPath, clock).get<DaemonStatus>('/podd/v1/status', signal)
+  return new ApiClient(socketPath, clock).status(signal)
 }

@@ -14,7 +14,6 @@ import { PoddError } from '../../base/errors.ts'
 import { readMessages, sendMessage } from '../../server/streams/web-socket-messages.ts'
 import type { ApiClient } from './client.ts'
 
-/** The user's terminal. */
 interface Terminal {
   size(): TerminalSize
   /** In raw mode every key goes to the command, including Ctrl-C. Returns the function that ends it. */

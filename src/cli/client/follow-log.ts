@@ -177,7 +177,6 @@ function millisecondOf(time: string): string {
   return `${seconds}.${fraction.padEnd(3, '0').slice(0, 3)}${zone}`
 }
 
-/** A stream of text with the prefix of its lines. */
 interface PrefixedStream {
   readonly prefix: string
   readonly chunks: AsyncIterable<Uint8Array>

@@ -1,38 +1,18 @@
-import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { WebSocket } from 'ws'
 import { PoddError } from '../../base/errors.ts'
 
-/** Which WebSocket is asked for. */
-interface WantedWebSocket {
-  readonly socketPath: string
-  readonly path: string
-  readonly protocol: string
-  readonly signal: AbortSignal
-}
-
-/** What the daemon answered instead of a WebSocket. */
-export interface Refused {
-  readonly refused: { readonly statusCode: number; readonly text: string }
-}
-
 /**
- * Asks the daemon for a WebSocket, whose messages wait until they are read. Rejects with what the connection failed with,
- * and with PoddError INTERRUPTED once the signal is aborted.
+ * Asks the daemon for a WebSocket, whose messages wait until they are read; resolves with what it answers instead. Rejects
+ * with what the connection failed with, and with PoddError INTERRUPTED once the signal is aborted.
  */
-export async function shakeHands(wanted: WantedWebSocket): Promise<WebSocket | Refused> {
-  const result = await handshake(wanted)
-  if (!('answer' in result)) return result
-  const { answer } = result
-  return { refused: { statusCode: answer.statusCode ?? 0, text: await readText(answer) } }
-}
-
-function handshake({
-  socketPath,
-  path,
-  protocol,
-  signal,
-}: WantedWebSocket): Promise<WebSocket | { readonly answer: IncomingMessage }> {
+export function shakeHands(
+  socketPath: string,
+  path: string,
+  protocol: string,
+  signal: AbortSignal,
+): Promise<WebSocket | { readonly statusCode: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(`ws://podd${path}`, {
       createConnection: () => connect(socketPath),
@@ -58,17 +38,11 @@ function handshake({
     })
     socket.once('unexpected-response', (_request, answer) => {
       settled()
-      resolve({ answer })
+      resolve(text(answer).then((body) => ({ statusCode: answer.statusCode ?? 0, text: body })))
     })
     socket.on('error', (error) => {
       settled()
       reject(error)
     })
   })
-}
-
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of response) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }

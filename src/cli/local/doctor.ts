@@ -233,7 +233,6 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** What is known of the daemon's ports. */
 export type DaemonPorts =
   /** It runs, and reports them. */
   | { readonly kind: 'known'; readonly ports: readonly PortStatus[] }

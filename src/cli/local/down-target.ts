@@ -10,16 +10,9 @@ import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
-import type { RunRequest, VerbContext } from '../arguments/verb.ts'
+import type { DownRequest, RunRequest, VerbContext } from '../arguments/verb.ts'
 import { formatProblem } from '../output/report-format.ts'
 import { configFlags, loadConfig } from './load-config.ts'
-
-/** The podd that `podd down` ends. */
-interface DownTarget {
-  readonly config: PoddConfig
-  /** The given socket, whose daemon is to be ended. */
-  readonly socketPath?: string
-}
 
 const placeKeys = [
   'rootDir',
@@ -38,14 +31,16 @@ const placeKeys = [
  *
  * @throws PoddError DAEMON_NOT_RUNNING or another of ApiClient's, PLACES_DIFFER, BAD_CONFIG
  */
-export async function findDownTarget(context: VerbContext): Promise<DownTarget> {
+export async function findDownTarget(
+  context: VerbContext,
+): Promise<Pick<DownRequest, 'config' | 'socketPath'>> {
   const { args, client, env, signal, notify } = context
   if (namedSocket(args.value('socket'), env) === undefined)
     return { config: await loadUsableConfig(args, notify) }
   const { socketPath } = client
   let status: DaemonStatus
   try {
-    status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    status = await client.status(signal)
   } catch (error) {
     signal.throwIfAborted()
     if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify) }
@@ -61,11 +56,12 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
     args.value('config') === undefined
       ? mergeConfig({}, readConfigFlags(optionFlags(args)))
       : await loadUsableConfig(args, notify)
-  refuseDifferent(said, places, args, socketPath)
-  return {
-    config: atPlaces(said, places),
+  refuseDifferent(said, places, args, {
+    keys: placeKeys,
     socketPath,
-  }
+    hint: 'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.',
+  })
+  return { config: atPlaces(said, places), socketPath }
 }
 
 /** Whether the flags alone name all places. */
@@ -74,26 +70,25 @@ function namesPlaces(args: ParsedArguments): boolean {
   return isGiven('config') || (isGiven(options.rootDir.flag) && isGiven(options.runDir.flag))
 }
 
-/** Throws where the given places differ from those of the socket's podd: it is unclear which is meant. */
+/** Throws where the given ones of these places differ from those of the socket's podd: it is unclear which is meant. */
 function refuseDifferent(
   said: PoddConfig,
   places: DaemonPlaces,
   args: ParsedArguments,
-  socketPath: string,
+  {
+    keys,
+    socketPath,
+    hint,
+  }: { keys: readonly (typeof placeKeys)[number][]; socketPath: string; hint: string },
 ): void {
   const given = new Set<OptionKey>(args.value('config') === undefined ? [] : ['rootDir', 'runDir'])
   for (const [key, { flag }] of listOptions())
-    if (flag !== undefined && args.flags.some((one) => one.flag === flag)) given.add(key)
-  const other = placeKeys.find((key) => given.has(key) && said[key] !== places[key])
+    if (flag !== undefined && args.value(flag) !== undefined) given.add(key)
+  const other = keys.find((key) => given.has(key) && said[key] !== places[key])
   if (other === undefined) return
-  const { field } = options[other]
-  throw new PoddError(
-    'PLACES_DIFFER',
-    `podd at ${socketPath} has ${field} ${JSON.stringify(places[other] ?? '')}, not ${JSON.stringify(said[other] ?? '')}`,
-    {
-      hint: 'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.',
-    },
-  )
+  const [theirs, ours] = [places[other], said[other]].map((place) => JSON.stringify(place ?? ''))
+  const message = `podd at ${socketPath} has ${options[other].field} ${theirs}, not ${ours}`
+  throw new PoddError('PLACES_DIFFER', message, { hint })
 }
 
 function nobodyThere(socketPath: string, cause: unknown): PoddError {
@@ -151,7 +146,6 @@ async function loadUsableConfig(args: ParsedArguments, notify: (line: string) =>
   }
 }
 
-/** The flags of options. */
 function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
   return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
 }
@@ -173,7 +167,7 @@ export async function findBundleTarget({ args, client, env, signal }: VerbContex
     socketPath === apiSocketPath(config.runDir)
   let places: DaemonPlaces | undefined
   try {
-    places = (await client.get<DaemonStatus>('/podd/v1/status', signal)).places
+    places = (await client.status(signal)).places
   } catch (error) {
     signal.throwIfAborted()
     if (isOfConfig || namesPlaces(args)) return request
@@ -183,30 +177,15 @@ export async function findBundleTarget({ args, client, env, signal }: VerbContex
     if (isOfConfig || namesPlaces(args)) return request
     throw placesNotReported(`podd at ${socketPath} does not report its directories`)
   }
-  refuseOtherPlaces(request, places, args, socketPath)
+  refuseDifferent(config, places, args, {
+    keys: ['rootDir', 'runDir'],
+    socketPath,
+    hint: 'Name the socket alone, or both --root-dir and --run-dir, without PODD_SOCKET.',
+  })
   if (isOfConfig) return { ...request, config: atPlaces(config, places) }
   // The default config file is another podd's.
   const said = mergeConfig({}, readConfigFlags(optionFlags(args)))
   return { config: atPlaces(said, places), configPath: undefined, warnings: [] }
-}
-
-function refuseOtherPlaces(
-  { config }: RunRequest,
-  places: DaemonPlaces,
-  args: ParsedArguments,
-  socketPath: string,
-): void {
-  for (const key of ['rootDir', 'runDir'] as const) {
-    const { flag, field } = options[key]
-    const isNamed =
-      args.value('config') !== undefined || (flag !== undefined && args.value(flag) !== undefined)
-    if (!isNamed || config[key] === places[key]) continue
-    throw new PoddError(
-      'PLACES_DIFFER',
-      `podd at ${socketPath} has ${field} ${JSON.stringify(places[key])}, not ${JSON.stringify(config[key])}`,
-      { hint: 'Name the socket alone, or both --root-dir and --run-dir, without PODD_SOCKET.' },
-    )
-  }
 }
 
 function placesNotReported(message: string, cause?: unknown): PoddError {

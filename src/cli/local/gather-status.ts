@@ -29,7 +29,7 @@ export async function gatherStatus(
   signal: AbortSignal,
 ): Promise<StatusReport> {
   try {
-    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const status = await client.status(signal)
     const pods = await client.getList<PodListObject>('/api/v1/pods', signal)
     const events = await client.get<EventListObject>('/api/v1/events', signal)
     return {
@@ -195,7 +195,6 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** A one-line summary of the host. */
 export interface HostSummary {
   readonly name: string
   readonly address: string
@@ -213,7 +212,6 @@ function summarizeHost(): HostSummary {
   return { name: hostname, address: readNodeAddress(), kernel, cpus, memoryBytes, upSeconds, bootId }
 }
 
-/** An event that is a warning. */
 export interface ShownError {
   /** When it last happened. */
   readonly time: string

@@ -18,7 +18,7 @@ import { formatProblem } from '../output/report-format.ts'
 import type { RunRequest, HelpSection } from '../arguments/verb.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { configFlag } from './config-flag.ts'
+import { configFlag } from '../arguments/socket-path.ts'
 
 const maxConfigBytes = 2 ** 20
 

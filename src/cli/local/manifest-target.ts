@@ -61,20 +61,15 @@ export function objectsIn(path: string, applied: AppliedReply): readonly string[
   return [...applied.pods, ...applied.objects].flatMap((each) => (each.path === path ? [each.key] : []))
 }
 
-/** What is known of the places that manifests come from. */
-interface KnownPlaces {
-  readonly applied: Pick<AppliedReply, 'manifestDirectory'>
-  /** The directories and URLs that the daemon reads. */
-  readonly sources: readonly string[]
-}
-
 /**
  * Tells of a manifest whether podd would read it from a place: it stands there, or it stands in no source, and would be
  * put there: by `podd apply`, or as the new content of the file of its name.
+ * @param sources the directories and URLs that the daemon reads
  */
 export function placesOfManifest(
   manifest: ReadManifest,
-  { applied: { manifestDirectory }, sources }: KnownPlaces,
+  { manifestDirectory }: AppliedReply,
+  sources: readonly string[],
 ): (path: string) => boolean {
   const own = isSourceUrl(manifest.path) ? showUrl(manifest.path) : resolve(manifest.path)
   const isRead =
@@ -118,7 +113,7 @@ export function targetProblem(
   { manifest, path }: ManifestTarget,
   content: TargetContent,
   applied: AppliedReply,
-  { overwrite }: { readonly overwrite: boolean },
+  overwrite: boolean,
 ): PoddError | undefined {
   const keys = manifest.documents.map((document) => appliedKey(document, applied))
   const elsewhere = [...applied.pods, ...applied.objects].find(
@@ -162,7 +157,6 @@ export async function isUnchanged(path: string, text: Uint8Array | undefined): P
   return now === undefined || text === undefined ? now === text : now.equals(text)
 }
 
-/** The effect of manifests on one object. */
 interface ObjectChange extends Omit<PodChange, 'verdict'> {
   /** `pod default/web`, `ConfigMap default/conf` */
   readonly object: string
@@ -170,22 +164,17 @@ interface ObjectChange extends Omit<PodChange, 'verdict'> {
   readonly verdict: PodChange['verdict'] | 'refuse'
 }
 
-interface ManifestPlan {
-  readonly documents: readonly SourceDocument[]
-  readonly applied: AppliedReply
-  /** Whether objects of a file that are in none of the documents are removed. */
-  readonly replacesFile: (path: string) => boolean
-  /** Whether a document would be read from where its object comes from now; by default they all are. */
-  readonly standsIn?: (document: SourceDocument, path: string) => boolean
-}
-
-/** The changes in the order of the documents, then the removals. */
-export function planManifests({
-  documents,
-  applied,
-  replacesFile,
-  standsIn = () => true,
-}: ManifestPlan): readonly ObjectChange[] {
+/**
+ * The changes in the order of the documents, then the removals.
+ * @param replacesFile whether objects of a file that are in none of the documents are removed
+ * @param standsIn whether a document would be read from where its object comes from now
+ */
+export function planManifests(
+  documents: readonly SourceDocument[],
+  applied: AppliedReply,
+  replacesFile: (path: string) => boolean,
+  standsIn: (document: SourceDocument, path: string) => boolean = () => true,
+): readonly ObjectChange[] {
   const pods = new Map(applied.pods.map((pod) => [pod.key, pod]))
   const objects = new Map(applied.objects.map((object) => [object.key, object]))
   const wanted = new Set(documents.map((document) => appliedKey(document, applied)))
@@ -213,7 +202,6 @@ export function planManifests({
   return [...changes, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
 }
 
-/** Where an object comes from, as what is said of it. */
 function formatPlace({ path, source }: AppliedPlace): string {
   return source === 'api' ? 'was written over the API' : `stands in ${path}`
 }
@@ -268,11 +256,7 @@ export function refuseHeld({ sources }: DaemonStatus, paths: readonly string[], 
       heldSince !== undefined && paths.some((own) => own === path || own.startsWith(`${path}/`)),
   )
   if (held === undefined) return
-  throw new PoddError(
-    'WAIT_FAILED',
-    `the source ${held.source} is held: nothing of ${held.path} is applied`,
-    {
-      hint: `The manifests are ${done}; \`podd resume ${held.source}\` applies that.`,
-    },
-  )
+  const message = `the source ${held.source} is held: nothing of ${held.path} is applied`
+  const hint = `The manifests are ${done}; \`podd resume ${held.source}\` applies that.`
+  throw new PoddError('WAIT_FAILED', message, { hint })
 }

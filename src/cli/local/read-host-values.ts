@@ -1,4 +1,3 @@
-import type { DaemonStatus } from '../../api/routes.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { VerbContext } from '../arguments/verb.ts'
@@ -49,8 +48,7 @@ async function askNodeName(
   const late = new AbortController()
   const timer = clock.startTimer(patienceMs, () => late.abort())
   try {
-    return (await client.get<DaemonStatus>('/podd/v1/status', AbortSignal.any([signal, late.signal])))
-      .nodeName
+    return (await client.status(AbortSignal.any([signal, late.signal]))).nodeName
   } catch (error) {
     signal.throwIfAborted()
     // Without a daemon there is nobody to ask.

@@ -10,7 +10,7 @@ import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
 import { listManifests, lookAtFile } from '../../sources/read-manifest-file.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
-import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
+import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 import type { ValuesOf } from './read-host-values.ts'
@@ -22,10 +22,6 @@ export const filenameFlag: FlagSpec = {
   short: 'f',
   label: 'FILE|DIRECTORY|URL',
   doc: 'The manifests; - for standard input. May be given more than once.',
-}
-
-export function filenamesOf({ flags }: ParsedArguments): readonly string[] {
-  return flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
 }
 
 export const fieldValidationFlag: FlagSpec = {
@@ -45,7 +41,6 @@ export const recursiveFlag: FlagSpec = {
   doc: 'Reads the subdirectories of directories too, as a source that says `recursive: true` does.',
 }
 
-/** One manifest file with its documents. */
 export interface ReadManifest {
   /** As given; `-` for standard input. */
   readonly path: string
@@ -70,7 +65,10 @@ export async function readManifests(
   { isRecursive = context.args.has('recursive') }: { readonly isRecursive?: boolean } = {},
 ): Promise<ReadManifests> {
   const named = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
-  const valuesOf = context.args.has('substitute') ? await valuesFor(context) : undefined
+  // The config is read only where needed.
+  const valuesOf = context.args.has('substitute')
+    ? await (await import('./read-host-values.ts')).readHostValues(context)
+    : undefined
   const files: ReadManifest[] = []
   const problems: Problem[] = []
   for (const file of named) {
@@ -127,13 +125,6 @@ async function readFile(
     ...whenEmpty(path),
   })
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
-}
-
-/** Throws as readHostValues. */
-async function valuesFor(context: VerbContext): Promise<ValuesOf> {
-  // The config is read only where needed.
-  const { readHostValues } = await import('./read-host-values.ts')
-  return await readHostValues(context)
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {

@@ -1,19 +1,13 @@
-import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
 import { parseSourceUrl, showUrl } from '../../base/http.ts'
+import type { VerbContext } from '../arguments/verb.ts'
 
 const timeoutMs = 30_000
 
-interface UrlReading {
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly clock: Clock
-  readonly signal: AbortSignal
-}
-
 /** Reads a URL as podd's source does, within the same bounds. Throws PoddError UNREADABLE. */
-export async function readUrl(name: string, { env, clock, signal }: UrlReading): Promise<Uint8Array> {
+export async function readUrl(name: string, { env, clock, signal }: VerbContext): Promise<Uint8Array> {
   const { url, socketPath } = parse(name)
   const routes = new HttpRoutes(env, socketPath)
   const late = new AbortController()

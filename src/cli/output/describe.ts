@@ -11,20 +11,19 @@ import type { ContainerState, ContainerStatus } from '../../pod/state/status.ts'
 import { formatProblem } from './report-format.ts'
 import { Table } from './table.ts'
 
-interface DescribePodInput {
-  readonly pod: PodObject
-  /** Of its containers. */
-  readonly probes: readonly ProbeReportObject[]
-  /** Of this pod, oldest first. */
-  readonly events: readonly EventObject[]
-  /** Of its manifest. */
-  readonly problems: readonly Problem[]
-  readonly nowMs: number
-}
-
-/** All about a pod, laid out as `kubectl describe pod` does. */
-export function describePod(input: DescribePodInput): string {
-  const { pod, events, problems, nowMs } = input
+/**
+ * All about a pod, laid out as `kubectl describe pod` does.
+ * @param probes of its containers
+ * @param events of this pod, oldest first
+ * @param problems of its manifest
+ */
+export function describePod(
+  pod: PodObject,
+  probes: readonly ProbeReportObject[],
+  events: readonly EventObject[],
+  problems: readonly Problem[],
+  nowMs: number,
+): string {
   const { metadata, spec, status } = pod
   const text = new Description()
   text.add(0, 'Name', metadata.name)
@@ -45,46 +44,30 @@ export function describePod(input: DescribePodInput): string {
   if (status.reason !== undefined) text.add(0, 'Reason', status.reason)
   if (status.message !== undefined) text.add(0, 'Message', status.message)
   text.add(0, 'IP', status.podIP ?? '')
-  text.addBlock(
-    0,
-    'IPs',
-    (status.podIPs ?? []).map(({ ip }) => `IP:  ${ip}`),
-  )
-  describeContainers(text, input, 'Init Containers', 'initContainers')
-  describeContainers(text, input, 'Containers', 'containers')
-  describeContainers(text, input, 'Ephemeral Containers', 'ephemeralContainers')
+  const ips = (status.podIPs ?? []).map(({ ip }) => `IP:  ${ip}`)
+  text.addBlock(0, 'IPs', ips)
+  for (const [label, list, statuses] of [
+    ['Init Containers', 'initContainers', status.initContainerStatuses],
+    ['Containers', 'containers', status.containerStatuses],
+    ['Ephemeral Containers', 'ephemeralContainers', status.ephemeralContainerStatuses],
+  ] as const) {
+    const containers = objectsAt(spec, list)
+    if (containers.length > 0) text.addLine(0, `${label}:`)
+    for (const container of containers) {
+      const name = textAt(container, 'name')
+      const ofContainer = statuses?.find((one) => one.name === name)
+      const probesOfContainer = probes.filter((report) => report.container === name)
+      describeContainer(text, container, ofContainer, probesOfContainer)
+    }
+  }
   const conditions = status.conditions.map(({ type, status }) => [type, status])
   text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
   describeVolumes(text, pod)
   text.add(0, 'QoS Class', status.qosClass)
-  if (problems.length > 0)
-    text.addBlock(
-      0,
-      'Manifest',
-      problems.map((problem) => formatProblem(problem)),
-    )
+  const problemLines = problems.map((problem) => formatProblem(problem))
+  if (problemLines.length > 0) text.addBlock(0, 'Manifest', problemLines)
   text.addBlock(0, 'Events', describeEvents(events, nowMs))
   return text.toString()
-}
-
-function describeContainers(
-  text: Description,
-  { pod, probes }: DescribePodInput,
-  label: string,
-  list: 'containers' | 'initContainers' | 'ephemeralContainers',
-): void {
-  const containers = objectsAt(pod.spec, list)
-  if (containers.length === 0) return
-  const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = pod.status
-  const statuses = [initContainerStatuses, containerStatuses, ephemeralContainerStatuses].flatMap(
-    (some) => some ?? [],
-  )
-  text.addLine(0, `${label}:`)
-  for (const spec of containers) {
-    const name = textAt(spec, 'name')
-    const status = statuses.find((one) => one.name === name)
-    describeContainer(text, { spec, status, probes: probes.filter(({ container }) => container === name) })
-  }
 }
 
 function describeVolumes(text: Description, { spec }: PodObject): void {
@@ -122,17 +105,16 @@ function tableLines(rows: readonly (readonly string[])[]): readonly string[] {
   return new Table().layOut(rows).trimEnd().split('\n')
 }
 
-interface DescribedContainer {
-  readonly spec: JsonObject
-  readonly status: ContainerStatus | undefined
-  readonly probes: readonly ProbeReportObject[]
-}
-
 /**
  * One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36), and the last failures of
  * its probes.
  */
-function describeContainer(text: Description, { spec, status, probes }: DescribedContainer): void {
+function describeContainer(
+  text: Description,
+  spec: JsonObject,
+  status: ContainerStatus | undefined,
+  probes: readonly ProbeReportObject[],
+): void {
   text.addLine(1, `${textAt(spec, 'name') ?? '?'}:`)
   if (status !== undefined) text.add(2, 'Container ID', status.containerID ?? '')
   text.add(2, 'Image', textAt(spec, 'image') ?? '')
@@ -167,23 +149,16 @@ function describeContainer(text: Description, { spec, status, probes }: Describe
     const probe = objectAt(spec, `${kind}Probe`)
     if (probe === undefined) continue
     text.add(2, label, formatProbe(probe))
-    describeLastFailure(
-      text,
-      probes.find((report) => report.probe === kind),
-    )
+    const failure = probes.find((report) => report.probe === kind)?.lastFailure
+    if (failure !== undefined)
+      text.add(3, 'Last Failure', [describeTime(failure.time), ...failure.message.trimEnd().split('\n')])
   }
   const sources = objectsAt(spec, 'envFrom').map((source) => formatSource(source))
   if (sources.length > 0) text.addBlock(2, 'Environment Variables from', sources)
-  text.addBlock(
-    2,
-    'Environment',
-    objectsAt(spec, 'env').map((variable) => formatVariable(variable)),
-  )
-  text.addBlock(
-    2,
-    'Mounts',
-    objectsAt(spec, 'volumeMounts').map((mount) => formatMount(mount)),
-  )
+  const variables = objectsAt(spec, 'env').map((variable) => formatVariable(variable))
+  text.addBlock(2, 'Environment', variables)
+  const mounts = objectsAt(spec, 'volumeMounts').map((mount) => formatMount(mount))
+  text.addBlock(2, 'Mounts', mounts)
 }
 
 function describePorts(text: Description, ports: readonly JsonObject[]): void {
@@ -195,30 +170,22 @@ function describePorts(text: Description, ports: readonly JsonObject[]): void {
 }
 
 function describeState(text: Description, label: string, state: ContainerState): void {
-  if (state.running !== undefined) {
+  const { running, terminated, waiting } = state
+  if (running !== undefined) {
     text.add(2, label, 'Running')
-    text.add(3, 'Started', describeTime(state.running.startedAt))
-  } else if (state.terminated !== undefined) {
-    const { reason, message, exitCode, signal, startedAt, finishedAt } = state.terminated
-    text.add(2, label, 'Terminated')
-    if (reason !== undefined) text.add(3, 'Reason', reason)
-    if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
-    text.add(3, 'Exit Code', String(exitCode))
-    if (signal !== undefined && signal !== 0) text.add(3, 'Signal', String(signal))
-    text.add(3, 'Started', describeTime(startedAt))
-    text.add(3, 'Finished', describeTime(finishedAt))
-  } else {
-    text.add(2, label, 'Waiting')
-    const { reason, message } = state.waiting ?? {}
-    if (reason !== undefined) text.add(3, 'Reason', reason)
-    if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
+    text.add(3, 'Started', describeTime(running.startedAt))
+    return
   }
-}
-
-function describeLastFailure(text: Description, report: ProbeReportObject | undefined): void {
-  if (report?.lastFailure === undefined) return
-  const { time, message } = report.lastFailure
-  text.add(3, 'Last Failure', [describeTime(time), ...message.trimEnd().split('\n')])
+  text.add(2, label, terminated === undefined ? 'Waiting' : 'Terminated')
+  const { reason, message } = terminated ?? waiting ?? {}
+  if (reason !== undefined) text.add(3, 'Reason', reason)
+  if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
+  if (terminated === undefined) return
+  const { exitCode, signal, startedAt, finishedAt } = terminated
+  text.add(3, 'Exit Code', String(exitCode))
+  if (signal !== undefined && signal !== 0) text.add(3, 'Signal', String(signal))
+  text.add(3, 'Started', describeTime(startedAt))
+  text.add(3, 'Finished', describeTime(finishedAt))
 }
 
 /** `http-get http://:8080/healthz delay=0s timeout=1s period=10s #success=1 #failure=3`. */

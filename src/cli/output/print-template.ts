@@ -6,7 +6,6 @@ import type { Listing, PrintableObject } from '../arguments/verb.ts'
 import { parseTemplate, readJsonPath, selectJsonPath } from './select-path.ts'
 import type { JsonPath } from './select-path.ts'
 
-/** A template that was read. */
 interface JsonPathTemplate {
   readonly text: string
   readonly parts: readonly Part[]
@@ -91,7 +90,6 @@ function formatValue(value: unknown): string {
   )
 }
 
-/** A column of one's own. */
 interface CustomColumn {
   readonly title: string
   readonly path: JsonPath
@@ -151,10 +149,8 @@ function formatGo(value: unknown): string {
 export function sortObjects<T>(objects: readonly T[], path: JsonPath, text: string): readonly T[] {
   const keyed = objects.map((object) => ({ object, key: selectJsonPath(object, path)[0] }))
   if (objects.length > 0 && keyed.every(({ key }) => key === undefined)) {
-    throw new PoddError(
-      'JSONPATH_FAILED',
-      `couldn't find any field with path ${JSON.stringify(text)} in the list of objects`,
-    )
+    const message = `couldn't find any field with path ${JSON.stringify(text)} in the list of objects`
+    throw new PoddError('JSONPATH_FAILED', message)
   }
   return keyed.toSorted((a, b) => compare(a.key, b.key)).map(({ object }) => object)
 }

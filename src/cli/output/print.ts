@@ -9,12 +9,8 @@ import type { Listing, OutputFormat, PrintableObject, TableStyle, VerbResult } f
 import { formatJson, formatProblem, formatYaml } from './report-format.ts'
 import { Table } from './table.ts'
 
-/** The output of results. */
-interface Printer {
-  readonly output: Output
-  /** One line on standard error. */
-  readonly notify: (line: string) => void
-}
+/** @property notify one line on standard error */
+type Printer = { readonly output: Output; readonly notify: (line: string) => void }
 
 /** Prints a verb's result; returns the exit code. */
 export async function printResult(result: VerbResult, { output, notify }: Printer): Promise<number> {
@@ -57,11 +53,8 @@ async function printWatch(
       hasHeader ||= rows.length > 0
     } else {
       for (const object of listing.objects) {
-        const text = await formatListing(
-          { ...listing, objects: [object], listKind: undefined },
-          format,
-          table,
-        )
+        const single = { ...listing, objects: [object], listKind: undefined }
+        const text = await formatListing(single, format, table)
         await output.write(format === 'yaml' ? `---\n${text}` : text)
       }
     }
@@ -92,7 +85,6 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
   }
 }
 
-/** The titles, where they are wanted, and the rows. */
 function tableRows(listing: Listing, format: OutputFormat): readonly (readonly string[])[] {
   if (listing.rows.length === 0 && listing.keepsTitles !== true) return []
   const shown = listing.columns.flatMap((column, index) =>
@@ -107,7 +99,6 @@ function document({ objects, listKind }: Listing): unknown {
   return listKind === 'List' ? listOf(objects) : { apiVersion: 'v1', kind: listKind, items: objects }
 }
 
-/** The output of a verb. */
 export interface Output {
   /** Resolves once the data is written; does nothing after a write has failed. */
   write(data: string | Uint8Array): Promise<void>
@@ -152,9 +143,6 @@ function writeFailed(cause: unknown): PoddError {
   return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
 }
 
-const poddGroup = 'podd.dev'
-
-/** A listing of objects of one kind with its columns, in the given order. */
 export function listObjects(
   kind: ServedKind,
   objects: readonly ResourceObject[],
@@ -203,7 +191,8 @@ export function listOf(items: readonly PrintableObject[]): object {
 /** As in `-o name`: the kind, with its group where that is one of Kubernetes'. */
 function nameOfKind({ kind, apiVersion = 'v1' }: Omit<PrintableObject, 'metadata'>): string {
   const [group = '', version] = apiVersion.split('/')
-  return version === undefined || group === poddGroup ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
+  const isPlain = version === undefined || group === 'podd.dev'
+  return isPlain ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
 }
 
 function formatLabels({ metadata: { labels = {} } }: ResourceObject): string {

@@ -1,7 +1,7 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { escapeJson, escapeLine, nearestName } from '../../base/text.ts'
+import { escapeJson, escapeLine } from '../../base/text.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
+import { nearestOr, UsageError } from '../arguments/parse-arguments.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 
 /** The formats of reports, which are no lists of objects. */
@@ -24,11 +24,8 @@ export function readReportFormat(args: ParsedArguments): ReportFormat | undefine
   const text = args.value('output')
   const found = formats.find((format) => format === text)
   if (text === undefined || found !== undefined) return found
-  const near = nearestName(text, formats)
-  throw new UsageError(
-    `unknown output format ${JSON.stringify(text)}`,
-    near === undefined ? 'There are json and yaml.' : `Did you mean ${near}?`,
-  )
+  const hint = nearestOr(text, formats, 'There are json and yaml.')
+  throw new UsageError(`unknown output format ${JSON.stringify(text)}`, hint)
 }
 
 /** The report as a podd.dev/v1 object of this kind. */
@@ -46,12 +43,10 @@ export function formatJson(value: unknown): string {
   return `${escapeJson(JSON.stringify(value, undefined, 2))}\n`
 }
 
-/** The same as YAML. */
 export async function formatYaml(value: unknown): Promise<string> {
   return (await import('./format-yaml.ts')).formatYaml(value)
 }
 
-/** Formats an error with its hint for commands. */
 export function formatError(error: unknown): string {
   const message = `podd: ${errorMessage(error)}`
   if (error instanceof PoddError) return error.hint === undefined ? message : `${message}\n${error.hint}`

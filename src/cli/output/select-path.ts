@@ -45,9 +45,9 @@ function take(values: readonly unknown[], step: JsonPathStep): readonly unknown[
         return whole.length > 0 ? whole : selectJsonPath(value, step.path)
       })
     case 'index':
-      return values.flatMap((value) => (value === null ? [] : elementAt(listOf(value), step.index)))
+      return values.flatMap((value) => (value === null ? [] : elementAt(listOf(value, ''), step.index)))
     case 'slice':
-      return values.flatMap((value) => (value === null ? [] : slice(listOf(value), step)))
+      return values.flatMap((value) => (value === null ? [] : slice(listOf(value, ''), step)))
     case 'all':
       return values.flatMap((value) => childrenOf(value))
     case 'descend':
@@ -55,10 +55,10 @@ function take(values: readonly unknown[], step: JsonPathStep): readonly unknown[
     case 'union':
       return step.paths.flatMap((path) => selectOfAll(values, path))
     case 'exists':
-      return values.flatMap((value) => filtered(value).filter((item) => exists(item, step.path)))
+      return values.flatMap((value) => listOf(value, canFilter).filter((item) => exists(item, step.path)))
     case 'compare':
       return values.flatMap((value) =>
-        filtered(value).filter((item) => {
+        listOf(value, canFilter).filter((item) => {
           const left = onlyOne(selectJsonPath(item, step.left))
           const right = left.length === 0 ? [] : onlyOne(selectJsonPath(item, step.right))
           return right.length > 0 && compares(left[0], step.operator, right[0])
@@ -71,14 +71,12 @@ function valueOfKey(value: unknown, key: string): readonly unknown[] {
   return isJsonObject(value) && Object.hasOwn(value, key) && value[key] !== undefined ? [value[key]] : []
 }
 
-function listOf(value: unknown): readonly unknown[] {
-  if (isList(value)) return value
-  throw failed(`${nameOfType(value)} is not array or slice`)
-}
+const canFilter = ' and cannot be filtered'
 
-function filtered(value: unknown): readonly unknown[] {
+/** @param otherwise what the message of what is no list ends with */
+function listOf(value: unknown, otherwise: string): readonly unknown[] {
   if (isList(value)) return value
-  throw failed(`${nameOfType(value)} is not array or slice and cannot be filtered`)
+  throw failed(`${value === null ? 'null' : typeof value} is not array or slice${otherwise}`)
 }
 
 function elementAt(list: readonly unknown[], index: number): readonly unknown[] {
@@ -142,24 +140,11 @@ function compares(left: unknown, operator: Comparison, right: unknown): boolean 
         ? Number(left > right) - Number(left < right)
         : undefined
   if (order === undefined) throw failed('invalid type for comparison')
-  switch (operator) {
-    case '<':
-      return order < 0
-    case '<=':
-      return order <= 0
-    case '>':
-      return order > 0
-    case '>=':
-      return order >= 0
-  }
+  return { '<': order < 0, '<=': order <= 0, '>': order > 0, '>=': order >= 0 }[operator]
 }
 
 function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value)
-}
-
-function nameOfType(value: unknown): string {
-  return value === null ? 'null' : typeof value
 }
 
 function outOfBounds(index: number, length: number): PoddError {
@@ -191,15 +176,15 @@ type JsonPathStep =
 
 export type JsonPath = readonly JsonPathStep[]
 
-export type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>='
-
 /** A part of a template: text outside of braces, a path in braces, or the words that enclose what is repeated. */
 type TemplateWord =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'path' | 'range'; readonly path: JsonPath }
   | { readonly kind: 'end' }
 
-const comparisons: readonly string[] = ['==', '!=', '<', '<=', '>', '>='] satisfies readonly Comparison[]
+const comparisons = ['==', '!=', '<', '<=', '>', '>='] as const
+
+export type Comparison = (typeof comparisons)[number]
 
 /**
  * The parts of a template, in their order (`client-go/util/jsonpath/parser.go`, 1.36, with its messages). Throws
@@ -217,7 +202,6 @@ export function parseTemplate(template: string): readonly TemplateWord[] {
 
 class SyntaxFailure extends Error {}
 
-/** A position in a text. */
 class Scanner {
   readonly text: string
   at = 0
@@ -350,12 +334,9 @@ function parseFilter(scanner: Scanner): JsonPathStep {
   const [, left, operator = '', right = ''] = /^([^!<>=]+)([!<>=]+)(.+)$/u.exec(text) ?? []
   if (left === undefined) return { kind: 'exists', path: parseNested(text) }
   const sides = { left: parseNested(left), right: parseNested(right) }
-  if (!isComparison(operator)) throw new SyntaxFailure(`unrecognized filter operator ${operator}`)
-  return { kind: 'compare', operator, ...sides }
-}
-
-function isComparison(operator: string): operator is Comparison {
-  return comparisons.includes(operator)
+  const known = comparisons.find((each) => each === operator)
+  if (known === undefined) throw new SyntaxFailure(`unrecognized filter operator ${operator}`)
+  return { kind: 'compare', operator: known, ...sides }
 }
 
 const letters: Readonly<Record<string, string>> = {

@@ -33,7 +33,6 @@ function cellWidth(cell: string): number {
   return Array.from(cell).length
 }
 
-/** Breaks a text into lines between its words. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {

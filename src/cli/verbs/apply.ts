@@ -1,7 +1,6 @@
 import { chown, realpath, stat } from 'node:fs/promises'
 import type { AppliedReply } from '../../api/sources.ts'
-import type { PodObject } from '../../api/resource.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
+import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
@@ -53,7 +52,7 @@ already needs no apply.`,
   async run(context) {
     const { args, client, signal, notify } = context
     const names = readFilenames(args, 'apply')
-    const timeoutMs = args.value('timeout') === undefined ? 300_000 : readTimeout(args)
+    const timeoutMs = readTimeout(args, 300_000)
     const { files, documents, problems } = await readManifests(context, names)
     for (const problem of problems) notify(formatProblemLine(problem))
     if (problems.some(({ severity }) => severity === 'error')) {
@@ -65,18 +64,19 @@ already needs no apply.`,
     const targets = files.map((file) => targetOf(file, directory))
     const contents = await checkTargets(targets, applied, args.has('overwrite'))
     const paths = targets.map(({ path }) => path)
-    const changes = planManifests({ documents, applied, replacesFile: (path) => paths.includes(path) })
+    const changes = planManifests(documents, applied, (path) => paths.includes(path))
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }
-    const known = await knownProblems(context)
+    // The errors before the write: the daemon may show them until it has read the new files.
+    const known = new Set((await client.status(signal)).problems.map((problem) => formatProblem(problem)))
     for (const [at, target] of targets.entries()) await write(target, contents[at]?.text)
     const wanted = new Map(
       documents.flatMap((document) =>
         isPodDocument(document) ? [[appliedKey(document, applied), document.manifest] as const] : [],
       ),
     )
-    if (args.has('wait')) await waitUntilRunning(context, { wanted, paths, known, timeoutMs })
+    if (args.has('wait')) await waitUntilRunning(context, wanted, paths, known, timeoutMs)
     return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
   },
 }
@@ -91,14 +91,13 @@ async function checkTargets(
   for (const target of targets) {
     const { path, manifest } = target
     const other = seen.get(path)
-    if (other !== undefined)
-      throw new PoddError(
-        'MANIFEST_ELSEWHERE',
-        `${other} and ${manifest.path} would both be written to ${path}`,
-      )
+    if (other !== undefined) {
+      const message = `${other} and ${manifest.path} would both be written to ${path}`
+      throw new PoddError('MANIFEST_ELSEWHERE', message)
+    }
     seen.set(path, manifest.path)
     const content = await readTarget(path, applied)
-    const problem = targetProblem(target, content, applied, { overwrite })
+    const problem = targetProblem(target, content, applied, overwrite)
     if (problem !== undefined) throw problem
     contents.push(content)
   }
@@ -128,47 +127,40 @@ async function write({ path, manifest }: ManifestTarget, before: Buffer | undefi
   }
 }
 
-/** The errors before the write: the daemon may show them until it has read the new files. */
-async function knownProblems({ client, signal }: VerbContext): Promise<ReadonlySet<string>> {
-  const { problems } = await client.get<DaemonStatus>('/podd/v1/status', signal)
-  return new Set(problems.map((problem) => formatProblem(problem)))
-}
-
-interface RunningWait {
-  /** The applied manifest by the pod's key. */
-  readonly wanted: ReadonlyMap<string, object>
-  readonly paths: readonly string[]
-  /** Earlier errors: they count only once the daemon has had time to read the files. */
-  readonly known: ReadonlySet<string>
-  readonly timeoutMs: number
-}
-
 /** The interval of checks whether the daemon has read the manifests. */
 const lookMs = 200
 /** How long the daemon may take to read the written files. */
 const readMs = 3000
 
-async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promise<void> {
+/**
+ * @param wanted the applied manifest by the pod's key
+ * @param known earlier errors: they count only once the daemon has had time to read the files
+ */
+async function waitUntilRunning(
+  context: VerbContext,
+  wanted: ReadonlyMap<string, object>,
+  paths: readonly string[],
+  known: ReadonlySet<string>,
+  timeoutMs: number,
+): Promise<void> {
   const { client, clock, signal, notify, stdio } = context
-  const untilMs = clock.monotonicMs() + wait.timeoutMs
+  const untilMs = clock.monotonicMs() + timeoutMs
   const readByMs = clock.monotonicMs() + readMs
   const isTerminal = 'isTTY' in stdio.stderr && stdio.stderr.isTTY === true
   let shown = ''
   for (;;) {
-    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const status = await client.status(signal)
     const problem = status.problems.find(
       (each) =>
         each.severity === 'error' &&
-        wait.paths.includes(each.place.path) &&
-        (clock.monotonicMs() > readByMs || !wait.known.has(formatProblem(each))),
+        paths.includes(each.place.path) &&
+        (clock.monotonicMs() > readByMs || !known.has(formatProblem(each))),
     )
     if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
-    refuseHeld(status, wait.paths, 'written')
+    refuseHeld(status, paths, 'written')
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
-    const pods = (
-      await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', undefined), signal)
-    ).items
-    const open = [...wait.wanted].flatMap(([key, manifest]) => {
+    const { items: pods } = await client.getList<PodListObject>(listPath('pods', undefined), signal)
+    const open = [...wanted].flatMap(([key, manifest]) => {
       const entry = applied.pods.find((each) => each.key === key)
       // A pod that is replaced and its successor are both listed.
       const pod = pods.findLast(({ metadata }) => `${metadata.namespace}/${metadata.name}` === key)
@@ -178,10 +170,8 @@ async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promis
       if (!entry.isUpToDate) return [`${key}: being updated`]
       const { phase, reason, message } = pod.status
       if (phase === 'Failed') {
-        throw new PoddError(
-          'WAIT_FAILED',
-          `pod ${key} has failed${reason === undefined ? '' : `: ${reason}: ${message ?? ''}`}`,
-        )
+        const why = reason === undefined ? '' : `: ${reason}: ${message ?? ''}`
+        throw new PoddError('WAIT_FAILED', `pod ${key} has failed${why}`)
       }
       return phase === 'Succeeded' || hasCondition(pod, 'Ready', 'True') ? [] : [`${key}: ${stateOf(pod)}`]
     })

@@ -5,13 +5,12 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { Pack } from 'tar/pack'
 import { ReadEntry } from 'tar/read-entry'
 import { Unpack } from 'tar/unpack'
-import type { PodObject } from '../../api/resource.ts'
 import { errorMessage, isSystemError, PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { chooseContainer, namespaceFlag, podPath, readNamespace } from '../arguments/pod-argument.ts'
+import { containerFlag, namespaceFlag, readNamespace } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
-import type { ApiClient } from '../client/client.ts'
 import { runExec } from '../client/exec-stream.ts'
+import { findTarget } from './exec.ts'
 
 export const cpVerb: Verb = {
   usage: 'cp SOURCE DESTINATION [-c CONTAINER]',
@@ -19,15 +18,7 @@ export const cpVerb: Verb = {
 in the image. From a container come files, directories, and links to what is copied with them; other links, devices and
 pipes are left out, and named. They belong to the user who copies, without set-user-ID and the like, and are written
 beside the destination first, so that nothing reaches another place of this host.`,
-  flags: [
-    {
-      name: 'container',
-      short: 'c',
-      label: 'NAME',
-      doc: "Of this container; by default the pod's first one.",
-    },
-    namespaceFlag,
-  ],
+  flags: [containerFlag("Of this container; by default the pod's first one."), namespaceFlag],
   examples: [
     ['cp web:/etc/nginx/nginx.conf .', 'from a container'],
     ['cp site web:/srv -c nginx', 'a directory into a container'],
@@ -78,37 +69,30 @@ interface Container {
 async function reachContainer(context: VerbContext, place: Place): Promise<Container> {
   const { args, client, notify } = context
   const namespace = place.namespace ?? readNamespace(args)
-  const path = podPath(namespace, place.pod)
-  const pod = await client.get<PodObject>(path, context.signal)
-  const container = args.value('container') ?? chooseContainer(pod, notify)
+  const { path, container } = await findTarget(context, namespace, place.pod, notify)
   return {
     pod: place.pod,
-    async run(command, streams = {}, signal = context.signal) {
+    async run(command, { stdin, stdout = ignored() } = {}, signal = context.signal) {
       const query = new URLSearchParams({ container, stdout: 'true', stderr: 'true' })
-      if (streams.stdin !== undefined) query.set('stdin', 'true')
+      if (stdin !== undefined) query.set('stdin', 'true')
       for (const word of command) query.append('command', word)
-      return runToEnd(client, `${path}/exec?${query.toString()}`, streams, signal)
+      let errors = ''
+      const stderr = new Writable({
+        write(chunk: Buffer, _encoding, done) {
+          if (errors.length < 4096) errors += chunk.toString('utf8')
+          done()
+        },
+      })
+      const streams = { stdin, stdout, stderr, terminal: undefined }
+      const outcome = await runExec(client, `${path}/exec?${query.toString()}`, streams, signal)
+      if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
+      return { exitCode: outcome.exitCode, errors: errors.trim() }
     },
   }
 }
 
-async function runToEnd(
-  client: ApiClient,
-  path: string,
-  streams: Streams,
-  signal: AbortSignal,
-): Promise<Ended> {
-  let errors = ''
-  const stderr = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      if (errors.length < 4096) errors += chunk.toString('utf8')
-      done()
-    },
-  })
-  const { stdin, stdout = new Writable({ write: (_chunk, _encoding, done) => done() }) } = streams
-  const outcome = await runExec(client, path, { stdin, stdout, stderr, terminal: undefined }, signal)
-  if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
-  return { exitCode: outcome.exitCode, errors: errors.trim() }
+function ignored(): Writable {
+  return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
 const tarHint = {
@@ -154,11 +138,8 @@ async function upload(context: VerbContext, source: string, to: Place): Promise<
   try {
     const ended = await container.run(['tar', '-xmf', '-', '-C', directory], { stdin: Readable.from(pack) })
     // What stops the sender makes the receiver fail, too.
-    if (failure !== undefined)
-      throw copyError(
-        `reading ${failure instanceof Error && 'path' in failure ? String(failure.path) : source}`,
-        failure,
-      )
+    const path = failure instanceof Error && 'path' in failure ? String(failure.path) : source
+    if (failure !== undefined) throw copyError(`reading ${path}`, failure)
     throwIfFailed(ended)
   } finally {
     pack.destroy()

@@ -53,7 +53,7 @@ export function debugContainer({ name, image, command, target, args }: DebugRequ
       `There are ${Object.keys(debugProfiles).join(', ')}.`,
     )
   const securityContext = debugProfiles[profile]
-  const env = args.flags.flatMap(({ flag, text }) => (flag === 'env' ? [readVariable(text)] : []))
+  const env = args.values('env').map((text) => readVariable(text))
   return {
     name,
     image,
@@ -72,11 +72,6 @@ function readVariable(text: string): JsonObject {
   const equals = text.indexOf('=')
   if (equals < 1) throw new UsageError(`--env ${JSON.stringify(text)} is not NAME=VALUE`)
   return { name: text.slice(0, equals), value: text.slice(equals + 1) }
-}
-
-/** The container as in a manifest: JSON, which is valid YAML. */
-function formatSnippet(container: JsonObject): string {
-  return `  ephemeralContainers:\n  - ${JSON.stringify(container)}`
 }
 
 export const debugVerb: Verb = {
@@ -123,7 +118,7 @@ of one that comes from a manifest, the manifest is changed, and the call says ho
       throw new UsageError(`pod ${name} has a container ${container} already`, '-c names another one.')
     const added = debugContainer({ name: container, image, command, target, args })
     if (args.value('container') === undefined) notify(`Defaulting debug container name to ${container}.`)
-    await add(context, { namespace, name, pod, added })
+    await add(context, namespace, pod, added)
     if (joins) await join(context, { namespace, pod: name, container, tty: args.has('tty') }, notify)
     return { kind: 'done', exitCode: 0 }
   },
@@ -160,27 +155,22 @@ function freeName(pod: PodObject): string {
 
 async function add(
   { client, signal }: VerbContext,
-  {
-    namespace,
-    name,
-    pod,
-    added,
-  }: {
-    readonly namespace: string
-    readonly name: string
-    readonly pod: PodObject
-    readonly added: JsonObject
-  },
+  namespace: string,
+  pod: PodObject,
+  added: JsonObject,
 ): Promise<void> {
+  const { name, annotations } = pod.metadata
   try {
     const patch = { spec: { ephemeralContainers: [added] } }
     await client.patch(`${podPath(namespace, name)}/ephemeralcontainers`, patch, signal)
   } catch (error) {
     if (!(error instanceof ServerError) || error.reason !== 'MethodNotAllowed') throw error
-    const path = pod.metadata.annotations?.['podd.dev/path'] ?? 'its manifest'
+    const path = annotations?.['podd.dev/path'] ?? 'its manifest'
+    // JSON is valid YAML.
+    const snippet = `  ephemeralContainers:\n  - ${JSON.stringify(added)}`
     throw new PoddError('API_MethodNotAllowed', `pod ${name} comes from ${path}, and is changed there`, {
       cause: error,
-      hint: `Add this to its spec; nothing of the pod restarts, and \`podd attach\` joins the container:\n${formatSnippet(added)}`,
+      hint: `Add this to its spec; nothing of the pod restarts, and \`podd attach\` joins the container:\n${snippet}`,
     })
   }
 }

@@ -1,7 +1,6 @@
 import { unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/sources.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { listPath, namespaceFlag, readNamespace, readPodName } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -13,7 +12,7 @@ import {
   appliedKey,
   refuseHeld,
 } from '../local/manifest-target.ts'
-import { filenameFlag, filenamesOf, readManifests } from '../local/read-manifests.ts'
+import { filenameFlag, readManifests } from '../local/read-manifests.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 
 const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
@@ -92,24 +91,18 @@ async function checkHolds(path: string, keys: readonly string[], applied: Applie
 async function deleteFiles(context: VerbContext): Promise<VerbResult> {
   const { args, client, signal } = context
   if (args.positionals.length > 0) throw new UsageError('-f and names exclude each other')
-  const { files } = await readManifests(context, filenamesOf(args))
+  const { files } = await readManifests(context, args.values('filename'))
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const directory = await findManifestDirectory(applied)
   const targets = files.map((file) => targetOf(file, directory))
   for (const { manifest, path } of targets) {
     // A file of the directory is removed as it is; a given file of the same name must contain all objects that are removed.
     if (manifest.path !== '-' && resolve(manifest.path) === path) continue
-    await checkHolds(
-      path,
-      manifest.documents.map((document) => appliedKey(document, applied)),
-      applied,
-    )
+    const keys = manifest.documents.map((document) => appliedKey(document, applied))
+    await checkHolds(path, keys, applied)
   }
-  return remove(
-    context,
-    targets.map(({ path }) => path),
-    applied,
-  )
+  const paths = targets.map(({ path }) => path)
+  return remove(context, paths, applied)
 }
 
 function checkIsOwn(path: string, directory: string): void {
@@ -135,15 +128,12 @@ async function remove(
     notify(`removed ${path}`)
   }
   if (args.value('wait') !== 'false') {
-    const timeoutMs = args.value('timeout') === undefined ? 300_000 : readTimeout(args)
-    refuseHeld(await client.get<DaemonStatus>('/podd/v1/status', signal), paths, 'removed')
-    for (const namespace of new Set(pods.map((key) => splitKey(key)[0])))
-      await waitForPods(context, {
-        namespace,
-        names: pods.map((key) => splitKey(key)).flatMap(([own, name]) => (own === namespace ? [name] : [])),
-        condition: { kind: 'delete' },
-        timeoutMs,
-      })
+    const timeoutMs = readTimeout(args, 300_000)
+    refuseHeld(await client.status(signal), paths, 'removed')
+    for (const [namespace, own] of Map.groupBy(pods, (key) => splitKey(key)[0])) {
+      const names = own.map((key) => splitKey(key)[1])
+      await waitForPods(context, namespace, names, { kind: 'delete' }, timeoutMs)
+    }
   }
   return { kind: 'text', text: pods.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
 }

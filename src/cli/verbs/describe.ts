@@ -1,11 +1,9 @@
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
-import type { ServedKind, ServedResources } from '../../api/served-kind.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
 import { eventKind } from '../../api/served-kinds.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import { readKindArguments } from '../arguments/kind-argument.ts'
-import type { KindArgument } from '../arguments/kind-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
@@ -16,12 +14,13 @@ import {
   poddPodPath,
   podPath,
   readNamespace,
+  selectorFlag,
 } from '../arguments/pod-argument.ts'
 import { noHeadersFlag, outputFlag } from '../arguments/verb.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { describeObject, describePod } from '../output/describe.ts'
-import { getObjects } from './get.ts'
+import { getObjects, noneFound } from './get.ts'
 
 interface Asked {
   readonly kind: ServedKind
@@ -34,16 +33,7 @@ export const describeVerb: Verb = {
   help: `Shows objects in detail; of a pod its containers, their states, conditions, volumes and events, of a Secret the
 sizes of its values. Without a name all of the kind are shown; where no object bears a single NAME, those are shown whose
 names begin with it.`,
-  flags: [
-    {
-      name: 'selector',
-      short: 'l',
-      label: 'SELECTOR',
-      doc: 'Only with these labels (app=web,tier!=db,env in (a,b),!old).',
-    },
-    namespaceFlag,
-    allNamespacesFlag,
-  ],
+  flags: [selectorFlag, namespaceFlag, allNamespacesFlag],
   examples: [
     ['describe pod web', ''],
     ['describe pods -l app=web', 'all with a label'],
@@ -61,8 +51,7 @@ names begin with it.`,
     if (asked.length === 0) {
       const where = inAll ? undefined : namespace
       const found: Asked[] = []
-      for (const { kind } of kinds)
-        found.push(...(await listNames(context, { kind, namespace: where, selector })))
+      for (const { kind } of kinds) found.push(...(await listNames(context, kind, where, selector)))
       if (found.length === 0) notify(noneFound(kinds, where))
       return { kind: 'text', text: await describeAll(context, found) }
     }
@@ -73,8 +62,9 @@ names begin with it.`,
       return { kind: 'text', text: await describeAll(context, asked) }
     } catch (error) {
       const [only, more] = asked
-      if (!isMissing(error) || only === undefined || more !== undefined) throw error
-      const alike = await listNames(context, { kind: only.kind, namespace, selector })
+      const isMissing = error instanceof ServerError && error.reason === 'NotFound'
+      if (!isMissing || only === undefined || more !== undefined) throw error
+      const alike = await listNames(context, only.kind, namespace, selector)
       const begun = alike.filter(({ name }) => name.startsWith(only.name))
       if (begun.length === 0) throw error
       return { kind: 'text', text: await describeAll(context, begun) }
@@ -82,26 +72,11 @@ names begin with it.`,
   },
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof ServerError && error.reason === 'NotFound'
-}
-
-function noneFound(kinds: readonly KindArgument[], namespace: string | undefined): string {
-  const [first, second] = kinds
-  const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
-  return kinds.some(({ kind }) => kind.namespaced) && namespace !== undefined
-    ? `No ${what} found in namespace ${namespace}`
-    : `No ${what} found`
-}
-
-/** The objects of a kind, in the order of the list. */
 async function listNames(
   { client, signal }: VerbContext,
-  {
-    kind,
-    namespace,
-    selector,
-  }: Pick<Asked, 'kind'> & { readonly namespace: string | undefined; readonly selector: string | undefined },
+  kind: ServedKind,
+  namespace: string | undefined,
+  selector: string | undefined,
 ): Promise<readonly Asked[]> {
   const query =
     selector === undefined ? '' : `?${new URLSearchParams({ labelSelector: selector }).toString()}`
@@ -114,15 +89,9 @@ async function listNames(
 async function describeAll(context: VerbContext, asked: readonly Asked[]): Promise<string> {
   const texts: string[] = []
   for (const each of asked)
-    texts.push(await (describers[each.kind.resource] ?? describeAnything)(context, each))
+    texts.push(await (each.kind.resource === 'pods' ? describePodOf : describeAnything)(context, each))
   return texts.join('\n\n')
 }
-
-type Describer = (context: VerbContext, asked: Asked) => Promise<string>
-
-/** The kinds with a description of their own. */
-const describers: { readonly [Name in keyof ServedResources]?: Describer } = { pods: describeOnePod }
-
 async function describeAnything(
   { client, clock, signal }: VerbContext,
   { kind, namespace, name }: Asked,
@@ -131,7 +100,7 @@ async function describeAnything(
   return describeObject(kind, await client.get<ResourceObject>(path, signal), clock.wallMs())
 }
 
-async function describeOnePod(
+async function describePodOf(
   { client, clock, signal }: VerbContext,
   { namespace, name }: Asked,
 ): Promise<string> {
@@ -140,19 +109,14 @@ async function describeOnePod(
     client.get<PodObject>(podPath(namespace, name), signal),
     client.get<readonly ProbeReportObject[]>(`${poddPodPath(namespace, name)}/probes`, signal),
     client.get<ResourceList<EventObject>>(`${listPath('events', namespace)}?${fields.toString()}`, signal),
-    client.get<DaemonStatus>('/podd/v1/status', signal),
+    client.status(signal),
   ])
   const object = podKey(pod.metadata)
   const path = pod.metadata.annotations?.['podd.dev/path']
-  return describePod({
-    pod,
-    probes,
-    events: events.items,
-    problems: status.problems.filter(
-      (problem) => problem.object === object || (problem.object === undefined && problem.place.path === path),
-    ),
-    nowMs: clock.wallMs(),
-  })
+  const problems = status.problems.filter(
+    (problem) => problem.object === object || (problem.object === undefined && problem.place.path === path),
+  )
+  return describePod(pod, probes, events.items, problems, clock.wallMs())
 }
 
 export const eventsVerb: Verb = {

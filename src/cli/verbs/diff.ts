@@ -1,18 +1,16 @@
 import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/sources.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isSourceUrl } from '../../base/http.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { configFlag } from '../local/config-flag.ts'
+import { configFlag } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { placesOfManifest, formatChanges, planManifests, summarizeChanges } from '../local/manifest-target.ts'
 import {
   fieldValidationFlag,
   filenameFlag,
-  filenamesOf,
   formatProblemLine,
   placeOf,
   readManifests,
@@ -23,7 +21,7 @@ import { formatError, formatReport, readReportFormat, reportFlag } from '../outp
 
 /** Throws UsageError where none is named. */
 export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {
-  const names = filenamesOf(args)
+  const names = args.values('filename')
   if (names.length === 0 || args.positionals.length > 0)
     throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY|URL`)
   return names
@@ -71,12 +69,12 @@ async function diff(context: VerbContext): Promise<VerbResult> {
     return { kind: 'text', text: '', notes, exitCode: 2 }
   const [applied, { sources }] = await Promise.all([
     client.get<AppliedReply>('/podd/v1/applied', signal),
-    client.get<DaemonStatus>('/podd/v1/status', signal),
+    client.status(signal),
   ])
-  const known = { applied, sources: sources.map(({ path }) => path) }
+  const sourcePaths = sources.map(({ path }) => path)
   const ofDocuments = new Map(
     files.flatMap((file) => {
-      const isPlace = placesOfManifest(file, known)
+      const isPlace = placesOfManifest(file, applied, sourcePaths)
       return file.documents.map((document) => [document, isPlace] as const)
     }),
   )
@@ -85,16 +83,12 @@ async function diff(context: VerbContext): Promise<VerbResult> {
     places.some((place) => path === place || isBelow(path, place, args.has('recursive')))
   const standsIn = (document: SourceDocument, path: string): boolean =>
     ofDocuments.get(document)?.(path) ?? true
-  const changes = planManifests({ documents, applied, replacesFile, standsIn })
+  const changes = planManifests(documents, applied, replacesFile, standsIn)
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
-  const text =
-    format === undefined ? formatChanges(changes) : await formatReport(format, 'ManifestDiff', { changes })
-  return {
-    kind: 'text',
-    text,
-    notes: format === undefined ? [...notes, summarizeChanges(changes)] : notes,
-    exitCode,
-  }
+  if (format !== undefined)
+    return { kind: 'text', text: await formatReport(format, 'ManifestDiff', { changes }), notes, exitCode }
+  const text = formatChanges(changes)
+  return { kind: 'text', text, notes: [...notes, summarizeChanges(changes)], exitCode }
 }
 
 /** Whether reading the directory reads a file at this path too. */

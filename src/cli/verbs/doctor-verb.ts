@@ -1,4 +1,4 @@
-import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
+import type { DaemonPlaces } from '../../api/routes.ts'
 import { apiSocketPath } from '../../config/places.ts'
 import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
@@ -55,7 +55,7 @@ async function placesOfNamed({
 }: VerbContext): Promise<DaemonPlaces | undefined> {
   if (namedSocket(args.value('socket'), env) === undefined) return undefined
   try {
-    return (await client.get<DaemonStatus>('/podd/v1/status', signal)).places
+    return (await client.status(signal)).places
   } catch (error) {
     signal.throwIfAborted()
     notify(formatError(error))

@@ -8,6 +8,7 @@ import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
   chooseContainer,
+  containerFlag,
   namespaceFlag,
   podPath,
   readNamespace,
@@ -23,12 +24,7 @@ export const execVerb: Verb = {
 Exits with the command's exit code, or with 1 if podd fails. Ctrl-C without a terminal, or a broken connection,
 ends the command too.`,
   flags: [
-    {
-      name: 'container',
-      short: 'c',
-      label: 'NAME',
-      doc: "In this container; by default in the pod's first one.",
-    },
+    containerFlag("In this container; by default in the pod's first one."),
     { name: 'stdin', short: 'i', doc: 'Pass standard input to the command.' },
     { name: 'tty', short: 't', doc: 'Allocate a terminal for the command; with -i this one, in raw mode.' },
     { name: 'quiet', short: 'q', doc: 'Print only the output of the command.' },
@@ -42,15 +38,12 @@ ends the command too.`,
   async run(context) {
     const { args, client, signal } = context
     const { name, command } = readCommand(args)
-    const notify = args.has('quiet') ? (): void => {} : context.notify
-    const namespace = readNamespace(args)
-    const pod = await client.get<PodObject>(podPath(namespace, name), signal)
-    const container = args.value('container') ?? chooseContainer(pod, notify)
+    const notify = notifyOf(context)
+    const { path, container } = await findTarget(context, readNamespace(args), name, notify)
     const streams = chooseStreams(context, notify)
     const query = streamQuery(container, streams.terminal !== undefined, streams)
     for (const word of command) query.append('command', word)
-    const path = `${podPath(namespace, name)}/exec?${query.toString()}`
-    const outcome = await runExec(client, path, streams, signal)
+    const outcome = await runExec(client, `${path}/exec?${query.toString()}`, streams, signal)
     if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
     if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)
     return { kind: 'done', exitCode: outcome.exitCode }
@@ -73,12 +66,7 @@ export const attachVerb: Verb = {
 call ends. Input needs \`stdin: true\` in the manifest, a terminal \`tty: true\`. \`podd logs -f\` shows what was printed
 before, too.`,
   flags: [
-    {
-      name: 'container',
-      short: 'c',
-      label: 'NAME',
-      doc: "To this container; by default the pod's first one.",
-    },
+    containerFlag("To this container; by default the pod's first one."),
     { name: 'stdin', short: 'i', doc: 'Pass standard input to the container.' },
     { name: 'tty', short: 't', doc: "With -i, this terminal in raw mode for the container's own." },
     { name: 'quiet', short: 'q', doc: 'Print only the output of the container.' },
@@ -89,15 +77,13 @@ before, too.`,
     ['attach -it console', 'the terminal of a container with stdin and tty'],
   ],
   async run(context) {
-    const { args, client, signal } = context
+    const { args } = context
     const [first] = args.positionals
     if (first === undefined) throw new UsageError('attach to which pod?', 'podd attach POD')
     args.refuseMore('attach', 1)
-    const notify = args.has('quiet') ? (): void => {} : context.notify
-    const namespace = readNamespace(args)
-    const name = readPodName(first, 'attach')
-    const pod = await client.get<PodObject>(podPath(namespace, name), signal)
-    const container = args.value('container') ?? chooseContainer(pod, notify)
+    const notify = notifyOf(context)
+    const [namespace, name] = [readNamespace(args), readPodName(first, 'attach')]
+    const { pod, container } = await findTarget(context, namespace, name, notify)
     const spec = findContainer(pod, container)
     if (args.has('stdin') && spec?.['stdin'] !== true) {
       throw new PoddError('ATTACH_FAILED', `container ${container} of pod ${name} takes no input`, {
@@ -114,6 +100,23 @@ before, too.`,
   },
 }
 
+/** What a call says beside the output. */
+function notifyOf({ args, notify }: VerbContext): VerbContext['notify'] {
+  return args.has('quiet') ? () => {} : notify
+}
+
+/** The container of a pod that the call names, else the default one. Throws ServerError, and as chooseContainer. */
+export async function findTarget(
+  { args, client, signal }: VerbContext,
+  namespace: string,
+  name: string,
+  notify: VerbContext['notify'],
+): Promise<{ readonly path: string; readonly pod: PodObject; readonly container: string }> {
+  const path = podPath(namespace, name)
+  const pod = await client.get<PodObject>(path, signal)
+  return { path, pod, container: args.value('container') ?? chooseContainer(pod, notify) }
+}
+
 /** The command gets a terminal only where input and output are one, as with kubectl. */
 export function chooseStreams({ args, stdio }: VerbContext, notify: (line: string) => void): ExecStreams {
   const { stdin, stdout, stderr } = stdio
@@ -121,11 +124,10 @@ export function chooseStreams({ args, stdio }: VerbContext, notify: (line: strin
     if (args.has('tty')) notify('A TTY needs input too: without -i there is none')
     return { stdin: undefined, stdout, stderr, terminal: undefined }
   }
-  if (!args.has('tty')) return { stdin, stdout, stderr, terminal: undefined }
-  if (!(stdin instanceof ReadStream)) {
+  const isTerminal = stdin instanceof ReadStream
+  if (args.has('tty') && !isTerminal)
     notify('Unable to use a TTY - input is not a terminal or the right kind of file')
-    return { stdin, stdout, stderr, terminal: undefined }
-  }
+  if (!args.has('tty') || !isTerminal) return { stdin, stdout, stderr, terminal: undefined }
   const size = (): TerminalSize =>
     stdout instanceof WriteStream && stdout.columns > 0 && stdout.rows > 0
       ? { columns: stdout.columns, rows: stdout.rows }

@@ -1,11 +1,10 @@
 import type { ServedKind } from '../../api/served-kind.ts'
-import { nearestName } from '../../base/text.ts'
 import { isKeptKind, isObjectKind, keptKinds, objectKinds } from '../../pod/objects/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { describeSupport, fieldBelow, string } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
 import { requireKind } from '../arguments/kind-argument.ts'
-import { UsageError } from '../arguments/parse-arguments.ts'
+import { nearestOr, UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { wrap } from '../output/table.ts'
 
@@ -51,15 +50,12 @@ function findField(root: ObjectType<Fields>, names: readonly string[]): Explaine
     const fields: Fields = fieldsOf(found.type)
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     if (field === undefined) {
-      const near = nearestName(name, Object.keys(fields))
-      throw new UsageError(
-        `field ${JSON.stringify(name)} does not exist`,
-        near === undefined
-          ? Object.keys(fields).length === 0
-            ? `${found.name ?? root.name} has no fields.`
-            : `There are ${Object.keys(fields).toSorted().join(', ')}.`
-          : `Did you mean ${near}?`,
-      )
+      const known = Object.keys(fields)
+      const otherwise =
+        known.length === 0
+          ? `${found.name ?? root.name} has no fields.`
+          : `There are ${known.toSorted().join(', ')}.`
+      throw new UsageError(`field ${JSON.stringify(name)} does not exist`, nearestOr(name, known, otherwise))
     }
     found = { name, type: field.type, field: fieldBelow(found.field?.support, field) }
   }
@@ -94,24 +90,10 @@ function explainType(kind: ServedKind, { name, type, field }: Explained, recursi
   ].join('\n')
 }
 
-/** Of an object, or of what a list or a map holds. */
 function fieldsOf(type: AnyType): Fields {
-  switch (type.kind) {
-    case 'object':
-      return type.fields
-    case 'list':
-      return fieldsOf(type.item)
-    case 'map':
-      return fieldsOf(type.value)
-    case 'string':
-    case 'int32':
-    case 'int64':
-    case 'bool':
-    case 'quantity':
-    case 'intOrString':
-    case 'any':
-      return {}
-  }
+  if (type.kind === 'object') return type.fields
+  if (type.kind === 'list') return fieldsOf(type.item)
+  return type.kind === 'map' ? fieldsOf(type.value) : {}
 }
 
 function listFields(fields: Fields, parent: Field | undefined): readonly string[] {
@@ -147,26 +129,18 @@ function enumOf(type: AnyType, indent: string): readonly string[] {
   return 'values' in type && type.values !== undefined ? [`${indent}enum: ${type.values.join(', ')}`] : []
 }
 
+const scalarNames = {
+  int32: 'integer',
+  int64: 'integer',
+  bool: 'boolean',
+  quantity: 'Quantity',
+  intOrString: 'IntOrString',
+  any: 'Object',
+  string: 'string',
+}
+
 function typeName(type: AnyType): string {
-  switch (type.kind) {
-    case 'object':
-      return type.name
-    case 'list':
-      return `[]${typeName(type.item)}`
-    case 'map':
-      return `map[string]${typeName(type.value)}`
-    case 'int32':
-    case 'int64':
-      return 'integer'
-    case 'bool':
-      return 'boolean'
-    case 'quantity':
-      return 'Quantity'
-    case 'intOrString':
-      return 'IntOrString'
-    case 'any':
-      return 'Object'
-    case 'string':
-      return 'string'
-  }
+  if (type.kind === 'object') return type.name
+  if (type.kind === 'list') return `[]${typeName(type.item)}`
+  return type.kind === 'map' ? `map[string]${typeName(type.value)}` : scalarNames[type.kind]
 }

@@ -1,5 +1,4 @@
 import type { PodObject, ResourceList, ResourceObject } from '../../api/resource.ts'
-import type { DaemonStatus } from '../../api/routes.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { escapeControls } from '../../base/text.ts'
 import { readKindArguments } from '../arguments/kind-argument.ts'
@@ -12,6 +11,7 @@ import {
   namedInAll,
   namespaceFlag,
   readNamespace,
+  selectorFlag,
 } from '../arguments/pod-argument.ts'
 import {
   isOutputFormat,
@@ -41,12 +41,7 @@ container runtime, follow on standard error.`,
       label: 'FORMAT',
       doc: 'wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=TITLE:PATH,…; by default a table.',
     },
-    {
-      name: 'selector',
-      short: 'l',
-      label: 'SELECTOR',
-      doc: 'Only with these labels (app=web,tier!=db,env in (a,b),!old).',
-    },
+    selectorFlag,
     {
       name: 'field-selector',
       label: 'SELECTOR',
@@ -110,7 +105,6 @@ function getRaw({ args, client, signal }: VerbContext, path: string): VerbResult
 /** What a container that is being created is shown as. */
 const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
 
-/** Some objects. */
 interface Selection {
   /** At least one. */
   readonly kinds: readonly KindArgument[]
@@ -120,7 +114,6 @@ interface Selection {
   readonly labels?: string | undefined
 }
 
-/** Objects of one kind, and where they are. */
 interface KindQuery extends KindArgument {
   /** Undefined for all. */
   readonly namespace: string | undefined
@@ -129,13 +122,11 @@ interface KindQuery extends KindArgument {
   readonly selectors: Readonly<Record<string, string>>
 }
 
-/** What was asked for, with what is there of it. */
 interface Found extends KindQuery {
   readonly items: readonly ResourceObject[]
   readonly missing: readonly ServerError[]
 }
 
-/** How objects are printed. */
 interface Rendering {
   readonly format: OutputFormat
   readonly custom: CustomOutput | undefined
@@ -166,8 +157,9 @@ export async function getObjects(context: VerbContext, selection: Selection): Pr
   const items = sort === undefined ? all : sort(all)
   const missing = isLenient ? [] : found.flatMap((each) => each.missing)
   const notes = missing.map((error) => `podd: ${error.message}`)
-  if (rendering.isTable && items.length === 0 && queries.every(({ names }) => names.length === 0))
-    notes.push(noneFound(queries))
+  const isOfAll = queries.every(({ names }) => names.length === 0)
+  if (rendering.isTable && items.length === 0 && isOfAll)
+    notes.push(noneFound(queries, queries.find(({ kind }) => kind.namespaced)?.namespace))
   if (selection.kinds.some(({ kind }) => kind.resource === 'pods')) notes.push(...(await notesOn(context)))
   if (rendering.isTable) notes.push(...creationNotes(items))
   const result = { format: rendering.format, notes, exitCode: missing.length === 0 ? 0 : 1 }
@@ -194,14 +186,9 @@ function listFound(
   const isMixed = new Set(items.map(({ kind }) => kind)).size > 1
   const style = { ...rendering.style, showKind: rendering.style.showKind || isMixed }
   return found.map((each) => {
-    const own = new Set(each.items)
     // In the order of all, which may be sorted.
-    return listOne(
-      context,
-      each.kind,
-      { ...rendering, style },
-      items.filter((object) => own.has(object)),
-    )
+    const own = items.filter((object) => each.items.includes(object))
+    return listOne(context, each.kind, { ...rendering, style }, own)
   })
 }
 
@@ -338,16 +325,17 @@ async function* printEach(
     for (const object of items) yield Buffer.from(escapeControls(print(object)))
 }
 
-function noneFound(queries: readonly KindQuery[]): string {
-  const namespace = queries.find(({ kind }) => kind.namespaced)?.namespace
-  const [first, second] = queries
+/** @param namespace undefined where all were asked for */
+export function noneFound(kinds: readonly KindArgument[], namespace: string | undefined): string {
+  const [first, second] = kinds
   const what = first === undefined || second !== undefined ? 'resources' : first.kind.resource
-  return namespace === undefined ? `No ${what} found` : `No ${what} found in namespace ${namespace}`
+  const isIn = namespace !== undefined && kinds.some(({ kind }) => kind.namespaced)
+  return isIn ? `No ${what} found in namespace ${namespace}` : `No ${what} found`
 }
 
 /** Asked for after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
 async function notesOn({ client, signal }: VerbContext): Promise<readonly string[]> {
-  return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
+  return daemonNotes(await client.status(signal))
 }
 
 /** For what pods wait whose containers are being created: how far the pull of an image is, say. */

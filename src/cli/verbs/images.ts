@@ -91,13 +91,8 @@ function digestOf({ digests }: ImageEntry, repository: string): string {
   return found?.split('@')[1] ?? '<none>'
 }
 
-interface ImageName {
-  readonly repository: string
-  readonly tag: string
-}
-
 /** One for each tag; an image without any goes by its digest. */
-function imageNames({ tags, digests }: ImageEntry): readonly ImageName[] {
+function imageNames({ tags, digests }: ImageEntry): readonly { repository: string; tag: string }[] {
   if (tags.length === 0) {
     const [digest = '<none>'] = digests
     return [{ repository: digest.split('@')[0] ?? digest, tag: '<none>' }]
@@ -119,19 +114,17 @@ The exit code is 1 where an image could not be removed; the others are.`,
   flags: [{ name: 'force', short: 'f', doc: 'Also remove images that are used or pinned.' }],
   examples: [['images rm localhost/web:1', 'remove an image']],
   async run(context) {
-    const names = context.args.positionals
+    const { args, client, signal } = context
+    const names = args.positionals
     if (names.length === 0) throw new UsageError('images rm needs an image', 'podd images rm NAME')
+    const force = args.has('force') ? '&force=true' : ''
     return actOnEach(context, names, async (name) => {
-      const removed = await removeImage(context, name)
+      const path = `/podd/v1/images/remove?image=${encodeURIComponent(name)}${force}`
+      const removed = await client.post<RemovedImage>(path, signal)
       const all = removed.names.length === 0 ? [removed.id] : removed.names
       return `removed ${all.join(', ')}: ${formatImageSize(removed.freedBytes)} freed\n`
     })
   },
-}
-
-function removeImage({ args, client, signal }: VerbContext, name: string): Promise<RemovedImage> {
-  const force = args.has('force') ? '&force=true' : ''
-  return client.post<RemovedImage>(`/podd/v1/images/remove?image=${encodeURIComponent(name)}${force}`, signal)
 }
 
 const collectFlags: readonly FlagSpec[] = [
@@ -144,7 +137,6 @@ const collectFlags: readonly FlagSpec[] = [
   reportFlag('a table'),
 ]
 
-/** Has podd collect what is garbage, and tells of it. */
 async function collect(
   { args, client, signal }: VerbContext,
   path: string,
@@ -155,10 +147,8 @@ async function collect(
     ...(args.has('dry-run') && { dryRun: 'true' }),
     ...(args.has('all') && { all: 'true' }),
   })
-  const report = await client.post<GarbageReport>(
-    `${path}${query.size === 0 ? '' : `?${query.toString()}`}`,
-    signal,
-  )
+  const search = query.size === 0 ? '' : `?${query.toString()}`
+  const report = await client.post<GarbageReport>(`${path}${search}`, signal)
   const failed = [
     ...report.images.failed.map((image) => ({ what: nameOf(image), message: image.message })),
     ...report.items.flatMap(({ kind, name, message, outcome }) =>

@@ -6,6 +6,7 @@ import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import {
   chooseLoggedContainer,
+  containerFlag,
   listPath,
   namespaceFlag,
   podPath,
@@ -15,7 +16,6 @@ import {
 } from '../arguments/pod-argument.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
-import type { ApiClient } from '../client/client.ts'
 import { followLog, mergeLines } from '../client/follow-log.ts'
 
 export const logsVerb: Verb = {
@@ -26,12 +26,7 @@ follows the log, across rotations and restarts of the container and of podd, unt
 or Ctrl-C.
 The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.`,
   flags: [
-    {
-      name: 'container',
-      short: 'c',
-      label: 'NAME',
-      doc: "Of this container; by default the pod's first one.",
-    },
+    containerFlag("Of this container; by default the pod's first one."),
     { name: 'all-containers', doc: 'All containers of the pod, init containers first.' },
     { name: 'follow', short: 'f', doc: 'Follow the log.' },
     { name: 'previous', short: 'p', doc: 'Of the instance before the last restart.' },
@@ -77,7 +72,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     const query = readQuery(args)
     const maxFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
     const namespace = readNamespace(args)
-    const goesOn = args.has('follow') && !query.includes('limitBytes')
+    const goesOn = args.has('follow') && !query.has('limitBytes')
     let isAway = false
     const onAway = (line: string): void => {
       if (!isAway) notify(line)
@@ -85,22 +80,25 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     }
     const stream = ({ namespace: where, name }: PodName, container: string | undefined) => {
       const path = `${podPath(where, name)}/log`
-      const asked = logQuery(container, query)
-      if (!goesOn) return client.stream(`${path}?${asked}`, signal)
-      return followLog(client, clock, { path, query: new URLSearchParams(asked), signal, notify: onAway })
+      const asked = new URLSearchParams(query)
+      if (container !== undefined) asked.set('container', container)
+      if (!goesOn) return client.stream(`${path}?${asked.toString()}`, signal)
+      return followLog(client, clock, { path, query: asked, signal, notify: onAway })
     }
     const name = first === undefined ? '' : readPodName(first, 'logs')
     let pods: readonly PodObject[]
     try {
-      pods =
-        selector === undefined
-          ? [await client.get<PodObject>(podPath(namespace, name), signal)]
-          : await selectPods(client, { namespace, selector }, signal)
+      if (selector === undefined) pods = [await client.get<PodObject>(podPath(namespace, name), signal)]
+      else {
+        const labels = new URLSearchParams({ labelSelector: selector })
+        const path = `${listPath('pods', namespace)}?${labels.toString()}`
+        pods = (await client.getList<PodListObject>(path, signal)).items
+      }
     } catch (error) {
       if (!(error instanceof ServerError) || error.reason !== 'NotFound' || args.has('all-containers'))
         throw error
       const prefix = args.has('prefix') ? `[pod/${name}${named === undefined ? '' : `/${named}`}] ` : ''
-      const kept = readRemoved(stream({ namespace, name }, named), { error, name, notify })
+      const kept = readRemoved(stream({ namespace, name }, named), error, name, notify)
       return {
         kind: 'chunks',
         chunks: prefix === '' ? kept : mergeLines([{ prefix, chunks: kept }], { inTurn: true }),
@@ -136,25 +134,12 @@ interface PodName {
   readonly namespace: string
   readonly name: string
 }
-
-/** The pods with these labels, in the order in which the daemon lists them. */
-async function selectPods(
-  client: Pick<ApiClient, 'getList'>,
-  { namespace, selector }: { readonly namespace: string; readonly selector: string },
-  signal: AbortSignal,
-): Promise<readonly PodObject[]> {
-  const path = `${listPath('pods', namespace)}?${new URLSearchParams({ labelSelector: selector }).toString()}`
-  return (await client.getList<PodListObject>(path, signal)).items
-}
-
 /** The kept log of a removed pod, with a note; throws the original error where none is kept. */
 async function* readRemoved(
   chunks: AsyncIterable<Uint8Array>,
-  {
-    error,
-    name,
-    notify,
-  }: { readonly error: ServerError; readonly name: string; readonly notify: (line: string) => void },
+  error: ServerError,
+  name: string,
+  notify: (line: string) => void,
 ): AsyncGenerator<Uint8Array, void> {
   let hasBegun = false
   const begin = (): void => {
@@ -170,12 +155,6 @@ async function* readRemoved(
     throw !hasBegun && failure instanceof ServerError && failure.reason === 'NotFound' ? error : failure
   }
   begin()
-}
-
-/** The parameters of a log's request. */
-function logQuery(container: string | undefined, query: string): string {
-  const name = container === undefined ? '' : `container=${encodeURIComponent(container)}`
-  return [name, query].filter((part) => part !== '').join('&')
 }
 
 /** Both as in kubectl. */
@@ -205,7 +184,7 @@ async function* sayErrors(
   }
 }
 
-function readQuery(args: ParsedArguments): string {
+function readQuery(args: ParsedArguments): URLSearchParams {
   const query = new URLSearchParams()
   for (const name of ['follow', 'previous', 'timestamps']) if (args.has(name)) query.set(name, 'true')
   const tail = readCount(args, 'tail', -1, '--tail must be greater than or equal to -1')
@@ -220,7 +199,7 @@ function readQuery(args: ParsedArguments): string {
   const seconds = since === undefined ? 0 : sinceSeconds(since)
   if (seconds > 0) query.set('sinceSeconds', String(seconds))
   if (sinceTime !== undefined) query.set('sinceTime', sinceTime)
-  return query.toString()
+  return query
 }
 
 /** Throws UsageError: for a number below `least`, with kubectl's words. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { forwardProtocol } from '../../api/remote-command.ts'
@@ -190,8 +190,9 @@ function listenAt(
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(place, () => {
+      const address = server.address()
       resolve({
-        port: portOf(server),
+        port: typeof address === 'string' ? 0 : (address?.port ?? 0),
         close() {
           server.close()
           for (const socket of sockets) socket.destroy()
@@ -201,21 +202,11 @@ function listenAt(
   })
 }
 
-function isInternet(address: AddressInfo | string | null): address is AddressInfo {
-  return typeof address === 'object' && address !== null
-}
-
-function portOf(server: Server): number {
-  const address = server.address()
-  return isInternet(address) ? address.port : 0
-}
-
 /** A host without IPv6 has no ::1. */
 function isMissingAddress(error: unknown): boolean {
   return ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(errorCode(error) ?? '')
 }
 
-/** One connection to a port of a pod, through a tunnel of its own. */
 interface ForwardedConnection {
   readonly data: Duplex
   /** Resolves with the error, if any, once the connection has ended. */

@@ -1,7 +1,13 @@
 import type { RestartReply } from '../../api/routes.ts'
 import { errorCode } from '../../base/errors.ts'
 import { formatError } from '../output/report-format.ts'
-import { namespaceFlag, poddPodPath, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import {
+  containerFlag,
+  namespaceFlag,
+  poddPodPath,
+  readNamespace,
+  readPodName,
+} from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
 
@@ -12,23 +18,14 @@ recreated at once, from the same manifest; the pod keeps its UID, its address an
 CrashLoopBackOff or ImagePullBackOff is started at once. The restart does not increase the back-off, and ignores the
 restart policy; but a finished pod stays finished. Completed init containers don't run again. Of a pod that waits for
 the host or the config (reason Blocked, SysctlForbidden, ...) podd decides again whether it may run.`,
-  flags: [
-    {
-      name: 'container',
-      short: 'c',
-      label: 'NAME',
-      doc: 'This container only; may be given more than once.',
-    },
-    namespaceFlag,
-  ],
+  flags: [containerFlag('This container only; may be given more than once.'), namespaceFlag],
   examples: [
     ['restart web', 'all containers of the pod'],
     ['restart web -c nginx', 'one of them'],
   ],
   async run({ args, client, signal }) {
     if (args.positionals.length === 0) throw new UsageError('restart which pod?', 'podd restart POD')
-    const query = new URLSearchParams()
-    for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
+    const query = new URLSearchParams(args.values('container').map((name) => ['container', name]))
     const namespace = readNamespace(args)
     const restart = async (name: string): Promise<string> => {
       const path = `${poddPodPath(namespace, name)}/restart`

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, st
 import { writeFile } from 'node:fs/promises'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import type { ResourceList } from '../../api/resource.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
@@ -40,7 +41,7 @@ answers.`,
     const [named] = context.args.positionals
     context.args.refuseMore('support-bundle', 1)
     const bundle = await makeOf(context)
-    if (named === '-') return { kind: 'chunks', chunks: oneChunk(bundle) }
+    if (named === '-') return { kind: 'chunks', chunks: Readable.from([bundle]) }
     const time = new Date(context.clock.wallMs()).toISOString().slice(0, 19).replaceAll(/[-:]/gu, '')
     const path = named ?? `podd-support-${hostname()}-${time}.tar.gz`
     try {
@@ -84,30 +85,20 @@ async function makeOf(context: VerbContext): Promise<Buffer> {
   const state = readStateFiles(rootDir)
   const settings = [...secretTexts(config), ...readSecretFiles(config)]
   // Last: what was read before may hold the values of a Secret that is new.
-  const secrets = await findSecrets({ client, persistSecrets: config.persistSecrets, ...state, signal })
+  const secrets = await findSecrets(client, config.persistSecrets, state.unread, signal)
+  const credentials = readCredentials(rootDir)
   if (secrets.kind === 'found')
-    return makeBundle(
-      [...sources, ...state.sources],
-      [...readCredentials(rootDir), ...secrets.documents],
-      settings,
-    )
+    return makeBundle([...sources, ...state.sources], [...credentials, ...secrets.documents], settings)
   const content = `left out, as the values of Secrets are not known: status, pods, events, state and logs: ${secrets.why}\n`
   notify(content.trimEnd())
   const harmless = sources.filter(({ path }) => !mayHoldValues.test(path))
-  return makeBundle(
-    [...harmless, { path: 'secrets-unknown.txt', kind: 'text', content }],
-    readCredentials(rootDir),
-    settings,
-  )
+  const left: BundleSource = { path: 'secrets-unknown.txt', kind: 'text', content }
+  return makeBundle([...harmless, left], credentials, settings)
 }
 
 function asJson(value: unknown): Json {
   const json: Json = JSON.parse(JSON.stringify(value ?? null))
   return json
-}
-
-async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
-  yield bytes
 }
 
 /** The most bytes of a log; of a longer one its end. */
@@ -121,7 +112,6 @@ export type BundleSource =
   | { readonly path: string; readonly kind: 'json'; readonly content: Json }
   | { readonly path: string; readonly kind: 'text'; readonly content: string }
 
-/** podd's own files. */
 interface StateFiles {
   readonly sources: readonly BundleSource[]
   /** Files and directories that may hold Secrets, and can't be read. */
@@ -192,7 +182,6 @@ function orWhyNot(log: Promise<string>): Promise<string> {
   return log.catch((error: unknown) => `left out: ${errorMessage(error)}\n`)
 }
 
-/** The kernel's information about the host. */
 function readHostFiles(): readonly BundleSource[] {
   const paths = [
     'version',
@@ -225,10 +214,7 @@ function readCredentials(rootDir: string): readonly Json[] {
 }
 
 /** The contents of files that hold values for manifests and headers, to be taken out of everything too. */
-function readSecretFiles({
-  valueFiles,
-  sources,
-}: Pick<PoddConfig, 'valueFiles' | 'sources'>): readonly string[] {
+function readSecretFiles({ valueFiles, sources }: PoddConfig): readonly string[] {
   const paths = [valueFiles, ...sources.map((source) => (source.kind === 'http' ? source.headerFiles : {}))]
   return paths.flatMap((files) => Object.values(files)).map((path) => readTail(path, maxLogBytes).trim())
 }
@@ -344,17 +330,17 @@ class Redaction {
   add(value: string, isSecret = false): void {
     if (value.length < shortestSecret || (!isSecret && isOrdinary(value))) return
     this.#secrets.add(value)
+    this.#pattern = undefined
     this.#secrets.add(Buffer.from(value).toString('base64'))
     // As it stands in JSON, and where it is printed line by line.
     this.#secrets.add(JSON.stringify(value).slice(1, -1))
-    if (!value.includes('\n') && !/[=:]/u.test(value)) return this.#forgetPattern()
+    if (!value.includes('\n') && !/[=:]/u.test(value)) return
     // Line by line, with the value that a line sets: `password = …`.
     for (const line of value.split('\n').map((text) => text.trim())) {
       const set = /^[^=:]{1,80}[=:](?<value>.+)$/u.exec(line)?.groups?.['value']?.trim() ?? ''
       for (const part of [line, set, set.replace(/^(["'])(.*)\1,?$/u, '$2')])
         if (part.length >= shortestLine) this.#secrets.add(part).add(Buffer.from(part).toString('base64'))
     }
-    this.#forgetPattern()
   }
 
   /**
@@ -369,7 +355,10 @@ class Redaction {
     const isVariable = typeof value['name'] === 'string' && typeof value['value'] === 'string'
     return Object.fromEntries(
       Object.entries(value).map(([key, item]) => {
-        if (isVariable && key === 'value') return [key, this.#take(item, isOfSecret)]
+        if (isVariable && key === 'value') {
+          if (typeof item === 'string') this.add(item, isOfSecret)
+          return [key, redacted]
+        }
         if (valueMaps.includes(key) && isJsonObject(item)) return [key, this.#takeMap(item, isOfSecret)]
         if (headerKey.test(key) && isJsonObject(item)) return [key, this.#takeHeaders(item)]
         if (secretKey.test(key) && typeof item === 'string') return [key, this.#takeCredential(item)]
@@ -391,15 +380,6 @@ class Redaction {
       'gu',
     )
     return named.replaceAll(this.#pattern, redacted)
-  }
-
-  #forgetPattern(): void {
-    this.#pattern = undefined
-  }
-
-  #take(value: Json, isSecret: boolean): Json {
-    if (typeof value === 'string') this.add(value, isSecret)
-    return redacted
   }
 
   #takeHeaders(headers: JsonObject): Json {
@@ -484,17 +464,12 @@ type FoundSecrets =
  * Asks the daemon for all Secrets, as not all of them need be on disk. Those of one that doesn't answer are known where
  * its files have them all.
  */
-async function findSecrets({
-  client,
-  persistSecrets,
-  unread,
-  signal,
-}: {
-  readonly client: ApiClient
-  readonly persistSecrets: boolean
-  readonly unread: StateFiles['unread']
-  readonly signal: AbortSignal
-}): Promise<FoundSecrets> {
+async function findSecrets(
+  client: ApiClient,
+  persistSecrets: boolean,
+  unread: readonly string[],
+  signal: AbortSignal,
+): Promise<FoundSecrets> {
   try {
     const list = await client.getList<ResourceList>('/api/v1/secrets', signal)
     const documents: Json = JSON.parse(JSON.stringify(list.items))

@@ -1,4 +1,5 @@
 import type { NodeObject } from '../../api/cluster-objects.ts'
+import type { ResourceList } from '../../api/resource.ts'
 import type { NodeMetrics, NodeMetricsList, PodMetrics, PodMetricsList } from '../../api/usage.ts'
 import { parseQuantity, quantityValue } from '../../pod/values/quantity.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -131,10 +132,7 @@ async function listNodeUsage(
     name === undefined
       ? (await client.getList<NodeMetricsList>(path, signal)).items
       : [await client.get<NodeMetrics>(`${path}/${encodeURIComponent(name)}`, signal)]
-  const { items: nodes } = await client.get<{ readonly items: readonly NodeObject[] }>(
-    '/api/v1/nodes',
-    signal,
-  )
+  const { items: nodes } = await client.get<ResourceList<NodeObject>>('/api/v1/nodes', signal)
   return {
     columns: ['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)'].map((title) => ({ title })),
     rows: metrics.map(({ metadata, usage }) => {

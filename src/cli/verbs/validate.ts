@@ -1,11 +1,10 @@
 import { isPodDocument } from '../../pod/objects/document.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { configFlag } from '../local/config-flag.ts'
+import { configFlag } from '../arguments/socket-path.ts'
 import type { Verb } from '../arguments/verb.ts'
 import {
   fieldValidationFlag,
   filenameFlag,
-  filenamesOf,
   formatProblemLine,
   readManifests,
   recursiveFlag,
@@ -38,7 +37,7 @@ what classes and policies forbid is a warning.`,
     ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {
-    const paths = [...context.args.positionals, ...filenamesOf(context.args)]
+    const paths = [...context.args.positionals, ...context.args.values('filename')]
     if (paths.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
     const format = readReportFormat(context.args)
     const { files, documents, problems: found } = await readManifests(context, paths)

@@ -44,7 +44,7 @@ async function askDaemon({
   signal,
 }: VerbContext): Promise<{ readonly daemon: DaemonAnswer; readonly error?: unknown }> {
   try {
-    const { version, pid, runtime } = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const { version, pid, runtime } = await client.status(signal)
     const { name, version: runtimeVersion, endpoint } = runtime
     return { daemon: { daemon: { version, pid }, runtime: { name, version: runtimeVersion, endpoint } } }
   } catch (error) {

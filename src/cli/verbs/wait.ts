@@ -49,9 +49,7 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
     if (names.length === 0 && !args.has('all'))
       throw new UsageError('wait for which pod?', 'podd wait POD --for=…')
     if (names.length > 0 && args.has('all')) throw new UsageError('--all and names exclude each other')
-    const pods = (
-      await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', namespace), signal)
-    ).items
+    const { items: pods } = await client.getList<PodListObject>(listPath('pods', namespace), signal)
     const wanted = args.has('all') ? [...new Set(pods.map(({ metadata }) => metadata.name))] : names
     if (args.has('all') && wanted.length === 0 && condition.kind !== 'delete')
       throw new PoddError('WAIT_FAILED', `no pods in namespace ${namespace}`)
@@ -60,7 +58,7 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
       throw new PoddError('WAIT_FAILED', `pods "${missing}" not found`, {
         hint: 'To wait for it as well: --for=create',
       })
-    await waitForPods(context, { namespace, names: wanted, condition, timeoutMs })
+    await waitForPods(context, namespace, wanted, condition, timeoutMs)
     return { kind: 'text', text: wanted.map((name) => `pod/${name} condition met\n`).join('') }
   },
 }
@@ -77,7 +75,6 @@ function readPodNames(args: ParsedArguments): readonly string[] {
   return args.positionals.map((word) => readPodName(word, 'wait', kubectlHint))
 }
 
-/** What is waited for. */
 type WaitCondition =
   | { readonly kind: 'create' }
   | { readonly kind: 'delete' }
@@ -113,9 +110,9 @@ export function hasCondition({ status }: PodObject, type: string, wanted: string
 const weekMs = 604_800_000
 
 /** Milliseconds. Throws UsageError. */
-export function readTimeout(args: ParsedArguments): number {
+export function readTimeout(args: ParsedArguments, otherwiseMs = 30_000): number {
   const text = args.value('timeout')
-  if (text === undefined) return 30_000
+  if (text === undefined) return otherwiseMs
   try {
     const timeoutMs = parseDuration(text)
     return timeoutMs < 0 ? weekMs : timeoutMs
@@ -125,19 +122,13 @@ export function readTimeout(args: ParsedArguments): number {
   }
 }
 
-interface PodWait {
-  readonly namespace: string
-  readonly names: readonly string[]
-  readonly condition: WaitCondition
-  readonly timeoutMs: number
-  /** Called with each change, for observers. */
-  readonly onChange?: (pod: PodObject) => void
-}
-
 /** Resolves when all pods meet the condition. Throws PoddError WAIT_TIMEOUT, and what the client throws. */
 export async function waitForPods(
   { client, clock, signal }: VerbContext,
-  { namespace, names, condition, timeoutMs, onChange }: PodWait,
+  namespace: string,
+  names: readonly string[],
+  condition: WaitCondition,
+  timeoutMs: number,
 ): Promise<void> {
   const open = new Set(names)
   const there = new Map<string, Set<string | undefined>>()
@@ -168,7 +159,6 @@ export async function waitForPods(
     for await (const { type, object } of client.changes<PodObject>(path, list.resourceVersion, until)) {
       const { name, uid } = object.metadata
       if (!open.has(name)) continue
-      onChange?.(object)
       note(name, uid, type === 'DELETED' ? undefined : object)
       if (open.size === 0) return
     }
