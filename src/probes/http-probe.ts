@@ -26,9 +26,10 @@ export interface HttpProbeOptions {
  * doesn't end in time is, as there, an error of the probe that proves nothing about the container.
  */
 export async function runHttpProbe(options: HttpProbeOptions): Promise<ProbeOutcome> {
-  const built = buildHttpRequest(options.action, options.target, options.userAgent)
+  const { action, bounds } = options
+  const built = buildHttpRequest(action, options.target, options.userAgent)
   if (built.kind === 'invalid') return unknown(built.message)
-  const got = await sendHttpGet(built.request, options.bounds)
+  const got = await sendHttpGet(built.request, bounds, action)
   if (got.kind === 'error') {
     if (got.during !== 'answer') return { ...unknown(got.message), timedOut: got.timedOut }
     return got.timedOut ? timedOut(got.message) : failure(got.message)
@@ -186,8 +187,13 @@ const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /**
  * Returns the last response; a redirect only where it leads to another host or nowhere. Never rejects. The time limit
  * covers the whole chain of redirects.
+ * @param action the probe, one of whose requests is sent at a time: its undici client is kept for the next one
  */
-async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise<HttpAnswer | HttpFailure> {
+async function sendHttpGet(
+  request: HttpRequest,
+  bounds: AttemptBounds,
+  action?: HttpGetAction,
+): Promise<HttpAnswer | HttpFailure> {
   // The load time doesn't count as the server's.
   const ClientClass = await loadClient()
   const { clock, timeoutMs, signal } = bounds
@@ -195,7 +201,8 @@ async function sendHttpGet(request: HttpRequest, bounds: AttemptBounds): Promise
   let current = request
   for (let redirects = 0; ; redirects += 1) {
     const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
-    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal })
+    const keeper = redirects === 0 ? action : undefined
+    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal }, keeper)
     if (answer.kind === 'error' || answer.location === undefined) return answer
     if (!redirectStatuses.has(answer.status)) return answer
     const next = redirectedRequest(request, current, answer.location)
@@ -241,13 +248,55 @@ async function loadClient(): Promise<typeof Client> {
   return clientClass
 }
 
+/**
+ * An undici client and the connection that it has opened. A client costs as much as the rest of a request does: that of a probe
+ * is kept while its requests succeed; the connection never is.
+ */
+interface HttpClient {
+  readonly client: Client
+  readonly connection: HttpConnection
+  readonly endpoint: Endpoint
+}
+
+const keptClients = new WeakMap<HttpGetAction, HttpClient>()
+
+/** The kept client, which is the caller's alone from then on, or a new one. */
+function takeClient(
+  ClientClass: typeof Client,
+  request: HttpRequest,
+  keeper: HttpGetAction | undefined,
+): HttpClient {
+  const kept = keeper && keptClients.get(keeper)
+  if (keeper !== undefined) keptClients.delete(keeper)
+  const { scheme, host, port } = request
+  const { endpoint } = kept ?? {}
+  if (kept !== undefined && endpoint?.scheme === scheme && endpoint.host === host && endpoint.port === port)
+    return kept
+  if (kept !== undefined) letGoOf(kept)
+  const connection = createHttpConnection(request)
+  // The name is never looked up: the connector knows where to go.
+  const client = new ClientClass(`${scheme}://probed.invalid`, {
+    connect: connection.connector,
+    pipelining: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  return { client, connection, endpoint: { scheme, host, port } }
+}
+
+function letGoOf({ client, connection }: HttpClient): void {
+  client.destroy(letGo).catch(() => undefined)
+  connection.destroy()
+}
+
 /** One request on one connection, without following redirects. Never rejects. */
 function sendHttpRequest(
   ClientClass: typeof Client,
   request: HttpRequest,
   bounds: AttemptBounds,
+  keeper: HttpGetAction | undefined,
 ): Promise<HttpAnswer | HttpFailure> {
-  const { scheme, host, port } = request
+  const { host, port } = request
   const where = `Get "${requestUrl(request)}": `
   let status = 0
   let location: string | undefined
@@ -259,16 +308,10 @@ function sendHttpRequest(
   }
   return boundAttempt<HttpAnswer | HttpFailure>(bounds, {
     begin: (settle) => {
-      const connection = createHttpConnection(request)
-      // The name is never looked up: the connector knows where to go.
-      const client = new ClientClass(`${scheme}://probed.invalid`, {
-        connect: connection.connector,
-        pipelining: 0,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      })
+      const taken = takeClient(ClientClass, request, keeper)
+      let isWhole = false
       try {
-        client.dispatch(
+        taken.client.dispatch(
           { method: 'GET', path: request.path, headers: wireHeaders(request), reset: true },
           {
             onRequestStart: () => undefined,
@@ -281,10 +324,13 @@ function sendHttpRequest(
               sizeBytes += chunk.length
               if (sizeBytes >= maxOutputBytes) settle(answer())
             },
-            onResponseEnd: () => settle(answer()),
+            onResponseEnd: () => {
+              isWhole = true
+              settle(answer())
+            },
             onResponseError: (_controller, error) => {
               if (status > 0) settle(httpFailure(describeReadError(error, host, port), 'body'))
-              else settle(unanswered(request, error, connection.isConnected()))
+              else settle(unanswered(request, error, taken.connection.isConnected()))
             },
           },
         )
@@ -293,9 +339,9 @@ function sendHttpRequest(
         settle(httpFailure(where + errorMessage(error), 'answer'))
       }
       return () => {
-        // The probe has its result; the connection is destroyed below.
-        client.destroy(letGo).catch(() => undefined)
-        connection.destroy()
+        if (!isWhole || keeper === undefined) return letGoOf(taken)
+        // undici closes the connection after the answer.
+        keptClients.set(keeper, taken)
       }
     },
     onTimeout: () => outOfTime(where, status > 0),
@@ -362,6 +408,7 @@ function createHttpConnection(endpoint: Endpoint): HttpConnection {
   let socket: Socket | undefined
   let connected = false
   const connector: buildConnector.connector = (_options, callback) => {
+    connected = false
     const opening = openSocket(endpoint)
     socket = opening
     const onError = (error: Error): void => callback(error, null)

@@ -70,6 +70,39 @@ describe('a status of', () => {
   })
 })
 
+describe('one probe again and again', () => {
+  it('has a connection of its own each time, whatever became of the last one, and follows its pod', async () => {
+    const peers: (number | undefined)[] = []
+    let answers = 0
+    const listener: RequestListener = (request, response) => {
+      peers.push(request.socket.remotePort)
+      answers += 1
+      if (answers === 2) request.socket.destroy()
+      else if (answers === 3) response.write('half')
+      else response.end('whole')
+    }
+    const [first, second] = [await use(serveHttp(listener)), await use(serveHttp(listener))]
+    const action: HttpGetAction = { path: '/', port: 'web', scheme: 'HTTP', httpHeaders: [] }
+    const ask = ({ port }: RunningServer, timeoutMs = 2000 * slowness) =>
+      runHttpProbe({
+        action,
+        target: {
+          containerId: 'c',
+          podIps: ['127.0.0.1'],
+          ports: [{ name: 'web', containerPort: port, protocol: 'TCP' }],
+        },
+        userAgent: 'kube-probe/1.36',
+        bounds: { clock: systemClock, timeoutMs, signal: new AbortController().signal },
+      })
+    expect(await ask(first)).toMatchObject({ result: 'success', output: 'whole' })
+    expect(await ask(first)).toMatchObject({ result: 'failure' })
+    expect(await ask(first, 300)).toMatchObject({ result: 'unknown', timedOut: true })
+    for (const server of [first, first, second, first])
+      expect(await ask(server)).toMatchObject({ result: 'success', output: 'whole' })
+    expect(new Set(peers)).toHaveProperty('size', 7)
+  })
+})
+
 describe('what is sent', () => {
   async function received(change: Partial<HttpGetAction>, host = '127.0.0.1') {
     const seen: { headers: IncomingHttpHeaders; url: string | undefined }[] = []
