@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { systemRandom } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { readCgroupChoice } from '../host/cgroups/layout.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
 import type { HostInfo } from '../host/facts/host-info.ts'
@@ -13,10 +14,9 @@ import { diskBytes, readDiskSpace } from '../host/host-probe.ts'
 import { followResolver, readHostResolver } from '../host/resolver.ts'
 import { isImageList, listArchives, readImageList } from '../images/archive-directory.ts'
 import { readImageArchive } from '../images/image-archive.ts'
-import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
+import { ContainerLogDirectories, removeLogs } from '../logs/container-log-directories.ts'
 import type { ResourceList } from '../pod/schema/pod-resources.ts'
-import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
-import type { SourceName } from '../pod/values/ids.ts'
+import type { PodUid, SourceName } from '../pod/values/ids.ts'
 import { normalizeImageName } from '../pod/values/image-name.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { HeldExec } from '../runtime/containerd/exec.ts'
@@ -27,17 +27,23 @@ import { createStateReport, smallFile } from '../store/state-report.ts'
 import { execLimits } from '../translate/environment.ts'
 import type { ResolvConf } from '../translate/network.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
-import { assembleNodeWork } from './assemble-node.ts'
 import { admissionRules, objectRules } from './desired/pod-admission.ts'
 import { ImageArchives } from './images/archives.ts'
 import { createImageAccess } from './images/image-access.ts'
+import type { ImageGarbageSetup } from './images/image-garbage.ts'
 import { isImageInUse } from './images/image-uses.ts'
-import { CgroupTrees, createPodCgroups, keepCgroups } from './node/cgroups.ts'
-import { nodeAddresses } from './node/follow-host.ts'
-import { keepPodLogsDir } from './node/logs.ts'
+import type { PulledImages } from './images/pulled-images.ts'
+import { cgroupTree, keepCgroups, openCgroupTree } from './node/cgroups.ts'
+import { drainMark } from './node/drain.ts'
+import { nodeAddresses, podNetworkJob } from './node/follow-host.ts'
+import { keepPodLogsDir, logLimitBytes } from './node/logs.ts'
+import { createPressureMeter } from './node/measure-pods.ts'
+import type { NodeJob } from './node/node-jobs.ts'
+import type { NodeSetup } from './node/node-work.ts'
+import { finishPurgesJob, podOrphans } from './node/orphans.ts'
 import { PodSystem } from './pod-system.ts'
-import { HookRunner } from './pod/hooks.ts'
-import { PodVolumes, readIfThere } from './pod/host.ts'
+import { createHooks } from './pod/hooks.ts'
+import { createPodCgroups, createPodVolumes, readIfThere } from './pod/host.ts'
 import { execProbes } from './pod/prober.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
 import { RingEventRecorder } from './serving/event-recorder.ts'
@@ -66,7 +72,8 @@ export interface PodAssembly {
   readonly removeCgroups: () => Promise<readonly string[]>
 }
 
-export interface AssemblyOptions {
+/** Constructs everything that runs pods, from the config; nothing is started yet. */
+export function assemblePods(wanted: {
   readonly config: PoddConfig
   readonly sources: readonly SourceName[]
   readonly presentPod?: (object: PodObject) => PodObject
@@ -74,99 +81,58 @@ export interface AssemblyOptions {
   readonly extended?: (nodeName: string) => ResourceList
   readonly clock: Clock
   readonly logger: Logger
-}
-
-/** Constructs everything that runs pods, from the config; nothing is started yet. */
-export function assemblePods(options: AssemblyOptions): PodAssembly {
-  const { clock, logger } = options
+}): PodAssembly {
+  const { clock, logger, extended = () => ({}) } = wanted
   const hostInfo = readHostInfo()
   const cgroups = hostInfo.cgroups ?? noCgroups
-  const kept = keepCgroups(options.config, cgroups)
+  const kept = keepCgroups(wanted.config, cgroups)
   if (kept.warning !== undefined) logger.warn({ reason: kept.warning }, 'the cgroups keep their place')
   const { config, warning } = keepPodLogsDir(kept.config)
   if (warning !== undefined) logger.warn({ reason: warning }, 'the logs keep their place')
+  const { rootDir, runDir } = config
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const shown = new ShownResources(clock.wallMs())
-  const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, shown, clock, logger })
+  const events = new RingEventRecorder(rootDir, hostName, shown, clock, logger)
   const report = createStateReport(events, logger)
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
-  const resources = resourceFacts(config, hostInfo)
-  const cgroupTrees = new CgroupTrees({
-    config,
-    system: cgroups,
-    runtime,
-    report,
-    clock,
-    logger,
-  })
   const client = runtime.runtime
+  const ground = { config, hostInfo, cgroups, runtime, events, report, clock, logger }
+  const resources = resourceFacts(config, hostInfo)
   const hostIps = config.nodeIps.length > 0 ? () => config.nodeIps : nodeAddresses(clock)
-  const { extended = () => ({}) } = options
-  const diskSize = diskBytes(config.rootDir)
-  const admission = { ...admissionRules(config, hostInfo, diskSize), extended: () => extended(hostName) }
+  const rules = admissionRules(config, hostInfo, diskBytes(rootDir))
+  const admission = { ...rules, extended: () => extended(hostName) }
   const objects = new ObjectStore(objectRules(config))
-  const { access, pulled } = createImageAccess(config, {
-    objects,
-    calls: runtime.images,
-    events,
-    report,
-    clock,
-    logger,
-  })
+  const { access, pulled } = createImageAccess(config, objects, runtime.images, ground)
   const capacity = { ...admission.limits.allocatable }
   const logs = new ContainerLogDirectories({
     ...config,
-    removed: { keptMs: config.removedPodLogMaxAgeMs, owner: config.rootDir, clock },
+    removed: { keptMs: config.removedPodLogMaxAgeMs, owner: rootDir, clock },
   })
-  const archives = assembleArchives({
-    config,
-    runtime,
-    events,
-    clock,
-    logger,
-    pull: async (image, signal) => void (await pods.pullImage({ image, signal })),
-    onImported: (names) => pulled.noteImported(names),
-    onImages: (names) => pods.reviewImages(names),
-    isUsed: async (image, signal) =>
-      (await pulled.mayHavePulled(image)) ||
-      isImageInUse(
-        {
-          imageStatus: (request, call) => runtime.images.imageStatus(request, call),
-          listContainers: (request, call) => client.listContainers(request, call),
-        },
-        image,
-        signal,
-      ),
-  })
-  const held = new HeldExec(runtime.connection, `${config.runDir}/hooks`, clock)
-  const pods = new PodSystem({
+  const archives = assembleArchives(ground, pulled, () => pods)
+  const held = new HeldExec(runtime.connection, `${runDir}/hooks`, clock)
+  const cgroupOrphans = () => {
+    const choice = readCgroupChoice(rootDir)
+    const system = hostInfo.cgroups
+    if (choice === undefined || system === undefined) return undefined
+    return { tree: cgroupTree(system, clock, choice), system, isShared: choice.root === '/' }
+  }
+  const isKnown = (uid: PodUid): boolean => pods.knowsPod(uid)
+  const orphans = podOrphans({ rootDir, logs, cgroups: cgroupOrphans, isKnown })
+  const pods: PodSystem = new PodSystem({
     host: {
       archives,
       calls: client,
       cgroups: createPodCgroups({
-        openTree: () => cgroupTrees.open(),
+        openTree: () => openCgroupTree(ground),
         livePods: () => pods.livePods(),
         resources,
         cpus: hostInfo.cpus,
         pidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : undefined,
       }),
       killShim,
-      volumes: new PodVolumes({
-        rootDir: config.rootDir,
-        resources,
-        objects,
-        capacity,
-        hostName,
-        clock,
-      }),
+      volumes: createPodVolumes({ rootDir, resources, objects, capacity, hostName, clock }),
       logs,
-      hooks: new HookRunner({
-        execSync: client.execSync,
-        held: () => (runtime.isContainerd ? held : undefined),
-        events,
-        clock,
-        kubernetesVersion,
-      }),
+      hooks: createHooks(client.execSync, () => (runtime.isContainerd ? held : undefined), events, clock),
       instance: runtime.instance,
       hostName,
       readHostsFile: () => readIfThere('/etc/hosts'),
@@ -182,7 +148,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       objects,
       sandboxSeccompPath: () => runtime.sandboxSeccompPath(),
       security: {
-        seccompRoot: `${config.rootDir}/seccomp`,
+        seccompRoot: `${rootDir}/seccomp`,
         seccompDefault: config.seccompDefault,
         appArmor: hostInfo.appArmor,
       },
@@ -196,7 +162,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     pullContent: runtime.content,
     credentials: access,
     runtimeEvents: runtime.events(),
-    records: new PodRecordStore(config.rootDir, report),
+    records: new PodRecordStore(rootDir, report),
     events,
     shown,
     runProbe: createProbeRunner({
@@ -208,23 +174,17 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     clock,
     random: systemRandom,
     logger,
-    sources: options.sources,
-    ...(options.presentPod !== undefined && { presentPod: options.presentPod }),
+    sources: wanted.sources,
+    presentPod: wanted.presentPod,
     runtimeName: () => runtime.name,
     settings: config,
     admission,
-    ...assembleNodeWork({
-      config,
-      hostInfo,
-      cgroups,
-      runtime,
-      cgroupTrees,
-      logs,
-      pulled,
-      isKnown: (uid) => pods.knowsPod(uid),
-      events,
-      clock,
-    }),
+    containerPolicy: {
+      maxPerContainer: config.maximumDeadContainersPerContainer,
+      maxTotal: config.maximumDeadContainers,
+      minimumAgeMs: config.minimumContainerTtlMs,
+    },
+    node: assembleNode(ground, pulled, logs, orphans),
   })
   runtime.onSandbox(() => pods.node.jobs.wake('keep-network'))
   return {
@@ -238,7 +198,104 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     podLogsDir: config.podLogsDir,
     hostIps,
     allocatable: admission.limits.allocatable ?? {},
-    removeCgroups: async () => (await cgroupTrees.open()).removeQosTree(),
+    removeCgroups: async () => (await openCgroupTree(ground)).removeQosTree(),
+  }
+}
+
+/** What all that is constructed stands on. */
+interface Ground {
+  readonly config: PoddConfig
+  readonly hostInfo: HostInfo
+  /** Without hierarchies where the host has no cgroups. */
+  readonly cgroups: CgroupSystem
+  readonly runtime: RuntimeAccess
+  readonly events: RingEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * What the work about the host reads, removes and is limited to.
+ * @param orphans those of the directories, logs and cgroups of pods
+ */
+function assembleNode(
+  ground: Ground,
+  pulled: PulledImages,
+  logs: ContainerLogDirectories,
+  orphans: ReturnType<typeof podOrphans>,
+): NodeSetup {
+  const { config, hostInfo, cgroups, runtime } = ground
+  return {
+    imageGarbage: assembleImageGarbage(config, runtime, pulled),
+    drainMark: drainMark(`${config.runDir}/draining`, hostInfo.bootId),
+    pressure: createPressureMeter(config, cgroups, runtime),
+    logSpace: {
+      measure: (pods) => logs.measure(pods),
+      remove: removeLogs,
+      totalBytes: () =>
+        logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
+      availableBytes: async () => (await readDiskSpace(config.podLogsDir)).availableBytes,
+      keptMs: config.removedPodLogMaxAgeMs,
+    },
+    orphans: {
+      collectors: [...runtime.orphanCollectors(), ...orphans],
+      makingSinceMs: () => runtime.makingSinceMs,
+      disturbances: () => runtime.disturbances,
+    },
+    jobs: [finishPurgesJob(config.rootDir), ...networkJobs(ground)],
+    logRotation:
+      config.containerLogMaxSizeBytes > 0
+        ? {
+            limits: { maxSizeBytes: config.containerLogMaxSizeBytes, maxFiles: config.containerLogMaxFiles },
+            workers: config.containerLogMaxWorkers,
+            periodMs: config.containerLogMonitorIntervalMs,
+          }
+        : undefined,
+  }
+}
+
+/** None where the pods' network is not podd's. */
+function networkJobs({ config, runtime, clock }: Ground): readonly NodeJob[] {
+  const network = runtime.podNetworkKeeper()
+  if (network === undefined) return []
+  return [
+    podNetworkJob({
+      network,
+      sandboxes: () => runtime.calls['RunPodSandbox'] ?? 0,
+      isMaking: () => runtime.makingSinceMs !== undefined,
+      periodMs: config.syncFrequencyMs,
+      clock,
+    }),
+  ]
+}
+
+/** What the garbage collection of images reads and removes, and its limits. */
+function assembleImageGarbage(
+  config: PoddConfig,
+  { imageStore, images: calls, runtime: client }: RuntimeAccess,
+  pulled: PulledImages,
+): ImageGarbageSetup {
+  return {
+    host: {
+      listImages: async (signal) => {
+        const { mark } = pulled
+        const images = await imageStore.listImages(signal)
+        await pulled.prune(images, mark)
+        return images
+      },
+      listContainers: async (signal) => (await client.listContainers({}, { signal })).containers,
+      removeImage: async (id) => void (await calls.removeImage({ image: { image: id } })),
+      imagesPath: (signal) => imageStore.imagesPath(signal),
+      sandboxImage: (signal) => imageStore.sandboxImage(signal),
+      readDisk: readDiskSpace,
+    },
+    policy: {
+      highThresholdPercent: config.imageGcHighThresholdPercent,
+      lowThresholdPercent: config.imageGcLowThresholdPercent,
+      minimumAgeMs: config.imageMinimumGcAgeMs,
+      maximumAgeMs: config.imageMaximumGcAgeMs,
+    },
+    usesFile: smallFile(`${config.rootDir}/image-uses.json`),
   }
 }
 
@@ -262,22 +319,10 @@ function resourceFacts(config: PoddConfig, hostInfo: HostInfo): ResourceFacts {
   }
 }
 
-export interface ArchiveAssembly {
-  readonly config: Pick<PoddConfig, 'rootDir'>
-  readonly runtime: RuntimeAccess
-  readonly events: NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly onImported: (names: readonly string[]) => Promise<void>
-  readonly onImages: (names: readonly string[]) => void
-  /** Whether a container has this image, or a pull has or may have brought it. */
-  readonly isUsed: (image: string, signal: AbortSignal) => Promise<boolean>
-  readonly pull: (image: string, signal: AbortSignal) => Promise<void>
-}
-
 /** The follower of `<root-dir>/images`; nothing is started yet. */
-function assembleArchives(options: ArchiveAssembly): ImageArchives {
-  const { config, runtime, events, clock, logger, onImported, onImages, isUsed, pull } = options
+function assembleArchives(ground: Ground, pulled: PulledImages, pods: () => PodSystem): ImageArchives {
+  const { config, runtime, events, clock, logger } = ground
+  const { imageStore, images } = runtime
   const directory = join(config.rootDir, 'images')
   return new ImageArchives({
     host: {
@@ -291,23 +336,23 @@ function assembleArchives(options: ArchiveAssembly): ImageArchives {
       // A watch that fails is stood in for by looks at the directory from time to time.
       watch: (onHint) =>
         watchDirectory(directory, { onHint, onFailure: () => onHint({ kind: 'directory' }) }),
-      unsupported: runtime.imageStore.takesArchives
+      unsupported: imageStore.takesArchives
         ? undefined
         : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
-      importArchive: (name, signal) =>
-        runtime.imageStore.importImages(join(directory, name), { pin: false, signal }),
-      isUsed,
-      discard: (image) => runtime.imageStore.discardName(image),
-      pull,
-      pin: (image, pinned) => runtime.imageStore.pinName(image, pinned),
-      pinnedImages: () => runtime.imageStore.pinnedNames(),
+      importArchive: (name, signal) => imageStore.importImages(join(directory, name), { pin: false, signal }),
+      isUsed: async (image, signal) =>
+        (await pulled.mayHavePulled(image)) || isImageInUse(images, runtime.runtime, image, signal),
+      discard: (image) => imageStore.discardName(image),
+      pull: async (image, signal) => void (await pods().pullImage({ image, signal })),
+      pin: (image, pinned) => imageStore.pinName(image, pinned),
+      pinnedImages: () => imageStore.pinnedNames(),
       presentImages: async (signal) => {
-        const { images } = await runtime.images.listImages({}, { signal })
-        const names = images.flatMap(({ repoTags, repoDigests }) => repoTags.concat(repoDigests))
+        const listed = await images.listImages({}, { signal })
+        const names = listed.images.flatMap(({ repoTags, repoDigests }) => repoTags.concat(repoDigests))
         return new Set(names.map((name) => normalizeImageName(name)))
       },
       availableBytes: async () => {
-        const path = (await runtime.imageStore.imagesPath()) ?? config.rootDir
+        const path = (await imageStore.imagesPath()) ?? config.rootDir
         return (await readDiskSpace(path)).availableBytes
       },
     },
@@ -315,7 +360,7 @@ function assembleArchives(options: ArchiveAssembly): ImageArchives {
     events,
     clock,
     logger,
-    onImported,
-    onImages,
+    onImported: (names) => pulled.noteImported(names),
+    onImages: (names) => pods().reviewImages(names),
   })
 }

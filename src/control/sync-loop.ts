@@ -4,17 +4,10 @@ import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/waits.ts'
 import type { Changes } from '../base/waits.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
-import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+import type { EvictionEnd } from '../pod/state/pod-record.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import type { AwaitedPods } from './desired/awaited-pods.ts'
-import type { DesiredPods } from './desired/desired-pods.ts'
-import type { SourceSnapshots } from './desired/source-snapshots.ts'
-import type { ImageArchives } from './images/archives.ts'
-import type { NodeJobs } from './node/node-jobs.ts'
-import type { NodeWork } from './node/node-work.ts'
 import type { PodWorker } from './pod/worker.ts'
 import type { RuntimeHealth } from './runtime/runtime-observer.ts'
-import type { RuntimeKnowledge, SystemState } from './runtime/runtime-watch.ts'
 
 /**
  * Everything that can happen, and who takes care of it:
@@ -29,6 +22,9 @@ import type { RuntimeKnowledge, SystemState } from './runtime/runtime-watch.ts'
  * | pull       | the image puller          | the worker of the pod it is about, which shows it      |
  * | readiness  | what the runtime reports  | every worker: go on, or say why not                    |
  * | features   | what the runtime reports  | admission: pods may need what it can't do any more     |
+ * | room       | the work about the host   | admission: other pods may be admitted than before      |
+ * | readmit    | the work about the host   | desired pods: those that were evicted until now        |
+ * | orphans    | the garbage collection    | desired pods, which end what no source wants           |
  */
 export type SyncEvent =
   | {
@@ -44,6 +40,9 @@ export type SyncEvent =
   | { readonly kind: 'pull'; readonly uid: PodUid }
   | { readonly kind: 'readiness' }
   | { readonly kind: 'features' }
+  | { readonly kind: 'room' }
+  | { readonly kind: 'readmit'; readonly now: EvictionEnd }
+  | { readonly kind: 'orphans' }
 
 export type SyncHandlers = {
   readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void | Promise<void>
@@ -136,140 +135,16 @@ function dispatch(handlers: SyncHandlers, event: SyncEvent): void | Promise<void
       return handlers.readiness(event)
     case 'features':
       return handlers.features(event)
+    case 'room':
+      return handlers.room(event)
+    case 'readmit':
+      return handlers.readmit(event)
+    case 'orphans':
+      return handlers.orphans(event)
   }
 }
 
 /** Whoever waits for the event goes on. */
 function settle(event: SyncEvent): void {
   if (event.kind === 'snapshot') event.onTaken?.()
-}
-
-export interface ReconcilerParts {
-  readonly state: SystemState
-  readonly snapshots: SourceSnapshots
-  readonly desired: DesiredPods
-  readonly awaited: AwaitedPods
-  readonly knowledge: RuntimeKnowledge
-  readonly archives: Pick<ImageArchives, 'recheck'> | undefined
-  readonly node: Pick<NodeWork, 'begin' | 'readmitDrained'> & { readonly jobs: Pick<NodeJobs, 'wake'> }
-  /** Without a source, as in `podd down`, nothing says what is desired: pods are only ended on request. */
-  readonly hasSources: boolean
-  readonly events: NodeEventRecorder
-}
-
-/** Compares what the sources give with the pods that there are, as soon as both are known. */
-export class Reconciler {
-  readonly #parts: ReconcilerParts
-  #isToldGone = false
-  /** The disk may have been full when podd started. */
-  #hasCollected = false
-  /** All pods were reconciled with what the last merge gave. */
-  #isReconciled = false
-
-  constructor(parts: ReconcilerParts) {
-    this.#parts = parts
-  }
-
-  /** The runtime says of itself that it can't be used, or that it can again. */
-  takeReadiness(): void {
-    this.#tell(this.#parts.knowledge.runtimeProblem)
-    for (const worker of this.#parts.desired.workers.all()) worker.wake()
-  }
-
-  /** What runs and what is desired. */
-  get knowsAllPods(): boolean {
-    const { state, hasSources, snapshots } = this.#parts
-    return state.isListed && hasSources && snapshots.areReady
-  }
-
-  /** Until every wanted pod had its turn, a pod without a worker may be one whose record was lost, to be adopted. */
-  get knowsOrphans(): boolean {
-    return this.knowsAllPods && this.#isReconciled
-  }
-
-  async takeSnapshot(snapshot: SourceSnapshot): Promise<void> {
-    this.#parts.snapshots.take(snapshot)
-    await this.#reconcile()
-  }
-
-  /** The runtime's health; undefined: it answered, and was listed. */
-  async takeHealth(problem: string | undefined): Promise<void> {
-    const { state, desired, awaited, knowledge, archives, node } = this.#parts
-    const before = state.outage
-    state.outage = problem
-    this.#tell(this.#parts.knowledge.runtimeProblem)
-    if (problem === undefined && before !== undefined) {
-      void knowledge.learn()
-      archives?.recheck()
-    }
-    if (problem === undefined && !state.isListed) {
-      await node.begin()
-      state.isListed = true
-      try {
-        desired.takeObserved()
-        await this.#reconcile()
-      } finally {
-        awaited.end((uid) => desired.workers.get(uid) !== undefined)
-        state.noteReconciled()
-      }
-      node.jobs.wake('collect-orphans')
-    }
-    if (before !== problem) for (const worker of desired.workers.all()) worker.wake()
-    if (problem !== undefined && !state.isListed) awaited.tell(problem)
-  }
-
-  /** One event for each loss of the runtime, however often its reason changes meanwhile. */
-  #tell(problem: string | undefined): void {
-    const wasTold = this.#isToldGone
-    this.#isToldGone = problem !== undefined
-    if (wasTold === this.#isToldGone) return
-    const { events } = this.#parts
-    if (problem === undefined)
-      events.recordNode({
-        type: 'Normal',
-        reason: 'RuntimeAvailable',
-        message: 'The container runtime can be used again',
-      })
-    else
-      events.recordNode({
-        type: 'Warning',
-        reason: 'RuntimeUnavailable',
-        message: `The container runtime cannot be used, running containers run on: ${problem}`,
-      })
-  }
-
-  /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
-  async #reconcile(): Promise<void> {
-    const { state, snapshots, desired, awaited, node } = this.#parts
-    const isKnown = this.#isReconciled
-    this.#isReconciled = false
-    const { wanted, changed, changedPods } = snapshots.merge()
-    if (changed.size > 0) desired.reviewPullSecrets(changed)
-    if (!state.isListed) return awaited.show(wanted)
-    if (!this.#parts.hasSources) return
-    if (isKnown && changedPods !== undefined) await desired.reconcileChanged(wanted, changedPods)
-    else {
-      await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
-      desired.confirmAdopted((source) => snapshots.isSilent(source))
-      node.readmitDrained()
-      if (snapshots.areReady) desired.workers.endOrphans()
-    }
-    desired.reviewEndedByDown((source) => snapshots.isSilent(source))
-    this.#isReconciled = true
-    // What waits for objects knows now that no more will come.
-    if (!state.objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
-    state.objectsKnown = snapshots.areReady
-    if (!this.#hasCollected && this.knowsAllPods) {
-      this.#hasCollected = true
-      node.jobs.wake('collect-images')
-    }
-  }
-
-  /** The runtime reported a change of a pod without a worker. */
-  takeUnrecorded(uid: PodUid): void {
-    const { state, desired } = this.#parts
-    if (!state.isListed) return
-    desired.reviewHeld()
-    if (this.knowsOrphans) desired.workers.endIfOrphan(uid)
-  }
 }

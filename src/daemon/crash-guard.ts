@@ -8,7 +8,8 @@ import type { Logger } from '../base/logger.ts'
 import { crashDirectory, listCrashReports } from '../store/reports.ts'
 import type { CrashReport } from '../store/reports.ts'
 
-export interface CrashGuardOptions {
+/** What podd's end and its new start take. */
+interface CrashGuardEnv {
   readonly rootDir: string
   readonly clock: Clock
   readonly logger: Logger
@@ -21,7 +22,7 @@ export interface CrashGuardOptions {
 }
 
 /** How many reports are kept. */
-const mostReports = 10
+const maxReports = 10
 /** After this many crashes within the window podd restarts at once; after more, it waits. */
 const freeCrashes = 3
 const windowMs = 600_000
@@ -37,7 +38,7 @@ const crashedExitCode = 70
  * further ones within ten minutes.
  */
 export class CrashGuard {
-  readonly #options: CrashGuardOptions
+  readonly #env: CrashGuardEnv
   #crashed = false
   #isReported = false
   /** The number of consecutive restarts for podd's memory. */
@@ -46,16 +47,16 @@ export class CrashGuard {
   /** Bounds the time in which the loops stop. */
   #patience: Timer | undefined
 
-  constructor(options: CrashGuardOptions) {
-    this.#options = options
+  constructor(env: CrashGuardEnv) {
+    this.#env = env
   }
 
   /** Enables reports of fatal errors in Node, and removes the oldest reports. Never throws. */
   begin(startedAtMs: number): void {
-    const { rootDir, logger } = this.#options
+    const { rootDir, logger } = this.#env
     try {
       keepFatalReports(rootDir, startedAtMs)
-      this.#removeReports(mostReports)
+      this.#removeReports(maxReports)
     } catch (error) {
       logger.error({ err: error, path: crashDirectory(rootDir) }, 'cannot keep crash reports')
     }
@@ -78,7 +79,7 @@ export class CrashGuard {
    * where podd has crashed already.
    */
   crash(error: unknown, origin: string): boolean {
-    const { clock, logger } = this.#options
+    const { clock, logger } = this.#env
     logger.error({ err: error, reason: origin }, 'unhandled error, restarting podd')
     if (this.#crashed) return false
     this.#crashed = true
@@ -97,7 +98,7 @@ export class CrashGuard {
   renew(memoryRestarts: number, letGo: () => void): void {
     if (this.#crashed || this.#renewal !== undefined || this.#isStopping) return
     this.#renewal = memoryRestarts
-    this.#patience = this.#options.clock.startTimer(letGoMs, () => void this.#giveUp())
+    this.#patience = this.#env.clock.startTimer(letGoMs, () => void this.#giveUp())
     letGo()
   }
 
@@ -116,13 +117,13 @@ export class CrashGuard {
 
   /** The kept reports, oldest first. */
   reports(): readonly CrashReport[] {
-    return listCrashReports(this.#options.rootDir)
+    return listCrashReports(this.#env.rootDir)
   }
 
   /** Replaces the process, at once or after a minute. Returns the exit code where it can't be replaced. */
   async restart(): Promise<number> {
     this.#patience?.cancel()
-    const { clock, logger, replaceProcess, onDelay } = this.#options
+    const { clock, logger, replaceProcess, onDelay } = this.#env
     const sinceMs = clock.wallMs() - windowMs
     // Reports of the future date from before the clock was set back.
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs && atMs <= clock.wallMs())
@@ -153,7 +154,7 @@ export class CrashGuard {
 
   /** Writes a report. Never throws: on a full disk there is only the log. */
   #writeReport(error: unknown, origin: string): boolean {
-    const { rootDir, clock, logger, describe } = this.#options
+    const { rootDir, clock, logger, describe } = this.#env
     const directory = crashDirectory(rootDir)
     const atMs = clock.wallMs()
     const report = {
@@ -169,7 +170,7 @@ export class CrashGuard {
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
       // Older ones make room.
-      this.#removeReports(mostReports - 1, atMs)
+      this.#removeReports(maxReports - 1, atMs)
       writeFileAtomicSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`)
       return true
     } catch (failure) {
@@ -189,16 +190,16 @@ function causesOf(
   const { message, stack, cause } = error
   const shown = shorten(message)
   return [
-    { message: shown, ...(stack === undefined ? {} : { stack: shorten(stack) }) },
+    { message: shown, ...(stack !== undefined && { stack: shorten(stack) }) },
     ...causesOf(cause, most - 1),
   ]
 }
 
 /** The longest text in a report: a message may contain a whole manifest. */
-const mostCharacters = 1500
+const maxCharacters = 1500
 
 function shorten(text: string): string {
-  return text.length <= mostCharacters ? text : `${text.slice(0, mostCharacters)}…`
+  return text.length <= maxCharacters ? text : `${text.slice(0, maxCharacters)}…`
 }
 
 /** The text used where formatting fails: podd's state is unknown. */

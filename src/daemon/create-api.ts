@@ -11,7 +11,7 @@ import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/options.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
-import { NodeImages } from '../control/images/node-images.ts'
+import { createNodeImages } from '../control/images/node-images.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import type { NodePressure } from '../control/node/pressure.ts'
 import type { ProbeReport } from '../control/pod/prober-worker.ts'
@@ -19,7 +19,7 @@ import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { TerminationCounter } from '../control/serving/status-store.ts'
-import type { NodeMeter } from '../control/serving/usage.ts'
+import { measureNode } from '../control/serving/usage.ts'
 import { boundOfSource } from '../control/desired/source-snapshots.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
@@ -29,13 +29,7 @@ import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/http/listen.ts'
-import type {
-  ApiReaders,
-  Drainer,
-  PageReader,
-  ProcessFacts,
-  SourceControl,
-} from '../server/requests/readers.ts'
+import type { ApiReaders, PageReader, ProcessFacts, SourceControl } from '../server/requests/readers.ts'
 import type { SourceHolds, SourceState } from '../sources/source-holds.ts'
 import type { SourceReport } from '../sources/source.ts'
 import { ApiObjects } from '../sources/written/api-objects.ts'
@@ -43,16 +37,12 @@ import { PodRecordStore } from '../store/pod-records.ts'
 import type { CrashReport } from '../store/reports.ts'
 import type { NamedSource } from './create-sources.ts'
 
-/** Used where the host is never drained. */
-const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
-
 /** The API's readers, over the daemon's parts. */
 export function createReaders(
   config: PoddConfig,
   { hostName, runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
-    readonly meter: NodeMeter
     readonly terminations: TerminationCounter
     readonly localObjects: LocalObjects
     readonly clusterObjects: ClusterObjects
@@ -66,6 +56,7 @@ export function createReaders(
     readonly ports: () => readonly ServedPort[] | undefined
     /** Undefined without a status page. */
     readonly page: PageReader | undefined
+    readonly clock: Clock
   },
 ): ApiReaders {
   const whenShown = (): Promise<void> => pods.whenShown
@@ -93,7 +84,7 @@ export function createReaders(
     kubelet: {
       nodeName: hostName,
       config: kubeletConfigOf(config),
-      measure: (signal) => facts.meter.read(signal),
+      measure: (signal) => measureNode(runtime, config.rootDir, facts.clock, signal),
       runtimeMetrics: (signal) => runtime.stats.metrics(signal),
       process: () => processFacts(facts.startedAtMs()),
       terminations: () => facts.terminations.counts(),
@@ -115,14 +106,14 @@ export function createReaders(
           startedAt: formatTime(facts.startedAtMs()),
           places: placesOf(config),
           nodeName: hostName,
-          ...(ports === undefined ? {} : { ports: ports.map((port) => showPort(port)) }),
+          ...(ports !== undefined && { ports: ports.map((port) => showPort(port)) }),
           runtime: {
             endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,
             healthy: problem === undefined,
             name: runtime.name,
             calls: runtime.calls,
-            ...(runtime.version === undefined ? {} : { version: runtime.version }),
-            ...(shown === undefined ? {} : { message: shown }),
+            ...(runtime.version !== undefined && { version: runtime.version }),
+            ...(shown !== undefined && { message: shown }),
           },
           sources: [...facts.sources, ...writtenSource(snapshots)].map(({ name, location }) => {
             const snapshot = snapshots.find(({ source }) => source === name)
@@ -136,19 +127,19 @@ export function createReaders(
           }),
           problems: [...runtime.problems(), ...pods.problems()],
           crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
-          ...(pods.node.drain?.isDraining === true ? { draining: true } : {}),
-          ...(pods.node.pressure === undefined ? {} : { pressure: showPressure(pods.node.pressure) }),
+          ...(pods.node.drain.isDraining ? { draining: true } : {}),
+          ...(pods.node.pressure !== undefined && { pressure: showPressure(pods.node.pressure) }),
           jobs: pods.node.jobs.reports().map((report) => showJob(report)),
         }
       },
     },
     sources: createSourceControl(facts, () => pods.snapshots()),
     claims: facts.localObjects,
-    drain: pods.node.drain ?? noDrain,
-    images: new NodeImages({
+    drain: pods.node.drain,
+    images: createNodeImages({
       runtime: runtime.imageStore,
       archives,
-      garbage: () => pods.node.imageGarbage,
+      garbage: pods.node.imageGarbage,
       collectGarbage: (options, signal) => pods.node.collectGarbage(options, signal),
       pull: (request) => pods.pullImage(request),
     }),
@@ -217,9 +208,9 @@ function showJob({
     periodSeconds: periodMs / 1000,
     running,
     runs,
-    ...(lastStartMs === undefined ? {} : { lastStartTime: formatTime(lastStartMs) }),
-    ...(lastDurationMs === undefined ? {} : { lastDurationMs: Math.round(lastDurationMs) }),
-    ...(error === undefined ? {} : { error }),
+    ...(lastStartMs !== undefined && { lastStartTime: formatTime(lastStartMs) }),
+    ...(lastDurationMs !== undefined && { lastDurationMs: Math.round(lastDurationMs) }),
+    ...(error !== undefined && { error }),
   }
 }
 
@@ -230,9 +221,9 @@ function toProbeReports(reports: readonly ProbeReport[]): readonly ProbeReportOb
     probe,
     result,
     counts,
-    ...(lastFailure === undefined
-      ? {}
-      : { lastFailure: { time: formatTime(lastFailure.atMs), message: lastFailure.message } }),
+    ...(lastFailure !== undefined && {
+      lastFailure: { time: formatTime(lastFailure.atMs), message: lastFailure.message },
+    }),
   }))
 }
 
@@ -249,9 +240,9 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, staticPodPath, ...config }
     podCidrs,
     registryConfigDir,
     ociRuntimes,
-    ...(staticPodPath === undefined ? {} : { staticPodPath }),
-    ...(imageServiceEndpoint === undefined ? {} : { imageServiceEndpoint }),
-    ...(cgroupRoot === undefined ? {} : { cgroupRoot }),
+    ...(staticPodPath !== undefined && { staticPodPath }),
+    ...(imageServiceEndpoint !== undefined && { imageServiceEndpoint }),
+    ...(cgroupRoot !== undefined && { cgroupRoot }),
   }
 }
 
@@ -276,7 +267,7 @@ function createSourceControl(
 }
 
 /** The most problems that are shown of one text. */
-const mostProblems = 100
+const maxProblems = 100
 
 /** A source as the API shows it: its followed snapshot, its newest one, and how it is read. */
 export function showSource(
@@ -311,7 +302,7 @@ export function showSource(
       lastGood: isReady && failures.length > 0,
       heldSince: timeOf(heldSinceMs),
       pending,
-      problems: problems.length === 0 ? undefined : problems.slice(0, mostProblems),
+      problems: problems.length === 0 ? undefined : problems.slice(0, maxProblems),
     },
   }
 }
@@ -368,7 +359,7 @@ export function createClusterObjects(
         runtime: { name: runtime.name, version: runtime.version },
         runtimeProblem: pods.runtimeProblem ?? pods.networkProblem,
         pressure: pods.node.pressure?.conditions ?? [],
-        draining: pods.node.drain?.isDraining === true,
+        draining: pods.node.drain.isDraining,
       }
     },
     async listImages() {

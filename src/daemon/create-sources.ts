@@ -140,7 +140,8 @@ function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared)
   }
 }
 
-interface GuardParts {
+/** What guards sources. */
+interface GuardEnv {
   readonly assembly: PodAssembly
   readonly report: StateReport
   readonly clock: Clock
@@ -150,7 +151,7 @@ interface GuardParts {
 /** Creates the holds of sources. */
 export function createHolds(
   { rootDir, persistSecrets }: PoddConfig,
-  { assembly: { events }, report, clock, logger }: GuardParts,
+  { assembly: { events }, report, clock, logger }: GuardEnv,
 ): SourceHolds {
   const file = smallFile(`${rootDir}/holds.json`)
   const copies = createLastGoodStore(`${rootDir}/sources/held`, { persistSecrets, report })
@@ -165,7 +166,7 @@ export function createTrials(
     holds,
     crashes,
   }: { sources: readonly NamedSource[]; holds: SourceHolds; crashes: readonly CrashReport[] },
-  { assembly, report, clock, logger }: GuardParts,
+  { assembly, report, clock, logger }: GuardEnv,
 ): SourceTrials {
   const { rootDir, persistSecrets } = config
   return new SourceTrials({

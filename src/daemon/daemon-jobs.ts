@@ -21,7 +21,8 @@ import type { ServedPort } from '../server/http/listen.ts'
 import type { PageReader } from '../server/requests/readers.ts'
 import { memoryJobs, watchSelf } from './watch-self.ts'
 
-export interface DaemonJobsOptions {
+/** The process that podd is. */
+interface OwnProcess {
   readonly config: Pick<PoddConfig, 'daemonMemoryLimitBytes' | 'hostnameOverride'>
   readonly assembly: PodAssembly
   /** Undefined where podd runs without one. */
@@ -39,19 +40,19 @@ export interface DaemonJobsOptions {
 }
 
 /** The node jobs about podd itself: its health and memory, its socket and ports, the node's name that it goes by. */
-export function createDaemonJobs(options: DaemonJobsOptions): readonly NodeJob[] {
-  const { config, assembly, manager, server, socketPath, restarts, restart, signal, clock, logger } = options
+export function createDaemonJobs(own: OwnProcess): readonly NodeJob[] {
+  const { config, assembly, manager, server, socketPath, restarts, restart, signal, clock, logger } = own
   const { events, pods, hostName } = assembly
   return [
-    watchSelf({
+    watchSelf(
       assembly,
       manager,
-      memoryLimitBytes: config.daemonMemoryLimitBytes,
+      config.daemonMemoryLimitBytes,
       restarts,
-      restart: (count) => restart(count, 'podd restarts because it uses too much memory'),
+      (count) => restart(count, 'podd restarts because it uses too much memory'),
       clock,
       logger,
-    }),
+    ),
     keepSocketJob({
       path: socketPath,
       renew: () => server.renewSocket(),
@@ -67,7 +68,7 @@ export function createDaemonJobs(options: DaemonJobsOptions): readonly NodeJob[]
           followNameJob({
             readName: readHostname,
             nodeName: hostName,
-            isBusy: () => pods.node.drain?.isDraining === true,
+            isBusy: () => pods.node.drain.isDraining,
             restart: () => restart(restarts, 'podd restarts because the host name changed'),
             events,
             clock,
@@ -83,7 +84,11 @@ const periodMs = 60_000
 
 const deadlineMs = 30_000
 
-export interface KeepSocketOptions {
+/**
+ * Recreates the API's socket where it was removed or replaced, as soon as the directory's watch reports it. Its
+ * directory is recreated too.
+ */
+export function keepSocketJob(options: {
   readonly path: string
   /** Listens at the path again where its file is gone or was replaced; resolves with whether it was. */
   readonly renew: () => Promise<boolean>
@@ -93,13 +98,8 @@ export interface KeepSocketOptions {
   readonly logger: Logger
   /** Ends the watch of the directory. */
   readonly signal: AbortSignal
-}
-
-/**
- * Recreates the API's socket where it was removed or replaced, as soon as the directory's watch reports it. Its
- * directory is recreated too.
- */
-export function keepSocketJob({ path, renew, wake, events, logger, signal }: KeepSocketOptions): NodeJob {
+}): NodeJob {
+  const { path, renew, wake, events, logger, signal } = options
   const directory = dirname(path)
   let watching: AbortController | undefined
 
@@ -131,10 +131,8 @@ export function keepSocketJob({ path, renew, wake, events, logger, signal }: Kee
   }
 }
 
-/** The time between two attempts. */
+/** The time between two attempts, and how long one may take. */
 const portPeriodMs = 10_000
-
-const portDeadlineMs = 10_000
 
 /**
  * Listens at a port at which podd could not when it started: another process had it, or its address was not assigned yet,
@@ -147,7 +145,7 @@ export function openPortJob(port: ServedPort, events: NodeEventRecorder): NodeJo
   return {
     name: listenJobs[option],
     periodMs: portPeriodMs,
-    deadlineMs: portDeadlineMs,
+    deadlineMs: portPeriodMs,
     runsAtStart: true,
     async run() {
       try {

@@ -10,10 +10,9 @@ import { apiSocketPath } from '../config/places.ts'
 import { assemblePods } from '../control/assemble.ts'
 import type { PodAssembly } from '../control/assemble.ts'
 import { savePodLogsDir } from '../control/node/logs.ts'
-import { KeptObjects, LocalObjects } from '../control/serving/local-objects.ts'
+import { LocalObjects, showKept } from '../control/serving/local-objects.ts'
 import { Reach } from '../control/serving/reach.ts'
 import { TerminationCounter } from '../control/serving/status-store.ts'
-import { NodeMeter } from '../control/serving/usage.ts'
 import { clockSetMs } from '../decide/plan/pod-facts.ts'
 import type { ClockReading } from '../decide/plan/pod-facts.ts'
 import { ownNodeOf } from '../decide/writing/own-node.ts'
@@ -79,7 +78,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clock,
     logger,
     replaceProcess: (memoryRestarts) =>
-      replaceProcess({ environment: { ...manager?.environment, ...allocator }, restarts: memoryRestarts }),
+      replaceProcess({ ...manager?.environment, ...allocator }, memoryRestarts),
     describe: () => describeSelf(pods),
     onDelay: (delayMs) =>
       void tellManager(
@@ -101,25 +100,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     // A full disk must not prevent the start.
     logger.warn({ err: error, path: config.rootDir }, 'cannot record where pods log to')
   }
-  const guardParts = { assembly, report, clock, logger }
-  const holds = createHolds(config, guardParts)
-  const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardParts)
-  const reach = new Reach({
-    runtime: runtime.runtime,
-    stats: runtime.stats,
-    connection: runtime.connection,
-    findPod: (uid) => pods.findPod(uid),
-    runtimeProblem: () => pods.runtimeProblem,
-    rootDir: config.rootDir,
-    runDir: config.runDir,
-    clock,
-  })
-  const meter = new NodeMeter({
-    stats: runtime.stats,
-    rootDir: config.rootDir,
-    images: runtime.imageStore,
-    clock,
-  })
+  const guardEnv = { assembly, report, clock, logger }
+  const holds = createHolds(config, guardEnv)
+  const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardEnv)
+  const reach = new Reach(runtime, pods, config, clock)
   const terminations = new TerminationCounter(started.wallMs)
   terminations.begin(assembly.shown.pods)
   const localObjects = new LocalObjects({
@@ -133,17 +117,12 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   localObjects.begin()
   const clusterObjects = createClusterObjects(config, assembly, { written: apiObjects, clock })
   clusterObjects.begin()
-  const keptObjects = new KeptObjects({
-    shown: assembly.shown,
-    written: (kind) => apiObjects.list(kind).map(({ manifest }) => manifest),
-  })
   const writing = createWriting(apiObjects, assembly, { config, localObjects, logger })
   /** Set once podd has tried to listen at them; the socket answers before. */
   let ports: readonly ServedPort[] | undefined
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
-    meter,
     terminations,
     localObjects,
     writer: writing,
@@ -153,6 +132,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     crashes: () => guard.reports(),
     ports: () => ports,
     page: config.apiPage ? await openPage(assembly, reach) : undefined,
+    clock,
   })
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({
@@ -198,7 +178,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
     const keeping = apiObjects.run(async (snapshot, isSame) => {
       if (!isSame) await pods.takeSnapshot(snapshot)
-      keptObjects.show()
+      showKept(assembly.shown, (kind) => apiObjects.list(kind).map(({ manifest }) => manifest))
       clusterObjects.showWritten()
     }, stop.signal)
     // No pod is admitted before the node's extended resources are known.
@@ -347,17 +327,12 @@ function takeRestarts(env: Record<string, string | undefined>): number {
   return Number.isInteger(count) && count > 0 ? count : 0
 }
 
-export interface Replacement {
-  /** Added to the environment of this process. */
-  readonly environment: Readonly<Record<string, string>>
-  readonly restarts: number
-}
-
 /**
  * Restarts the same program in this process; the pid stays the same, so that a supervisor notices no exit. Returns only
  * by throwing: PoddError INTERNAL, or the system's error.
+ * @param environment added to that of this process
  */
-function replaceProcess({ environment, restarts }: Replacement): void {
+function replaceProcess(environment: Readonly<Record<string, string>>, restarts: number): void {
   if (process.execve === undefined) throw new PoddError('INTERNAL', 'this Node.js cannot replace its process')
   const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
   process.execve(process.execPath, args, {

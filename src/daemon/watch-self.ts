@@ -9,38 +9,36 @@ import type { HealthCheck } from '../decide/node/judge-health.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 
-export interface SelfWatchOptions {
-  readonly assembly: Pick<PodAssembly, 'pods' | 'events'>
-  /** Undefined without a service manager. */
-  readonly manager: ServiceManager | undefined
-  readonly memoryLimitBytes: number
-  /** How many restarts for its memory led to this podd, one after the other. */
-  readonly restarts: number
-  /** Restarts podd; the pods keep running. */
-  readonly restart: (restarts: number) => void
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
-/** podd's check of itself, as a job of the node, which tells the service manager that podd is alive. */
-export function watchSelf(options: SelfWatchOptions): NodeJob {
-  const { assembly, manager, memoryLimitBytes, restarts, restart, clock, logger } = options
+/**
+ * podd's check of itself, as a job of the node, which tells the service manager that podd is alive.
+ * @param manager undefined without a service manager
+ * @param restarts how many restarts for its memory led to this podd, one after the other
+ * @param restart restarts podd; the pods keep running
+ */
+export function watchSelf(
+  assembly: Pick<PodAssembly, 'pods' | 'events'>,
+  manager: ServiceManager | undefined,
+  limitBytes: number,
+  restarts: number,
+  restart: (restarts: number) => void,
+  clock: Clock,
+  logger: Logger,
+): NodeJob {
   const { pods, events } = assembly
   return selfCheckJob({
     checks: () => judgeHealth(pods.healthFacts),
-    ...(manager?.watchdogMs === undefined
-      ? {}
-      : {
-          watchdog: {
+    watchdog:
+      manager?.watchdogMs === undefined
+        ? undefined
+        : {
             periodMs: manager.watchdogMs,
             feed: () => manager.notify('WATCHDOG=1', serviceStatus(assembly)),
           },
-        }),
     memory: {
       residentBytes: () => process.memoryUsage.rss(),
-      limitBytes: memoryLimitBytes,
+      limitBytes,
       restarts,
-      isBusy: () => pods.node.drain?.isDraining === true,
+      isBusy: () => pods.node.drain.isDraining,
       restart,
     },
     events,
@@ -58,20 +56,15 @@ export function memoryJobs(clock: Clock): readonly NodeJob[] {
     return (user + system) / 1000
   }
   // `last-resort` compacts the heap, and drops compiled code that is no longer used.
-  return [
-    collectMemoryJob({
-      cpuMs,
-      collect: () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
-      clock,
-    }),
-  ]
+  const collectAll = () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  return [collectMemoryJob(cpuMs, collectAll, clock)]
 }
 
 /** What `systemctl status` shows of podd: how many pods there are, and what podd waits for. */
 export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   const count = pods.allPods().length
   const running = `${count} ${count === 1 ? 'pod' : 'pods'}`
-  const draining = pods.node.drain?.isDraining === true ? '; the host is drained' : ''
+  const draining = pods.node.drain.isDraining ? '; the host is drained' : ''
   const problem = pods.runtimeProblem === undefined ? '' : `; ${pods.runtimeProblem}`
   return `STATUS=${running}${draining}${problem}`
 }
@@ -81,7 +74,7 @@ export function describeSelf(pods: PodAssembly['pods']): Readonly<Record<string,
   const { runtimeProblem, healthFacts, node } = pods
   return {
     pods: pods.allPods().length,
-    ...(runtimeProblem === undefined ? {} : { runtimeProblem }),
+    ...(runtimeProblem !== undefined && { runtimeProblem }),
     failingChecks: judgeHealth(healthFacts).flatMap(({ name, failure }) =>
       failure === undefined ? [] : [`${name}: ${failure}`],
     ),
@@ -102,15 +95,11 @@ export async function tellManager(
   }
 }
 
-export interface SelfCheckOptions {
+/** What podd is checked by, and whom it tells. */
+interface SelfCheck {
   readonly checks: () => readonly HealthCheck[]
-  /** Left out, no watchdog expects keep-alives. */
-  readonly watchdog?: {
-    /** The watchdog's interval. */
-    readonly periodMs: number
-    /** Sends a keep-alive; throws where that failed. */
-    readonly feed: () => Promise<void>
-  }
+  /** Sends keep-alives, and throws where that failed; undefined where no watchdog expects any. */
+  readonly watchdog: { readonly periodMs: number; readonly feed: () => Promise<void> } | undefined
   readonly memory: {
     readonly residentBytes: () => number
     /** Below 0 for none. */
@@ -133,8 +122,7 @@ const usualPeriodMs = 60_000
  * Checks podd itself: a failing check is logged and stops the watchdog's keep-alives, and too much memory restarts
  * podd. It runs twice as often as keep-alives are needed, so that one failed run after a short block causes no restart.
  */
-export function selfCheckJob(options: SelfCheckOptions): NodeJob {
-  const { checks, watchdog, memory, events, clock, logger } = options
+export function selfCheckJob({ checks, watchdog, memory, events, clock, logger }: SelfCheck): NodeJob {
   const periodMs = watchdog === undefined ? usualPeriodMs : watchdog.periodMs / 4
   const startedAtMs = clock.monotonicMs()
   let fedAtMs = -Infinity
@@ -184,18 +172,14 @@ export function selfCheckJob(options: SelfCheckOptions): NodeJob {
   }
 }
 
-export interface CollectMemoryOptions {
-  /** The CPU time of podd's threads so far. */
-  readonly cpuMs: () => number
-  /** Collects all garbage; blocks podd for some 50 ms. */
-  readonly collect: () => void
-  readonly clock: Clock
-}
-
 const periodMs = 10_000
 
-/** Releases V8's memory after a busy period. */
-export function collectMemoryJob({ cpuMs, collect, clock }: CollectMemoryOptions): NodeJob {
+/**
+ * Releases V8's memory after a busy period.
+ * @param cpuMs the CPU time of podd's threads so far
+ * @param collect collects all garbage; blocks podd for some 50 ms
+ */
+export function collectMemoryJob(cpuMs: () => number, collect: () => void, clock: Clock): NodeJob {
   let seen = { cpuMs: 0, atMs: clock.monotonicMs() }
   let quietLooks = 0
   return {

@@ -1,5 +1,6 @@
 import { silentLogger } from '../../src/base/logger.ts'
-import type { PodHostCgroups, PodHost } from '../../src/control/pod/host.ts'
+import type { ImageCredentials } from '../../src/control/images/image-access.ts'
+import type { PodHost } from '../../src/control/pod/host.ts'
 import type { MemoryEnv } from '../../src/control/pod/memory.ts'
 import { ObjectStore } from '../../src/control/serving/object-store.ts'
 import type { ObjectViews } from '../../src/control/serving/object-store.ts'
@@ -8,7 +9,7 @@ import { plainObjectRules } from './object-rules.ts'
 import { plainResources } from './pod-builders.ts'
 
 /** Cgroups that accept every pod, and in which nothing runs. */
-export const plainCgroups: PodHostCgroups = {
+export const plainCgroups: PodHost['cgroups'] = {
   ensure: async (uid) => `/kubepods/pod${uid}`,
   remove: async () => {},
   countOomKills: async () => undefined,
@@ -16,6 +17,14 @@ export const plainCgroups: PodHostCgroups = {
   hasOomKills: async () => false,
   hasProcesses: async () => undefined,
   killProcesses: async () => 0,
+}
+
+/** Pulls without credentials, and every pod may use every image. */
+export const noCredentials: ImageCredentials = {
+  candidates: async () => [],
+  mayUse: async () => true,
+  begin: async () => {},
+  end: async () => {},
 }
 
 /**
@@ -87,8 +96,13 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
 export function plainMemoryEnv(): MemoryEnv {
   return {
     ...plainPodHost(new ObjectStore(plainObjectRules)),
-    records: { save: async () => {}, isThere: async () => true, remove: async () => {} },
-    events: { record: () => {} },
+    records: {
+      save: async () => {},
+      isThere: async () => true,
+      remove: async () => {},
+      checkRoom: async () => {},
+    },
+    events: { record: () => {}, recordNode: () => {} },
     logger: silentLogger,
   }
 }

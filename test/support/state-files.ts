@@ -60,18 +60,14 @@ const archivesFile = (rootDir: string) => smallFile(join(rootDir, 'image-archive
 function newRecorder(rootDir: string): { recorder: RingEventRecorder; shown: ShownResources } {
   const clock = new ManualClock()
   const shown = new ShownResources(clock.wallMs())
-  const recorder = new RingEventRecorder({ rootDir, hostName: 'h', shown, clock, logger: silentLogger })
+  const recorder = new RingEventRecorder(rootDir, 'h', shown, clock, silentLogger)
   return { recorder, shown }
 }
 
 async function noteImage(rootDir: string, ageMs: number, report?: StateReport): Promise<number> {
   const clock = new ManualClock()
-  const uses = new ImageUses({
-    file: smallFile(join(rootDir, 'image-uses.json')),
-    report: report ?? (() => undefined),
-    clock,
-    logger: silentLogger,
-  })
+  const file = smallFile(join(rootDir, 'image-uses.json'))
+  const uses = new ImageUses(file, report ?? (() => undefined), clock, silentLogger)
   const image = { id: 'i', names: ['i'], sizeBytes: 1, pinned: false }
   await uses.note([image], [])
   await clock.advance(ageMs)

@@ -7,7 +7,7 @@ import { silentLogger } from '../../src/base/logger.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { ClusterObjects } from '../../src/control/serving/cluster-objects.ts'
 import { ObjectStore } from '../../src/control/serving/object-store.ts'
-import { KeptObjects, LocalObjects } from '../../src/control/serving/local-objects.ts'
+import { LocalObjects, showKept } from '../../src/control/serving/local-objects.ts'
 import { WrittenObjects } from '../../src/control/serving/written-objects.ts'
 import { StatusStore } from '../../src/control/serving/status-store.ts'
 import { presentPod } from '../../src/daemon/create-api.ts'
@@ -97,14 +97,10 @@ export class WritingRig extends ApiRig {
     })
     cluster.begin()
     cluster.refreshNode()
-    const kept = new KeptObjects({
-      shown: this.shown,
-      written: (kind) => this.objects.list(kind).map(({ manifest }) => manifest),
-    })
     this.#running = this.objects.run(async ({ objects }, isSame) => {
       if (isSame) this.sameSnapshots += 1
       else store.replace(objects.map((document) => ({ source: 'api', document })))
-      kept.show()
+      showKept(this.shown, (kind) => this.objects.list(kind).map(({ manifest }) => manifest))
       cluster.showWritten()
     }, this.#stop.signal)
   }

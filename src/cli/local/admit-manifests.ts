@@ -173,7 +173,7 @@ function admit(
   const extended = plentyOfDevices(
     all.flatMap(({ document }) => (isPodDocument(document) ? [document.pod] : [])),
   )
-  const admission = new PodAdmission({ ...rules, extended }, { objects: store, features: () => 'any' })
+  const admission = new PodAdmission({ ...rules, extended }, store, () => 'any')
   const places = new Set(own.map(({ document }) => document.place))
   const neighbours = new Map<string, Neighbour>()
   const tally = new HostTally([])

@@ -1,5 +1,3 @@
-import type { Clock } from '../../base/clock.ts'
-import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { awaitRuntime } from '../../decide/plan/progress.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
@@ -10,20 +8,9 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodWorkers } from './pod-workers.ts'
 import type { WantedPod } from './source-snapshots.ts'
-import type { PodHost } from '../pod/host.ts'
 import { toPodObject } from '../pod/display.ts'
+import type { PodEnv } from '../pod/env.ts'
 import { notAskedYet } from '../runtime/runtime-watch.ts'
-import type { StatusStore } from '../serving/status-store.ts'
-
-export interface AwaitedPodsDeps {
-  readonly statuses: StatusStore
-  /** While the runtime was not listed: those of an earlier podd. */
-  readonly adopted: Pick<PodWorkers, 'all'>
-  readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly runtimeName: () => string
-}
 
 interface Awaited {
   readonly pod: Pod
@@ -37,16 +24,19 @@ interface Awaited {
  * workers of terminating pods publish those.
  */
 export class AwaitedPods {
-  readonly #deps: AwaitedPodsDeps
+  readonly #env: PodEnv
+  /** While the runtime was not listed: those of an earlier podd. */
+  readonly #adopted: PodWorkers
   readonly #sinceMs: number
   #awaited = new Map<PodKey, Awaited>()
   #shown = new Set<PodUid>()
   #problem: string | undefined
   readonly #allShown = Promise.withResolvers<void>()
 
-  constructor(deps: AwaitedPodsDeps) {
-    this.#deps = deps
-    this.#sinceMs = deps.clock.wallMs()
+  constructor(env: PodEnv, adopted: PodWorkers) {
+    this.#env = env
+    this.#adopted = adopted
+    this.#sinceMs = env.clock.wallMs()
   }
 
   /** Resolves when each pod of an earlier podd was shown once, or time is up. */
@@ -56,9 +46,8 @@ export class AwaitedPods {
 
   /** Those of an earlier podd are known by now. */
   begin(): void {
-    const { adopted, statuses } = this.#deps
-    const missing = new Set([...adopted.all()].map(({ state }) => state.ref.uid))
-    const stop = statuses.subscribe(({ object }) => {
+    const missing = new Set([...this.#adopted.all()].map(({ state }) => state.ref.uid))
+    const stop = this.#env.statuses.subscribe(({ object }) => {
       missing.delete(object.metadata.uid)
       if (missing.size === 0) this.#allShown.resolve()
     })
@@ -79,14 +68,14 @@ export class AwaitedPods {
 
   /** These are wanted by now. */
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
-    const adopted = new Set([...this.#deps.adopted.all()].map(({ state }) => podKey(state.ref)))
+    const adopted = new Set([...this.#adopted.all()].map(({ state }) => podKey(state.ref)))
     const awaited = new Map<PodKey, Awaited>()
     for (const [key, { document, source }] of wanted) {
       if (adopted.has(key)) continue
       const known = this.#awaited.get(key)?.record
       const fresh = {
         uid: document.kept?.uid ?? known?.uid ?? newUuid(),
-        nowMs: document.kept?.createdAtMs ?? known?.acceptedAtMs ?? this.#deps.clock.wallMs(),
+        nowMs: document.kept?.createdAtMs ?? known?.acceptedAtMs ?? this.#env.clock.wallMs(),
         createdAtMs: undefined,
       }
       awaited.set(key, { pod: document.pod, record: newPodRecord({ ...fresh, document, source }) })
@@ -94,7 +83,7 @@ export class AwaitedPods {
     const before = this.#shown
     this.#awaited = awaited
     this.#shown = new Set([...awaited.values()].map(({ record }) => record.uid))
-    for (const uid of before) if (!this.#shown.has(uid)) this.#deps.statuses.removeProvisional(uid)
+    for (const uid of before) if (!this.#shown.has(uid)) this.#env.statuses.removeProvisional(uid)
     this.#publishAll()
   }
 
@@ -113,13 +102,13 @@ export class AwaitedPods {
 
   /** The runtime was listed: what was not begun by now is shown no more. */
   end(isBegun: (uid: PodUid) => boolean): void {
-    for (const uid of this.#shown) if (!isBegun(uid)) this.#deps.statuses.removeProvisional(uid)
+    for (const uid of this.#shown) if (!isBegun(uid)) this.#env.statuses.removeProvisional(uid)
     this.#shown.clear()
     this.#awaited.clear()
   }
 
   #publishAll(): void {
-    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted.all()) {
+    for (const { state } of this.#problem === undefined ? [] : this.#adopted.all()) {
       if (state.record.ending === undefined)
         this.#publish({ pod: state.classedPod, record: state.record }, this.#sinceMs)
     }
@@ -130,14 +119,14 @@ export class AwaitedPods {
   #publish(awaited: Awaited, sinceMs: number): void {
     const { uid, name } = awaited.record
     try {
-      this.#deps.statuses.publishProvisional(uid, this.#present(awaited, sinceMs))
+      this.#env.statuses.publishProvisional(uid, this.#present(awaited, sinceMs))
     } catch (error) {
-      this.#deps.logger.error({ pod: name, uid, err: error }, 'cannot publish the status of the pod')
+      this.#env.logger.error({ pod: name, uid, err: error }, 'cannot publish the status of the pod')
     }
   }
 
   #present({ pod, record }: Awaited, sinceMs: number) {
-    const { host, runtimeName } = this.#deps
+    const env = this.#env
     const { uid, namespace, name } = record
     const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
     const observed = { uid, namespace, name, sandboxes: [], containers: [] }
@@ -148,10 +137,10 @@ export class AwaitedPods {
       probes: {},
       waiting: awaitRuntime({ pod, record, observed }, blocked),
       blocked,
-      runtimeName: runtimeName(),
-      hostIps: host.hostIps(),
+      runtimeName: env.runtimeName(),
+      hostIps: env.hostIps(),
       nowMs: sinceMs,
     })
-    return toPodObject(pod, record, { status, nodeName: host.hostName })
+    return toPodObject(pod, record, { status, nodeName: env.hostName })
   }
 }

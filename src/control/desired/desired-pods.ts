@@ -1,30 +1,32 @@
 import { TurnPace } from '../../base/clock.ts'
-import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
-import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { trace } from '../../base/trace.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { podFromManifest } from '../../pod/schema/default-pod.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import { podRecordVersion } from '../../pod/state/pod-record.ts'
 import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import type { PodKey, SourceName } from '../../pod/values/ids.ts'
+import type { PodKey, PodUid, SourceName } from '../../pod/values/ids.ts'
 import type { EndedByDown, UnreadableRecord } from '../../store/pod-records.ts'
-import type { PodWorker } from '../pod/worker.ts'
+import { orphanManifest } from '../../translate/identity.ts'
+import type { PodEnv } from '../pod/env.ts'
+import type { NewWorker } from '../pod/state.ts'
+import { PodWorker } from '../pod/worker.ts'
 import type { ChangedObjects } from '../serving/object-store.ts'
+import type { AwaitedPods } from './awaited-pods.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import { AdmissionQueue } from './pod-workers.ts'
-import type { PodWorkers } from './pod-workers.ts'
+import type { EndedPods, PodWorkers } from './pod-workers.ts'
 import { ReplacementQueue } from './replacements.ts'
-import type { ReplacementQueueDeps } from './replacements.ts'
 import {
   asksForNewPod,
   changesHands,
   comesBack,
-  endAsSpecified,
   isLeaving,
   isOfDocument,
   keepsResources,
@@ -35,38 +37,47 @@ import {
 } from './source-snapshots.ts'
 import type { PodEntry, WantedPod } from './source-snapshots.ts'
 
-export interface DesiredPodsDeps
-  extends
-    Pick<PodNamesDeps, 'takeShown' | 'clock'>,
-    Pick<ReplacementQueueDeps, 'images' | 'checkStart' | 'missingReference'> {
-  readonly workers: PodWorkers
-  readonly logger: Logger
-  readonly admission: PodAdmission
-}
-
 /** The desired pods: one pod per name. Nothing else creates and ends workers. */
 export class DesiredPods {
   /** Including those of pods that no source wants any more. */
   readonly workers: PodWorkers
-  readonly #deps: DesiredPodsDeps
+  readonly #env: PodEnv
+  readonly #admission: PodAdmission
+  readonly #awaited: AwaitedPods
+  readonly #onStage: (worker: PodWorker) => void
+  /** The names of the desired pods: which pod holds each one, and which one waits for it. */
+  readonly #names = new Map<PodKey, PodEntry>()
   /** The pods of the last `reconcile` that aren't, or may no longer be, what their documents say. */
   readonly #unsettled = new Set<PodKey>()
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
-  readonly #names: PodNames
-  /** Those that ran when `podd down` ended them: they come before others that want the same. */
-  readonly #endedByDown = new Map<PodKey, { readonly ended: EndedByDown; readonly pod: Pod }>()
+  readonly #endedByDown: EndedPods
   #isReviewDue = false
   /** Monotonic milliseconds. */
   #reviewNotBeforeMs = 0
   /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
-  constructor(deps: DesiredPodsDeps) {
-    this.#deps = deps
-    this.workers = deps.workers
-    this.#replacements = new ReplacementQueue({
-      ...deps,
+  /**
+   * @param awaited those that were shown before their workers began
+   * @param endedByDown empty; it is written here alone
+   * @param onStage a worker reached another stage, settled, or is over or no longer so
+   */
+  constructor(
+    env: PodEnv,
+    workers: PodWorkers,
+    admission: PodAdmission,
+    awaited: AwaitedPods,
+    endedByDown: EndedPods,
+    onStage: (worker: PodWorker) => void,
+  ) {
+    this.#env = env
+    this.workers = workers
+    this.#admission = admission
+    this.#awaited = awaited
+    this.#endedByDown = endedByDown
+    this.#onStage = onStage
+    this.#replacements = new ReplacementQueue(env, admission, {
       neighbours: () => [...this.workers.neighbours(), ...this.#promises()],
       growing: () =>
         [...this.workers.all()]
@@ -74,16 +85,12 @@ export class DesiredPods {
           .map((worker) => ({ worker, pod: worker.state.classedPod })),
       onChange: () => this.reviewAdmission(),
     })
-    this.#queue = new AdmissionQueue(this.workers, deps.admission, {
-      promises: () => this.#promises(),
-      nextOf: (key) => this.#replacements.waitingFor(key),
-    })
-    this.#names = new PodNames({
-      ...deps,
-      workers: this.workers,
-      queue: this.#queue,
-      replacements: this.#replacements,
-    })
+    this.#queue = new AdmissionQueue(
+      workers,
+      admission,
+      () => this.#promises(),
+      (key) => this.#replacements.waitingFor(key),
+    )
   }
 
   /** These objects came, changed or went: new versions whose pulls use them are tried again at once. */
@@ -103,14 +110,46 @@ export class DesiredPods {
   /** Takes up the pods of an earlier podd, until a source confirms them (`reconcile`), or `confirmAdopted`. */
   async adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): Promise<void> {
     this.workers.noteUnreadable(unreadable)
-    const pace = new TurnPace(this.#deps.clock)
+    const pace = new TurnPace(this.#env.clock)
     for (const saved of inOrderOfAdmission(records)) {
-      const worker = this.workers.restore(saved)
-      if (worker !== undefined) this.#names.adopt(worker)
+      const worker = this.#restore(saved)
+      if (worker !== undefined) this.#adopt(worker)
       if (pace.isOver) await pace.next()
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
     this.#queue.reviewStarted()
+  }
+
+  /** The worker of an earlier podd's pod; undefined where its record can't be used, which is noted. */
+  #restore(saved: PodRecord): PodWorker | undefined {
+    // A pod that was rejected before may be admitted by this podd, with its config.
+    const isRejected = saved.failed?.admission === true && saved.failed.until === undefined
+    const record = isRejected ? { ...saved, failed: undefined } : saved
+    const { uid, name, path, manifest } = record
+    try {
+      return this.#begin({ record, pod: podFromManifest(manifest), saved: true, adopted: true })
+    } catch (error) {
+      this.#env.logger.error({ uid, pod: name, err: error }, 'cannot use a pod record')
+      this.workers.noteUnreadable([{ uid, path, message: errorMessage(error) }])
+      return undefined
+    }
+  }
+
+  /** Of two records of one name, the one that isn't ending holds it; of two such, the newer one. */
+  #adopt(worker: PodWorker): void {
+    const entry = this.#entry(podKey(worker.ref))
+    const before = entry.worker
+    if (before === undefined || !isLeaving(worker)) entry.worker = worker
+    if (before === undefined || isLeaving(before) || isLeaving(worker)) return
+    before.endWithOwnGrace('replaced', 'Another pod has its name')
+  }
+
+  /** @throws where another worker has its UID */
+  #begin(input: NewWorker): PodWorker {
+    return this.workers.add(
+      input.record.uid,
+      () => new PodWorker(this.#env, input, this.#onStage, () => this.reviewAdmission()),
+    )
   }
 
   /** These ran when `podd down` ended them. To be called before anything is wanted. */
@@ -120,21 +159,16 @@ export class DesiredPods {
         const pod = podFromManifest(each.manifest)
         this.#endedByDown.set(podKey(each), { ended: each, pod })
       } catch (error) {
-        this.#deps.logger.warn({ pod: each.name, err: error }, 'cannot use what is known of an ended pod')
+        this.#env.logger.warn({ pod: each.name, err: error }, 'cannot use what is known of an ended pod')
       }
     }
-  }
-
-  /** The pod of this name that ran when `podd down` ended it. */
-  endedByDown(key: PodKey): EndedByDown | undefined {
-    return this.#endedByDown.get(key)?.ended
   }
 
   /** Of those that ran when `podd down` ended them: those that are still to start. Forgets the others. */
   reviewEndedByDown(isSilent: (source: SourceName) => boolean): readonly EndedByDown[] {
     let hasForgotten = false
     for (const [key, { ended }] of this.#endedByDown) {
-      const worker = this.#names.find(key)?.worker
+      const worker = this.#names.get(key)?.worker
       const isToStart =
         worker !== undefined && worker.state.record.startedAtMs === undefined && !isLeaving(worker)
       if (isToStart || isSilent(ended.source)) continue
@@ -165,7 +199,7 @@ export class DesiredPods {
     wanted: ReadonlyMap<PodKey, WantedPod>,
     mayRemove: (record: PodRecord, key: PodKey) => boolean,
   ): Promise<void> {
-    const pace = new TurnPace(this.#deps.clock)
+    const pace = new TurnPace(this.#env.clock)
     for (const [key, entry] of this.#names) {
       if (wanted.has(key)) continue
       if (pace.isOver) await pace.next()
@@ -174,10 +208,10 @@ export class DesiredPods {
       if (worker === undefined) continue
       worker.confirm()
       if (!mayRemove(worker.state.record, key)) continue
-      this.#names.dropNext(key, entry)
+      this.#dropNext(key, entry)
       // Whoever deletes it over the API may give it more time than its manifest does.
       if (worker.state.record.ending?.cause === 'removed') continue
-      endAsSpecified(worker, 'removed', 'The manifest was removed')
+      worker.endWithOwnGrace('removed', 'The manifest was removed')
     }
     this.#unsettled.clear()
     await this.#wantEach([...wanted])
@@ -199,10 +233,10 @@ export class DesiredPods {
   }
 
   async #wantEach(pods: readonly (readonly [PodKey, WantedPod])[]): Promise<void> {
-    const pace = new TurnPace(this.#deps.clock)
+    const pace = new TurnPace(this.#env.clock)
     // What goes or gets smaller makes room for what is new.
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
-      this.#names.find(key)?.worker !== undefined
+      this.#names.get(key)?.worker !== undefined
     const known = pods.filter((each) => isKnown(each))
     const ranks = new Map([...this.#endedByDown.keys()].map((key, at) => [key, at]))
     const rank = (key: PodKey): number => ranks.get(key) ?? ranks.size
@@ -241,6 +275,35 @@ export class DesiredPods {
     }
   }
 
+  /** Terminates this pod where it is an orphan: one in the runtime without a record or a manifest. */
+  endIfOrphan(uid: PodUid): void {
+    const observed = this.#env.observer.pods().get(uid)
+    if (observed === undefined || this.workers.get(uid) !== undefined) return
+    if (this.workers.fateOf(observed, false) === 'end') this.#endOrphan(observed)
+  }
+
+  endOrphans(): void {
+    for (const observed of this.workers.unrecorded())
+      if (this.workers.fateOf(observed, false) === 'end') this.#endOrphan(observed)
+  }
+
+  /** Ends all that the runtime holds without a record that can be read. */
+  endUnrecorded(): void {
+    for (const observed of this.workers.unrecorded()) this.#endOrphan(observed)
+  }
+
+  #endOrphan(observed: ObservedPod): PodWorker {
+    const manifest = orphanManifest(observed)
+    const pod = podFromManifest(manifest)
+    const { uid, namespace, name, sandboxes } = observed
+    const acceptedAtMs = sandboxes.at(-1)?.createdAtMs ?? this.#env.clock.wallMs()
+    const found = { version: podRecordVersion, uid, namespace, name, source: 'file', path: '' } as const
+    const record = { ...found, manifest, acceptedAtMs, conditions: {}, containers: {} }
+    const worker = this.#begin({ record, pod, saved: true, observed })
+    worker.endWithOwnGrace('orphaned', 'The pod is not wanted and podd has no record of it')
+    return worker
+  }
+
   /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
   async stop(): Promise<void> {
     this.#replacements.cancelAll()
@@ -257,7 +320,7 @@ export class DesiredPods {
   onStage(worker: PodWorker): void {
     if (isLeaving(worker)) this.#unsettled.add(podKey(worker.ref))
     if (worker.state.stage === 'gone') this.workers.forget(worker)
-    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#names.release(worker)
+    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#release(worker)
     if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
     this.#reviewSoon()
   }
@@ -269,7 +332,7 @@ export class DesiredPods {
   #reviewSoon(): void {
     if (this.#isReviewDue) return
     this.#isReviewDue = true
-    const { clock, logger } = this.#deps
+    const { clock, logger } = this.#env
     const review = (): void => {
       this.#isReviewDue = false
       const beganMs = clock.monotonicMs()
@@ -308,16 +371,16 @@ export class DesiredPods {
     } catch (error) {
       this.#unsettled.add(key)
       this.#queue.noteChange()
-      this.#deps.logger.error({ pod: key, err: error }, 'cannot sync a pod')
+      this.#env.logger.error({ pod: key, err: error }, 'cannot sync a pod')
     }
   }
 
   /** Gives whether the pod is as its document says, and will be for as long as it stays. */
   #want(key: PodKey, wanted: WantedPod): boolean {
-    const entry = this.#names.entry(key)
+    const entry = this.#entry(key)
     const { worker } = entry
     if (worker === undefined) {
-      this.#names.start(key, entry, wanted)
+      this.#start(key, entry, wanted)
       return false
     }
     // What was prepared for this version can still be used.
@@ -325,14 +388,14 @@ export class DesiredPods {
       ? entry.next
       : undefined
     if (isLeaving(worker)) {
-      if (ready === undefined) this.#names.dropNext(key, entry)
+      if (ready === undefined) this.#dropNext(key, entry)
       entry.next = { wanted, replacement: ready?.replacement }
       return false
     }
     const { document, source } = wanted
     if (!changesHands(worker.state.record, wanted) && !asksForNewPod(worker, document)) {
-      this.#names.dropNext(key, entry)
-      const refusal = this.#deps.admission.refusal(document.pod, source)
+      this.#dropNext(key, entry)
+      const refusal = this.#admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal.message }
       if (entry.refused !== undefined) {
@@ -346,7 +409,7 @@ export class DesiredPods {
       return true
     }
     if (ready !== undefined) return false
-    this.#names.dropNext(key, entry)
+    this.#dropNext(key, entry)
     worker.confirm()
     entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
     return false
@@ -362,7 +425,7 @@ export class DesiredPods {
 
   /** Whether resources are kept for the new version of this name. */
   #isKept(key: PodKey): boolean {
-    const entry = this.#names.find(key)
+    const entry = this.#names.get(key)
     return entry !== undefined && keepsResources(entry)
   }
 
@@ -372,55 +435,19 @@ export class DesiredPods {
       if (entry.worker !== undefined && comesBack(entry.worker, entry))
         yield { key, pod: entry.next?.wanted.document.pod ?? entry.worker.state.classedPod, isPromised: true }
     for (const [key, { pod }] of this.#endedByDown)
-      if (this.#names.find(key)?.worker === undefined) yield { key, pod, isPromised: true }
-  }
-}
-
-interface PodNamesDeps {
-  /** The identity under which a pod was shown before its worker began; can be taken once. */
-  readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
-  readonly clock: Clock
-  readonly workers: PodWorkers
-  readonly queue: Pick<AdmissionQueue, 'admit' | 'noteChange'>
-  readonly replacements: Pick<ReplacementQueue, 'cancel'>
-}
-
-/** The names of the desired pods: which pod holds each one, and which one waits for it. */
-class PodNames {
-  readonly #deps: PodNamesDeps
-  readonly #entries = new Map<PodKey, PodEntry>()
-
-  constructor(deps: PodNamesDeps) {
-    this.#deps = deps
-  }
-
-  [Symbol.iterator](): IterableIterator<[PodKey, PodEntry]> {
-    return this.#entries[Symbol.iterator]()
-  }
-
-  find(key: PodKey): PodEntry | undefined {
-    return this.#entries.get(key)
+      if (this.#names.get(key)?.worker === undefined) yield { key, pod, isPromised: true }
   }
 
   /** Creates it where there is none. */
-  entry(key: PodKey): PodEntry {
-    const entry = this.#entries.get(key) ?? newEntry()
-    this.#entries.set(key, entry)
+  #entry(key: PodKey): PodEntry {
+    const entry = this.#names.get(key) ?? newEntry()
+    this.#names.set(key, entry)
     return entry
   }
 
-  /** Of two records of one name, the one that isn't ending holds it; of two such, the newer one. */
-  adopt(worker: PodWorker): void {
-    const entry = this.entry(podKey(worker.ref))
-    const before = entry.worker
-    if (before === undefined || !isLeaving(worker)) entry.worker = worker
-    if (before === undefined || isLeaving(before) || isLeaving(worker)) return
-    endAsSpecified(before, 'replaced', 'Another pod has its name')
-  }
-
   /** Forgets the version that waits for the name. */
-  dropNext(key: PodKey, entry: PodEntry): void {
-    if (entry.next?.replacement !== undefined) this.#deps.replacements.cancel(key)
+  #dropNext(key: PodKey, entry: PodEntry): void {
+    if (entry.next?.replacement !== undefined) this.#replacements.cancel(key)
     entry.next = undefined
     entry.refused = undefined
   }
@@ -429,11 +456,10 @@ class PodNames {
    * Starts a pod under a name that no worker holds.
    * @param pulled the images that were pulled for it already
    */
-  start(key: PodKey, entry: PodEntry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
-    const { takeShown, clock, workers, queue } = this.#deps
+  #start(key: PodKey, entry: PodEntry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
     const { document, source } = wanted
-    const found = workers.findUnrecorded(key)
-    const fate = found && workers.fateOf(found, isOfDocument(found, document))
+    const found = this.workers.findUnrecorded(key)
+    const fate = found && this.workers.fateOf(found, isOfDocument(found, document))
     // It holds the name for as long as it runs.
     if (fate === 'leave') {
       entry.held = wanted
@@ -441,35 +467,35 @@ class PodNames {
     }
     entry.held = undefined
     if (found !== undefined && fate === 'end') {
-      entry.worker = workers.endOrphan(found)
-      queue.noteChange()
+      entry.worker = this.#endOrphan(found)
+      this.#queue.noteChange()
       entry.next = { wanted, replacement: undefined }
       return
     }
-    const shown = takeShown(key)
+    const shown = this.#awaited.take(key)
     const record = newPodRecord({
       uid: document.kept?.uid ?? found?.uid ?? shown?.uid ?? newUuid(),
       document,
       source,
-      nowMs: document.kept?.createdAtMs ?? shown?.acceptedAtMs ?? clock.wallMs(),
+      nowMs: document.kept?.createdAtMs ?? shown?.acceptedAtMs ?? this.#env.clock.wallMs(),
       createdAtMs: found?.sandboxes[0]?.createdAtMs,
     })
-    const worker = workers.add({
+    const worker = this.#begin({
       record,
       pod: document.pod,
       saved: false,
-      ...(found === undefined ? {} : { observed: found }),
-      ...(pulled === undefined ? {} : { pulled }),
+      ...(found !== undefined && { observed: found }),
+      ...(pulled !== undefined && { pulled }),
     })
     entry.worker = worker
     trace?.('desired', worker.ref.name)
-    queue.admit(worker)
+    this.#queue.admit(worker)
   }
 
   /** The name is free: what was waiting for it starts. */
-  release(worker: PodWorker): void {
+  #release(worker: PodWorker): void {
     const key = podKey(worker.ref)
-    const entry = this.#entries.get(key)
+    const entry = this.#names.get(key)
     if (entry === undefined || entry.worker !== worker) {
       if (entry?.worker?.state.isSettled !== false) worker.cleanUp()
       return
@@ -483,11 +509,11 @@ class PodNames {
     entry.worker = undefined
     entry.next = undefined
     if (next === undefined) {
-      this.#entries.delete(key)
+      this.#names.delete(key)
       worker.cleanUp()
       return
     }
     worker.supersede()
-    this.start(key, entry, next.wanted, next.replacement?.pulled)
+    this.#start(key, entry, next.wanted, next.replacement?.pulled)
   }
 }

@@ -13,17 +13,13 @@ const troubledMs = 20_000
 /** The same for pods without a known problem: the host may be slow, the runtime may hang. */
 const patienceMs = 60_000
 
-export interface EndOptions {
-  /** Instead of each pod's own, in seconds. */
-  readonly graceSeconds: number | undefined
-  /** Whether those that have ended for good are removed too. */
-  readonly removesEnded: boolean
+/** What tells how pods end. */
+interface EndWatch {
   /** Of the pods, and of the runtime's problem. */
   readonly changes: Changes
   readonly clock: Clock
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
-  readonly signal: AbortSignal
 }
 
 /** What is looked at of a pod. */
@@ -49,12 +45,8 @@ function staysEnded({ state }: PodWorker): boolean {
 /** Waits until all terminating pods are removed and the others released, or until there was no progress for a while. */
 export async function waitForEnds(
   workers: readonly EndingWorker[],
-  {
-    changes,
-    clock,
-    runtimeProblem,
-    signal,
-  }: Pick<EndOptions, 'changes' | 'clock' | 'runtimeProblem' | 'signal'>,
+  { changes, clock, runtimeProblem }: EndWatch,
+  signal: AbortSignal,
 ): Promise<void> {
   const graces = workers.map(({ state }) => state.record.ending?.graceSeconds ?? 0)
   let sinceMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000
@@ -83,12 +75,16 @@ export async function waitForEnds(
 /**
  * Ends pods, each with its own grace or with this one, and tells which of them would not end in time. Those that have
  * ended for good keep their record, their logs and their dead containers, unless these are to be removed too.
+ * @param graceSeconds instead of each pod's own
  */
 export async function endPods(
   workers: readonly PodWorker[],
-  options: EndOptions,
+  graceSeconds: number | undefined,
+  removesEnded: boolean,
+  watch: EndWatch,
+  signal: AbortSignal,
 ): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
-  const kept = new Set(workers.filter((worker) => !options.removesEnded && staysEnded(worker)))
+  const kept = new Set(workers.filter((worker) => !removesEnded && staysEnded(worker)))
   // Its sandbox may still have to be stopped, its volumes to be removed.
   for (const worker of kept) worker.confirm()
   for (const worker of workers) {
@@ -97,10 +93,10 @@ export async function endPods(
       cause: 'removed',
       reason: 'Killing',
       message: 'podd is being shut down by podd down',
-      graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
+      graceSeconds: graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
     })
   }
-  await waitForEnds(workers, options)
+  await waitForEnds(workers, watch, signal)
   const stuck = workers.filter((worker) => !isDone(worker))
   const ended = workers.filter((worker) => isDone(worker) && !kept.has(worker))
   return { ended: ended.length, stuck: stuck.map(({ ref }) => podKey(ref)) }

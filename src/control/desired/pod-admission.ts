@@ -90,19 +90,17 @@ export class PodAdmission {
   readonly #features: () => RuntimeFeatures | 'any' | undefined
   readonly #nodeRefusal: RefuseByNode
 
+  /** @param features the runtime's; `any` for no particular runtime */
   constructor(
     rules: AdmissionRules,
-    facts: {
-      readonly objects: ObjectViews
-      /** The runtime's features; `any` for no particular runtime. */
-      readonly features: () => RuntimeFeatures | 'any' | undefined
-      readonly nodeRefusal?: RefuseByNode
-    },
+    objects: ObjectViews,
+    features: () => RuntimeFeatures | 'any' | undefined,
+    nodeRefusal: RefuseByNode = () => undefined,
   ) {
     this.#rules = rules
-    this.#objects = facts.objects
-    this.#features = facts.features
-    this.#nodeRefusal = facts.nodeRefusal ?? (() => undefined)
+    this.#objects = objects
+    this.#features = features
+    this.#nodeRefusal = nodeRefusal
   }
 
   get limits(): HostLimits {
@@ -244,28 +242,20 @@ export function admissionRules(
     appArmor,
     runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
     policies: {
-      file: {
-        level: config.directorySecurityLevel,
-        allowedHostPaths: config.directoryAllowedHostPaths,
-        allowedCapabilities: config.directoryAllowedCapabilities,
-        allowedHostPorts: config.directoryAllowedHostPorts,
-        allowedRegistries: config.directoryAllowedRegistries,
-      },
-      http: {
-        level: config.urlSecurityLevel,
-        allowedHostPaths: config.urlAllowedHostPaths,
-        allowedCapabilities: config.urlAllowedCapabilities,
-        allowedHostPorts: config.urlAllowedHostPorts,
-        allowedRegistries: config.urlAllowedRegistries,
-      },
-      api: {
-        level: config.apiSecurityLevel,
-        allowedHostPaths: config.apiAllowedHostPaths,
-        allowedCapabilities: config.apiAllowedCapabilities,
-        allowedHostPorts: config.apiAllowedHostPorts,
-        allowedRegistries: config.apiAllowedRegistries,
-      },
+      file: policyOf(config, 'directory'),
+      http: policyOf(config, 'url'),
+      api: policyOf(config, 'api'),
     },
+  }
+}
+
+function policyOf(config: PoddConfig, of: 'directory' | 'url' | 'api'): SecurityPolicy {
+  return {
+    level: config[`${of}SecurityLevel`],
+    allowedHostPaths: config[`${of}AllowedHostPaths`],
+    allowedCapabilities: config[`${of}AllowedCapabilities`],
+    allowedHostPorts: config[`${of}AllowedHostPorts`],
+    allowedRegistries: config[`${of}AllowedRegistries`],
   }
 }
 

@@ -1,43 +1,29 @@
-import type { Clock } from '../../base/clock.ts'
-import { errorMessage } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
 import { HostTally } from '../../decide/admission/admit-pod.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { decideUnrecorded } from '../../decide/sources/new-pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
-import { podRecordVersion } from '../../pod/state/pod-record.ts'
-import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodUid } from '../../pod/values/ids.ts'
-import type { UnreadableRecord } from '../../store/pod-records.ts'
-import { orphanManifest } from '../../translate/identity.ts'
-import type { NewWorker } from '../pod/state.ts'
+import type { EndedByDown, UnreadableRecord } from '../../store/pod-records.ts'
 import type { PodWorker } from '../pod/worker.ts'
+import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
 import type { PodAdmission } from './pod-admission.ts'
 
-export interface PodWorkersDeps {
-  readonly makeWorker: (input: NewWorker) => PodWorker
-  readonly podFromManifest: (manifest: PodRecord['manifest']) => Pod
-  readonly clock: Clock
-  readonly logger: Logger
-  /** What the newest relist found, by UID. */
-  readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
-  /** Those of one name. */
-  readonly observedNamed: (key: PodKey) => readonly ObservedPod[]
-}
+/** The pods that ran when `podd down` ended them and are still to start: they come before others that want the same. */
+export type EndedPods = Map<PodKey, { readonly ended: EndedByDown; readonly pod: Pod }>
 
 /** The workers of all pods that are not removed yet, including those being replaced, in the order of their addition. */
 export class PodWorkers {
-  readonly #deps: PodWorkersDeps
+  readonly #observer: RuntimeObserver
   readonly #workers = new Map<PodUid, PodWorker>()
   /** Those of each name, in the order of their addition. */
   readonly #named = new Map<PodKey, Set<PodWorker>>()
   /** Pods whose records can't be read, and why. */
   readonly #unreadable = new Map<PodUid, UnreadableRecord>()
 
-  constructor(deps: PodWorkersDeps) {
-    this.#deps = deps
+  constructor(observer: RuntimeObserver) {
+    this.#observer = observer
   }
 
   get(uid: PodUid): PodWorker | undefined {
@@ -49,11 +35,11 @@ export class PodWorkers {
   }
 
   /** @throws where another worker has its UID, after which records, sandboxes and volumes are named */
-  add(input: NewWorker): PodWorker {
-    const before = this.#workers.get(input.record.uid)
+  add(uid: PodUid, make: () => PodWorker): PodWorker {
+    const before = this.#workers.get(uid)
     if (before !== undefined && before.state.stage !== 'gone')
-      throw new Error(`there is a worker of the pod with the UID ${input.record.uid} already`)
-    const worker = this.#deps.makeWorker(input)
+      throw new Error(`there is a worker of the pod with the UID ${uid} already`)
+    const worker = make()
     if (before !== undefined) this.#unindex(before)
     this.#workers.set(worker.ref.uid, worker)
     const key = podKey(worker.ref)
@@ -74,22 +60,6 @@ export class PodWorkers {
   find(key: PodKey): PodWorker | undefined {
     const [worker] = this.#named.get(key) ?? []
     return worker
-  }
-
-  /** The worker of an earlier podd's pod; undefined where its record can't be used, which is noted. */
-  restore(saved: PodRecord): PodWorker | undefined {
-    // A pod that was rejected before may be admitted by this podd, with its config.
-    const isRejected = saved.failed?.admission === true && saved.failed.until === undefined
-    const record = isRejected ? { ...saved, failed: undefined } : saved
-    const { uid, name, path, manifest } = record
-    try {
-      const pod = this.#deps.podFromManifest(manifest)
-      return this.add({ record, pod, saved: true, adopted: true })
-    } catch (error) {
-      this.#deps.logger.error({ uid, pod: name, err: error }, 'cannot use a pod record')
-      this.noteUnreadable([{ uid, path, message: errorMessage(error) }])
-      return undefined
-    }
   }
 
   /** Of a pod that is gone. */
@@ -116,7 +86,7 @@ export class PodWorkers {
 
   /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
   takeObserved(): void {
-    const observed = this.#deps.observedPods()
+    const observed = this.#observer.pods()
     for (const worker of this.#workers.values()) {
       const seen = observed.get(worker.ref.uid)
       if (seen !== undefined) worker.takeObserved(seen)
@@ -125,11 +95,12 @@ export class PodWorkers {
 
   /** A pod of this name that the runtime holds although its record is lost. */
   findUnrecorded(key: PodKey): ObservedPod | undefined {
-    return this.#deps.observedNamed(key).find(({ uid }) => !this.#workers.has(uid))
+    return this.#observer.podsNamed(key).find(({ uid }) => !this.#workers.has(uid))
   }
 
-  #unrecorded(): readonly ObservedPod[] {
-    return [...this.#deps.observedPods().values()].filter(({ uid }) => !this.#workers.has(uid))
+  /** What the runtime holds without a worker. */
+  unrecorded(): readonly ObservedPod[] {
+    return [...this.#observer.pods().values()].filter(({ uid }) => !this.#workers.has(uid))
   }
 
   /** These records can't be read: what runs of their pods is no orphan. */
@@ -149,7 +120,7 @@ export class PodWorkers {
 
   /** The pods that run and are left alone because their records can't be read. */
   leftAlone(): readonly { readonly key: PodKey; readonly record: UnreadableRecord }[] {
-    return this.#unrecorded().flatMap((observed) => {
+    return this.unrecorded().flatMap((observed) => {
       const record = this.#unreadable.get(observed.uid)
       if (record === undefined || this.fateOf(observed, false) !== 'leave') return []
       return [{ key: podKey(observed), record }]
@@ -159,53 +130,6 @@ export class PodWorkers {
   /** Whether a pod without a worker runs and its record can't be read. */
   get leavesAny(): boolean {
     return this.#unreadable.size > 0
-  }
-
-  /** Terminates this pod where it is an orphan. */
-  endIfOrphan(uid: PodUid): void {
-    const observed = this.#deps.observedPods().get(uid)
-    if (observed === undefined || this.#workers.has(uid)) return
-    if (this.fateOf(observed, false) === 'end') this.endOrphan(observed)
-  }
-
-  /** Terminates orphaned pods: those in the runtime without a record or a manifest. */
-  endOrphans(): void {
-    for (const observed of this.#unrecorded())
-      if (this.fateOf(observed, false) === 'end') this.endOrphan(observed)
-  }
-
-  /** Ends all that the runtime holds without a record that can be read. */
-  endUnrecorded(): void {
-    for (const observed of this.#unrecorded()) this.endOrphan(observed)
-  }
-
-  endOrphan(observed: ObservedPod): PodWorker {
-    const manifest = orphanManifest(observed)
-    const pod = this.#deps.podFromManifest(manifest)
-    const worker = this.add({
-      record: {
-        version: podRecordVersion,
-        uid: observed.uid,
-        namespace: observed.namespace,
-        name: observed.name,
-        source: 'file',
-        path: '',
-        manifest,
-        acceptedAtMs: observed.sandboxes.at(-1)?.createdAtMs ?? this.#deps.clock.wallMs(),
-        conditions: {},
-        containers: {},
-      },
-      pod,
-      saved: true,
-      observed,
-    })
-    worker.end({
-      cause: 'orphaned',
-      reason: 'Killing',
-      message: 'The pod is not wanted and podd has no record of it',
-      graceSeconds: pod.spec.terminationGracePeriodSeconds,
-    })
-    return worker
   }
 
   /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
@@ -231,10 +155,8 @@ export class AdmissionQueue {
   constructor(
     workers: PodWorkers,
     admission: PodAdmission,
-    {
-      promises,
-      nextOf,
-    }: { readonly promises: () => readonly Neighbour[]; readonly nextOf: (key: string) => Pod | undefined },
+    promises: () => readonly Neighbour[],
+    nextOf: (key: string) => Pod | undefined,
   ) {
     this.#workers = workers
     this.#admission = admission

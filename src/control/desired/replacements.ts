@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.ts'
+import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { planReplacements } from '../../decide/admission/plan-replacements.ts'
@@ -10,29 +10,26 @@ import { withClasses } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
-import type { PodRecordStore } from '../../store/pod-records.ts'
+import type { PodKey, SourceName } from '../../pod/values/ids.ts'
+import { findMissingReference } from '../../translate/config-hash.ts'
 import { readPid } from '../../translate/observe.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
 import type { ImageUser } from '../../translate/security-context.ts'
-import type { ImagePuller } from '../images/image-puller.ts'
 import { ImageError } from '../images/image-request.ts'
-import type { PodHost } from '../pod/host.ts'
+import type { PodEnv } from '../pod/env.ts'
+import { errorRetryMs } from '../pod/pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import { pullsWith } from '../serving/object-store.ts'
-import type { ChangedObjects, SourcedPod } from '../serving/object-store.ts'
+import type { ChangedObjects } from '../serving/object-store.ts'
 import type { PodAdmission } from './pod-admission.ts'
 
-export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'checkStart' | 'clock'> {
-  readonly images: Pick<ImagePuller, 'ensure' | 'clearBackoff'>
-  readonly admission: Pick<PodAdmission, 'examine' | 'limits'>
-  /** What a pod refers to and isn't there; undefined: all is. */
-  readonly missingReference: (sourced: SourcedPod) => string | undefined
+/** What new versions are admitted beside. */
+interface Beside {
   /** All pods that hold something. */
   readonly neighbours: () => readonly Neighbour[]
   /** Pods that ask for more in place, which the host has no room for as it is; with what they ask for. */
   readonly growing: () => readonly { readonly worker: PodWorker; readonly pod: Pod }[]
-  /** One of them may have got ready. */
+  /** A new version may have got ready. */
   readonly onChange: () => void
 }
 
@@ -51,7 +48,9 @@ const atHand = { kind: 'ready' } as const
  * in place are among them.
  */
 export class ReplacementQueue {
-  readonly #deps: ReplacementQueueDeps
+  readonly #env: PodEnv
+  readonly #admission: PodAdmission
+  readonly #beside: Beside
   readonly #waiting = new Map<PodKey, Waiting>()
   /**
    * New versions whose old versions are terminating: the resources that they request are reserved until they have them, or
@@ -60,23 +59,15 @@ export class ReplacementQueue {
   readonly #promised = new Map<PodKey, Pod>()
   #problems: ReadonlyMap<PodKey, string> = new Map()
 
-  constructor(deps: ReplacementQueueDeps) {
-    this.#deps = deps
+  constructor(env: PodEnv, admission: PodAdmission, beside: Beside) {
+    this.#env = env
+    this.#admission = admission
+    this.#beside = beside
   }
 
   /** Begins with the next `review`. */
   add(worker: PodWorker, pod: Pod, source: SourceName): Replacement {
-    const { images, checkStart, clock, onChange } = this.#deps
-    const replacement = new Replacement({
-      pod,
-      source,
-      ref: worker.ref,
-      images,
-      checkStart,
-      observed: () => worker.state.observed,
-      clock,
-      onChange,
-    })
+    const replacement = new Replacement(this.#env, worker, pod, source, this.#beside.onChange)
     const key = podKey(worker.ref)
     this.#promised.delete(key)
     this.#waiting.set(key, { worker, source, replacement })
@@ -87,7 +78,7 @@ export class ReplacementQueue {
   reviewPullSecrets(changed: ChangedObjects): void {
     for (const { worker, source, replacement } of this.#waiting.values()) {
       if (!pullsWith({ pod: replacement.pod, source }, changed)) continue
-      this.#deps.images.clearBackoff(worker.ref.uid)
+      this.#env.images.clearBackoff(worker.ref.uid)
       replacement.retry()
     }
   }
@@ -129,7 +120,7 @@ export class ReplacementQueue {
   /** Looks again at all that wait: room may have been made, or one of them has got ready. */
   review(): void {
     for (const [key, { worker }] of this.#waiting) if (!worker.state.isAtWork) this.#release(key)
-    const { admission, neighbours, growing } = this.#deps
+    const { neighbours, growing } = this.#beside
     const resized = new Map(growing().map((each) => [podKey(each.worker.ref), each]))
     for (const key of this.#waiting.keys()) resized.delete(key)
     const versions = [
@@ -137,7 +128,7 @@ export class ReplacementQueue {
       ...[...resized].map(([key, { pod }]) => ({ key, pod, exclusiveClaims: [], readiness: atHand })),
     ]
     if (versions.length === 0) return
-    const plan = planReplacements({ pods: neighbours(), versions, limits: admission.limits })
+    const plan = planReplacements({ pods: neighbours(), versions, limits: this.#admission.limits })
     this.#problems = plan.waiting
     for (const key of plan.prepare) this.#waiting.get(key)?.replacement.prepare()
     const pods = new Map(versions.map(({ key, pod }) => [key, pod]))
@@ -153,14 +144,14 @@ export class ReplacementQueue {
   }
 
   #examine(key: PodKey, { replacement, source }: Waiting): WaitingVersion {
-    const { admission, missingReference } = this.#deps
     const { pod, readiness } = replacement
-    const missing = missingReference({ pod, source })
-    if (missing !== undefined)
-      return { key, pod, exclusiveClaims: [], readiness: { kind: 'failed', message: missing } }
-    const found = admission.examine(pod, source)
-    if (found.kind !== 'fits')
-      return { key, pod, exclusiveClaims: [], readiness: { kind: 'failed', message: found.message } }
+    const fail = (message: string): WaitingVersion => {
+      return { key, pod, exclusiveClaims: [], readiness: { kind: 'failed', message } }
+    }
+    const missing = findMissingReference(this.#env, { pod, source })
+    if (missing !== undefined) return fail(missing)
+    const found = this.#admission.examine(pod, source)
+    if (found.kind !== 'fits') return fail(found.message)
     const { classes, exclusiveClaims } = found
     return { key, pod: withClasses(pod, classes), exclusiveClaims, readiness }
   }
@@ -179,29 +170,8 @@ export class ReplacementQueue {
   #release(key: PodKey): void {
     const worker = this.#waiting.get(key)?.worker
     this.#waiting.delete(key)
-    worker?.end({
-      cause: 'replaced',
-      reason: 'Killing',
-      message: 'The manifest was changed',
-      graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
-    })
+    worker?.endWithOwnGrace('replaced', 'The manifest was changed')
   }
-}
-
-interface ReplacementDeps {
-  readonly pod: Pod
-  /** The pod that is to be replaced; events are its. */
-  readonly ref: PodRef
-  /** Where its manifest comes from. */
-  readonly source: SourceName
-  readonly images: Pick<ImagePuller, 'ensure'>
-  /** Throws where the host would keep it from starting. */
-  readonly checkStart: (pod: Pod, before: ObservedPod) => Promise<void>
-  /** What runs of the version before. */
-  readonly observed: () => ObservedPod
-  readonly clock: Clock
-  /** Its readiness is another one. */
-  readonly onChange: () => void
 }
 
 /** How long a look at the host holds. */
@@ -212,7 +182,11 @@ const readyForMs = 60_000
  * with the backoff of the images, until it is cancelled.
  */
 export class Replacement {
-  readonly #deps: ReplacementDeps
+  readonly #env: PodEnv
+  readonly #worker: PodWorker
+  readonly pod: Pod
+  readonly #source: SourceName
+  readonly #onChange: () => void
   readonly #abort = new AbortController()
   readonly #pulled = new Set<string>()
   /** By image, whom its containers run as unless told. */
@@ -222,12 +196,16 @@ export class Replacement {
   #readyAtMs = 0
   #timer: Timer | undefined
 
-  constructor(deps: ReplacementDeps) {
-    this.#deps = deps
-  }
-
-  get pod(): Pod {
-    return this.#deps.pod
+  /**
+   * @param worker of the pod that is to be replaced; events are its
+   * @param onChange its readiness is another one
+   */
+  constructor(env: PodEnv, worker: PodWorker, pod: Pod, source: SourceName, onChange: () => void) {
+    this.#env = env
+    this.#worker = worker
+    this.pod = pod
+    this.#source = source
+    this.#onChange = onChange
   }
 
   /** What kept it from getting ready, the last time. */
@@ -242,7 +220,7 @@ export class Replacement {
 
   /** Whether it got ready so long ago that the host is to be looked at again. */
   get isStale(): boolean {
-    return this.#deps.clock.monotonicMs() - this.#readyAtMs > readyForMs
+    return this.#env.clock.monotonicMs() - this.#readyAtMs > readyForMs
   }
 
   /** The images that were made sure of. */
@@ -264,20 +242,21 @@ export class Replacement {
   }
 
   async #prepare(): Promise<void> {
-    const { pod, ref, source, images, clock, onChange } = this.#deps
+    const { pod } = this
+    const { images, clock } = this.#env
     try {
       const { initContainers, containers, volumes } = pod.spec
       for (const container of [...initContainers, ...containers, ...selectVolumeImages(volumes)]) {
         if (this.#pulled.has(container.image)) continue
         const { signal } = this.#abort
-        const secrets = pullSecretsOf(pod, source)
-        const request = { pod: ref, container, secrets, sandboxConfig: undefined, signal }
-        const { image } = await images.ensure(request)
+        const secrets = pullSecretsOf(pod, this.#source)
+        const request = { container, secrets, sandboxConfig: undefined, signal }
+        const { image } = await images.ensure({ pod: this.#worker.ref, ...request })
         this.#users.set(container.image, imageUserOf(image))
         this.#pulled.add(container.image)
       }
       this.#checkUsers()
-      await this.#deps.checkStart(pod, this.#deps.observed())
+      await checkStart(this.#env, pod, this.#worker.state.observed)
       this.#problem = undefined
       this.#state = 'ready'
       this.#readyAtMs = clock.monotonicMs()
@@ -285,10 +264,10 @@ export class Replacement {
       if (this.#abort.signal.aborted) return
       this.#problem = errorMessage(error)
       this.#state = 'failed'
-      const retryAtMs = error instanceof ImageError ? error.retryAtMs : clock.wallMs() + 10_000
+      const retryAtMs = error instanceof ImageError ? error.retryAtMs : clock.wallMs() + errorRetryMs
       this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.#retry())
     }
-    if (!this.#abort.signal.aborted) onChange()
+    if (!this.#abort.signal.aborted) this.#onChange()
   }
 
   /** What it failed for may be mended: it is not waited for. */
@@ -300,12 +279,12 @@ export class Replacement {
 
   #retry(): void {
     this.#state = 'unprepared'
-    this.#deps.onChange()
+    this.#onChange()
   }
 
   /** Whether its containers may run as whom their images say. */
   #checkUsers(): void {
-    const { initContainers, containers, securityContext } = this.#deps.pod.spec
+    const { initContainers, containers, securityContext } = this.pod.spec
     for (const { name, image, securityContext: own } of [...initContainers, ...containers]) {
       const user = this.#users.get(image)
       const problem = user && runAsRootProblem(effectiveSecurityContext(securityContext, own), user)
@@ -314,42 +293,30 @@ export class Replacement {
   }
 }
 
-export interface StartCheckDeps {
-  readonly records: Pick<PodRecordStore, 'checkRoom'>
-  readonly host: {
-    readonly calls: Pick<PodHost['calls'], 'containerStatus'>
-    readonly volumes: Pick<PodHost['volumes'], 'checkHostPaths' | 'checkMountKinds'>
-  }
-}
-
 /**
  * Throws PoddError where the host would keep a pod from starting: a full disk, a hostPath of another type than declared, a
  * directory that would be mounted over a file of an image.
  * @param before the version of it that runs: what its containers show of an image is known
  */
-export async function checkStart(
-  { records, host }: StartCheckDeps,
-  pod: Pod,
-  before: ObservedPod,
-): Promise<void> {
+async function checkStart(env: PodEnv, pod: Pod, before: ObservedPod): Promise<void> {
   try {
-    await records.checkRoom()
+    await env.records.checkRoom()
   } catch (error) {
     const message = `no record of it can be written: ${errorMessage(error)}`
     throw new PoddError('RECORD_WRITE', message, { cause: error })
   }
-  await host.volumes.checkHostPaths(pod)
+  await env.volumes.checkHostPaths(pod)
   const { initContainers, containers } = pod.spec
   for (const container of [...initContainers, ...containers]) {
     if (container.volumeMounts.length === 0) continue
-    const pid = await findProcess(host.calls, before, container)
-    if (pid !== undefined) await host.volumes.checkMountKinds(pod, container, pid)
+    const pid = await findProcess(env, before, container)
+    if (pid !== undefined) await env.volumes.checkMountKinds(pod, container, pid)
   }
 }
 
 /** The first process of the running container of this name and image; undefined without one, or where that isn't told. */
 async function findProcess(
-  calls: StartCheckDeps['host']['calls'],
+  { calls }: PodEnv,
   { containers }: ObservedPod,
   { name, image }: Pick<ContainerSpec, 'name' | 'image'>,
 ): Promise<number | undefined> {

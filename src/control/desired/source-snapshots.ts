@@ -1,5 +1,4 @@
 import { sameData } from '../../base/json.ts'
-import type { Logger } from '../../base/logger.ts'
 import { makesNewPod } from '../../decide/sources/diff-pod.ts'
 import {
   mergeObjects,
@@ -12,7 +11,7 @@ import type { Incumbent } from '../../decide/sources/merge-snapshots.ts'
 import type { PodDocument, Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { EvictionEnd, PodEnding, PodRecord } from '../../pod/state/pod-record.ts'
+import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey, SourceName } from '../../pod/values/ids.ts'
@@ -21,24 +20,16 @@ import { readManifestHash } from '../../translate/identity.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import { pullsWith, refersTo } from '../serving/object-store.ts'
 import type { ChangedObjects, ObjectStore } from '../serving/object-store.ts'
-import type { PodWorkers } from './pod-workers.ts'
+import type { EndedPods, PodWorkers } from './pod-workers.ts'
 import type { Replacement } from './replacements.ts'
 
-export interface SourceSnapshotsOptions {
+/** What the snapshots of the sources are taken by. */
+interface SnapshotRules {
   /** The sources that are configured. */
   readonly sources: readonly SourceName[]
   readonly podNameSuffix: string
-  /** Takes over the objects that the sources want. */
-  readonly objects: ObjectStore
-  /** Which source each claim with data on disk is of. */
-  readonly listClaimOwners: () => Promise<ReadonlyMap<ObjectKey, SourceName>>
   /** How many pods run here at most; a source may give twice as many, of which the others wait. */
   readonly maxPods: number
-  /** Of the pods that there are. */
-  readonly workers: Pick<PodWorkers, 'all' | 'find'>
-  /** The pod of this name that ran when `podd down` ended it. */
-  readonly endedByDown: (key: PodKey) => Pick<PodRecord, 'source' | 'path'> | undefined
-  readonly logger: Logger
 }
 
 /** What is wanted now. */
@@ -64,13 +55,16 @@ export function boundOfSource(maxPods: number): number {
 }
 
 /** How many of the pods that are left out a problem names. */
-const mostNamed = 10
+const maxNamed = 10
 
 const noObjects: ChangedObjects = new Map()
 
 /** What each source gave last, and the objects that follow from it. */
 export class SourceSnapshots {
-  readonly #options: SourceSnapshotsOptions
+  readonly #rules: SnapshotRules
+  readonly #objects: ObjectStore
+  readonly #workers: PodWorkers
+  readonly #endedByDown: EndedPods
   readonly #newest = new Map<SourceName, SourceSnapshot>()
   /** Those of which pods are left out, as their sources gave them. */
   readonly #whole = new Map<SourceName, SourceSnapshot>()
@@ -83,22 +77,27 @@ export class SourceSnapshots {
   /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
   #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
-  constructor(options: SourceSnapshotsOptions) {
-    this.#options = options
+  /** @param objects takes over the objects that the sources want */
+  constructor(rules: SnapshotRules, objects: ObjectStore, workers: PodWorkers, endedByDown: EndedPods) {
+    this.#rules = rules
+    this.#objects = objects
+    this.#workers = workers
+    this.#endedByDown = endedByDown
   }
 
   all(): readonly SourceSnapshot[] {
     return [...this.#newest.values()]
   }
 
-  /** Every source has spoken. */
+  /** Every source has spoken. Never without a source, as in `podd down`: nothing says what is desired then. */
   get areReady(): boolean {
-    return this.#options.sources.every((source) => this.#newest.get(source)?.ready === true)
+    const { sources } = this.#rules
+    return sources.length > 0 && sources.every((source) => this.#newest.get(source)?.ready === true)
   }
 
   /** A source that is configured and hasn't spoken yet. */
   isSilent(source: SourceName): boolean {
-    return this.#options.sources.includes(source) && this.#newest.get(source)?.ready !== true
+    return this.#rules.sources.includes(source) && this.#newest.get(source)?.ready !== true
   }
 
   /**
@@ -121,7 +120,7 @@ export class SourceSnapshots {
 
   /** The pods of a snapshot under the names that the kubelet would give them: `<name>-<node>` (`podNameSuffix: node`). */
   #renamePods(snapshot: SourceSnapshot): SourceSnapshot {
-    const { podNameSuffix: suffix } = this.#options
+    const { podNameSuffix: suffix } = this.#rules
     // The API gives objects the names that it was asked for.
     if (suffix === '' || snapshot.source === 'api') return snapshot
     const rename = (document: PodDocument): PodDocument => {
@@ -146,16 +145,16 @@ export class SourceSnapshots {
    * QuotaV1Pod, Kubernetes 1.36).
    */
   #boundPods(snapshot: SourceSnapshot): SourceSnapshot {
-    const { maxPods, workers, endedByDown } = this.#options
+    const { maxPods } = this.#rules
     const bound = boundOfSource(maxPods)
     if (snapshot.pods.length <= bound) return snapshot
     const kept = new Set<PodDocument>()
     let room = bound
     for (const document of snapshot.pods) {
       const key = podKey(document.pod.metadata)
-      const worker = workers.find(key)
+      const worker = this.#workers.find(key)
       const hasEnded = worker?.state.hasEnded === true
-      if (!hasEnded && !hasStarted(worker) && endedByDown(key) === undefined) continue
+      if (!hasEnded && !hasStarted(worker) && !this.#endedByDown.has(key)) continue
       kept.add(document)
       if (!hasEnded) room -= 1
     }
@@ -173,10 +172,10 @@ export class SourceSnapshots {
 
   /** Snapshots of which pods were left out, and of whose pods enough have ended since that some may be followed. */
   withRoom(): readonly SourceSnapshot[] {
-    const { maxPods, workers } = this.#options
+    const { maxPods } = this.#rules
     return [...this.#whole.values()].filter(({ source }) => {
       const open = this.#newest.get(source)?.pods.filter(({ pod }) => {
-        const worker = workers.find(podKey(pod.metadata))
+        const worker = this.#workers.find(podKey(pod.metadata))
         return worker?.state.hasEnded !== true
       })
       return open !== undefined && open.length < boundOfSource(maxPods)
@@ -194,14 +193,9 @@ export class SourceSnapshots {
     return this.#problems
   }
 
-  /** To be called once, before any snapshot. Never throws. */
-  async loadClaimOwners(): Promise<void> {
-    const { listClaimOwners, logger } = this.#options
-    try {
-      this.#claimOwners = await listClaimOwners()
-    } catch (error) {
-      logger.error({ err: error }, 'cannot read which source owns the data of claims')
-    }
+  /** Which source each claim with data on disk is of. To be called before any snapshot. */
+  takeClaimOwners(owners: ReadonlyMap<ObjectKey, SourceName>): void {
+    this.#claimOwners = owners
   }
 
   /**
@@ -209,8 +203,7 @@ export class SourceSnapshots {
    * review it.
    */
   merge(): WantedChange {
-    const { sources } = this.#options
-    const snapshots = sources.flatMap((source) => this.#newest.get(source) ?? [])
+    const snapshots = this.#rules.sources.flatMap((source) => this.#newest.get(source) ?? [])
     const before = this.#merged
     this.#merged = undefined
     const pods = this.#mergePods(snapshots, before)
@@ -252,28 +245,26 @@ export class SourceSnapshots {
     snapshots: readonly SourceSnapshot[],
     before: Merged | undefined,
   ): { readonly problems: readonly Problem[]; readonly changed: ChangedObjects } {
-    const { objects, workers } = this.#options
     const isSettled = this.#claimOwners.size === 0
     if (before !== undefined && isSettled && givesSameObjects(before.snapshots, snapshots))
       return { problems: before.objectProblems, changed: noObjects }
-    const merged = mergeObjects(snapshots, this.#incumbent, objects.rules)
+    const merged = mergeObjects(snapshots, this.#incumbent, this.#objects.rules)
     // Which source has a claim's name follows from the objects from here on.
     if (this.areReady) this.#claimOwners = new Map()
-    const changed = objects.replace(merged.objects)
+    const changed = this.#objects.replace(merged.objects)
     if ([...changed.values()].some((keys) => keys.size > 0))
-      for (const worker of workers.all())
+      for (const worker of this.#workers.all())
         if (refersTo(worker.sourcedPod, changed))
           worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
     return { problems: merged.problems, changed }
   }
 
   readonly #incumbent: Incumbent = (key, asking) => {
-    const { objects, workers } = this.#options
     const owner = this.#claimOwners.get(key)
     if (owner !== undefined) return { source: owner }
-    const holder = objects.holder(key, asking)
+    const holder = this.#objects.holder(key, asking)
     if (holder !== undefined) return holder
-    return workers.find(key)?.state.record ?? this.#options.endedByDown(key)
+    return this.#workers.find(key)?.state.record ?? this.#endedByDown.get(key)?.ended
   }
 }
 
@@ -285,7 +276,7 @@ function tooManyProblem(
   { location, pods }: SourceSnapshot,
   { maxPods, followed, left }: { maxPods: number; followed: number; left: readonly PodDocument[] },
 ): Problem {
-  const named = left.slice(0, mostNamed).map(({ pod }) => podKey(pod.metadata))
+  const named = left.slice(0, maxNamed).map(({ pod }) => podKey(pod.metadata))
   const more = left.length - named.length
   return {
     severity: 'error',
@@ -353,12 +344,6 @@ export function isLeaving(worker: PodWorker): boolean {
     worker.state.stage === 'gone' ||
     (worker.state.stage === 'ending' && worker.state.goesAway)
   )
-}
-
-/** Ends a pod within the grace period that its manifest gives it. */
-export function endAsSpecified(worker: PodWorker, cause: PodEnding['cause'], message: string): void {
-  const graceSeconds = worker.state.pod.spec.terminationGracePeriodSeconds
-  worker.end({ cause, reason: 'Killing', message, graceSeconds })
 }
 
 /** What starts again, as a new pod, in place of one that was evicted until now; undefined where it stays evicted. */

@@ -288,14 +288,10 @@ export class ArchivePins {
   readonly #own = new Set<string>()
   readonly #users = new Set<string>()
 
-  constructor(options: {
-    readonly host: ArchivePinsHost
-    readonly records: ArchiveRecords
-    readonly logger: Logger
-  }) {
-    this.#host = options.host
-    this.#records = options.records
-    this.#logger = options.logger
+  constructor(host: ArchivePinsHost, records: ArchiveRecords, logger: Logger) {
+    this.#host = host
+    this.#records = records
+    this.#logger = logger
   }
 
   /**

@@ -33,12 +33,11 @@ const runtimeRetryMs = 1000
  * those of removed files. Imports one archive at a time, with lists in parallel.
  */
 export class ImageArchives {
-  readonly #options: ImageArchivesOptions
+  readonly #env: ArchivesEnv
   readonly #records: ArchiveRecords
   readonly #files: ArchiveFiles
   readonly #pins: ArchivePins
   readonly #present: PresentImages
-  readonly #images: ArchiveImages
   readonly #slot = new WakeSlot()
   /** Complete names of images that pods wait for. */
   readonly #wanted = new Set<string>()
@@ -47,32 +46,18 @@ export class ImageArchives {
   /** The failures that were logged, by path. */
   #told: ReadonlyMap<string, string> = new Map()
 
-  constructor(options: ImageArchivesOptions) {
-    this.#options = options
-    this.#files = new ArchiveFiles(options.clock, options.host.list)
-    this.#records = new ArchiveRecords(
-      options.stateFile,
-      createStateReport(options.events, options.logger),
-      options.logger,
-    )
-    const { clock, host, logger } = options
-    this.#pins = new ArchivePins({ host, records: this.#records, logger })
-    this.#present = new PresentImages({ list: host.presentImages, clock, logger })
-    this.#images = new ArchiveImages({
-      ...options,
-      files: this.#files,
-      records: this.#records,
-      pins: this.#pins,
-      present: this.#present,
-      onRecorded: (images) => {
-        for (const image of images) this.#wanted.delete(image)
-      },
-    })
+  constructor(env: ArchivesEnv) {
+    const { clock, host, stateFile, events, logger } = env
+    this.#env = env
+    this.#files = new ArchiveFiles(clock, host.list)
+    this.#records = new ArchiveRecords(stateFile, createStateReport(events, logger), logger)
+    this.#pins = new ArchivePins(host, this.#records, logger)
+    this.#present = new PresentImages(host.presentImages, clock, logger)
   }
 
   /** The message about the archive that a missing image waits for; undefined where none has it. */
   awaited(image: string): string | undefined {
-    const { directory, unsupported } = this.#options.host
+    const { directory, unsupported } = this.#env.host
     if (unsupported !== undefined) return undefined
     if (this.#plan === undefined)
       return this.#files.unreadable === undefined
@@ -96,7 +81,7 @@ export class ImageArchives {
   }
 
   reports(): readonly ArchiveReport[] {
-    const { directory } = this.#options.host
+    const { directory } = this.#env.host
     return this.#archives.flatMap((file) => {
       const stage = this.#plan?.stages.get(file.name)
       return stage === undefined ? [] : [toArchiveReport(directory, file, stage)]
@@ -104,7 +89,7 @@ export class ImageArchives {
   }
 
   problems(): readonly Problem[] {
-    const { directory } = this.#options.host
+    const { directory } = this.#env.host
     const unreadable: readonly Problem[] =
       this.#files.unreadable === undefined
         ? []
@@ -126,8 +111,8 @@ export class ImageArchives {
     const names = images.map((image) => normalizeImageName(image))
     // A pod that doesn't find its image yet tries again, with backoff.
     await this.#present.untilListed(names, signal).catch(() => undefined)
-    if (how === 'imported') await this.#options.onImported(names)
-    this.#options.onImages(names)
+    if (how === 'imported') await this.#env.onImported(names)
+    this.#env.onImages(names)
   }
 
   /** A user has pinned or unpinned these images: those that are pinned stay so when their archive is gone. Never rejects. */
@@ -138,7 +123,7 @@ export class ImageArchives {
 
   /** Follows the directory until the signal is aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, host, logger } = this.#options
+    const { clock, host, logger } = this.#env
     await this.#records.load()
     await host
       .prepare()
@@ -195,13 +180,13 @@ export class ImageArchives {
       return true
     }
     if (plan.lists.length > 0 && plan.imports.length === 0 && this.#pulling === undefined)
-      this.#pulling = this.#images.pullLists(plan.lists, signal).finally(() => {
+      this.#pulling = this.#pullLists(plan.lists, signal).finally(() => {
         this.#pulling = undefined
         this.#slot.wake()
       })
     const [due] = plan.imports
     if (due === undefined) return false
-    await this.#images.import(due, signal)
+    await this.#import(due, signal)
     return true
   }
 
@@ -210,7 +195,7 @@ export class ImageArchives {
   }
 
   get #archives(): readonly ArchiveFile[] {
-    return this.#files.all(this.#options.host.unsupported)
+    return this.#files.all(this.#env.host.unsupported)
   }
 
   #replan(): ArchivePlan {
@@ -227,7 +212,7 @@ export class ImageArchives {
     const seen = this.#files.get(name)
     if (seen === undefined) return
     try {
-      this.#files.setContent(seen, await this.#options.host.read(name))
+      this.#files.setContent(seen, await this.#env.host.read(name))
     } catch (error) {
       this.#files.fail(seen, `it cannot be read: ${errorMessage(error)}`)
     }
@@ -235,7 +220,7 @@ export class ImageArchives {
 
   /** Logs each failure once, and again when it recurs after a success. */
   #tellFailures(): void {
-    const { events, logger } = this.#options
+    const { events, logger } = this.#env
     const failed = new Map(
       this.reports().flatMap(({ path, state, message = '' }) =>
         state === 'failed' ? [[path, message] as const] : [],
@@ -248,84 +233,85 @@ export class ImageArchives {
     }
     this.#told = failed
   }
-}
-
-interface ArchiveImagesOptions extends ImageArchivesOptions {
-  readonly files: ArchiveFiles
-  readonly records: ArchiveRecords
-  readonly pins: ArchivePins
-  readonly present: PresentImages
-  /** Called with the complete names of images that are present and recorded. */
-  readonly onRecorded: (images: readonly string[]) => void
-}
-
-/** Imports and pulls the images of archives and lists, pins them, and records that. */
-class ArchiveImages {
-  readonly #options: ArchiveImagesOptions
-
-  constructor(options: ArchiveImagesOptions) {
-    this.#options = options
-  }
 
   /** Imports an archive and records it. A failure is kept with the file. Never rejects because of one. */
-  async import(name: string, signal: AbortSignal): Promise<void> {
-    const { events, host, logger } = this.#options
-    const seen = this.#options.files.get(name)
+  async #import(name: string, signal: AbortSignal): Promise<void> {
+    const { events, host, logger } = this.#env
+    const seen = this.#files.get(name)
     const content = seen?.content
     if (seen === undefined || content?.kind !== 'archive') return
-    const before = await this.#options.present.ask(signal)
+    const before = await this.#present.ask(signal)
     if (before === undefined) return
     try {
-      const pinned = await this.#options.pins.list()
-      const archive = { name, images: content.images, before }
-      const names = await importOrDiscard(archive, { host, logger }, signal)
+      const pinned = await this.#pins.list()
+      const names = await this.#importOrDiscard(name, content.images, before, signal)
       const images = names.map((image) => normalizeImageName(image))
-      for (const image of names) await this.#options.pins.pin(image, pinned)
-      await this.#options.present.untilListed(images, signal)
-      await this.#options.onImported(images)
-      await this.#record(name, seen, { digest: content.digest, images, pinned })
+      for (const image of names) await this.#pins.pin(image, pinned)
+      await this.#present.untilListed(images, signal)
+      await this.#env.onImported(images)
+      await this.#record(name, seen, { digest: content.digest, images }, pinned)
       logger.info({ path: `${host.directory}/${name}`, image: images.join(' ') }, 'imported an image archive')
       const message = `Imported ${images.join(', ')} from ${host.directory}/${name}`
       events.recordNode({ type: 'Normal', reason: 'ImagesImported', message })
-      this.#options.onImages(images)
+      this.#env.onImages(images)
     } catch (error) {
       if (signal.aborted) return
-      this.#options.files.fail(seen, `${errorMessage(error)}${await this.#describeRoom(seen)}`)
+      this.#files.fail(seen, `${errorMessage(error)}${await this.#describeRoom(seen)}`)
+    }
+  }
+
+  /**
+   * Imports an archive. Where that fails, the names that it left behind are removed: a partially imported image would
+   * count as present. Throws the import's error.
+   * @param images which it holds
+   * @param before which were there right before; these are kept
+   */
+  async #importOrDiscard(
+    name: string,
+    images: readonly string[],
+    before: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
+    const { host, logger } = this.#env
+    try {
+      return await host.importArchive(name, signal)
+    } catch (error) {
+      for (const image of images) {
+        if (signal.aborted) break
+        if (before.has(image)) continue
+        try {
+          if (!(await host.isUsed(image, signal))) await host.discard(image)
+        } catch (problem) {
+          logger.debug({ image, err: problem }, 'cannot discard what an import that failed has left')
+        }
+      }
+      throw error
     }
   }
 
   async #record(
     name: string,
     seen: SeenFile,
-    {
-      digest,
-      images,
-      pinned,
-    }: {
-      readonly digest: string
-      readonly images: readonly string[]
-      readonly pinned: ReadonlySet<string>
-    },
+    content: { readonly digest: string; readonly images: readonly string[] },
+    pinned: ReadonlySet<string>,
   ): Promise<void> {
-    await this.#options.pins.unpin(
-      selectReplaced(name, images, this.#options.records.all),
-      this.#options.present.known,
-    )
-    const kept = this.#options.pins.kept(images, pinned)
+    const { digest, images } = content
+    await this.#pins.unpin(selectReplaced(name, images, this.#records.all), this.#present.known)
+    const kept = this.#pins.kept(images, pinned)
     const record = { ...timesOf(seen.look), digest, images }
-    await this.#options.records.set(name, kept.length === 0 ? record : { ...record, kept })
-    this.#options.onRecorded(images)
-    this.#options.files.succeed(seen)
+    await this.#records.set(name, kept.length === 0 ? record : { ...record, kept })
+    for (const image of images) this.#wanted.delete(image)
+    this.#files.succeed(seen)
   }
 
   /** Pulls what lists of images name, one image at a time. Never rejects. */
-  async pullLists(names: readonly string[], signal: AbortSignal): Promise<void> {
+  async #pullLists(names: readonly string[], signal: AbortSignal): Promise<void> {
     for (const name of names) {
-      const seen = this.#options.files.get(name)
+      const seen = this.#files.get(name)
       const content = seen?.content
       if (seen === undefined || content?.kind !== 'archive') continue
       const failures: string[] = []
-      const pinned = await this.#options.pins.list().catch((error: unknown) => {
+      const pinned = await this.#pins.list().catch((error: unknown) => {
         failures.push(`cannot tell which images are pinned: ${errorMessage(error)}`)
         return undefined
       })
@@ -336,27 +322,26 @@ class ArchiveImages {
         })
       }
       if (signal.aborted) return
-      if (failures.length === 0 && pinned !== undefined)
-        await this.#record(name, seen, { ...content, pinned })
-      else this.#options.files.fail(seen, failures.join('; '))
+      if (failures.length === 0 && pinned !== undefined) await this.#record(name, seen, content, pinned)
+      else this.#files.fail(seen, failures.join('; '))
     }
   }
 
   async #pullListed(image: string, pinned: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    const { host, onImages } = this.#options
+    const { host, onImages } = this.#env
     signal.throwIfAborted()
     if (!(await host.presentImages(signal)).has(image)) {
       await host.pull(image, signal)
-      await this.#options.present.untilListed([image], signal)
+      await this.#present.untilListed([image], signal)
       onImages([image])
     }
-    await this.#options.pins.pin(image, pinned)
+    await this.#pins.pin(image, pinned)
   }
 
   /** The disk space that a failed import may have lacked. */
   async #describeRoom({ look: { sizeBytes } }: SeenFile): Promise<string> {
     // The failure of the import is reported without the figure.
-    const availableBytes = await this.#options.host.availableBytes().catch(() => undefined)
+    const availableBytes = await this.#env.host.availableBytes().catch(() => undefined)
     if (availableBytes === undefined || availableBytes >= sizeBytes) return ''
     return `; the disk that holds the images has ${availableBytes} bytes available, and the archive has ${sizeBytes}`
   }
@@ -368,7 +353,7 @@ function timesOf({ sizeBytes, modifiedAtMs }: ArchiveLook) {
 }
 
 /** The directory and the runtime. Errors count as temporary. */
-export interface ImageArchivesHost extends ArchivePinsHost, ArchiveImportHost {
+export interface ImageArchivesHost extends ArchivePinsHost {
   readonly directory: string
   /** Makes the directory where there is none. */
   readonly prepare: () => Promise<void>
@@ -376,6 +361,12 @@ export interface ImageArchivesHost extends ArchivePinsHost, ArchiveImportHost {
   readonly read: (name: string) => Promise<ArchiveContent>
   /** Tells of changes of files; a name that came by a rename is complete. */
   readonly watch: (onHint: (hint: ArchiveHint) => void) => { close(): Promise<void> }
+  /** Returns the imported names. */
+  readonly importArchive: (name: string, signal: AbortSignal) => Promise<readonly string[]>
+  /** Removes a name that a failed import has left behind. */
+  readonly discard: (image: string) => Promise<void>
+  /** Whether a container has this image, or a pull has or may have brought it. */
+  readonly isUsed: (image: string, signal: AbortSignal) => Promise<boolean>
   readonly pull: (image: string, signal: AbortSignal) => Promise<void>
   /** Complete names. */
   readonly presentImages: (signal: AbortSignal) => Promise<ReadonlySet<string>>
@@ -383,7 +374,8 @@ export interface ImageArchivesHost extends ArchivePinsHost, ArchiveImportHost {
   readonly availableBytes: () => Promise<number>
 }
 
-interface ImageArchivesOptions {
+/** What archives are followed with, and who hears of images. */
+interface ArchivesEnv {
   readonly host: ImageArchivesHost
   readonly stateFile: SmallFile
   readonly events: NodeEventRecorder
@@ -395,53 +387,6 @@ interface ImageArchivesOptions {
   readonly onImages: (names: readonly string[]) => void
 }
 
-interface ArchiveImportHost {
-  /** Returns the imported names. */
-  readonly importArchive: (name: string, signal: AbortSignal) => Promise<readonly string[]>
-  /** Removes a name that a failed import has left behind. */
-  readonly discard: (image: string) => Promise<void>
-  /** Whether a container has this image, or a pull has or may have brought it. */
-  readonly isUsed: (image: string, signal: AbortSignal) => Promise<boolean>
-}
-
-/**
- * Imports an archive. Where that fails, the names that it left behind are removed: a partially imported image would
- * count as present. Throws the import's error.
- * @param archive.images which it holds
- * @param archive.before which were there right before; these are kept
- */
-async function importOrDiscard(
-  archive: {
-    readonly name: string
-    readonly images: readonly string[]
-    readonly before: ReadonlySet<string>
-  },
-  { host, logger }: { readonly host: ArchiveImportHost; readonly logger: Logger },
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  try {
-    return await host.importArchive(archive.name, signal)
-  } catch (error) {
-    for (const image of archive.images) {
-      if (signal.aborted) break
-      if (archive.before.has(image)) continue
-      try {
-        if (!(await host.isUsed(image, signal))) await host.discard(image)
-      } catch (problem) {
-        logger.debug({ image, err: problem }, 'cannot discard what an import that failed has left')
-      }
-    }
-    throw error
-  }
-}
-
-interface PresentImagesOptions {
-  /** Asks the runtime: complete names. */
-  readonly list: (signal: AbortSignal) => Promise<ReadonlySet<string>>
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 /** The interval of lists; the runtime is also listed when it is available again. */
 const recheckMs = 300_000
 /** How long the runtime may take until it lists what was imported. */
@@ -450,12 +395,17 @@ const listedPollMs = 50
 
 /** The runtime's images, as last listed. */
 class PresentImages {
-  readonly #options: PresentImagesOptions
+  readonly #list: ImageArchivesHost['presentImages']
+  readonly #clock: Clock
+  readonly #logger: Logger
   #known: ReadonlySet<string> | undefined
   #askedAtMs = 0
 
-  constructor(options: PresentImagesOptions) {
-    this.#options = options
+  /** @param list asks the runtime: complete names */
+  constructor(list: ImageArchivesHost['presentImages'], clock: Clock, logger: Logger) {
+    this.#list = list
+    this.#clock = clock
+    this.#logger = logger
   }
 
   /** Complete names; undefined where the runtime doesn't answer, and before it was asked. */
@@ -469,32 +419,30 @@ class PresentImages {
 
   /** Asks where nothing is known, or it is old. Never rejects. */
   async refresh(signal: AbortSignal): Promise<void> {
-    const isOld = this.#options.clock.monotonicMs() - this.#askedAtMs >= recheckMs
+    const isOld = this.#clock.monotonicMs() - this.#askedAtMs >= recheckMs
     if (this.#known === undefined || isOld) await this.ask(signal)
   }
 
   /** Lists the current images; undefined where the runtime doesn't answer. Never rejects. */
   async ask(signal: AbortSignal): Promise<ReadonlySet<string> | undefined> {
-    const { clock, list, logger } = this.#options
     try {
-      this.#known = await list(signal)
-      this.#askedAtMs = clock.monotonicMs()
+      this.#known = await this.#list(signal)
+      this.#askedAtMs = this.#clock.monotonicMs()
     } catch (error) {
       this.#known = undefined
-      logger.debug({ err: error }, 'image archives wait for the container runtime')
+      this.#logger.debug({ err: error }, 'image archives wait for the container runtime')
     }
     return this.#known
   }
 
   /** Resolves when the runtime lists all of these, or after a while. Rejects where it doesn't answer. */
   async untilListed(images: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, list } = this.#options
     const areListed = async (): Promise<boolean> => {
-      const present = await list(signal)
+      const present = await this.#list(signal)
       this.#known = present
       return images.every((image) => present.has(image))
     }
-    await pollUntil(clock, areListed, { periodMs: listedPollMs, timeoutMs: listedMs, signal })
+    await pollUntil(this.#clock, areListed, { periodMs: listedPollMs, timeoutMs: listedMs, signal })
   }
 }
 

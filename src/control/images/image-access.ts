@@ -16,61 +16,69 @@ import { objectData, objectKey } from '../../pod/objects/local-object.ts'
 import type { PullSecrets } from '../../pod/objects/local-object.ts'
 import type { Secret } from '../../pod/objects/object-kinds.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ImageService } from '../../runtime/cri-runtime.ts'
 import { PullRecordStore } from '../../store/pull-records.ts'
 import type { StateReport } from '../../store/state-report.ts'
 import type { ObjectViews } from '../serving/object-store.ts'
 import type { ImageRequest, PresentImage, PullRequest } from './image-request.ts'
 import { PulledImages } from './pulled-images.ts'
-import type { PulledImageCalls, PullOutcome } from './pulled-images.ts'
+import type { PullOutcome } from './pulled-images.ts'
 
-export interface ImageAccessOptions {
-  readonly credentials: Pick<PodCredentials, 'find' | 'findOwn'>
-  readonly pulled: Pick<PulledImages, 'mayUse' | 'begin' | 'end'>
-  readonly events: EventRecorder
-}
+/** What pulls present to registries, and which pods may use what was pulled; with the events about both. */
+class ImageAccess {
+  readonly #credentials: PodCredentials
+  readonly #pulled: PulledImages
+  readonly #events: EventRecorder
 
-/** The credentials of pods, the records of what was pulled with them, and the events about both. */
-class ImageAccess implements ImageCredentials {
-  readonly #options: ImageAccessOptions
-
-  constructor(options: ImageAccessOptions) {
-    this.#options = options
+  constructor(credentials: PodCredentials, pulled: PulledImages, events: EventRecorder) {
+    this.#credentials = credentials
+    this.#pulled = pulled
+    this.#events = events
   }
 
+  /**
+   * The credentials that fit the image of a request, best match first. They are tried in this order until a pull
+   * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36). With
+   * none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that error.
+   */
   async candidates({ pod, image, secrets }: PullRequest): Promise<readonly PullCredential[]> {
-    const { credentials, events } = this.#options
-    const found = await credentials.find(image, secrets)
+    const found = await this.#credentials.find(image, secrets)
     if (pod !== undefined)
-      for (const warning of found.warnings) events.record({ pod, type: 'Warning', ...warning })
+      for (const warning of found.warnings) this.#events.record({ pod, type: 'Warning', ...warning })
     return found.credentials
   }
 
-  mayUse({ container, secrets }: ImageRequest, { ref }: PresentImage): Promise<boolean> {
-    const { credentials, pulled } = this.#options
-    return pulled.mayUse(container.image, ref, credentials.findOwn(container.image, secrets))
+  /** Whether the pod may use an image that is on the machine without a pull. */
+  mayUse({ container: { image }, secrets }: ImageRequest, { ref }: PresentImage): Promise<boolean> {
+    return this.#pulled.mayUse(image, ref, this.#credentials.findOwn(image, secrets))
   }
 
+  /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
   begin(image: string): Promise<void> {
-    return this.#options.pulled.begin(image)
+    return this.#pulled.begin(image)
   }
 
+  /** Records its outcome. Never rejects. */
   end(image: string, outcome: PullOutcome): Promise<void> {
-    return this.#options.pulled.end(image, outcome)
+    return this.#pulled.end(image, outcome)
   }
 }
 
+export type ImageCredentials = Pick<ImageAccess, keyof ImageAccess>
+
 /** Something that a pod's events tell; pulls go on without it. */
-export interface CredentialWarning {
+interface CredentialWarning {
   readonly reason: 'FailedToRetrieveImagePullSecret' | 'FailedCredentialProvider'
   readonly message: string
 }
 
-export interface FoundCredentials {
+interface FoundCredentials {
   readonly credentials: readonly PullCredential[]
   readonly warnings: readonly CredentialWarning[]
 }
 
-export interface PodCredentialsOptions {
+/** Where credentials are looked for. */
+interface CredentialPlaces {
   readonly objects: ObjectViews
   /** The node's own, as they are now. */
   readonly node: { read(): Promise<DockerConfig> }
@@ -87,10 +95,10 @@ export interface PodCredentialsOptions {
 
 /** Finds the credentials for a pod's images: those of its Secrets, then the node's, then those of plugins. */
 export class PodCredentials {
-  readonly #options: PodCredentialsOptions
+  readonly #places: CredentialPlaces
 
-  constructor(options: PodCredentialsOptions) {
-    this.#options = options
+  constructor(places: CredentialPlaces) {
+    this.#places = places
   }
 
   /**
@@ -102,8 +110,8 @@ export class PodCredentials {
     if (name === undefined) return { credentials: [], warnings: [] }
     const own = this.#findOwn(name, secrets)
     const [node, provided] = await Promise.all([
-      this.#options.node.read(),
-      this.#options.providers?.provide(name),
+      this.#places.node.read(),
+      this.#places.providers?.provide(name),
     ])
     const ofPlugins = (provided?.configs ?? []).map((config) => ({ config }))
     const failures = (provided?.failures ?? []).map((message) => {
@@ -130,7 +138,7 @@ export class PodCredentials {
     const parts: KeyringPart[] = []
     const missing: string[] = []
     const unusable: string[] = []
-    const seen = this.#options.objects.seenBy(secrets.source)
+    const seen = this.#places.objects.seenBy(secrets.source)
     for (const secretName of secrets.names.filter((each) => each !== '')) {
       const key = objectKey('Secret', secrets.namespace, secretName)
       const found = seen.get('Secret', secrets.namespace, secretName)
@@ -185,31 +193,24 @@ function readSecret(secret: Secret): DockerConfigReading {
   }
 }
 
-export interface ImageAccessSurroundings {
-  readonly objects: ObjectViews
-  readonly calls: PulledImageCalls
-  readonly events: EventRecorder
-  readonly report: StateReport
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 /** The credentials and the records of pulls, as the config wants them. */
 export function createImageAccess(
   config: PoddConfig,
-  { objects, calls, events, report, clock, logger }: ImageAccessSurroundings,
-): { readonly access: ImageAccess; readonly pulled: PulledImages } {
-  const { rootDir, imageCredentialProviderConfig, imageCredentialProviderBinDir } = config
+  objects: ObjectViews,
+  calls: ImageService,
+  around: {
+    readonly events: EventRecorder
+    readonly report: StateReport
+    readonly clock: Clock
+    readonly logger: Logger
+  },
+): { readonly access: ImageCredentials; readonly pulled: PulledImages } {
+  const { rootDir, imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = config
+  const { events, report, clock, logger } = around
   const providers =
-    imageCredentialProviderConfig === undefined || imageCredentialProviderBinDir === undefined
+    configPath === undefined || binDir === undefined
       ? undefined
-      : new CredentialProviders({
-          configPath: imageCredentialProviderConfig,
-          binDir: imageCredentialProviderBinDir,
-          env: process.env,
-          clock,
-          logger,
-        })
+      : new CredentialProviders({ configPath, binDir, env: process.env, clock, logger })
   // What is wrong with it is told at the start, and not at the first pull.
   void providers?.refresh()
   const pulled = new PulledImages({
@@ -224,29 +225,5 @@ export function createImageAccess(
   })
   const node = new NodeDockerConfig({ rootDir, homeDir: homedir(), clock, logger })
   const credentials = new PodCredentials({ objects, node, providers })
-  return { access: new ImageAccess({ credentials, pulled, events }), pulled }
-}
-
-/** What pulls present to registries, and which pods may use what was pulled. */
-export interface ImageCredentials {
-  /**
-   * The credentials that fit the image of a request, best match first. They are tried in this order until a pull
-   * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36). With
-   * none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that error.
-   */
-  candidates(request: PullRequest): Promise<readonly PullCredential[]>
-  /** Whether the pod may use an image that is on the machine without a pull. */
-  mayUse(request: ImageRequest, present: PresentImage): Promise<boolean>
-  /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
-  begin(image: string): Promise<void>
-  /** Records its outcome. Never rejects. */
-  end(image: string, outcome: PullOutcome): Promise<void>
-}
-
-/** Pulls without credentials, and every pod may use every image. */
-export const noCredentials: ImageCredentials = {
-  candidates: () => Promise.resolve([]),
-  mayUse: () => Promise.resolve(true),
-  begin: () => Promise.resolve(),
-  end: () => Promise.resolve(),
+  return { access: new ImageAccess(credentials, pulled, events), pulled }
 }

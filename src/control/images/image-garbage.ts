@@ -36,11 +36,14 @@ export interface ImageGarbageHost {
   readonly sandboxImage: (signal: AbortSignal) => Promise<string | undefined>
 }
 
-export interface ImageGarbageOptions {
+export interface ImageGarbageSetup {
   readonly host: ImageGarbageHost
   readonly policy: ImageGarbagePolicy
   /** Where it is kept when images were used. */
   readonly usesFile: SmallFile
+}
+
+interface ImageGarbageEnv extends ImageGarbageSetup {
   readonly report: StateReport
   /** What pods need, as `listNamedImages` gives it; undefined while that isn't known yet. */
   readonly namedImages: () => readonly ImageUse[] | undefined
@@ -71,14 +74,18 @@ interface Gathered {
 
 /** Removes unused images. One collection at a time. */
 export class ImageGarbage {
-  readonly #options: ImageGarbageOptions
+  readonly #env: ImageGarbageEnv
   readonly #uses: ImageUses
   readonly #turn = new Semaphore(1)
 
-  constructor(options: ImageGarbageOptions) {
-    this.#options = options
-    const { usesFile: file, report, clock, logger } = options
-    this.#uses = new ImageUses({ file, report, clock, logger })
+  constructor(env: ImageGarbageEnv) {
+    this.#env = env
+    const { usesFile, report, clock, logger } = env
+    this.#uses = new ImageUses(usesFile, report, clock, logger)
+  }
+
+  get host(): ImageGarbageHost {
+    return this.#env.host
   }
 
   /** Records which images exist and are in use; removes nothing. Throws what the runtime's calls throw. */
@@ -90,7 +97,7 @@ export class ImageGarbage {
   preview(mode: ImageGarbageMode, signal: AbortSignal): Promise<ImageCollection> {
     return this.#turn.run(async () => {
       const gathered = await this.#gather(signal)
-      const disk = await this.#options.host.readDisk(gathered.path)
+      const disk = await this.#env.host.readDisk(gathered.path)
       const plan = this.#plan(gathered, gathered.images, disk, mode)
       const freedBytes = sizeOf(plan.remove.map(({ image }) => image))
       return {
@@ -112,7 +119,7 @@ export class ImageGarbage {
    */
   collect(mode: ImageGarbageMode, signal: AbortSignal): Promise<ImageCollection> {
     return this.#turn.run(async () => {
-      const { host, logger } = this.#options
+      const { host, logger } = this.#env
       const gathered = await this.#gather(signal)
       const before = await host.readDisk(gathered.path)
       const removed: ImageRemoval[] = []
@@ -159,7 +166,7 @@ export class ImageGarbage {
   listUsers(signal: AbortSignal): Promise<ReadonlyMap<string, readonly string[]>> {
     return this.#turn.run(async () => {
       const { images, uses } = await this.#gather(signal)
-      return listImageUsers(images, [...uses, ...(this.#options.namedImages() ?? [])])
+      return listImageUsers(images, [...uses, ...(this.#env.namedImages() ?? [])])
     }, signal)
   }
 
@@ -169,7 +176,7 @@ export class ImageGarbage {
    */
   remove(name: string, force: boolean, signal: AbortSignal): Promise<RemovedImage> {
     return this.#turn.run(async () => {
-      const { host, logger } = this.#options
+      const { host, logger } = this.#env
       const { images, uses, path } = await this.#gather(signal)
       const image = findImageByName(images, name)
       if (image === undefined)
@@ -189,7 +196,7 @@ export class ImageGarbage {
   }
 
   #checkRemovable(image: ImageFacts, uses: readonly ImageUse[]): void {
-    const named = this.#options.namedImages()
+    const named = this.#env.namedImages()
     if (named === undefined) throw notKnown()
     const users = listImageUsers([image], [...uses, ...named]).get(image.id) ?? []
     if (users.length > 0)
@@ -209,7 +216,7 @@ export class ImageGarbage {
     mode: ImageGarbageMode,
     goalBytes?: number,
   ): ImageGarbagePlan {
-    const { clock, namedImages, policy } = this.#options
+    const { clock, namedImages, policy } = this.#env
     const named = namedImages()
     if (named === undefined) throw notKnown()
     const facts = { images, uses: [...uses, ...named], disk, goalBytes }
@@ -217,7 +224,7 @@ export class ImageGarbage {
   }
 
   async #gather(signal: AbortSignal): Promise<Gathered> {
-    const { host, namedImages } = this.#options
+    const { host, namedImages } = this.#env
     // Containers after images: whatever is made of an image that is listed is seen.
     const images = await host.listImages(signal)
     const containers = await host.listContainers(signal)

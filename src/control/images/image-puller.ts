@@ -3,7 +3,6 @@ import { errorMessage, PoddError } from '../../base/errors.ts'
 import { Semaphore, TokenBucket, untilAborted } from '../../base/waits.ts'
 import { parallelPulls } from '../../config/image-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
-import type * as cri from '../../cri-types/cri-v1.ts'
 import { toAuthConfig } from '../../decide/images/keyring.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
 import type { UsedCredential } from '../../decide/images/pulled-record.ts'
@@ -13,29 +12,34 @@ import { parseImageName } from '../../pod/values/image-name.ts'
 import { formatDuration } from '../../probes/go-words.ts'
 import { isCriError, specOf } from '../../runtime/cri-runtime.ts'
 import type { ImageService } from '../../runtime/cri-runtime.ts'
-import { noCredentials } from './image-access.ts'
 import type { ImageCredentials } from './image-access.ts'
-import type { ImageGarbageHost } from './image-garbage.ts'
+import type { ImageGarbage } from './image-garbage.ts'
 import { ImageError } from './image-request.ts'
 import type { ImageReason, ImageRequest, PresentImage, PullProgress, PullRequest } from './image-request.ts'
 import { describePull, imageRoom, PullWatch } from './pull-watch.ts'
 import type { CheckRoom, PullContent } from './pull-watch.ts'
 
-/** What the puller needs of CRI's ImageService. */
-export interface ImageCalls extends PullCalls {
-  imageStatus(request: cri.ImageStatusRequestInput): Promise<cri.ImageStatusResponse>
+/** What images are pulled with. */
+interface PullEnv {
+  readonly images: Pick<ImageService, 'pullImage'>
+  readonly credentials: ImageCredentials
+  readonly clock: Clock
+  /** How many images are pulled at a time (`serializeImagePulls`, `maxParallelImagePulls`); undefined: no limit. */
+  readonly maxParallel: number | undefined
+  /** Pulls a second on average (`registryPullQPS`), and at once (`registryBurst`); 0: no limit. */
+  readonly pullQps: number
+  readonly pullBurst: number
+  /** Tells how far pulls are, and gives up those that hang; undefined where the runtime alone gives up. */
+  readonly watch: PullWatch | undefined
+  /** Called before each pull. */
+  readonly checkRoom: CheckRoom
 }
 
-interface ImagePullerOptions extends PullLimits {
-  readonly images: ImageCalls
+interface ImagePullerEnv extends PullEnv {
+  readonly images: Pick<ImageService, 'imageStatus' | 'pullImage'>
   readonly events: EventRecorder
-  readonly clock: Clock
-  /** What registries are shown; without it, images are pulled without credentials. */
-  readonly credentials?: ImageCredentials
-  readonly watch?: PullWatch | undefined
-  readonly checkRoom?: CheckRoom | undefined
   /** What `pulling` gives for this pod has changed. */
-  readonly onPulling?: (uid: PodUid) => void
+  readonly onPulling: (uid: PodUid) => void
 }
 
 const initialBackoffMs = 10_000
@@ -55,16 +59,14 @@ interface Backoff {
  * to 300 s (`pkg/kubelet/images/image_manager.go` EnsureImageExists, Kubernetes 1.36).
  */
 export class ImagePuller {
-  readonly #options: ImagePullerOptions
+  readonly #env: ImagePullerEnv
   readonly #pulls: ImagePulls
-  readonly #credentials: ImageCredentials
   readonly #backoffs = new Map<string, Backoff>()
   readonly #pulling = new Map<PodUid, ReadonlyMap<string, string>>()
 
-  constructor(options: ImagePullerOptions) {
-    this.#options = options
-    this.#credentials = options.credentials ?? noCredentials
-    this.#pulls = new ImagePulls({ ...options, credentials: this.#credentials })
+  constructor(env: ImagePullerEnv) {
+    this.#env = env
+    this.#pulls = new ImagePulls(env)
   }
 
   /** Resolves when the image is present; throws ImageError, or the signal's reason. */
@@ -81,7 +83,7 @@ export class ImagePuller {
     if (container.imagePullPolicy === 'Never') {
       const message = `Container image "${container.image}" is not present with pull policy of Never`
       this.#event(request, 'Warning', 'ErrImageNeverPull', message)
-      throw new ImageError('ErrImageNeverPull', message, this.#options.clock.wallMs() + initialBackoffMs)
+      throw new ImageError('ErrImageNeverPull', message, this.#env.clock.wallMs() + initialBackoffMs)
     }
     return this.#pullFor(request)
   }
@@ -90,7 +92,7 @@ export class ImagePuller {
   async #isUsable(request: ImageRequest, present: PresentImage): Promise<boolean> {
     if (request.fresh === true) return true
     if (request.container.imagePullPolicy === 'Always') return false
-    return this.#credentials.mayUse(request, present)
+    return this.#env.credentials.mayUse(request, present)
   }
 
   #refuseName(request: ImageRequest): ImageError {
@@ -98,7 +100,7 @@ export class ImagePuller {
     const message = `Failed to apply default image tag "${image}": couldn't parse image name "${image}": invalid reference format`
     this.#event(request, 'Warning', 'InspectFailed', message)
     this.#event(request, 'Warning', 'Failed', 'Error: InvalidImageName')
-    return new ImageError('InvalidImageName', message, this.#options.clock.wallMs() + maxBackoffMs)
+    return new ImageError('InvalidImageName', message, this.#env.clock.wallMs() + maxBackoffMs)
   }
 
   /** By container: how far the pull of its image is, where one is in flight and takes its time. */
@@ -114,7 +116,7 @@ export class ImagePuller {
     else after.set(container, message)
     if (after.size === 0) this.#pulling.delete(uid)
     else this.#pulling.set(uid, after)
-    this.#options.onPulling?.(uid)
+    this.#env.onPulling(uid)
   }
 
   /** Forgets the failures of a pod's image: the manifest has changed, or the pod is gone. */
@@ -129,12 +131,7 @@ export class ImagePuller {
     } catch (error) {
       const message = `Failed to inspect image "${request.container.image}": ${errorMessage(error)}`
       this.#event(request, 'Warning', 'InspectFailed', message)
-      throw new ImageError(
-        'ImageInspectError',
-        message,
-        this.#options.clock.wallMs() + initialBackoffMs,
-        error,
-      )
+      throw new ImageError('ImageInspectError', message, this.#env.clock.wallMs() + initialBackoffMs, error)
     }
   }
 
@@ -150,12 +147,12 @@ export class ImagePuller {
   }
 
   async #look(name: string): Promise<PresentImage | undefined> {
-    const { image } = await this.#options.images.imageStatus({ image: specOf(name) })
+    const { image } = await this.#env.images.imageStatus({ image: specOf(name) })
     return image === null ? undefined : { ref: image.id, image }
   }
 
   async #pullFor(request: ImageRequest): Promise<PresentImage> {
-    const { clock } = this.#options
+    const { clock } = this.#env
     const { container, pod } = request
     const key = `${pod.uid} ${container.image}`
     const backoff = this.#backoffs.get(key)
@@ -207,7 +204,7 @@ export class ImagePuller {
     reason: string,
     message: string,
   ): void {
-    this.#options.events.record({
+    this.#env.events.record({
       pod: request.pod,
       container: request.container.name,
       type,
@@ -221,35 +218,8 @@ function vanished(): PoddError {
   return new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
 }
 
-/** What pulls need of CRI's ImageService. */
-interface PullCalls {
-  pullImage(
-    request: cri.PullImageRequestInput,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<cri.PullImageResponse>
-}
-
-/** How many pulls there are at a time, and how fast they begin. */
-interface PullLimits {
-  /** How many images are pulled at a time (`serializeImagePulls`, `maxParallelImagePulls`); undefined: no limit. */
-  readonly maxParallel: number | undefined
-  /** Pulls a second on average (`registryPullQPS`), and at once (`registryBurst`); 0: no limit. */
-  readonly pullQps: number
-  readonly pullBurst: number
-}
-
-export interface ImagePullsOptions extends PullLimits {
-  readonly images: PullCalls
-  readonly credentials: ImageCredentials
-  readonly clock: Clock
-  /** Tells how far pulls are, and gives up those that hang; without it the runtime alone gives up. */
-  readonly watch?: PullWatch | undefined
-  /** Called before each pull. */
-  readonly checkRoom?: CheckRoom | undefined
-}
-
 /** A finished pull. */
-export interface FinishedPull {
+interface FinishedPull {
   /** How long it took, the waiting for its turn not included. */
   readonly durationMs: number
 }
@@ -274,21 +244,21 @@ interface Pull {
  * order in which they were requested (`pkg/kubelet/images/puller.go`, 1.36).
  */
 export class ImagePulls {
-  readonly #options: ImagePullsOptions
+  readonly #env: PullEnv
   readonly #turn: Semaphore
   readonly #inFlight = new Map<string, Pull>()
   readonly #tokens: TokenBucket
 
-  constructor(options: ImagePullsOptions) {
-    this.#options = options
-    this.#turn = new Semaphore(options.maxParallel ?? Infinity)
-    const { pullQps, pullBurst, clock } = options
+  constructor(env: PullEnv) {
+    this.#env = env
+    const { maxParallel = Infinity, pullQps, pullBurst, clock } = env
+    this.#turn = new Semaphore(maxParallel)
     this.#tokens = new TokenBucket(pullQps, pullBurst, clock.monotonicMs())
   }
 
   /** Resolves when the image was pulled. Throws the runtime's error, or the request's signal's reason. */
   async pull(request: PullRequest): Promise<FinishedPull> {
-    const { clock, credentials } = this.#options
+    const { clock, credentials } = this.#env
     const candidates = await credentials.candidates(request)
     const key = JSON.stringify([request.image, ...candidates.map(({ hash }) => hash)])
     const pull = this.#inFlight.get(key) ?? this.#begin(key, request, candidates)
@@ -334,10 +304,10 @@ export class ImagePulls {
     candidates: readonly PullCredential[],
     { cancel, tell }: Pick<Pull, 'cancel'> & { readonly tell: (progress: PullProgress) => void },
   ): Promise<FinishedPull> {
-    const { checkRoom, clock, watch } = this.#options
+    const { checkRoom, clock, watch } = this.#env
     cancel.signal.throwIfAborted()
     const beganMs = clock.monotonicMs()
-    await checkRoom?.(0, cancel.signal)
+    await checkRoom(0, cancel.signal)
     const endWatch = watch?.begin({
       image: request.image,
       onProgress: tell,
@@ -355,7 +325,7 @@ export class ImagePulls {
 
   /** Records a pull before it begins and when it has ended, whoever still waits for it. */
   async #recorded(image: string, signal: AbortSignal, work: () => Promise<UsedCredential>): Promise<void> {
-    const { credentials } = this.#options
+    const { credentials } = this.#env
     await credentials.begin(image)
     try {
       await credentials.end(image, { kind: 'pulled', used: await work() })
@@ -376,7 +346,7 @@ export class ImagePulls {
     for (const candidate of candidates.length === 0 ? [undefined] : candidates) {
       await this.#takeToken(signal)
       try {
-        await this.#options.images.pullImage(
+        await this.#env.images.pullImage(
           {
             image: specOf(request.image),
             ...(candidate !== undefined && { auth: toAuthConfig(candidate.credential) }),
@@ -401,7 +371,7 @@ export class ImagePulls {
   }
 
   async #takeToken(signal: AbortSignal): Promise<void> {
-    const { clock, pullQps } = this.#options
+    const { clock, pullQps } = this.#env
     if (pullQps <= 0) return
     const waitMs = this.#tokens.take(clock.monotonicMs())
     if (waitMs === 0) return
@@ -449,58 +419,36 @@ export function readPullFailure(image: string, error: unknown): PullFailure {
   return { reason: 'ErrImagePull', message }
 }
 
-export interface ImagePullerParts {
-  readonly images: ImageService
-  readonly events: ImagePullerOptions['events']
-  readonly clock: Clock
-  readonly settings: Pick<
-    PoddConfig,
-    | 'serializeImagePulls'
-    | 'maxParallelImagePulls'
-    | 'registryPullQps'
-    | 'registryBurst'
-    | 'imagePullProgressTimeoutMs'
-  >
-  /** Left out, images are pulled without credentials, and every pod may use every image. */
-  readonly credentials?: ImageCredentials
-  /** Left out, no free space is asked for before a pull. */
-  readonly imageGarbage?: { readonly host: ImageGarbageHost } | undefined
-  /** Left out, the runtime alone gives up pulls that hang. */
-  readonly pullContent?: PullContent | undefined
-}
-
-/**
- * The puller of this host's images, with what watches its pulls.
- * @param around `makeRoom` removes unused images where the disk is too full
- */
+/** The puller of this host's images, with what watches its pulls. */
 export function createImagePuller(
-  { images, events, clock, settings, credentials, imageGarbage, pullContent: content }: ImagePullerParts,
-  around: { readonly makeRoom: (signal: AbortSignal) => Promise<unknown> } & Pick<
-    ImagePullerOptions,
-    'onPulling'
-  >,
+  env: Pick<ImagePullerEnv, 'events' | 'clock' | 'credentials'> & {
+    readonly images: ImageService
+    readonly pullContent: PullContent | undefined
+    readonly settings: Pick<
+      PoddConfig,
+      | 'serializeImagePulls'
+      | 'maxParallelImagePulls'
+      | 'registryPullQps'
+      | 'registryBurst'
+      | 'imagePullProgressTimeoutMs'
+    >
+  },
+  garbage: ImageGarbage,
+  onPulling: ImagePullerEnv['onPulling'],
 ): ImagePuller {
-  const checkRoom = imageGarbage && imageRoom({ ...imageGarbage.host, collect: around.makeRoom, clock })
+  const { images, clock, settings, pullContent: content } = env
+  const collect = (signal: AbortSignal): Promise<unknown> => garbage.collect({ kind: 'thresholds' }, signal)
+  const checkRoom = imageRoom(garbage.host, collect, clock)
   const isPresent = async (id: string): Promise<boolean> =>
     (await images.imageStatus({ image: specOf(id) })).image !== null
+  const stallMs = settings.imagePullProgressTimeoutMs
   return new ImagePuller({
-    images,
-    events,
-    clock,
+    ...env,
     maxParallel: parallelPulls(settings),
     pullQps: settings.registryPullQps,
     pullBurst: settings.registryBurst,
     checkRoom,
-    watch:
-      content &&
-      new PullWatch({
-        content,
-        isPresent,
-        clock,
-        stallMs: settings.imagePullProgressTimeoutMs,
-        checkRoom,
-      }),
-    ...(around.onPulling !== undefined && { onPulling: around.onPulling }),
-    ...(credentials !== undefined && { credentials }),
+    watch: content && new PullWatch({ content, isPresent, clock, stallMs, checkRoom }),
+    onPulling,
   })
 }

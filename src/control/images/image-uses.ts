@@ -2,7 +2,6 @@ import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Migration } from '../../base/state-file.ts'
-import type * as cri from '../../cri-types/cri-v1.ts'
 import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts, ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { SourceSnapshot } from '../../pod/objects/document.ts'
@@ -11,6 +10,7 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
+import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
 import { loadState } from '../../store/state-report.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
 
@@ -19,13 +19,6 @@ const migrations: readonly Migration[] = []
 
 type SeenImage = Pick<ImageFacts, 'id' | 'names' | 'sizeBytes' | 'pinned'>
 type Times = Pick<ImageFacts, 'firstSeenMs' | 'lastUsedMs'>
-
-export interface ImageUsesOptions {
-  readonly file: SmallFile
-  readonly report: StateReport
-  readonly clock: Clock
-  readonly logger: Logger
-}
 
 /** What changes only in its times is written this often: a small disk is not to wear out by it. */
 const writeMs = 3_600_000
@@ -36,21 +29,27 @@ const writeMs = 3_600_000
  * clock does: what time passes while podd doesn't run doesn't count. (The kubelet forgets all of this when it ends.)
  */
 export class ImageUses {
-  readonly #options: ImageUsesOptions
+  readonly #file: SmallFile
+  readonly #report: StateReport
+  readonly #clock: Clock
+  readonly #logger: Logger
   readonly #times = new Map<string, Times>()
   #loaded = false
   /** What was written last, without its times. */
   #written = ''
   #writtenMs = 0
 
-  constructor(options: ImageUsesOptions) {
-    this.#options = options
+  constructor(file: SmallFile, report: StateReport, clock: Clock, logger: Logger) {
+    this.#file = file
+    this.#report = report
+    this.#clock = clock
+    this.#logger = logger
   }
 
   /** Records that these images exist, and which of them are in use; forgets all others. */
   async note(images: readonly SeenImage[], uses: readonly ImageUse[]): Promise<readonly ImageFacts[]> {
     await this.#load()
-    const nowMs = this.#options.clock.monotonicMs()
+    const nowMs = this.#clock.monotonicMs()
     const used = selectUsedImages(images, uses)
     const facts = images.map((image) => {
       const known = this.#times.get(image.id)
@@ -72,11 +71,10 @@ export class ImageUses {
   async #load(): Promise<void> {
     if (this.#loaded) return
     this.#loaded = true
-    const { file, clock, report, logger } = this.#options
     try {
-      const content = await loadState(file, migrations, (found) => found, report)
+      const content = await loadState(this.#file, migrations, (found) => found, this.#report)
       const { images } = content ?? {}
-      const nowMs = clock.monotonicMs()
+      const nowMs = this.#clock.monotonicMs()
       for (const [id, ages] of Object.entries(isJsonObject(images) ? images : {})) {
         if (!isJsonObject(ages) || typeof ages['seenForMs'] !== 'number') continue
         const { seenForMs, unusedForMs } = ages
@@ -84,7 +82,7 @@ export class ImageUses {
         this.#times.set(id, { firstSeenMs: nowMs - seenForMs, lastUsedMs })
       }
     } catch (error) {
-      logger.warn({ err: error, path: file.path }, 'cannot read when images were last used')
+      this.#logger.warn({ err: error, path: this.#file.path }, 'cannot read when images were last used')
     }
   }
 
@@ -95,16 +93,15 @@ export class ImageUses {
         id,
         {
           seenForMs: nowMs - firstSeenMs,
-          ...(lastUsedMs === undefined ? {} : { unusedForMs: nowMs - lastUsedMs }),
+          ...(lastUsedMs !== undefined && { unusedForMs: nowMs - lastUsedMs }),
         },
       ]),
     )
-    const { file, logger } = this.#options
     try {
-      await file.write(JSON.stringify({ version: migrations.length + 1, images }))
+      await this.#file.write(JSON.stringify({ version: migrations.length + 1, images }))
       return true
     } catch (error) {
-      logger.warn({ err: error, path: file.path }, 'cannot write when images were last used')
+      this.#logger.warn({ err: error, path: this.#file.path }, 'cannot write when images were last used')
       return false
     }
   }
@@ -169,30 +166,19 @@ function nameOf({ namespace, name }: { readonly namespace: string; readonly name
   return `${namespace}/${name}`
 }
 
-/** What tells whether an image is in use. */
-export interface ImageInUseCalls {
-  imageStatus(
-    request: cri.ImageStatusRequestInput,
-    options: { readonly signal: AbortSignal },
-  ): Promise<cri.ImageStatusResponse>
-  listContainers(
-    request: cri.ListContainersRequestInput,
-    options: { readonly signal: AbortSignal },
-  ): Promise<cri.ListContainersResponse>
-}
-
 /** Whether a container, running or not, has this image, under whatever name. Throws the runtime's error. */
 export async function isImageInUse(
-  calls: ImageInUseCalls,
+  images: Pick<ImageService, 'imageStatus'>,
+  runtime: Pick<RuntimeService, 'listContainers'>,
   image: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { image: found } = await calls.imageStatus({ image: { image } }, { signal })
+  const { image: found } = await images.imageStatus({ image: { image } }, { signal })
   if (found === null) return false
   const names = new Set(
     [found.id, ...found.repoTags, ...found.repoDigests].map((name) => normalizeImageName(name)),
   )
-  const { containers } = await calls.listContainers({}, { signal })
+  const { containers } = await runtime.listContainers({}, { signal })
   return containers.some(({ image: spec, imageId, imageRef }) =>
     [imageId, imageRef, spec?.image ?? '', spec?.userSpecifiedImage ?? ''].some((name) =>
       names.has(normalizeImageName(name)),

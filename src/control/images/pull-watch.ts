@@ -1,3 +1,4 @@
+import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
@@ -16,7 +17,8 @@ export interface PullContent {
   readBlob(digest: string): Promise<Buffer>
 }
 
-export interface PullWatchOptions {
+/** What pulls are watched with. */
+export interface PullWatchEnv {
   readonly content: PullContent
   readonly clock: Clock
   /** Whether the runtime lists an image with this id, the digest of its config. */
@@ -78,12 +80,12 @@ const readMs = 5000
  * a pull can't be seen doesn't count, up to three times the limit.
  */
 export class PullWatch {
-  readonly #options: PullWatchOptions
+  readonly #options: PullWatchEnv
   readonly #pulls = new Set<Watched>()
   #timer: Timer | undefined
   #lookedAtMs = 0
 
-  constructor(options: PullWatchOptions) {
+  constructor(options: PullWatchEnv) {
     this.#options = options
   }
 
@@ -299,14 +301,15 @@ export function describePull(image: string, { phase, doneBytes, totalBytes }: Pu
   }
 }
 
-export interface ImageRoomOptions {
-  /** Where the images are; undefined if the runtime does not report it. */
+/** Where the images are. */
+interface ImageDisk {
+  /** Undefined if the runtime does not report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
   readonly readDisk: (path: string) => Promise<DiskSpace>
-  /** Removes unused images where the disk is too full; rejects where it can't. */
-  readonly collect: (signal: AbortSignal) => Promise<unknown>
-  readonly clock: Clock
 }
+
+/** Removes unused images where the disk is too full; rejects where it can't. */
+type Collect = (signal: AbortSignal) => Promise<unknown>
 
 /** Rejects where there is no room for so many bytes of an image, or with the signal's reason. */
 export type CheckRoom = (neededBytes: number, signal: AbortSignal) => Promise<void>
@@ -319,38 +322,30 @@ const leastFreeShare = 0.05
 const collectMs = 60_000
 
 /**
- * Throws PoddError IMAGE_DISK_FULL where the file system of the images has too little free space, also after
- * unused images were removed; a registry tells the size of an image only when the pull is in flight. A file system that
- * can't be looked at is no reason against a pull.
- * @param neededBytes what is needed for certain; a small floor is to stay free beside it
+ * What checks the room of pulls: throws PoddError IMAGE_DISK_FULL where the file system of the images has too little free
+ * space, also after unused images were removed; a registry tells the size of an image only when the pull is in flight. What
+ * is needed for certain is asked for; a small floor is to stay free beside it. A file system that can't be looked at is no
+ * reason against a pull.
  */
-async function checkImageRoom(
-  options: ImageRoomOptions,
-  neededBytes: number,
-  signal: AbortSignal,
-): Promise<void> {
-  // The pull itself fails where the runtime is unavailable.
-  const path = await options.imagesPath(signal).catch(() => undefined)
-  signal.throwIfAborted()
-  if (path === undefined) return
-  if ((await findLack(options, path, neededBytes)) === undefined) return
-  await collectFor(options, signal)
-  const lack = await findLack(options, path, neededBytes)
-  if (lack === undefined) return
-  const { freeBytes, floorBytes } = lack
-  const message = `not enough free space for the image in ${path}: ${formatBytes(freeBytes)} (${freeBytes} bytes) free, ${formatBytes(floorBytes)} (${floorBytes} bytes) needed`
-  throw new PoddError('IMAGE_DISK_FULL', message, {
-    hint: 'Make room on that disk: `podd gc --dry-run` shows which images are unused.',
-  })
-}
-
-/** What checks the room of pulls. */
-export function imageRoom(options: ImageRoomOptions): CheckRoom {
-  return (neededBytes, signal) => checkImageRoom(options, neededBytes, signal)
+export function imageRoom(disk: ImageDisk, collect: Collect, clock: Clock): CheckRoom {
+  return async (neededBytes, signal) => {
+    // The pull itself fails where the runtime is unavailable.
+    const path = await disk.imagesPath(signal).catch(() => undefined)
+    signal.throwIfAborted()
+    if (path === undefined || (await findLack(disk, path, neededBytes)) === undefined) return
+    await collectFor(collect, clock, signal)
+    const lack = await findLack(disk, path, neededBytes)
+    if (lack === undefined) return
+    const { freeBytes, floorBytes } = lack
+    const message = `not enough free space for the image in ${path}: ${formatBytes(freeBytes)} (${freeBytes} bytes) free, ${formatBytes(floorBytes)} (${floorBytes} bytes) needed`
+    throw new PoddError('IMAGE_DISK_FULL', message, {
+      hint: 'Make room on that disk: `podd gc --dry-run` shows which images are unused.',
+    })
+  }
 }
 
 async function findLack(
-  { readDisk }: ImageRoomOptions,
+  { readDisk }: ImageDisk,
   path: string,
   neededBytes: number,
 ): Promise<{ readonly freeBytes: number; readonly floorBytes: number } | undefined> {
@@ -362,18 +357,12 @@ async function findLack(
 }
 
 /** Rejects with the signal's reason alone. */
-async function collectFor({ collect, clock }: ImageRoomOptions, signal: AbortSignal): Promise<void> {
-  const late = new AbortController()
-  const timer = clock.startTimer(collectMs, () => late.abort())
-  const until = AbortSignal.any([signal, late.signal])
-  const aborted = new Promise<void>((resolve) =>
-    until.addEventListener('abort', () => resolve(), { once: true }),
-  )
-  try {
-    // The garbage collection's own job logs what keeps it from removing images.
-    await Promise.race([collect(until).catch(() => undefined), aborted])
-  } finally {
-    timer.cancel()
-  }
+async function collectFor(collect: Collect, clock: Clock, signal: AbortSignal): Promise<void> {
+  const done = new AbortController()
+  const until = AbortSignal.any([signal, done.signal])
+  // The garbage collection's own job logs what keeps it from removing images.
+  const collected = collect(until).catch(() => undefined)
+  await Promise.race([collected, sleepUnlessAborted(clock, collectMs, until)])
+  done.abort()
   signal.throwIfAborted()
 }

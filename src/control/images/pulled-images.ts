@@ -14,6 +14,7 @@ import {
 } from '../../decide/images/pulled-record.ts'
 import type { PulledRecord, UsedCredential, VerificationRules } from '../../decide/images/pulled-record.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
+import type { ImageService } from '../../runtime/cri-runtime.ts'
 import type { LoadedPulls, PullIntent, PullRecordStore } from '../../store/pull-records.ts'
 
 /** The outcome of a pull. */
@@ -23,18 +24,13 @@ export type PullOutcome =
   /** The runtime has not answered: it may have the image. */
   | { readonly kind: 'unknown' }
 
-/** What the records need of the runtime. */
-export interface PulledImageCalls {
-  imageStatus(request: cri.ImageStatusRequestInput): Promise<cri.ImageStatusResponse>
-  listImages(request: cri.ListImagesRequestInput): Promise<cri.ListImagesResponse>
-}
-
-export interface PulledImagesOptions {
+/** What the records are kept with. */
+interface PulledImagesEnv {
   readonly store: Pick<
     PullRecordStore,
     'load' | 'isUnreadable' | 'saveRecord' | 'removeRecord' | 'saveIntent' | 'removeIntent' | 'putAside'
   >
-  readonly calls: PulledImageCalls
+  readonly calls: Pick<ImageService, 'imageStatus' | 'listImages'>
   readonly rules: VerificationRules
   readonly clock: Clock
   readonly logger: Logger
@@ -55,7 +51,7 @@ interface Records {
  * they cannot be read, credentials are verified.
  */
 export class PulledImages {
-  readonly #options: PulledImagesOptions
+  readonly #env: PulledImagesEnv
   readonly #turn = new Semaphore(1)
   /** Pulls in flight, by image. */
   readonly #begun = new Map<string, number>()
@@ -64,8 +60,8 @@ export class PulledImages {
   #saves = 0
   #records: Records | undefined
 
-  constructor(options: PulledImagesOptions) {
-    this.#options = options
+  constructor(env: PulledImagesEnv) {
+    this.#env = env
   }
 
   /**
@@ -73,7 +69,7 @@ export class PulledImages {
    * @param credentials those of the pod's own Secrets that fit the image
    */
   async mayUse(image: string, imageRef: string, credentials: readonly PullCredential[]): Promise<boolean> {
-    const { rules, store } = this.#options
+    const { rules, store } = this.#env
     if (rules.policy === 'NeverVerify') return true
     return this.#turn.run(async () => {
       const records = await this.#load()
@@ -96,7 +92,7 @@ export class PulledImages {
       const records = await this.#load()
       const intent = records?.intents.get(image) ?? (await this.#intend(image))
       try {
-        await this.#options.store.saveIntent(intent)
+        await this.#env.store.saveIntent(intent)
       } catch (error) {
         throw new PoddError('RECORD_WRITE', `failed to record image pull intent: ${errorMessage(error)}`, {
           cause: error,
@@ -114,12 +110,12 @@ export class PulledImages {
       try {
         if (outcome.kind === 'pulled') {
           const asNamed = { image, userSpecifiedImage: image }
-          const { image: found } = await this.#options.calls.imageStatus({ image: asNamed })
+          const { image: found } = await this.#env.calls.imageStatus({ image: asNamed })
           if (found !== null) await this.#save(image, found.id, outcome.used)
         }
         await this.#endIntent(image, outcome.kind !== 'unknown')
       } catch (error) {
-        this.#options.logger.error({ image, err: error }, 'cannot record how an image was pulled')
+        this.#env.logger.error({ image, err: error }, 'cannot record how an image was pulled')
         await this.#endIntent(image, false)
       }
     })
@@ -134,17 +130,17 @@ export class PulledImages {
       const records = await this.#load()
       for (const image of images) {
         try {
-          const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+          const { image: found } = await this.#env.calls.imageStatus({ image: { image } })
           if (found === null) continue
           const before = records?.byRef.get(found.id)
           const name = accessName(image) ?? image
-          const record = mergeImported(before, { imageRef: found.id, name }, this.#options.clock.wallMs())
+          const record = mergeImported(before, { imageRef: found.id, name }, this.#env.clock.wallMs())
           if (record !== before) await this.#replace(before, record)
           for (const intended of records?.intents.keys() ?? [])
             if (!this.#begun.has(intended) && normalizeImageName(intended) === normalizeImageName(image))
               await this.#dropIntent(intended)
         } catch (error) {
-          this.#options.logger.warn({ image, err: error }, 'cannot record that an image was imported')
+          this.#env.logger.warn({ image, err: error }, 'cannot record that an image was imported')
         }
       }
     })
@@ -158,7 +154,7 @@ export class PulledImages {
       const wanted = normalizeImageName(image)
       const isWanted = (name: string): boolean => normalizeImageName(name) === wanted
       if ([...this.#begun.keys(), ...records.intents.keys()].some(isWanted)) return true
-      const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+      const { image: found } = await this.#env.calls.imageStatus({ image: { image } })
       const access = found === null ? undefined : records.byRef.get(found.id)?.access
       return access !== undefined && Object.hasOwn(access, accessName(image) ?? image)
     })
@@ -180,16 +176,16 @@ export class PulledImages {
       try {
         for (const image of await this.#settleIntents(images, mark)) await this.#dropIntent(image)
       } catch (error) {
-        this.#options.logger.warn({ err: error }, 'cannot settle image pulls of unknown end')
+        this.#env.logger.warn({ err: error }, 'cannot settle image pulls of unknown end')
       }
       for (const imageRef of records?.byRef.keys() ?? []) {
         if (imageRefs.has(imageRef) || (this.#savedAt.get(imageRef) ?? 0) > mark) continue
         try {
-          await this.#options.store.removeRecord(imageRef)
+          await this.#env.store.removeRecord(imageRef)
           records?.byRef.delete(imageRef)
           this.#savedAt.delete(imageRef)
         } catch (error) {
-          this.#options.logger.warn({ id: imageRef, err: error }, 'cannot remove the record of an image')
+          this.#env.logger.warn({ id: imageRef, err: error }, 'cannot remove the record of an image')
         }
       }
     })
@@ -204,7 +200,7 @@ export class PulledImages {
   }
 
   async #dropIntent(image: string): Promise<void> {
-    await this.#options.store.removeIntent(image)
+    await this.#env.store.removeIntent(image)
     this.#records?.intents.delete(image)
     this.#savedAt.delete(image)
   }
@@ -212,10 +208,10 @@ export class PulledImages {
   /** What is there before a pull; where the runtime does not say, it counts as nothing. */
   async #intend(image: string): Promise<PullIntent> {
     try {
-      const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+      const { image: found } = await this.#env.calls.imageStatus({ image: { image } })
       return found === null ? { image } : { image, presentRef: found.id }
     } catch (error) {
-      this.#options.logger.debug({ image, err: error }, 'cannot tell which image a pull may replace')
+      this.#env.logger.debug({ image, err: error }, 'cannot tell which image a pull may replace')
       return { image }
     }
   }
@@ -227,20 +223,20 @@ export class PulledImages {
     try {
       await this.#save(image, imageRef, used)
     } catch (error) {
-      this.#options.logger.warn({ image, err: error }, 'cannot record which Secret fits an image')
+      this.#env.logger.warn({ image, err: error }, 'cannot record which Secret fits an image')
     }
   }
 
   async #save(image: string, imageRef: string, used: UsedCredential): Promise<void> {
     const before = (await this.#load())?.byRef.get(imageRef)
     const pull = { imageRef, name: accessName(image) ?? image, used }
-    const record = mergePulledRecord(before, pull, this.#options.clock.wallMs())
+    const record = mergePulledRecord(before, pull, this.#env.clock.wallMs())
     if (record !== before) await this.#replace(before, record)
   }
 
   /** An unreadable file is put aside first. */
   async #replace(before: PulledRecord | undefined, record: PulledRecord): Promise<void> {
-    const { store } = this.#options
+    const { store } = this.#env
     const { imageRef } = record
     const records = await this.#load()
     if (records !== undefined && before === undefined && store.isUnreadable(imageRef, records.loaded))
@@ -248,7 +244,7 @@ export class PulledImages {
     // It counts from now on, whether it can be written or not.
     this.#records?.byRef.set(imageRef, record)
     this.#markSaved(imageRef)
-    await this.#options.store.saveRecord(record)
+    await this.#env.store.saveRecord(record)
   }
 
   #markSaved(key: string): void {
@@ -259,7 +255,7 @@ export class PulledImages {
   /** Undefined where the records cannot be read for now. */
   async #load(): Promise<Records | undefined> {
     if (this.#records !== undefined) return this.#records
-    const { store, logger } = this.#options
+    const { store, logger } = this.#env
     try {
       const loaded = await store.load()
       this.#records = {
@@ -274,7 +270,7 @@ export class PulledImages {
     try {
       if (this.#records.intents.size > 0) {
         // One that has left no image yet may still be carried out by the runtime: see `prune`.
-        const { images } = await this.#options.calls.listImages({})
+        const { images } = await this.#env.calls.listImages({})
         await this.#settleIntents(images, this.#saves)
       }
     } catch (error) {

@@ -1,32 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
-import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
-import type { Changes } from '../../base/waits.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
 import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
-import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
+import type { PodEnv } from '../pod/env.ts'
 import type { PodWorker } from '../pod/worker.ts'
 
 export type DrainMark = ReturnType<typeof drainMark>
-
-export interface NodeDrainOptions {
-  readonly settings: ShutdownSettings
-  readonly mark: DrainMark
-  readonly workers: () => Iterable<PodWorker>
-  /** Pods may be admitted again, or no longer. */
-  readonly onChange: () => void
-  /** Of the pods. */
-  readonly changes: Changes
-  readonly events: NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-}
 
 export interface DrainResult {
   readonly ended: number
@@ -47,14 +31,29 @@ const refusal = 'Pod was rejected as the node is shutting down.'
  * again after the next boot, or when the drain is undone.
  */
 export class NodeDrain {
-  readonly #options: NodeDrainOptions
+  readonly #env: PodEnv
+  readonly #settings: ShutdownSettings
+  readonly #mark: DrainMark
+  readonly #workers: () => Iterable<PodWorker>
+  readonly #onChange: () => void
   #isDraining: boolean
   #running: Promise<DrainResult> | undefined
   #undone = new AbortController()
 
-  constructor(options: NodeDrainOptions) {
-    this.#options = options
-    this.#isDraining = options.mark.read()
+  /** @param onChange pods may be admitted again, or no longer */
+  constructor(
+    env: PodEnv,
+    settings: ShutdownSettings,
+    mark: DrainMark,
+    workers: () => Iterable<PodWorker>,
+    onChange: () => void,
+  ) {
+    this.#env = env
+    this.#settings = settings
+    this.#mark = mark
+    this.#workers = workers
+    this.#onChange = onChange
+    this.#isDraining = mark.read()
   }
 
   get isDraining(): boolean {
@@ -79,23 +78,23 @@ export class NodeDrain {
     this.#undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
     // It may be about to write the mark.
     await this.#running?.catch(() => undefined)
-    await this.#options.mark.remove()
+    await this.#mark.remove()
     if (!this.#isDraining) return
     this.#isDraining = false
-    this.#options.events.recordNode({
+    this.#env.events.recordNode({
       type: 'Normal',
       reason: 'NodeShutdownCancelled',
       message: 'Pods start again',
     })
-    this.#options.onChange()
+    this.#onChange()
   }
 
   async #drain(): Promise<DrainResult> {
-    const { mark, settings, workers, events, logger, onChange } = this.#options
+    const { events, logger } = this.#env
     this.#undone = new AbortController()
     this.#isDraining = true
     try {
-      await mark.write()
+      await this.#mark.write()
     } catch (error) {
       // Pods terminate nevertheless; a podd that is killed meanwhile would start them again.
       logger.warn({ err: error, reason: errorMessage(error) }, 'cannot record that the node shuts down')
@@ -105,9 +104,9 @@ export class NodeDrain {
       reason: 'NodeShutdown',
       message: 'Terminating all pods for the shutdown of the node',
     })
-    onChange()
+    this.#onChange()
     // A finished pod keeps its phase, though its sandbox may still exist.
-    const live = [...workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
+    const live = [...this.#workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
     const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
     const groups = planShutdown(
       live.map(({ ref, state }) => ({
@@ -115,7 +114,7 @@ export class NodeDrain {
         priority: state.classedPod.spec.priority ?? 0,
         graceSeconds: state.pod.spec.terminationGracePeriodSeconds,
       })),
-      settings,
+      this.#settings,
     )
     for (const group of groups) await this.#end(group, byKey)
     // Pods killed at their deadline take a moment to disappear.
@@ -135,7 +134,7 @@ export class NodeDrain {
   }
 
   async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
-    const { changes, clock } = this.#options
+    const { changes, clock } = this.#env
     await changes.until(() => workers.every((worker) => isOver(worker)), clock, waitMs, this.#undone.signal)
   }
 }

@@ -4,16 +4,9 @@ import type { Logger } from '../../base/logger.ts'
 import { readNodeAddress, untilAddressesChange } from '../../host/addresses.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { podResolvConf } from '../../translate/network.ts'
-import type { PodHost } from '../pod/host.ts'
+import type { PodEnv } from '../pod/env.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import type { NodeJob } from './node-jobs.ts'
-
-export interface FollowHostOptions {
-  readonly host: Pick<PodHost, 'readResolver' | 'volumes'>
-  readonly workers: () => Iterable<PodWorker>
-  readonly periodMs: number
-  readonly logger: Logger
-}
 
 const deadlineMs = 60_000
 
@@ -52,42 +45,29 @@ export function followAddressJob(options: {
 }
 
 /** Updates running pods after changes of the host's resolver. Wake it when the resolver's files change. */
-export function followHostJob(options: FollowHostOptions): NodeJob {
+export function followHostJob(
+  env: Pick<PodEnv, 'readResolver' | 'volumes' | 'logger'>,
+  workers: () => Iterable<PodWorker>,
+  periodMs: number,
+): NodeJob {
+  const { readResolver, volumes, logger } = env
   return {
     name: 'follow-host',
-    periodMs: options.periodMs,
+    periodMs,
     deadlineMs,
     runsAtStart: true,
-    run: () => refreshResolvers(options),
+    async run() {
+      const conf = await readResolver()
+      for (const { ref, state } of workers()) {
+        try {
+          await volumes.refreshResolvConf(ref.uid, podResolvConf(state.classedPod, conf))
+        } catch (error) {
+          const { name: pod, uid } = ref
+          logger.warn({ pod, uid, err: error }, 'cannot update the resolver configuration of a pod')
+        }
+      }
+    },
   }
-}
-
-async function refreshResolvers({ host, workers, logger }: FollowHostOptions): Promise<void> {
-  const conf = await host.readResolver()
-  for (const { ref, state } of workers()) {
-    try {
-      await host.volumes.refreshResolvConf(ref.uid, podResolvConf(state.classedPod, conf))
-    } catch (error) {
-      logger.warn(
-        { pod: ref.name, uid: ref.uid, err: error },
-        'cannot update the resolver configuration of a pod',
-      )
-    }
-  }
-}
-
-export interface FollowNameOptions {
-  /** The current name of the host. */
-  readonly readName: () => string
-  /** The node's name: the host's name when podd started. */
-  readonly nodeName: string
-  /** A restart now would interrupt podd's work, such as a drain. */
-  readonly isBusy: () => boolean
-  /** Restarts podd; the pods keep running. */
-  readonly restart: () => void
-  readonly events: NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 const periodMs = 10_000
@@ -98,7 +78,18 @@ const settleMs = 15_000
  * Restarts podd after a change of the host's name, so that the node gets the new one; the pods keep running. Variables
  * with `spec.nodeName` keep the old name until their container is restarted.
  */
-export function followNameJob(options: FollowNameOptions): NodeJob {
+export function followNameJob(options: {
+  /** The current name of the host. */
+  readonly readName: () => string
+  /** The node's name: the host's name when podd started. */
+  readonly nodeName: string
+  /** A restart now would interrupt podd's work, such as a drain. */
+  readonly isBusy: () => boolean
+  readonly restart: () => void
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}): NodeJob {
   const { readName, nodeName, isBusy, restart, events, clock, logger } = options
   let seen = nodeName
   let sinceMs = 0
@@ -157,7 +148,12 @@ const glanceMs = 10_000
  */
 const restPerGlance = 20
 
-export interface PodNetworkJobOptions {
+/**
+ * Restores the pods' network where it was changed from outside: quick checks in between, and a full check each period
+ * and some time after a sandbox was made. Wake it then: a reload of the firewall shortly afterwards would remove
+ * rules that no check has seen.
+ */
+export function podNetworkJob(options: {
   readonly network: {
     /** Resolves with false where nothing could be checked, because containerd does not run. */
     check(): Promise<boolean>
@@ -170,20 +166,8 @@ export interface PodNetworkJobOptions {
   /** The period of full checks. */
   readonly periodMs: number
   readonly clock: Clock
-}
-
-/**
- * Restores the pods' network where it was changed from outside: quick checks in between, and a full check each period
- * and some time after a sandbox was made. Wake it then: a reload of the firewall shortly afterwards would remove
- * rules that no check has seen.
- */
-export function podNetworkJob({
-  network,
-  sandboxes,
-  isMaking,
-  periodMs,
-  clock,
-}: PodNetworkJobOptions): NodeJob {
+}): NodeJob {
+  const { network, sandboxes, isMaking, periodMs, clock } = options
   let checkedAtMs = -Infinity
   let seen = 0
   let wasMaking = false

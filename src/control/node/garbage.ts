@@ -1,39 +1,20 @@
 import type { GarbageItem } from '../../api/images.ts'
-import type { Clock } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/text.ts'
-import type { Changes } from '../../base/waits.ts'
 import { planContainerGarbage } from '../../decide/node/plan-container-garbage.ts'
 import type {
   ContainerGarbage as Garbage,
-  ContainerGarbagePolicy,
   GarbagePod,
   GarbageReason,
 } from '../../decide/node/plan-container-garbage.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { NodeEvent, NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { describeFailures, nameOf } from '../images/image-garbage.ts'
 import type { ImageCollection, ImageGarbage } from '../images/image-garbage.ts'
-import type { PodWorker } from '../pod/worker.ts'
-import type { NodeJob } from './node-jobs.ts'
-
-export interface ContainerGarbageOptions {
-  readonly workers: () => Iterable<PodWorker>
-  /** The content of the runtime, by pod. */
-  readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
-  /** Whether a pod in the runtime without a worker is in no source, rather than having an unreadable record. */
-  readonly isRemoved: (pod: ObservedPod) => boolean
-  /** Ends orphaned pods. */
-  readonly endOrphans: () => void
-  readonly allSourcesReady: () => boolean
-  readonly policy: ContainerGarbagePolicy
-  /** Of the pods, and of what was observed. */
-  readonly changes: Changes
-  readonly clock: Clock
-}
+import type { PodEnv } from '../pod/env.ts'
+import type { NodeJob, NodePods } from './node-jobs.ts'
 
 /** The workers' deadline for the removal. */
 const patienceMs = 30_000
@@ -51,10 +32,12 @@ const messages: Readonly<Record<GarbageReason, string>> = {
  * with their logs: it alone knows what the pod still needs.
  */
 export class ContainerGarbage {
-  readonly #options: ContainerGarbageOptions
+  readonly #env: PodEnv
+  readonly #pods: NodePods
 
-  constructor(options: ContainerGarbageOptions) {
-    this.#options = options
+  constructor(env: PodEnv, pods: NodePods) {
+    this.#env = env
+    this.#pods = pods
   }
 
   /** The containers and sandboxes that a collection would remove now. */
@@ -71,25 +54,26 @@ export class ContainerGarbage {
     options: { readonly evictNonDeletedPods: boolean },
     signal: AbortSignal,
   ): Promise<readonly GarbageItem[]> {
-    const { changes, clock, endOrphans } = this.#options
+    const { changes, clock } = this.#env
     const plan = this.#plan(options.evictNonDeletedPods)
     if (plan.length === 0) return []
-    endOrphans()
-    const workers = new Map([...this.#options.workers()].map((worker) => [worker.ref.uid, worker]))
+    this.#pods.endOrphans()
+    const workers = new Map([...this.#pods.workers()].map((worker) => [worker.ref.uid, worker]))
     for (const garbage of plan) workers.get(garbage.pod.uid)?.collect(idsOf(garbage))
     await changes.until(() => !plan.some((garbage) => this.#isLeft(garbage)), clock, patienceMs, signal)
     return plan.flatMap((garbage) => itemsOf(garbage, this.#isLeft(garbage) ? 'failed' : 'removed'))
   }
 
   #plan(evictNonDeletedPods: boolean): readonly Garbage[] {
-    const { allSourcesReady, clock, policy } = this.#options
-    const facts = { pods: this.#gather(), allSourcesReady: allSourcesReady(), evictNonDeletedPods }
-    return planContainerGarbage(facts, policy, clock.wallMs())
+    const { containerPolicy, clock } = this.#env
+    const allSourcesReady = this.#pods.knowsAllPods()
+    const facts = { pods: this.#gather(), allSourcesReady, evictNonDeletedPods }
+    return planContainerGarbage(facts, containerPolicy, clock.wallMs())
   }
 
   /** Pods that are being removed are skipped. */
   #gather(): readonly GarbagePod[] {
-    const { isRemoved, observedPods, workers } = this.#options
+    const { isRemoved, workers } = this.#pods
     const known = new Set<PodUid>()
     const pods: GarbagePod[] = []
     for (const { ref, state } of workers()) {
@@ -97,7 +81,8 @@ export class ContainerGarbage {
       if (state.record.ending !== undefined || state.stage === 'stopped' || state.stage === 'gone') continue
       pods.push({ observed: state.observed, fate: state.isOver ? 'terminated' : 'live' })
     }
-    for (const [uid, observed] of observedPods())
+    const { system, observer } = this.#env
+    for (const [uid, observed] of system.isListed ? observer.pods() : [])
       if (!known.has(uid)) pods.push({ observed, fate: isRemoved(observed) ? 'removed' : 'live' })
     return pods
   }
@@ -105,8 +90,8 @@ export class ContainerGarbage {
   #isLeft(garbage: Garbage): boolean {
     const ids = idsOf(garbage)
     const { uid } = garbage.pod
-    const worker = [...this.#options.workers()].find(({ ref }) => ref.uid === uid)
-    const now = worker === undefined ? this.#options.observedPods().get(uid) : worker.state.observed
+    const worker = [...this.#pods.workers()].find(({ ref }) => ref.uid === uid)
+    const now = worker === undefined ? this.#env.observer.pods().get(uid) : worker.state.observed
     return now !== undefined && [...now.containers, ...now.sandboxes].some(({ id }) => ids.has(id))
   }
 }
@@ -144,20 +129,17 @@ function itemsOf({ pod, containers, sandboxes }: Garbage, outcome: GarbageItem['
 const periodMs = 60_000
 const deadlineMs = 120_000
 
-export interface ContainerCollectionJobOptions {
-  readonly garbage: Pick<ContainerGarbage, 'collect'>
-  /** Whether the runtime was listed and answers. */
-  readonly isReady: () => boolean
-  readonly events: NodeEventRecorder
-}
-
 /**
  * Removes exited containers and stopped sandboxes beyond the limits (`pkg/kubelet/kubelet.go`, StartGarbageCollection,
  * 1.36): those of one container are removed after each restart, and here where that failed or a container was too
  * young; here alone those beyond the total.
+ * @param isReady whether the runtime was listed and answers
  */
-export function containerCollectionJob(options: ContainerCollectionJobOptions): NodeJob {
-  const { events, garbage, isReady } = options
+export function containerCollectionJob(
+  garbage: ContainerGarbage,
+  isReady: () => boolean,
+  events: NodeEventRecorder,
+): NodeJob {
   return {
     name: 'collect-containers',
     periodMs,
@@ -165,17 +147,12 @@ export function containerCollectionJob(options: ContainerCollectionJobOptions): 
     async run(signal) {
       if (!isReady()) return
       const items = await garbage.collect({ evictNonDeletedPods: false }, signal)
-      const event = garbageEvent('ContainersRemoved', items)
-      if (event !== undefined) events.recordNode(event)
+      recordRemoved(events, 'ContainersRemoved', items)
       const failed = items.filter(({ outcome }) => outcome === 'failed')
-      if (failed.length > 0) throw failure(failed)
+      const names = failed.map(({ kind, name }) => `${kind} ${name}`).join(', ')
+      if (failed.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', `not removed within 30 s: ${names}`)
     },
   }
-}
-
-function failure(failed: readonly GarbageItem[]): PoddError {
-  const names = failed.map(({ kind, name }) => `${kind} ${name}`).join(', ')
-  return new PoddError('GARBAGE_NOT_COLLECTED', `not removed within 30 s: ${names}`)
 }
 
 /** `pkg/kubelet/kubelet.go`, ImageGCPeriod, 1.36. */
@@ -185,32 +162,27 @@ const imageDeadlineMs = 1_200_000
 /** The most names in one event. */
 const toldNames = 10
 
-export interface ImageCollectionJobOptions {
-  readonly garbage: Pick<ImageGarbage, 'collect' | 'look'>
-  /** Whether the images that pods need are known; before that images are only observed. */
-  readonly isReady: () => boolean
-  /** Whether the runtime can be asked. */
-  readonly isRuntimeUp: () => boolean
-  readonly events: NodeEventRecorder
-  readonly periodMs?: number
-}
-
 /**
  * Keeps the disk that holds the images from filling up with them, with the kubelet's events
  * (`pkg/kubelet/kubelet.go`, StartGarbageCollection, and `pkg/kubelet/images/image_gc_manager.go`, GarbageCollect, 1.36):
  * `ImageGCFailed` from the second failure in a row on.
+ * @param isReady whether the images that pods need are known; before that images are only observed
  */
-export function imageCollectionJob(options: ImageCollectionJobOptions): NodeJob {
-  const { events, garbage } = options
+export function imageCollectionJob(
+  garbage: ImageGarbage,
+  isReady: () => boolean,
+  isRuntimeUp: () => boolean,
+  events: NodeEventRecorder,
+): NodeJob {
   let hasFailed = false
   return {
     name: 'collect-images',
-    periodMs: options.periodMs ?? imagePeriodMs,
+    periodMs: imagePeriodMs,
     deadlineMs: imageDeadlineMs,
     async run(signal) {
-      if (!options.isRuntimeUp()) return
+      if (!isRuntimeUp()) return
       try {
-        if (options.isReady()) await collect(garbage, events, signal)
+        if (isReady()) await collect(garbage, events, signal)
         else await garbage.look(signal)
         hasFailed = false
       } catch (error) {
@@ -229,11 +201,7 @@ export function collectsImages({ highThresholdPercent, maximumAgeMs }: ImageGarb
   return highThresholdPercent < 100 || maximumAgeMs > 0
 }
 
-async function collect(
-  garbage: Pick<ImageGarbage, 'collect'>,
-  events: NodeEventRecorder,
-  signal: AbortSignal,
-): Promise<void> {
+async function collect(garbage: ImageGarbage, events: NodeEventRecorder, signal: AbortSignal): Promise<void> {
   const collection = await garbage.collect({ kind: 'thresholds' }, signal)
   const { disk, removed, goalBytes, availableBytes, freedBytes } = collection
   if (disk.capacityBytes === 0) {
@@ -259,11 +227,15 @@ function removedEvent({ removed, freedBytes }: ImageCollection) {
   return { type: 'Normal', reason: 'ImagesRemoved', message } as const
 }
 
-/** The event of what was removed; undefined where nothing was. podd's own: the kubelet only logs it. */
-export function garbageEvent(reason: string, items: readonly GarbageItem[]): NodeEvent | undefined {
+/** podd's own event of what was removed, if anything was: the kubelet only logs it. */
+export function recordRemoved(
+  events: NodeEventRecorder,
+  reason: string,
+  items: readonly GarbageItem[],
+): void {
   const removed = items.filter(({ outcome }) => outcome === 'removed')
-  if (removed.length === 0) return undefined
+  if (removed.length === 0) return
   const names = removed.slice(0, toldNames).map(({ kind, name, message }) => `${kind} ${name} (${message})`)
   const more = removed.length > toldNames ? ` and ${removed.length - toldNames} more` : ''
-  return { type: 'Normal', reason, message: `Removed ${names.join(', ')}${more}` }
+  events.recordNode({ type: 'Normal', reason, message: `Removed ${names.join(', ')}${more}` })
 }

@@ -30,7 +30,8 @@ export interface LogSpace {
   readonly keptMs: number
 }
 
-export interface LogLimitsOptions extends LogSpace {
+/** The logs of which pods are bounded. */
+interface LimitedLogs extends LogSpace {
   /** Undefined while the pods are unknown. */
   readonly pods: () => Iterable<PodRef> | undefined
   readonly clock: Clock
@@ -74,7 +75,7 @@ interface Rest {
  * Bounds the size of all logs together, and removes those of removed pods after their retention. The kubelet has no
  * such limit: it bounds each log separately. Throws PoddError LOG_SPACE where what may be removed isn't enough.
  */
-export function logLimitsJob(options: LogLimitsOptions): NodeJob {
+export function logLimitsJob(options: LimitedLogs): NodeJob {
   const { clock, logger, keptMs } = options
   let rest: Rest | undefined
   /** Those of the last measure. */
@@ -137,7 +138,8 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
   }
 }
 
-export interface LogRotationOptions {
+/** The logs of which containers are rotated. */
+interface RotatedLogs {
   readonly pods: () => Iterable<ObservedPod>
   /** The directory of a container's logs. */
   readonly directory: (pod: PodRef, container: string) => string
@@ -153,7 +155,7 @@ export interface LogRotationOptions {
  * Rotates the logs of the containers that run (`pkg/kubelet/logs/container_log_manager.go`, rotateLogs, 1.36). A
  * failure doesn't affect other logs.
  */
-export function logRotationJob(options: LogRotationOptions): NodeJob {
+export function logRotationJob(options: RotatedLogs): NodeJob {
   const { clock, directory, limits } = options
   return {
     name: 'rotate-logs',
@@ -192,12 +194,7 @@ interface LargeLog {
 }
 
 /** The logs that need rotation; one that can't be examined is included, so that the rotation reports why. */
-async function findLargeLogs({
-  pods,
-  directory,
-  limits,
-  clock,
-}: LogRotationOptions): Promise<readonly LargeLog[]> {
+async function findLargeLogs({ pods, directory, limits, clock }: RotatedLogs): Promise<readonly LargeLog[]> {
   const pace = new TurnPace(clock)
   const found: LargeLog[] = []
   // Some may come and go between two turns.
@@ -218,22 +215,20 @@ async function findLargeLogs({
   return found
 }
 
-function isRunning({ pods }: LogRotationOptions, uid: PodUid, id: ContainerId): boolean {
+function isRunning({ pods }: RotatedLogs, uid: PodUid, id: ContainerId): boolean {
   const pod = [...pods()].find((each) => each.uid === uid)
   return pod?.containers.some((container) => container.id === id && container.state === 'running') === true
 }
 
-/** The effective config, and a warning about it. */
-export interface KeptPodLogsDir {
-  readonly config: PoddConfig
-  readonly warning: string | undefined
-}
-
 /**
  * Keeps the directory of logs while it has logs of pods that exist: their containers write there for as long as they
- * run. A changed setting takes effect when no such pod is left. Throws the system's error.
+ * run. A changed setting takes effect when no such pod is left. Gives the effective config, and a warning about it. Throws the
+ * system's error.
  */
-export function keepPodLogsDir(config: PoddConfig): KeptPodLogsDir {
+export function keepPodLogsDir(config: PoddConfig): {
+  readonly config: PoddConfig
+  readonly warning: string | undefined
+} {
   const kept = readPodLogsDir(config.rootDir)
   if (kept === undefined || kept === config.podLogsDir || !hasPodsIn(kept, config.rootDir))
     return { config, warning: undefined }

@@ -33,6 +33,7 @@ import { labelKeys, podLogDirectory } from '../../translate/identity.ts'
 import { measureDirectory } from '../../volumes/open-inside.ts'
 import { volumeDirectory } from '../../volumes/pod-directory.ts'
 import type { PodWorker } from '../pod/worker.ts'
+import type { RuntimeAccess } from '../runtime/runtime-access.ts'
 import type { NodeJob } from './node-jobs.ts'
 
 /** The disk usage of a directory. */
@@ -190,41 +191,36 @@ function sum(numbers: readonly (number | undefined)[]): number {
 }
 
 /** Reads the available amounts on this host, and the pods' usage. */
-export interface PressureSurroundings extends PodMeter {
+export interface PressureMeter extends PodMeter {
   /** The signals that can be read. */
   readonly observe: (signals: ReadonlySet<EvictionSignal>, signal: AbortSignal) => Promise<Observations>
   /** The disk of a signal; `both` where images and volumes share one. */
   readonly diskOf: (signal: EvictionSignal) => Promise<StarvedDisk>
 }
 
-export interface PressureSurroundingsOptions extends Pick<PodMeter, 'listContainerStats' | 'listPodStats'> {
-  readonly config: Pick<PoddConfig, 'rootDir' | 'podLogsDir'>
-  readonly cgroups: CgroupSystem
-  /** The directory of the images; undefined where the runtime doesn't report it. */
-  readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
-}
-
-export function createPressureSurroundings(options: PressureSurroundingsOptions): PressureSurroundings {
-  const { config } = options
-  const { rootDir, podLogsDir } = config
+export function createPressureMeter(
+  { rootDir, podLogsDir }: Pick<PoddConfig, 'rootDir' | 'podLogsDir'>,
+  system: CgroupSystem,
+  runtime: RuntimeAccess,
+): PressureMeter {
   let imagesPath: string | undefined
   let choice: CgroupChoice | undefined
   const findImages = async (signal: AbortSignal): Promise<string | undefined> => {
-    imagesPath ??= await options.imagesPath(signal)
+    imagesPath ??= await runtime.imageStore.imagesPath(signal)
     return imagesPath
   }
   const podsCgroup = (): PodsCgroup | undefined => {
     // It is settled when the first pod is made.
     choice ??= readCgroupChoice(rootDir)
-    return choice && { ...choice, system: options.cgroups }
+    return choice && { ...choice, system }
   }
   const podsMemory = (): Amount | undefined => {
     const cgroup = podsCgroup()
     return cgroup && readPodsMemory(cgroup)
   }
   return {
-    listContainerStats: options.listContainerStats,
-    listPodStats: options.listPodStats,
+    listContainerStats: async (signal) => (await runtime.stats.containers(signal)).stats,
+    listPodStats: async (signal) => (await runtime.stats.sandboxes(signal)).stats,
     measureDirectory,
     podMemoryBytes(pod, spec) {
       const cgroup = podsCgroup()
@@ -285,13 +281,13 @@ export function createPressureSurroundings(options: PressureSurroundingsOptions)
  * (`pkg/kubelet/eviction/eviction_manager.go`, containerEphemeralStorageLimitEviction, 1.36).
  */
 export function storageMeter(
-  surroundings: PressureSurroundings,
+  meter: PressureMeter,
 ): (worker: PodWorker, signal: AbortSignal) => Promise<StorageUse> {
   return async ({ ref, state }, signal) => {
-    const disk = await surroundings.diskOf('nodefs.available')
+    const disk = await meter.diskOf('nodefs.available')
     const own = { ref, pod: state.pod }
     const resource = 'ephemeral-storage'
-    const found = (await measurePods(surroundings, [own], { resource, disk }, signal)).get(own)
+    const found = (await measurePods(meter, [own], { resource, disk }, signal)).get(own)
     return {
       podBytes: found?.used['ephemeral-storage'] ?? 0,
       // Where layers are elsewhere, only the pod's total is judged.
@@ -311,12 +307,13 @@ const restFactor = 20
 /** And of all pods together a fifth. */
 const roundRestFactor = 4
 
-export interface VolumeLimitsDeps {
+/** What pods are measured by. */
+export interface VolumeMeasures {
   readonly workers: () => Iterable<PodWorker>
   /** The bytes that an emptyDir on disk takes. */
   readonly measure: (uid: PodUid, volume: string) => Promise<number>
-  /** Measures a pod's disk usage; left out, limits of `ephemeral-storage` have no effect. */
-  readonly measureStorage?: ((worker: PodWorker, signal: AbortSignal) => Promise<StorageUse>) | undefined
+  /** Measures a pod's disk usage. */
+  readonly measureStorage: (worker: PodWorker, signal: AbortSignal) => Promise<StorageUse>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -326,7 +323,7 @@ export interface VolumeLimitsDeps {
  * `ephemeral-storage` (`pkg/kubelet/eviction/eviction_manager.go` localStorageEviction, 1.36). The kubelet doesn't for
  * static pods.
  */
-export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
+export function volumeLimitsJob(deps: VolumeMeasures): NodeJob {
   const { clock } = deps
   let restUntilMs = new Map<PodUid, number>()
   return {
@@ -363,7 +360,7 @@ export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
 
 async function check(
   worker: PodWorker,
-  { measure, measureStorage }: VolumeLimitsDeps,
+  { measure, measureStorage }: VolumeMeasures,
   signal: AbortSignal,
 ): Promise<void> {
   if (worker.state.stage !== 'active' || worker.state.isOver) return
@@ -379,7 +376,7 @@ async function check(
     return
   }
   const { spec } = worker.state.pod
-  if (measureStorage === undefined || !isStorageLimited(spec)) return
+  if (!isStorageLimited(spec)) return
   const message = judgeStorage(spec, await measureStorage(worker, signal))
   if (message !== undefined) worker.evict({ reason: 'Evicted', message, graceSeconds: 1 })
 }

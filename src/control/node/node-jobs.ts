@@ -2,6 +2,26 @@ import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { noticeableBlockMs } from '../../decide/node/judge-health.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { EvictionEnd } from '../../pod/state/pod-record.ts'
+import type { PodWorker } from '../pod/worker.ts'
+
+/** What the work about the host needs of the pods. */
+export interface NodePods {
+  readonly workers: () => Iterable<PodWorker>
+  /** Whether the running and the desired pods are known. */
+  readonly knowsAllPods: () => boolean
+  /** Whether a pod in the runtime without a worker is in no source, rather than having an unreadable record. */
+  readonly isRemoved: (pod: ObservedPod) => boolean
+  /** Has orphaned pods ended. */
+  readonly endOrphans: () => void
+  /** Has pods started that were evicted until this event. */
+  readonly readmit: (now: EvictionEnd) => void
+  /** The results of admission may change. */
+  readonly reviewAdmission: () => void
+  /** Pods that were left out may be followed now. */
+  readonly reviewSources: () => void
+}
 
 /** Every node job, as `podd status` shows it. Which of them there are depends on the config. */
 export type NodeJobName =
@@ -180,7 +200,7 @@ export class NodeJobs<Name extends string = NodeJobName> {
       running: false,
       runs: runs + 1,
       ...times,
-      ...(message === undefined ? {} : { error: message }),
+      ...(message !== undefined && { error: message }),
     }
   }
 }

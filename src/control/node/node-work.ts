@@ -1,205 +1,144 @@
 import type { GarbageItem } from '../../api/images.ts'
-import type { Clock } from '../../base/clock.ts'
-import type { Logger } from '../../base/logger.ts'
-import type { Changes } from '../../base/waits.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { listThresholds } from '../../decide/node/judge-pressure.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
-import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
-import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
-import type { ImageGarbagePolicy, ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { LogLimits } from '../../decide/node/plan-logs.ts'
+import type { ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { EvictionEnd } from '../../pod/state/pod-record.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-import { createStateReport } from '../../store/state-report.ts'
-import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
-import type { RuntimeKnowledge, SystemState } from '../runtime/runtime-watch.ts'
-import { ImageGarbage } from '../images/image-garbage.ts'
-import type { ImageGarbageOptions } from '../images/image-garbage.ts'
-import type { PodHost } from '../pod/host.ts'
+import type { ImageGarbage, ImageGarbageSetup } from '../images/image-garbage.ts'
+import type { PodEnv } from '../pod/env.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import { NodeDrain } from './drain.ts'
-import type { DrainMark, NodeDrainOptions } from './drain.ts'
+import type { DrainMark } from './drain.ts'
 import { followAddressJob, followHostJob } from './follow-host.ts'
 import {
   collectsImages,
   containerCollectionJob,
   ContainerGarbage,
-  garbageEvent,
   imageCollectionJob,
+  recordRemoved,
 } from './garbage.ts'
 import { logLimitsJob, logRotationJob } from './logs.ts'
 import type { LogSpace } from './logs.ts'
 import { storageMeter, volumeLimitsJob } from './measure-pods.ts'
-import type { PressureSurroundings, VolumeLimitsDeps } from './measure-pods.ts'
+import type { PressureMeter } from './measure-pods.ts'
 import { NodeJobs } from './node-jobs.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob, NodePods } from './node-jobs.ts'
 import { orphanCollectionJob, Orphans } from './orphans.ts'
-import type { OrphansOptions } from './orphans.ts'
+import type { OrphanSearch } from './orphans.ts'
 import { NodePressure } from './pressure.ts'
-import type { NodePressureOptions } from './pressure.ts'
+import type { PressureSettings } from './pressure.ts'
 
-/** The dependencies of the work about the host. */
-export interface NodeWorkOptions {
-  readonly host: PodHost
-  readonly runtime: RuntimeService
-  readonly events: EventRecorder & NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly settings: NodePressureOptions['settings'] &
-    NodeDrainOptions['settings'] &
-    Pick<PoddConfig, 'syncFrequencyMs'>
-  /** Left out, images are never removed. */
-  readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
-    readonly events: NodeEventRecorder
-  }
-  /** Left out, the host is never drained. */
-  readonly drain?: { readonly mark: DrainMark; readonly events: NodeEventRecorder }
-  /** Left out, no pod is evicted because of node pressure. */
-  readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
-  /** Left out, the size of all logs is not limited. */
-  readonly logSpace?: LogSpace
-  /** Which exited containers are kept; left out, as the kubelet's defaults have it. */
-  readonly containerPolicy?: ContainerGarbagePolicy
-  /** The collectors of orphans, and when to run them. */
-  readonly orphans?: Pick<OrphansOptions, 'collectors' | 'makingSinceMs'> & {
-    readonly disturbances: () => number
-  }
+export type NodeSettings = PressureSettings & ShutdownSettings & Pick<PoddConfig, 'syncFrequencyMs'>
+
+/** What the work about the host reads, removes and is limited to. */
+export interface NodeSetup {
+  readonly imageGarbage: ImageGarbageSetup
+  readonly drainMark: DrainMark
+  readonly pressure: PressureMeter
+  readonly logSpace: LogSpace
+  /** The collectors of orphans, and how often something may have been left behind so far. */
+  readonly orphans: OrphanSearch & { readonly disturbances: () => number }
   /** Further node jobs. */
-  readonly jobs?: readonly NodeJob[]
-  /** Left out, containers' logs are not rotated. */
-  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
-}
-
-/** What the work about the host needs of the pods. */
-export interface NodePods {
-  readonly workers: () => Iterable<PodWorker>
-  /** Noted whenever a pod, or what was observed, has changed. */
-  readonly changes: Changes
-  /** What runs. */
-  readonly observer: Pick<RuntimeObserver, 'pods'>
-  readonly state: Readonly<Pick<SystemState, 'isListed'>>
-  readonly knowledge: Pick<RuntimeKnowledge, 'runtimeProblem'>
-  /** Whether the running and the desired pods are known. */
-  readonly knowsAllPods: () => boolean
-  /** The images that pods name, of all workers and sources. */
-  readonly namedImages: () => readonly ImageUse[]
-  /** Whether a pod in the runtime without a worker is in no source. */
-  readonly isRemoved: (pod: ObservedPod) => boolean
-  /** Ends orphaned pods. */
-  readonly endOrphans: () => void
-  /** Starts pods that were evicted until this event. */
-  readonly readmit: (now: EvictionEnd) => void
-  /** The results of admission may change. */
-  readonly reviewAdmission: () => void
-  /** Pods that were left out may be followed now. */
-  readonly reviewSources: () => void
+  readonly jobs: readonly NodeJob[]
+  /** Undefined where containers' logs are not rotated. */
+  readonly logRotation:
+    | { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
+    | undefined
 }
 
 /** The work about the host as a whole: its periodic jobs, garbage, pressure and drain. */
 export class NodeWork {
   readonly jobs: NodeJobs
-  /** Undefined where images are never removed. */
-  readonly imageGarbage: ImageGarbage | undefined
-  /** Undefined where the host is never drained. */
-  readonly drain: NodeDrain | undefined
+  readonly imageGarbage: ImageGarbage
+  readonly drain: NodeDrain
   /** Undefined where no pod is evicted. */
-  readonly pressure: NodePressure | undefined = undefined
-  readonly #events: NodeEventRecorder
+  readonly pressure: NodePressure | undefined
+  readonly #env: PodEnv
   readonly #pods: NodePods
   readonly #containerGarbage: ContainerGarbage
   readonly #orphans: Orphans
 
-  constructor(options: NodeWorkOptions, pods: NodePods) {
-    const { clock, logger, settings, orphans } = options
-    const { workers, reviewAdmission, changes } = pods
-    this.#events = options.events
+  constructor(
+    env: PodEnv,
+    setup: NodeSetup,
+    settings: NodeSettings,
+    imageGarbage: ImageGarbage,
+    pods: NodePods,
+  ) {
+    const { clock, logger } = env
+    this.#env = env
     this.#pods = pods
-    this.imageGarbage =
-      options.imageGarbage &&
-      new ImageGarbage({
-        ...options.imageGarbage,
-        report: createStateReport(options.imageGarbage.events, logger),
-        namedImages: () => (pods.knowsAllPods() ? pods.namedImages() : undefined),
-        clock,
-        logger,
-      })
-    this.#containerGarbage = new ContainerGarbage({
-      workers,
-      observedPods: () => (pods.state.isListed ? pods.observer.pods() : new Map()),
-      isRemoved: pods.isRemoved,
-      endOrphans: pods.endOrphans,
-      allSourcesReady: pods.knowsAllPods,
-      policy: options.containerPolicy ?? defaultContainerPolicy,
-      changes,
-      clock,
-    })
-    this.#orphans = new Orphans({
-      collectors: orphans?.collectors ?? [],
-      makingSinceMs: orphans?.makingSinceMs ?? (() => undefined),
-      clock,
-      logger,
-    })
-    const onChange = (): void => {
+    this.imageGarbage = imageGarbage
+    this.#containerGarbage = new ContainerGarbage(env, pods)
+    this.#orphans = new Orphans({ ...setup.orphans, clock, logger })
+    this.drain = new NodeDrain(env, settings, setup.drainMark, pods.workers, () => {
       this.readmitDrained()
-      reviewAdmission()
-    }
-    this.drain =
-      options.drain &&
-      new NodeDrain({ ...options.drain, settings, workers, onChange, changes, clock, logger })
-    if (options.pressure !== undefined && listThresholds(settings).length > 0)
-      this.pressure = new NodePressure({
-        ...options.pressure,
-        settings,
-        workers,
-        changes,
-        collectImages: (signal) => this.#collectForRoom(signal),
-        onShortages: reviewAdmission,
-        onRelaxed: () => pods.readmit('pressure-ends'),
-        clock,
-        logger,
-      })
-    this.jobs = createNodeJobs({
-      ...options,
-      ...pods,
-      jobs: [...this.#ownJobs(options), ...(options.jobs ?? [])],
-      pressureJob: this.pressure?.job(),
-      measureStorage: options.pressure && storageMeter(options.pressure.surroundings),
-      imageGarbage: options.imageGarbage &&
-        this.imageGarbage && { ...options.imageGarbage, garbage: this.imageGarbage },
+      pods.reviewAdmission()
     })
+    if (listThresholds(settings).length > 0)
+      this.pressure = new NodePressure({
+        ...env,
+        settings,
+        meter: setup.pressure,
+        workers: pods.workers,
+        collectImages: (signal) => this.#collectForRoom(signal),
+        onShortages: pods.reviewAdmission,
+        onRelaxed: () => pods.readmit('pressure-ends'),
+      })
+    this.jobs = new NodeJobs({ clock, logger })
+    for (const job of this.#listJobs(setup, settings.syncFrequencyMs)) this.jobs.add(job)
   }
 
-  #ownJobs({ host, settings, orphans, events, clock, logger }: NodeWorkOptions): readonly NodeJob[] {
-    const { workers, state, knowledge, reviewAdmission, reviewSources } = this.#pods
-    const isReady = (): boolean => state.isListed && knowledge.runtimeProblem === undefined
+  *#listJobs(setup: NodeSetup, periodMs: number): Iterable<NodeJob> {
+    const { observer, knowledge, system, events, clock, logger, logs, volumes, calls } = this.#env
+    const { workers, knowsAllPods, reviewAdmission, reviewSources } = this.#pods
+    const isRuntimeUp = (): boolean => knowledge.runtimeProblem === undefined
+    const isReady = (): boolean => system.isListed && isRuntimeUp()
     const review = (): void => {
       reviewSources()
       reviewAdmission()
     }
-    return [
-      syncPodsJob({ workers, review, isReady, periodMs: settings.syncFrequencyMs }),
-      followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
-      followAddressJob({
-        hostIps: () => host.hostIps(),
-        workers,
-        onChange: () => this.jobs.wake('follow-host'),
-        periodMs: settings.syncFrequencyMs,
-        events,
-      }),
-      containerCollectionJob({ garbage: this.#containerGarbage, isReady, events }),
-      orphanCollectionJob({
-        orphans: this.#orphans,
-        isReady,
-        disturbances: orphans?.disturbances ?? (() => 0),
-        events,
+    yield syncPodsJob({ workers, review, isReady, periodMs })
+    yield followHostJob(this.#env, workers, periodMs)
+    yield followAddressJob({
+      ...this.#env,
+      workers,
+      onChange: () => this.jobs.wake('follow-host'),
+      periodMs,
+    })
+    yield containerCollectionJob(this.#containerGarbage, isReady, events)
+    const { disturbances } = setup.orphans
+    yield orphanCollectionJob({ orphans: this.#orphans, isReady, disturbances, events, clock })
+    yield* setup.jobs
+    yield volumeLimitsJob({
+      workers,
+      measure: (uid, volume) => volumes.measureEmptyDir(uid, volume),
+      measureStorage: storageMeter(setup.pressure),
+      clock,
+      logger,
+    })
+    if (this.pressure !== undefined) yield this.pressure.job()
+    if (setup.logRotation !== undefined)
+      yield logRotationJob({
+        ...setup.logRotation,
+        pods: () => (isRuntimeUp() ? observer.pods().values() : []),
+        directory: (pod, container) => `${logs.directory(pod)}/${container}`,
+        reopen: async (containerId, signal) =>
+          void (await calls.reopenContainerLog({ containerId }, { signal })),
         clock,
-      }),
-    ]
+      })
+    yield logLimitsJob({
+      ...setup.logSpace,
+      // The images of running, desired and terminating pods are known.
+      pods: () =>
+        isReady() ? [...observer.pods().values(), ...[...workers()].map(({ ref }) => ref)] : undefined,
+      clock,
+      logger,
+    })
+    if (collectsImages(setup.imageGarbage.policy))
+      yield imageCollectionJob(this.imageGarbage, knowsAllPods, isRuntimeUp, events)
   }
 
   /** Has it known what the host is short of before the first pod is admitted. Never throws. */
@@ -209,7 +148,7 @@ export class NodeWork {
 
   /** Why the host admits no such pod now; undefined where it does. */
   refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
-    return this.drain?.refusal() ?? this.pressure?.refusal(pod)
+    return this.drain.refusal() ?? this.pressure?.refusal(pod)
   }
 
   /** The host's resolver changed, and with it perhaps its address. */
@@ -219,7 +158,7 @@ export class NodeWork {
 
   /** Readmits pods after a drain: the host was rebooted, or the drain undone. */
   readmitDrained(): void {
-    if (this.drain?.isDraining !== true) this.#pods.readmit('shutdown-ends')
+    if (!this.drain.isDraining) this.#pods.readmit('shutdown-ends')
   }
 
   /**
@@ -233,117 +172,16 @@ export class NodeWork {
     if (dryRun) return [...this.#containerGarbage.preview(), ...(await this.#orphans.preview(signal)).items]
     const containers = await this.#containerGarbage.collect({ evictNonDeletedPods: false }, signal)
     const { items } = await this.#orphans.collect(signal)
-    for (const event of [
-      garbageEvent('ContainersRemoved', containers),
-      garbageEvent('OrphansRemoved', items),
-    ])
-      if (event !== undefined) this.#events.recordNode(event)
+    recordRemoved(this.#env.events, 'ContainersRemoved', containers)
+    recordRemoved(this.#env.events, 'OrphansRemoved', items)
     return [...containers, ...items]
   }
 
   /** Frees space on a nearly full disk without terminating a pod. */
   async #collectForRoom(signal: AbortSignal): Promise<void> {
     await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
-    if (this.#pods.knowsAllPods()) await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
+    if (this.#pods.knowsAllPods()) await this.imageGarbage.collect({ kind: 'unused', young: false }, signal)
   }
-}
-
-export interface NodeJobsSetup extends Pick<
-  NodePods,
-  'workers' | 'observer' | 'state' | 'knowledge' | 'knowsAllPods'
-> {
-  readonly host: {
-    readonly volumes: Pick<PodHost['volumes'], 'measureEmptyDir'>
-    readonly logs: Pick<PodHost['logs'], 'directory'>
-  }
-  readonly runtime: Pick<RuntimeService, 'reopenContainerLog'>
-  /** Left out, containers' logs are not rotated. */
-  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
-  /** Left out, the size of all logs is not limited. */
-  readonly logSpace?: LogSpace
-  /** Jobs that were created elsewhere. */
-  readonly jobs: readonly NodeJob[]
-  readonly pressureJob: NodeJob | undefined
-  /** Left out, limits of `ephemeral-storage` have no effect. */
-  readonly measureStorage?: VolumeLimitsDeps['measureStorage']
-  readonly imageGarbage:
-    | {
-        readonly garbage: ImageGarbage
-        readonly policy: ImageGarbagePolicy
-        readonly events: NodeEventRecorder
-      }
-    | undefined
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
-/** The periodic jobs of the node; unconfigured ones are left out. */
-function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
-  const {
-    host,
-    runtime,
-    workers,
-    observer,
-    state,
-    knowledge,
-    logRotation,
-    logSpace,
-    imageGarbage,
-    clock,
-    logger,
-  } = setup
-  const isRuntimeUp = (): boolean => knowledge.runtimeProblem === undefined
-  const jobs = new NodeJobs({ clock, logger })
-  for (const job of setup.jobs) jobs.add(job)
-  jobs.add(
-    volumeLimitsJob({
-      workers,
-      measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
-      measureStorage: setup.measureStorage,
-      clock,
-      logger,
-    }),
-  )
-  if (setup.pressureJob !== undefined) jobs.add(setup.pressureJob)
-  if (logRotation !== undefined)
-    jobs.add(
-      logRotationJob({
-        pods: () => (isRuntimeUp() ? observer.pods().values() : []),
-        directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
-        reopen: async (containerId, signal) => {
-          await runtime.reopenContainerLog({ containerId }, { signal })
-        },
-        clock,
-        ...logRotation,
-      }),
-    )
-  if (logSpace !== undefined)
-    jobs.add(
-      logLimitsJob({
-        // The images of running, desired and terminating pods are known.
-        pods: () =>
-          state.isListed && isRuntimeUp()
-            ? [...observer.pods().values(), ...[...workers()].map(({ ref }) => ref)]
-            : undefined,
-        measure: (pods) => logSpace.measure(pods),
-        remove: (path) => logSpace.remove(path),
-        totalBytes: () => logSpace.totalBytes(),
-        availableBytes: () => logSpace.availableBytes(),
-        keptMs: logSpace.keptMs,
-        clock,
-        logger,
-      }),
-    )
-  if (imageGarbage !== undefined && collectsImages(imageGarbage.policy))
-    jobs.add(
-      imageCollectionJob({
-        garbage: imageGarbage.garbage,
-        isReady: setup.knowsAllPods,
-        isRuntimeUp,
-        events: imageGarbage.events,
-      }),
-    )
-  return jobs
 }
 
 /** In how many parts the pods are synced in a period: with the default period, whenever other jobs run too. */

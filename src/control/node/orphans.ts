@@ -22,16 +22,15 @@ import { finishPurges } from '../../volumes/claims.ts'
 import { measureDiskUsage } from '../../volumes/open-inside.ts'
 import { listPodDirectories, podDirectory } from '../../volumes/pod-directory.ts'
 import { teardownVolumes } from '../../volumes/prepare-volumes.ts'
-import { garbageEvent } from './garbage.ts'
+import { recordRemoved } from './garbage.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-export interface OrphansOptions {
+/** How orphans are looked for. */
+export interface OrphanSearch {
   /** The collectors, in order: one whose orphans depend on others' removal comes after these. */
   readonly collectors: readonly OrphanCollector[]
   /** When the oldest creating call in flight was sent (monotonic). */
   readonly makingSinceMs: () => number | undefined
-  readonly clock: Clock
-  readonly logger: Logger
 }
 
 export interface OrphanCollection {
@@ -44,11 +43,11 @@ export interface OrphanCollection {
 
 /** Collects the remains of pods that no longer exist, one collection at a time. */
 export class Orphans {
-  readonly #options: OrphansOptions
+  readonly #options: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }
   readonly #turn = new Semaphore(1)
   #firstSeen: OrphanMemory = new Map()
 
-  constructor(options: OrphansOptions) {
+  constructor(options: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }) {
     this.#options = options
   }
 
@@ -110,11 +109,6 @@ export class Orphans {
   }
 }
 
-/** Throws PoddError GARBAGE_NOT_COLLECTED where anything failed. */
-function throwFailures({ failures }: Pick<OrphanCollection, 'failures'>): void {
-  if (failures.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', failures.join('; '))
-}
-
 function nextOf({ wait }: OrphanPlan): number | undefined {
   return wait.length === 0 ? undefined : Math.min(...wait.map(({ untilMs }) => untilMs))
 }
@@ -127,7 +121,7 @@ function itemOf(orphan: Orphan, outcome: GarbageItem['outcome']): GarbageItem {
     name: id,
     reason: 'orphan',
     message,
-    ...(sizeBytes === undefined ? {} : { sizeBytes }),
+    ...(sizeBytes !== undefined && { sizeBytes }),
     outcome,
   }
 }
@@ -145,9 +139,10 @@ const deadlineMs = 1_200_000
  */
 const looks = 3
 /** How often a failed removal is retried at the short interval. */
-const mostLooks = 20
+const maxLooks = 20
 
-export interface OrphanCollectionJobOptions {
+/** Removes the remains of pods that no longer exist, also those left by a killed podd or containerd. */
+export function orphanCollectionJob(options: {
   readonly orphans: Pick<Orphans, 'collect'>
   /** Whether the pods are known and the runtime answers. */
   readonly isReady: () => boolean
@@ -155,10 +150,7 @@ export interface OrphanCollectionJobOptions {
   readonly disturbances: () => number
   readonly events: NodeEventRecorder
   readonly clock: Clock
-}
-
-/** Removes the remains of pods that no longer exist, also those left by a killed podd or containerd. */
-export function orphanCollectionJob(options: OrphanCollectionJobOptions): NodeJob {
+}): NodeJob {
   const { clock, disturbances, events, isReady, orphans } = options
   let left = looks
   let looked = 0
@@ -178,21 +170,21 @@ export function orphanCollectionJob(options: OrphanCollectionJobOptions): NodeJo
       }
       if (clock.monotonicMs() < dueMs) return
       looked += 1
-      const collection = await orphans.collect(signal)
-      const event = garbageEvent('OrphansRemoved', collection.items)
-      if (event !== undefined) events.recordNode(event)
-      const { nextMs } = collection
+      const { items, nextMs, failures } = await orphans.collect(signal)
+      recordRemoved(events, 'OrphansRemoved', items)
+      const hasRemoved = items.some(({ outcome }) => outcome === 'removed')
       // The network of a removed sandbox is found only after it.
-      left = event === undefined && nextMs === undefined ? left - 1 : looks - 1
+      left = hasRemoved || nextMs !== undefined ? looks - 1 : left - 1
       const nowMs = clock.monotonicMs()
-      const isQuiet = left <= 0 || looked >= mostLooks
+      const isQuiet = left <= 0 || looked >= maxLooks
       dueMs = isQuiet ? nowMs + restMs : Math.min(nextMs ?? Infinity, nowMs + lookMs)
-      throwFailures(collection)
+      if (failures.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', failures.join('; '))
     },
   }
 }
 
-export interface PodOrphansOptions {
+/** Where pods leave what may be orphaned. */
+interface PodRemains {
   readonly rootDir: string
   readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listMarked' | 'listDeadLinks'>
   /** The cgroups last used for pods; undefined before the first pod. */
@@ -214,13 +206,13 @@ export interface RecordedCgroups {
  * cleanupOrphanedPodDirs, 1.36), logs and links to logs (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`,
  * evictPodLogsDirectories), and cgroups (`pkg/kubelet/kubelet_pods.go`, cleanupOrphanedPodCgroups).
  */
-export function podOrphans(options: PodOrphansOptions): readonly OrphanCollector[] {
+export function podOrphans(options: PodRemains): readonly OrphanCollector[] {
   return [volumeOrphans(options), logOrphans(options), linkOrphans(options), cgroupOrphans(options)]
 }
 
 const message = 'there is no record of its pod'
 
-function volumeOrphans({ rootDir, isKnown }: PodOrphansOptions): OrphanCollector {
+function volumeOrphans({ rootDir, isKnown }: PodRemains): OrphanCollector {
   return {
     kind: 'volumes',
     async list() {
@@ -235,7 +227,7 @@ function volumeOrphans({ rootDir, isKnown }: PodOrphansOptions): OrphanCollector
   }
 }
 
-function logOrphans({ logs, isKnown }: PodOrphansOptions): OrphanCollector {
+function logOrphans({ logs, isKnown }: PodRemains): OrphanCollector {
   const find = async () => (await logs.listOwn()).filter(({ uid }) => !isKnown(uid))
   return {
     kind: 'logs',
@@ -248,7 +240,7 @@ function logOrphans({ logs, isKnown }: PodOrphansOptions): OrphanCollector {
   }
 }
 
-function linkOrphans({ logs }: PodOrphansOptions): OrphanCollector {
+function linkOrphans({ logs }: PodRemains): OrphanCollector {
   return {
     kind: 'log-link',
     list: async () =>
@@ -269,7 +261,7 @@ function linkOrphans({ logs }: PodOrphansOptions): OrphanCollector {
  * Only empty cgroups: processes in a cgroup end with their container. With a shared root, only those of pods of which
  * this podd has found another trace; otherwise all except those of pods whose logs belong to another podd.
  */
-function cgroupOrphans({ rootDir, logs, cgroups, isKnown }: PodOrphansOptions): OrphanCollector {
+function cgroupOrphans({ rootDir, logs, cgroups, isKnown }: PodRemains): OrphanCollector {
   // A pod's directories are removed before its cgroup.
   const made = new Set<PodUid>()
   const find = async (): Promise<readonly PodUid[]> => {

@@ -29,13 +29,16 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import { measurePods } from './measure-pods.ts'
-import type { PressureSurroundings } from './measure-pods.ts'
+import type { PressureMeter } from './measure-pods.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-export interface NodePressureOptions {
-  readonly settings: EvictionSettings &
-    Pick<PoddConfig, 'evictionPressureTransitionPeriodMs' | 'evictionMaxPodGracePeriod'>
-  readonly surroundings: PressureSurroundings
+export type PressureSettings = EvictionSettings &
+  Pick<PoddConfig, 'evictionPressureTransitionPeriodMs' | 'evictionMaxPodGracePeriod'>
+
+/** What the host is kept from running out by. */
+interface Relief {
+  readonly settings: PressureSettings
+  readonly meter: PressureMeter
   readonly workers: () => Iterable<EvictableWorker>
   /** Removes what no pod needs. Throws what prevented it. */
   readonly collectImages: (signal: AbortSignal) => Promise<void>
@@ -86,7 +89,7 @@ const conditionReasons: Readonly<Record<PressureCondition, readonly [string, str
  * static pods because they would not return, podd starts them again when the pressure is over.
  */
 export class NodePressure {
-  readonly #options: NodePressureOptions
+  readonly #options: Relief
   readonly #thresholds: readonly Threshold[]
   readonly #signals: ReadonlySet<EvictionSignal>
   #state: PressureState = noPressure
@@ -96,7 +99,7 @@ export class NodePressure {
   /** When each warning was last logged during this shortage, in monotonic milliseconds. */
   readonly #warnedMs = new Map<string, number>()
 
-  constructor(options: NodePressureOptions) {
+  constructor(options: Relief) {
     this.#options = options
     this.#thresholds = listThresholds(options.settings)
     this.#signals = new Set(this.#thresholds.map(({ signal }) => signal))
@@ -167,7 +170,7 @@ export class NodePressure {
   }
 
   #observe(signal: AbortSignal): Promise<Observations> {
-    return this.#options.surroundings.observe(this.#signals, signal)
+    return this.#options.meter.observe(this.#signals, signal)
   }
 
   /** Whether a pod was evicted. */
@@ -195,20 +198,20 @@ export class NodePressure {
 
   /** Frees space without ending a pod, where the disk is short that holds the images. */
   async #reclaim({ signal: starved }: Threshold, signal: AbortSignal): Promise<void> {
-    const { surroundings, collectImages } = this.#options
+    const { meter, collectImages } = this.#options
     const isDisk = starved.startsWith('nodefs.') || starved.startsWith('imagefs.')
     // Where images have a disk of their own, removing some frees no space on the node's.
-    if (isDisk && (await surroundings.diskOf(starved)) !== 'node') await collectImages(signal)
+    if (isDisk && (await meter.diskOf(starved)) !== 'node') await collectImages(signal)
   }
 
   async #evict(threshold: Threshold, observations: Observations, signal: AbortSignal): Promise<boolean> {
-    const { settings, surroundings, workers, changes, clock, logger } = this.#options
+    const { settings, meter, workers, changes, clock, logger } = this.#options
     const resource = starvedResource(threshold)
     const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
-    const disk = isDisk ? await surroundings.diskOf(threshold.signal) : 'both'
+    const disk = isDisk ? await meter.diskOf(threshold.signal) : 'both'
     const running = [...workers()].filter(({ state }) => state.stage === 'active' && !state.isOver)
     const pods = running.map((worker) => ({ worker, ref: worker.ref, pod: worker.state.classedPod }))
-    const candidates = await measurePods(surroundings, pods, { resource, disk }, signal)
+    const candidates = await measurePods(meter, pods, { resource, disk }, signal)
     const [worst] = rankForEviction([...candidates.values()], resource)
     const chosen = pods.find((pod) => candidates.get(pod) === worst)
     if (worst === undefined || chosen === undefined) {

@@ -153,8 +153,8 @@ export function toPodObject(
     },
     spec: {
       ...(isJsonObject(spec) ? spec : {}),
-      ...(pod.spec.overhead === undefined ? {} : { overhead: pod.spec.overhead }),
-      ...(pod.spec.priority === undefined ? {} : { priority: pod.spec.priority }),
+      ...(pod.spec.overhead !== undefined && { overhead: pod.spec.overhead }),
+      ...(pod.spec.priority !== undefined && { priority: pod.spec.priority }),
       nodeName,
     },
     status,

@@ -7,6 +7,7 @@ import type { PodDisplay } from './display.ts'
 import { networkProblem, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { execute } from './execute.ts'
+import { errorRetryMs } from './pass.ts'
 import type { PassLoop, PassSignals } from './pass.ts'
 import type { PodState } from './state.ts'
 
@@ -22,9 +23,6 @@ const overdueMs = 10_000
  */
 const quickLooks = 5
 const firstLookMs = 50
-
-/** How often a runtime that had no network is asked again to stop a sandbox. */
-const networkRetryMs = 10_000
 
 /** A pass of a terminating pod: stops its containers and releases its resources. */
 export class EndPass {
@@ -150,7 +148,7 @@ export class EndPass {
   async #goWithoutNetwork(error: unknown): Promise<void> {
     const { volumes, cgroups, logs } = this.#env
     const { ref } = this.#state
-    this.#loop.wakeIn(networkRetryMs)
+    this.#loop.wakeIn(errorRetryMs)
     if (this.#hasGone) return
     await volumes.teardown(ref.uid)
     await cgroups.remove(ref.uid)

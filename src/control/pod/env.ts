@@ -4,7 +4,7 @@ import type { RandomSource } from '../../base/random.ts'
 import type { Changes } from '../../base/waits.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { BackoffLimits } from '../../decide/plan/backoff.ts'
-import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type { PodRecordStore } from '../../store/pod-records.ts'
@@ -20,8 +20,8 @@ export interface PodEnv extends PodHost {
   readonly clock: Clock
   readonly random: RandomSource
   readonly logger: Logger
-  readonly events: EventRecorder
-  readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove'>
+  readonly events: EventRecorder & NodeEventRecorder
+  readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove' | 'checkRoom'>
   readonly images: ImagePuller
   /** Reads what the runtime has of a pod. */
   readonly observer: RuntimeObserver
@@ -32,7 +32,7 @@ export interface PodEnv extends PodHost {
   /** Where pods are shown. */
   readonly statuses: StatusStore
   /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
-  readonly changes: Pick<Changes, 'note'>
+  readonly changes: Changes
   /** For work that many pods may be about to do. */
   readonly turns: SharedTurns
   readonly limits: BackoffLimits
@@ -45,10 +45,7 @@ export interface PodEnv extends PodHost {
    * outdated.
    */
   readonly runtimeLosses: () => number
-  /** Whether all referenced objects have been loaded, so that an absent one is missing rather than not read yet. */
-  readonly system: Readonly<Pick<SystemState, 'objectsKnown'>>
-  /** Decides at once on all pods that aren't admitted. */
-  readonly reviewAdmission: () => void
+  readonly system: Readonly<SystemState>
 }
 
 /** Records an event of the pod, or of one of its containers. */

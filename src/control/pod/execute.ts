@@ -12,9 +12,10 @@ import { containerResources } from '../../translate/resources.ts'
 import { recordEvent, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchAhead } from './images.ts'
-import { checkSeen, backOff } from './pass.ts'
+import { backOff, checkSeen, makeBackoff } from './pass.ts'
 import type { Pass, PassLoop, PassSignals } from './pass.ts'
-import { AheadWork, createSandbox, useObservedSandbox } from './sandbox.ts'
+import { AheadWork } from './prepare.ts'
+import { createSandbox, useObservedSandbox } from './sandbox.ts'
 import type { SandboxInUse } from './sandbox.ts'
 import { finishPostStart, startContainer } from './start.ts'
 import type { PodState } from './state.ts'
@@ -161,9 +162,6 @@ async function stopForSuccessor(env: PodEnv, pass: Pass, stop: StopAction): Prom
   await stopContainer(env, pass, stop)
 }
 
-/** How long a resize that failed isn't tried again, unless the manifest changes. */
-const retryMs = 10_000
-
 /**
  * Gives running containers, and the pod itself, other resources: the pod's cgroup first where it grows, then the containers,
  * then the pod's cgroup where it shrinks. A memory limit below what is in use is refused before anything
@@ -192,8 +190,7 @@ async function resizeContainers(
     const message = errorMessage(error)
     warn(env, ref, 'ResizeError', `Pod resize error: ${message}`)
     state.noteResized(done)
-    const backoff = { untilMs: env.clock.wallMs() + retryMs, waiting: { reason: 'Error', message } }
-    return backOff(env, pass, resizeBackoff, backoff)
+    return backOff(env, pass, resizeBackoff, makeBackoff(env, { reason: 'Error', message }))
   }
   if (isLast) return
   const what = [...(podLevel ? ['the pod itself'] : []), ...resizes.map(({ spec }) => spec.name)]

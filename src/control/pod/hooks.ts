@@ -1,3 +1,4 @@
+import { kubernetesVersion } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
@@ -6,16 +7,6 @@ import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import { runHttpHook } from '../../probes/http-probe.ts'
 import type { HeldCommand, HeldExec } from '../../runtime/containerd/exec.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
-
-interface HookOptions {
-  readonly execSync: RuntimeService['execSync']
-  /** Runs commands that outlive podd; undefined where the runtime has no such calls. */
-  readonly held: () => Pick<HeldExec, 'run'> | undefined
-  readonly events: EventRecorder
-  readonly clock: Clock
-  /** The Kubernetes version to go by, `1.36`. */
-  readonly kubernetesVersion: string
-}
 
 interface HookCall {
   readonly pod: PodRef
@@ -31,59 +22,57 @@ interface HookCall {
   readonly onSent?: () => void
 }
 
+export type Hooks = ReturnType<typeof createHooks>
+
 /**
  * Runs lifecycle hooks: exec in the container, httpGet from the host, sleep (`pkg/kubelet/lifecycle/handlers.go`,
  * Kubernetes 1.36).
+ * @param held runs commands that outlive podd; undefined where the runtime has no such calls
  */
-export class HookRunner {
-  readonly #options: HookOptions
+export function createHooks(
+  execSync: RuntimeService['execSync'],
+  held: () => Pick<HeldExec, 'run'> | undefined,
+  events: EventRecorder,
+  clock: Clock,
+) {
+  return {
+    /** Whether the runtime keeps such a hook over podd's end: a hook that was begun is then waited for by `run`, and not run again. */
+    isHeld: ({ exec }: LifecycleHandler): boolean => exec !== undefined && held() !== undefined,
 
-  constructor(options: HookOptions) {
-    this.#options = options
-  }
-
-  /** Whether the runtime keeps such a hook over podd's end: a hook that was begun is then waited for by `run`, and not run again. */
-  isHeld({ exec }: LifecycleHandler): boolean {
-    return exec !== undefined && this.#options.held() !== undefined
-  }
-
-  /** Resolves when the handler has succeeded; throws PoddError otherwise, or the signal's reason. */
-  async run(call: HookCall): Promise<void> {
-    const { pod, handler, hook, containerId, podIp, ports, timeoutMs, signal, onSent } = call
-    const { execSync, held, events, clock, kubernetesVersion } = this.#options
-    const { exec, httpGet, sleep } = handler
-    const holder = held()
-    if (exec !== undefined && holder !== undefined) {
-      const command = { containerId, execId: `podd-${hook}`, command: exec.command, onSent }
-      return runHeld(holder, command, { clock, timeoutMs, signal })
-    }
-    if (exec !== undefined) {
-      const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
-      const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
-      if (reply.exitCode === 0) return
-      const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
-      throw new HookError(`command ended with exit code ${reply.exitCode}: ${output}`)
-    }
-    onSent?.()
-    if (httpGet !== undefined) {
-      const result = await runHttpHook({
-        action: httpGet,
-        target: { podIps: podIp === undefined ? [] : [podIp], ports },
-        userAgent: `kube-lifecycle/${kubernetesVersion}`,
-        bounds: { clock, timeoutMs, signal },
-      })
-      signal.throwIfAborted()
-      if (result.kind === 'failed') throw new HookError(result.message)
-      const { warning: message } = result
-      if (message === undefined) return
-      events.record({ pod, type: 'Warning', reason: 'LifecycleHTTPFallback', message })
-      return
-    }
-    if (sleep !== undefined) {
+    /** Resolves when the handler has succeeded; throws PoddError otherwise, or the signal's reason. */
+    async run(call: HookCall): Promise<void> {
+      const { pod, handler, hook, containerId, podIp, ports, timeoutMs, signal, onSent } = call
+      const { exec, httpGet, sleep } = handler
+      const holder = held()
+      if (exec !== undefined && holder !== undefined) {
+        const command = { containerId, execId: `podd-${hook}`, command: exec.command, onSent }
+        return runHeld(holder, command, { clock, timeoutMs, signal })
+      }
+      if (exec !== undefined) {
+        const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
+        const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
+        if (reply.exitCode === 0) return
+        const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
+        throw new HookError(`command ended with exit code ${reply.exitCode}: ${output}`)
+      }
+      onSent?.()
+      if (httpGet !== undefined) {
+        const result = await runHttpHook({
+          action: httpGet,
+          target: { podIps: podIp === undefined ? [] : [podIp], ports },
+          userAgent: `kube-lifecycle/${kubernetesVersion}`,
+          bounds: { clock, timeoutMs, signal },
+        })
+        signal.throwIfAborted()
+        if (result.kind === 'failed') throw new HookError(result.message)
+        const { warning: message } = result
+        if (message !== undefined)
+          events.record({ pod, type: 'Warning', reason: 'LifecycleHTTPFallback', message })
+        return
+      }
+      if (sleep === undefined) throw new HookError('the hook names nothing to do')
       await clock.sleep(Math.min(sleep.seconds * 1000, timeoutMs ?? Infinity), signal)
-      return
-    }
-    throw new HookError('the hook names nothing to do')
+    },
   }
 }
 

@@ -2,7 +2,6 @@ import { errorMessage } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { containerBackoff, nextImageBackoff, previousImageBackoff } from '../../decide/plan/backoff.ts'
 import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
-import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
@@ -11,37 +10,30 @@ import { ImageError } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { recordEvent } from './env.ts'
 import type { PodEnv } from './env.ts'
-import { backOff } from './pass.ts'
-import type { Pass } from './pass.ts'
-
-type StartAction = Extract<PodAction, { kind: 'start-container' }>
+import { backOff, makeBackoff } from './pass.ts'
+import type { Pass, StartAction } from './pass.ts'
 
 /** Images that are about to be needed, looked for beforehand; each serves one start. */
 export type ForeseenImages = Map<string, Promise<PresentImage | undefined>>
 
 /** Asks for the images of the containers to be started, while the pod's record is written. */
-export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly PodAction[]): ForeseenImages {
+export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly StartAction[]): ForeseenImages {
   const foreseen: ForeseenImages = new Map()
-  for (const action of actions) {
-    if (action.kind !== 'start-container') continue
-    const { image } = action.spec
-    if (foreseen.has(image) || parseImageName(image) === undefined) continue
-    const found = env.images.find({ pod: pass.ref, container: action.spec })
+  for (const { spec } of actions) {
+    if (foreseen.has(spec.image) || parseImageName(spec.image) === undefined) continue
+    const found = env.images.find({ pod: pass.ref, container: spec })
     // The start that needs it handles a failure.
     found.catch(() => undefined)
-    foreseen.set(image, found)
+    foreseen.set(spec.image, found)
   }
   return foreseen
 }
 
 /** What images are fetched with. */
-export interface FetchOptions {
+interface Fetch {
   /** Of the sandbox that the container will be in, where there is one. */
   readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
   readonly foreseen: ForeseenImages
-}
-
-interface Fetch extends FetchOptions {
   /** Ends the wait for it. */
   readonly signal: AbortSignal
   /** What is put off where an image is unavailable. */
@@ -71,10 +63,12 @@ export async function fetchImages(
   env: PodEnv,
   pass: Pass,
   { spec, awaitedImage }: StartAction,
-  options: FetchOptions,
+  sandboxConfig: cri.PodSandboxConfigInput,
+  foreseen: ForeseenImages,
 ): Promise<{ readonly image: PresentImage | undefined; readonly used: readonly string[] }> {
   const signal = pass.signals.manifest
-  const fetch: Fetch = { ...options, signal, backoffKey: containerBackoff(spec.name), used: [] }
+  const backoffKey = containerBackoff(spec.name)
+  const fetch: Fetch = { sandboxConfig, foreseen, signal, backoffKey, used: [] }
   const own = await (awaitedImage === undefined
     ? ensureOwnImage(env, pass, spec, fetch)
     : findPreviousImage(env, pass, spec, awaitedImage))
@@ -82,9 +76,6 @@ export async function fetchImages(
   if (failed !== undefined) backOff(env, pass, failed.key, failed.backoff)
   return { image: failed === undefined && own.kind === 'present' ? own.image : undefined, used: fetch.used }
 }
-
-/** As long as a start that failed for a reason of ours isn't tried again. */
-const retryMs = 10_000
 
 /** Begins to fetch the images that a container which keeps running needs for its next start. */
 export function fetchAhead(env: PodEnv, pass: Pass, spec: ContainerSpec): void {
@@ -113,8 +104,8 @@ async function ensureAhead(
     const own = failed ?? (await ensureOwnImage(env, pass, spec, fetch))
     return own.kind === 'backoff' ? own : undefined
   } catch (error) {
-    const waiting = { reason: 'ErrImagePull', message: errorMessage(error) }
-    return { kind: 'backoff', key: backoffKey, backoff: { untilMs: env.clock.wallMs() + retryMs, waiting } }
+    const backoff = makeBackoff(env, { reason: 'ErrImagePull', message: errorMessage(error) })
+    return { kind: 'backoff', key: backoffKey, backoff }
   }
 }
 
@@ -178,22 +169,22 @@ async function findPreviousImage(
   spec: ContainerSpec,
   awaitedImage: string,
 ): Promise<Fetched> {
-  const image = await findImage(env, pass, spec)
-  if (image instanceof ImageError) return backoffAfter(image, previousImageBackoff(spec.name))
+  let image: PresentImage | undefined
+  try {
+    image = await env.images.find({ pod: pass.ref, container: spec })
+    if (image === undefined)
+      throw new ImageError(
+        'ErrImageNeverPull',
+        `${spec.image} is not on this machine`,
+        env.clock.wallMs() + previousGoneMs,
+      )
+  } catch (error) {
+    if (error instanceof ImageError) return backoffAfter(error, previousImageBackoff(spec.name))
+    throw error
+  }
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
   recordEvent(env, pass.ref, { type: 'Warning', reason: 'Failed', message, container: spec.name })
   return { kind: 'present', image }
-}
-
-async function findImage(env: PodEnv, pass: Pass, spec: ContainerSpec): Promise<PresentImage | ImageError> {
-  try {
-    const image = await env.images.find({ pod: pass.ref, container: spec })
-    const retryAtMs = env.clock.wallMs() + previousGoneMs
-    return image ?? new ImageError('ErrImageNeverPull', `${spec.image} is not on this machine`, retryAtMs)
-  } catch (error) {
-    if (error instanceof ImageError) return error
-    throw error
-  }
 }
 
 function backoffAfter({ reason, message, retryAtMs }: ImageError, key: BackoffKey): BackedOff {

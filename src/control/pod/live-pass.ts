@@ -16,11 +16,9 @@ import type { PodDisplay } from './display.ts'
 import { recordEvent, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { execute } from './execute.ts'
+import { errorRetryMs } from './pass.ts'
 import type { PassLoop, PassSignals } from './pass.ts'
 import type { PodState } from './state.ts'
-
-/** The delay before a failed write is tried again. */
-const saveAgainMs = 10_000
 
 /** A pass of a pod that shall run: decides what it needs now, records and shows it, and carries it out. */
 export class LivePass {
@@ -147,7 +145,7 @@ export class LivePass {
       (wakeAtMs ?? Infinity) - nowMs,
       (overdueMs ?? Infinity) - nowMs,
       sparedInMs ?? Infinity,
-      this.#state.memory.isSaved ? Infinity : saveAgainMs,
+      this.#state.memory.isSaved ? Infinity : errorRetryMs,
     )
     if (delayMs !== Infinity) this.#loop.wakeIn(delayMs)
   }
@@ -256,7 +254,7 @@ function gatherFacts(env: PodEnv, state: PodState): PodFacts {
     probes: env.prober.verdicts(state.ref.uid),
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
     backoffs,
-    ...(blocked === undefined ? {} : { blocked }),
+    ...(blocked !== undefined && { blocked }),
     ...(state.isCgroupRemoved ? { isCgroupRemoved: true } : {}),
     resizeRefusal,
     containerPolicy: env.containerPolicy,
@@ -288,8 +286,7 @@ function specHashOf(
 
 /** Old files of volumes are removed after this, so that readers can finish. */
 const tidyAfterMs = 2000
-/** The first delay before a failed update is tried again; it doubles each time. A full disk may have room again. */
-const firstRetryMs = 10_000
+/** A failed update is tried again, each time after twice as long: a full disk may have room again. */
 const longestRetryMs = 120_000
 
 /**
@@ -301,7 +298,7 @@ export class VolumeRefresh {
   readonly #wake: () => void
   #due: 'no' | 'refresh' | 'tidy'
   #timer: Timer | undefined
-  #retryMs = firstRetryMs
+  #retryMs = errorRetryMs
 
   /**
    * @param begins `refresh` where files of an earlier podd may be out of date; `no` for a new pod, whose files its start
@@ -329,7 +326,7 @@ export class VolumeRefresh {
       this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs)
       throw error
     }
-    this.#retryMs = firstRetryMs
+    this.#retryMs = errorRetryMs
     if (due === 'refresh') this.#wakeIn(tidyAfterMs, 'tidy')
   }
 

@@ -3,6 +3,7 @@ import { PoddError } from '../../base/errors.ts'
 import { WakeSlot } from '../../base/waits.ts'
 import { backoffOf } from '../../decide/plan/backoff.ts'
 import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
@@ -43,6 +44,8 @@ export interface Pass {
   readonly made: Set<string>
 }
 
+export type StartAction = Extract<PodAction, { kind: 'start-container' }>
+
 /** Thrown into a pass to end its waits. */
 export class Interrupted extends PoddError {
   constructor() {
@@ -52,6 +55,12 @@ export class Interrupted extends PoddError {
 
 /** Thrown by a pass whose view of the runtime is outdated: the pod is read again at once. */
 export class OutdatedView extends Interrupted {}
+
+/**
+ * How long what failed for a reason of podd's, the host's or the runtime's isn't tried again, unless something changes: the
+ * kubelet's 10 s after an error.
+ */
+export const errorRetryMs = 10_000
 
 /** To be called before each act that rests on `observed`. Throws OutdatedView where the runtime or podd was away since. */
 export function checkSeen(env: PodEnv, state: PodState): void {
@@ -73,6 +82,21 @@ export function backOff(env: PodEnv, pass: Pass, key: BackoffKey, backoff: Backo
     // The next pass looks anyway.
     () => undefined,
   )
+}
+
+export function makeBackoff(
+  env: PodEnv,
+  waiting: Backoff['waiting'],
+  until: { readonly afterMs?: number; readonly awaitedPath?: string | undefined } = {},
+): Backoff {
+  const { afterMs = errorRetryMs, awaitedPath } = until
+  const untilMs = env.clock.wallMs() + afterMs
+  return { untilMs, waiting, ...(awaitedPath !== undefined && { awaitedPath }) }
+}
+
+/** Whether the call was not sent, because the pod has more urgent work. */
+export function isAbandoned({ signals }: Pass, error: unknown): boolean {
+  return signals.manifest.aborted && error === signals.manifest.reason
 }
 
 /** What a PassLoop runs. */

@@ -1,8 +1,7 @@
 import type { ProbeKind, ProbeVerdict } from '../../decide/plan/pod-facts.ts'
-import { followingTickMs, startProbeState } from '../../decide/plan/probe-reducer.ts'
+import { startProbeState } from '../../decide/plan/probe-reducer.ts'
 import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
 import type { ContainerPort, Probe } from '../../pod/schema/container-schema.ts'
-import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import type { ProbeOutcome, ProbeTarget } from '../../probes/probe-outcome.ts'
 
@@ -87,25 +86,20 @@ export interface ProbeWorker {
 
 export const probeKinds: readonly ProbeKind[] = ['startup', 'readiness', 'liveness']
 
-export function probeOf(spec: ProbedSpec, kind: ProbeKind): Probe | undefined {
-  return spec[`${kind}Probe`]
-}
-
 export interface Moment {
   readonly wallMs: number
   readonly monotonicMs: number
 }
 
-export function createWorker(options: {
-  readonly pod: PodRef
-  readonly container: ProbedContainer
-  readonly kind: ProbeKind
-  readonly probe: Probe
-  /** How long to wait before the first probe, beside the initial delay. */
-  readonly jitterMs: number
-  readonly now: Moment
-}): ProbeWorker {
-  const { pod, container, kind, probe, now } = options
+/** @param jitterMs how long to wait before the first probe, beside the initial delay */
+export function createWorker(
+  pod: PodRef,
+  container: ProbedContainer,
+  kind: ProbeKind,
+  probe: Probe,
+  jitterMs: number,
+  now: Moment,
+): ProbeWorker {
   return {
     pod,
     container: container.name,
@@ -115,7 +109,7 @@ export function createWorker(options: {
     state: startProbeState(kind, container.containerId, adoptedVerdict(kind, container)),
     ending: false,
     notBeforeMs: notBefore(probe, container, now),
-    tickMs: now.monotonicMs + options.jitterMs,
+    tickMs: now.monotonicMs + jitterMs,
     inFlight: false,
     controller: new AbortController(),
     allowance: fullAllowance,
@@ -144,10 +138,6 @@ export function abortWorker(worker: ProbeWorker): void {
   worker.controller = new AbortController()
 }
 
-export function moveToNextTick(worker: ProbeWorker, dueMs: number, nowMs: number): void {
-  worker.tickMs = followingTickMs(dueMs, worker.probe.periodSeconds * 1000, nowMs)
-}
-
 /**
  * How long the container has run follows from the wall clock, which may be wrong: the initial delay bounds the result.
  */
@@ -155,12 +145,6 @@ function notBefore(probe: Probe, container: ProbedContainer, now: Moment): numbe
   const delayMs = probe.initialDelaySeconds * 1000
   const leftMs = delayMs - (now.wallMs - container.startedAtMs)
   return now.monotonicMs + Math.min(Math.max(leftMs, 0), delayMs)
-}
-
-export function reportOf(worker: ProbeWorker): ProbeReport {
-  const { container, kind, state, lastFailure, counts } = worker
-  const { containerId, verdict } = state
-  return { container, containerId, probe: kind, result: verdict, lastFailure, counts }
 }
 
 /** As many events at once, and then one each so often: what Kubernetes' event clients let an object have. */
@@ -211,17 +195,4 @@ function messageOf(kind: ProbeKind, { result, output }: ProbeOutcome): string | 
     case 'unknown':
       return `${titles[kind]} probe errored and resulted in unknown state: ${output}`
   }
-}
-
-export interface ProbeEvent {
-  readonly pod: PodRef
-  readonly container: string
-  readonly isWarningOnly: boolean
-  readonly message: string
-}
-
-export function recordProbeEvent(recorder: EventRecorder, event: ProbeEvent): void {
-  const { pod, container, message } = event
-  const reason = event.isWarningOnly ? 'ProbeWarning' : 'Unhealthy'
-  recorder.record({ pod, container, type: 'Warning', reason, message })
 }

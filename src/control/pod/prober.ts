@@ -9,7 +9,7 @@ import { errorMessage } from '../../base/errors.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type { ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
-import { applyEnding, applyFinding, nextProbeMs } from '../../decide/plan/probe-reducer.ts'
+import { applyEnding, applyFinding, followingTickMs, nextProbeMs } from '../../decide/plan/probe-reducer.ts'
 import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
@@ -23,11 +23,7 @@ import {
   abortWorker,
   createWorker,
   describeOutcome,
-  moveToNextTick,
   probeKinds,
-  probeOf,
-  recordProbeEvent,
-  reportOf,
   restartWorker,
   spendAllowance,
 } from './prober-worker.ts'
@@ -44,7 +40,8 @@ export interface ProbeResultEvent {
   readonly message: string
 }
 
-export interface ProberOptions {
+/** What probes are sent with, and who hears of them. */
+interface ProberEnv {
   readonly clock: Clock
   readonly random: RandomSource
   readonly runProbe: RunProbe
@@ -69,67 +66,59 @@ const blindShare = 0.5
 const maxNetworkProbes = 256
 const maxExecProbes = 64
 
-interface PodEntry {
-  readonly containers: Map<string, Map<ProbeKind, ProbeWorker>>
-}
+/** The workers of one pod, by container. */
+type PodProbes = Map<string, Map<ProbeKind, ProbeWorker>>
 
 export class Prober {
-  readonly #options: ProberOptions
+  readonly #env: ProberEnv
   readonly #clock: Clock
   readonly #startedMs: number
-  readonly #pods = new Map<PodUid, PodEntry>()
+  readonly #pods = new Map<PodUid, PodProbes>()
   readonly #schedule: ProberSchedule<ProbeWorker>
   readonly #lag: ProberLag
   readonly #networkGate = new Semaphore(maxNetworkProbes)
   readonly #execGate = new Semaphore(maxExecProbes)
   #stopped = false
 
-  constructor(options: ProberOptions) {
-    this.#options = options
-    this.#clock = options.clock
-    this.#startedMs = options.clock.monotonicMs()
-    this.#lag = new ProberLag(options.clock)
-    this.#schedule = new ProberSchedule(options.clock, (worker, dueMs) => this.#start(worker, dueMs))
+  constructor(env: ProberEnv) {
+    this.#env = env
+    this.#clock = env.clock
+    this.#startedMs = env.clock.monotonicMs()
+    this.#lag = new ProberLag(env.clock)
+    this.#schedule = new ProberSchedule(env.clock, (worker, dueMs) => this.#start(worker, dueMs))
   }
 
   /** Sets the pod's current state. Call it after every change; a call without one does nothing. */
   setPod(probed: ProbedPod): void {
     if (this.#stopped) return
     const { uid } = probed.pod
-    const entry = this.#pods.get(uid) ?? { containers: new Map() }
-    this.#pods.set(uid, entry)
-    for (const container of probed.containers) this.#setContainer(entry, probed, container)
+    const probes: PodProbes = this.#pods.get(uid) ?? new Map()
+    this.#pods.set(uid, probes)
+    for (const container of probed.containers) this.#setContainer(probes, probed, container)
     const running = new Set(probed.containers.map(({ name }) => name))
-    for (const [name, workers] of entry.containers) {
-      if (!running.has(name)) for (const worker of workers.values()) this.#halt(worker)
-    }
+    for (const worker of this.#workersOf(uid)) if (!running.has(worker.container)) this.#halt(worker)
   }
 
   /** Forgets the pod, and cancels its probes at once. */
   removePod(uid: PodUid): void {
-    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
-      for (const worker of workers.values()) this.#halt(worker)
-    }
+    for (const worker of this.#workersOf(uid)) this.#halt(worker)
     this.#pods.delete(uid)
   }
 
   /** The current verdicts on a pod's containers. */
   verdicts(uid: PodUid): ProbeVerdicts {
     const verdicts: Record<ContainerId, ProbeVerdicts[ContainerId]> = {}
-    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
-      for (const { kind, state } of workers.values())
-        verdicts[state.containerId] = { ...verdicts[state.containerId], [kind]: state.verdict }
-    }
+    for (const { kind, state } of this.#workersOf(uid))
+      verdicts[state.containerId] = { ...verdicts[state.containerId], [kind]: state.verdict }
     return verdicts
   }
 
   /** All probes of a pod. */
   reports(uid: PodUid): readonly ProbeReport[] {
-    const reports: ProbeReport[] = []
-    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
-      for (const worker of workers.values()) reports.push(reportOf(worker))
-    }
-    return reports
+    return [...this.#workersOf(uid)].map(({ container, kind: probe, state, lastFailure, counts }) => {
+      const { containerId, verdict: result } = state
+      return { container, containerId, probe, result, lastFailure, counts }
+    })
   }
 
   /** Ends everything; the prober can't be used afterwards. */
@@ -139,18 +128,22 @@ export class Prober {
     this.#schedule.clear()
   }
 
-  #setContainer(entry: PodEntry, probed: ProbedPod, container: ProbedContainer): void {
-    const workers = entry.containers.get(container.name) ?? new Map<ProbeKind, ProbeWorker>()
-    entry.containers.set(container.name, workers)
+  *#workersOf(uid: PodUid): Generator<ProbeWorker, void> {
+    for (const workers of this.#pods.get(uid)?.values() ?? []) yield* workers.values()
+  }
+
+  #setContainer(probes: PodProbes, probed: ProbedPod, container: ProbedContainer): void {
+    const workers = probes.get(container.name) ?? new Map<ProbeKind, ProbeWorker>()
+    probes.set(container.name, workers)
     const { spec } = container
     const target = {
       containerId: container.containerId,
       podIps: probed.podIps,
       ports: spec.ports,
-      ...(spec.env === undefined ? {} : { env: spec.env }),
+      ...(spec.env !== undefined && { env: spec.env }),
     }
     for (const kind of probeKinds) {
-      const probe = probeOf(spec, kind)
+      const probe = spec[`${kind}Probe`]
       const known = workers.get(kind)
       if (probe === undefined) {
         if (known !== undefined) this.#halt(known)
@@ -159,7 +152,7 @@ export class Prober {
       }
       const now = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() }
       const jitterMs = this.#jitterMs(probe.periodSeconds * 1000)
-      const worker = known ?? createWorker({ pod: probed.pod, container, kind, probe, jitterMs, now })
+      const worker = known ?? createWorker(probed.pod, container, kind, probe, jitterMs, now)
       workers.set(kind, worker)
       worker.probe = probe
       if (worker.state.containerId !== container.containerId) {
@@ -179,7 +172,7 @@ export class Prober {
   /** Spreads the first probes after a start of podd (kubelet prober/worker.go run, 1.36). */
   #jitterMs(periodMs: number): number {
     const isFresh = this.#clock.monotonicMs() - this.#startedMs < periodMs
-    return isFresh ? this.#options.random() * periodMs : 0
+    return isFresh ? this.#env.random() * periodMs : 0
   }
 
   #halt(worker: ProbeWorker): void {
@@ -202,7 +195,7 @@ export class Prober {
   }
 
   #sibling(worker: ProbeWorker, kind: ProbeKind): ProbeWorker | undefined {
-    return this.#pods.get(worker.pod.uid)?.containers.get(worker.container)?.get(kind)
+    return this.#pods.get(worker.pod.uid)?.get(worker.container)?.get(kind)
   }
 
   #start(worker: ProbeWorker, dueMs: number): void {
@@ -216,11 +209,11 @@ export class Prober {
   /** Never rejects. */
   async #probe(worker: ProbeWorker, dueMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
-    this.#options.onStart?.(this.#clock.monotonicMs() - dueMs)
+    this.#env.onStart?.(this.#clock.monotonicMs() - dueMs)
     const outcome = await this.#tryProbe(worker, signal)
     if (signal.aborted) return
     worker.inFlight = false
-    moveToNextTick(worker, dueMs, this.#clock.monotonicMs())
+    worker.tickMs = followingTickMs(dueMs, worker.probe.periodSeconds * 1000, this.#clock.monotonicMs())
     if (outcome !== undefined) this.#take(worker, outcome)
     this.#reschedule(worker)
   }
@@ -233,7 +226,7 @@ export class Prober {
     let tries = 0
     for (;;) {
       const mark = this.#lag.enter()
-      const outcome = await this.#options
+      const outcome = await this.#env
         .runProbe(probe, target, signal)
         .catch((error: unknown): ProbeOutcome => ({ result: 'unknown', output: errorMessage(error) }))
       const stalledMs = this.#lag.leave(mark)
@@ -254,7 +247,7 @@ export class Prober {
 
   /** Spreads the repeated probes: all wait for a silent runtime, and must not load it at once when it answers again. */
   async #spread(worker: ProbeWorker, signal: AbortSignal): Promise<void> {
-    const delayMs = this.#options.random() * worker.probe.periodSeconds * 1000
+    const delayMs = this.#env.random() * worker.probe.periodSeconds * 1000
     await sleepUnlessAborted(this.#clock, delayMs, signal)
   }
 
@@ -275,7 +268,8 @@ export class Prober {
     const allowance = spendAllowance(worker.allowance, this.#clock.monotonicMs())
     if (allowance === undefined) return
     worker.allowance = allowance
-    recordProbeEvent(this.#options.events, { pod, container, isWarningOnly, message })
+    const reason = isWarningOnly ? 'ProbeWarning' : 'Unhealthy'
+    this.#env.events.record({ pod, container, type: 'Warning', reason, message })
   }
 
   #publish(worker: ProbeWorker, state: ProbeState, message: string): void {
@@ -283,7 +277,7 @@ export class Prober {
     worker.state = state
     if (!hasChanged) return
     if (worker.kind === 'startup' && state.verdict === 'success') this.#openGate(worker)
-    this.#options.onResult({
+    this.#env.onResult({
       uid: worker.pod.uid,
       container: worker.container,
       containerId: state.containerId,

@@ -1,7 +1,7 @@
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { containerBackoff } from '../../decide/plan/backoff.ts'
 import type { Backoff } from '../../decide/plan/backoff.ts'
-import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerId, PodUid, SourceName } from '../../pod/values/ids.ts'
@@ -28,18 +28,15 @@ import type { PresentImage } from '../images/image-request.ts'
 import { recordEvent, recursiveReadOnly, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchImages } from './images.ts'
-import { checkSeen, backOff } from './pass.ts'
-import type { Pass } from './pass.ts'
-import { isAbandoned, prepareContainerFiles } from './sandbox.ts'
-import type { AheadWork, ContainerFiles, SandboxInUse } from './sandbox.ts'
+import { backOff, checkSeen, errorRetryMs, isAbandoned, makeBackoff } from './pass.ts'
+import type { Pass, StartAction } from './pass.ts'
+import { prepareContainerFiles } from './prepare.ts'
+import type { AheadWork, ContainerFiles } from './prepare.ts'
+import type { SandboxInUse } from './sandbox.ts'
 import type { PodState } from './state.ts'
 import { stopOneContainer } from './stop.ts'
 import { allContainers } from '../../pod/schema/pod-resources.ts'
 
-type StartAction = Extract<PodAction, { kind: 'start-container' }>
-
-/** How long a start that failed for a reason of ours or the runtime's isn't tried again (the kubelet's 10 s after an error). */
-const retryMs = 10_000
 /** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
 const showErrorMs = 1000
 
@@ -57,8 +54,7 @@ export async function startContainer(
 ): Promise<void> {
   const { state } = pass
   const { spec } = action
-  const from = { sandboxConfig: sandbox.config, foreseen: ahead.images }
-  const { image, used } = await fetchImages(env, pass, action, from)
+  const { image, used } = await fetchImages(env, pass, action, sandbox.config, ahead.images)
   if (image !== undefined) {
     checkSeen(env, state)
     state.memory.charge(action)
@@ -101,7 +97,7 @@ async function createAndStart(
       await env.calls.startContainer({ containerId: id }, { signal: signals.manifest })
     } catch (error) {
       if (isAbandoned(pass, error)) throw error
-      const afterMs = (await hasEnded(env, id)) ? showErrorMs : retryMs
+      const afterMs = (await hasEnded(env, id)) ? showErrorMs : errorRetryMs
       return fail(env, pass, spec, 'RunContainerError', errorMessage(error), { afterMs })
     }
     const message = `Started container ${spec.name}`
@@ -132,7 +128,7 @@ function fail(
   { name }: ContainerSpec,
   reason: string,
   message: string,
-  until: BackoffUntil,
+  until: Parameters<typeof makeBackoff>[2],
 ): Backoff {
   recordEvent(env, pass.ref, {
     type: 'Warning',
@@ -141,21 +137,6 @@ function fail(
     container: name,
   })
   return makeBackoff(env, { reason, message }, until)
-}
-
-interface BackoffUntil {
-  readonly afterMs?: number
-  /** See Backoff. */
-  readonly awaitedPath?: string | undefined
-}
-
-function makeBackoff(
-  env: PodEnv,
-  waiting: Waiting,
-  { afterMs = retryMs, awaitedPath }: BackoffUntil,
-): Backoff {
-  const untilMs = env.clock.wallMs() + afterMs
-  return { untilMs, waiting, ...(awaitedPath !== undefined && { awaitedPath }) }
 }
 
 interface MadeContainer {

@@ -214,7 +214,7 @@ class PodLife {
     const { reason, message, until } = ending
     this.#memory.change({
       ending: undefined,
-      failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
+      failed: { reason, message, ...(until !== undefined && { until, admission: true }) },
     })
   }
 
@@ -650,7 +650,7 @@ class PodLife {
       restartRequested: new Set(restartRequested),
       restartsDue: new Set(restartsDue),
       restartAll: new Set(restartAll),
-      ...(postStartsDue === undefined ? {} : { postStartsDue }),
+      ...(postStartsDue !== undefined && { postStartsDue }),
     }
   }
 

@@ -17,7 +17,7 @@ import { warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { execute } from './execute.ts'
 import { LivePass } from './live-pass.ts'
-import { OutdatedView, PassLoop } from './pass.ts'
+import { errorRetryMs, OutdatedView, PassLoop } from './pass.ts'
 import type { PassSignals } from './pass.ts'
 import type { ProbedContainer, ProbedPod } from './prober-worker.ts'
 import { linkLogs, unlinkGone } from './start.ts'
@@ -27,7 +27,6 @@ import type { NewWorker, PodState, PodUpdate } from './state.ts'
 /** Why the node terminates a pod, and how long it may take, in seconds. */
 export type Eviction = Pick<EndRequest, 'reason' | 'message' | 'graceSeconds'>
 
-const errorRetryMs = 10_000
 const endingRetryMs = 2000
 
 /**
@@ -38,6 +37,7 @@ export class PodWorker {
   readonly state: PodState
   readonly #env: PodEnv
   readonly #onStage: (worker: PodWorker) => void
+  readonly #reviewAdmission: () => void
   readonly #loop: PassLoop
   readonly #display: PodDisplay
   readonly #livePass: LivePass
@@ -46,10 +46,17 @@ export class PodWorker {
   /**
    * The first pass follows the current task; of an adopted pod, `confirm`.
    * @param onStage the pod reached another stage, settled, or is over or no longer so
+   * @param reviewAdmission decides at once on all pods that aren't admitted
    */
-  constructor(env: PodEnv, input: NewWorker, onStage: (worker: PodWorker) => void) {
+  constructor(
+    env: PodEnv,
+    input: NewWorker,
+    onStage: (worker: PodWorker) => void,
+    reviewAdmission: () => void,
+  ) {
     this.#env = env
     this.#onStage = onStage
+    this.#reviewAdmission = reviewAdmission
     this.#loop = new PassLoop(env, {
       pass: (signals) => this.#pass(signals),
       onDone: () => this.#noteDone(),
@@ -178,6 +185,12 @@ export class PodWorker {
     this.#loop.interrupt()
   }
 
+  /** Ends the pod within the grace period that its manifest gives it. */
+  endWithOwnGrace(cause: EndRequest['cause'], message: string): void {
+    const graceSeconds = this.state.pod.spec.terminationGracePeriodSeconds
+    this.end({ cause, reason: 'Killing', message, graceSeconds })
+  }
+
   /** Of a pod that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
   #tellWhyEnded({ cause, reason, message }: EndRequest): void {
     const { events } = this.#env
@@ -232,7 +245,7 @@ export class PodWorker {
     if (admission.kind === 'rejected' && record.failed !== undefined && record.failed.admission !== true)
       return false
     this.state.forgetRejection()
-    this.#env.reviewAdmission()
+    this.#reviewAdmission()
     this.#loop.wake()
     const verdict = this.state.admission
     if (verdict?.kind === 'admitted') return true

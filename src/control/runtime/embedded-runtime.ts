@@ -24,7 +24,8 @@ import { NetworkRules } from '../../runtime/network/network-rules.ts'
 import { describeRepairs, PodBridge } from '../../runtime/network/pod-bridge.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
-export interface RuntimeAccessOptions {
+/** What the access to the runtime is made with. */
+export interface RuntimeEnv {
   readonly config: PoddConfig
   readonly hostInfo: HostInfo
   readonly events: EventRecorder & NodeEventRecorder
@@ -32,19 +33,16 @@ export interface RuntimeAccessOptions {
   readonly logger: Logger
 }
 
-/** What the embedded containerd needs of CRI, once it answers. */
-export interface EmbeddedCalls {
-  readonly runtime: Pick<RuntimeService, 'listPodSandbox' | 'listContainers'>
-  readonly images: Pick<ImageService, 'listImages' | 'removeImage'>
-}
-
-/** The embedded containerd as podd's options want it; not started yet. */
+/**
+ * The embedded containerd as podd's options want it; not started yet.
+ * @param calls CRI, for when it answers
+ */
 export function createEmbedded(
-  options: RuntimeAccessOptions,
+  env: RuntimeEnv,
   cgroupDriver: CgroupDriver,
-  calls: () => EmbeddedCalls,
+  calls: () => { readonly runtime: RuntimeService; readonly images: ImageService },
 ): EmbeddedContainerd {
-  const { config, clock, logger, events, hostInfo } = options
+  const { config, clock, logger, events, hostInfo } = env
   return new EmbeddedContainerd({
     rootDir: config.rootDir,
     runDir: config.runDir,
@@ -66,7 +64,7 @@ export function createEmbedded(
         list: () => listImages(calls().images),
         remove: async (id) => void (await calls().images.removeImage({ image: { image: id } })),
       },
-      onDiscarded: (image) => reportDiscarded(options, image),
+      onDiscarded: (image) => reportDiscarded(env, image),
     },
     events,
     clock,
@@ -83,17 +81,17 @@ export async function listSandboxIds(
   return new Set(items.map(({ id }) => id))
 }
 
-async function listIds(runtime: EmbeddedCalls['runtime']): Promise<ReadonlySet<string>> {
+async function listIds(runtime: RuntimeService): Promise<ReadonlySet<string>> {
   const [sandboxes, { containers }] = await Promise.all([listSandboxIds(runtime), runtime.listContainers({})])
   return new Set([...sandboxes, ...containers.map(({ id }) => id)])
 }
 
-async function listImages(service: EmbeddedCalls['images']): Promise<readonly HeldImage[]> {
+async function listImages(service: ImageService): Promise<readonly HeldImage[]> {
   const { images } = await service.listImages({})
   return images.map(({ id, repoTags, repoDigests }) => ({ id, names: [...repoTags, ...repoDigests] }))
 }
 
-function reportDiscarded({ events, logger }: RuntimeAccessOptions, { id, names }: HeldImage): void {
+function reportDiscarded({ events, logger }: RuntimeEnv, { id, names }: HeldImage): void {
   const [image = id] = names
   logger.warn({ image }, 'removed an image that the power failed for while it was unpacked')
   events.recordNode({
@@ -113,41 +111,24 @@ export function openImageRecords(socketPath: string, clock: Clock): ImageRecords
   return new ImageRecords(new RuntimeConnection(`unix://${socketPath}`, clock, 0), clock)
 }
 
-export interface KeepPodNetworkDeps {
-  readonly embedded: Pick<EmbeddedContainerd, 'places' | 'state'>
-  /** The ids of the sandboxes that are ready. */
-  readonly listReady: () => Promise<ReadonlySet<string>>
-  readonly events: NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 /**
  * Reading the rules takes a program, which costs more than a hundred looks at the bridge: once in so many quick checks.
  */
 const glancesPerRules = 3
 
-/** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
-export interface PodNetworkKeeper {
-  /**
-   * Restores what is missing of the pods' network, for the current sandboxes. Resolves with whether containerd runs.
-   */
-  check(): Promise<boolean>
-  /** Cheaper: checks only where something is missing of what the last check saw. */
-  glance(): Promise<void>
-  /**
-   * To be called before each sandbox is made: no address is given that a running one has. Cheap where nothing is missing;
-   * never rejects.
-   */
-  reserveAddresses(): Promise<void>
-}
+export type PodNetworkKeeper = ReturnType<typeof createPodNetworkKeeper>
 
 /**
  * Creates the keeper that restores the pods' network after changes from outside: its firewall rules, which a reload of
- * the firewall wipes; its bridge; the forwarding of packets. No pod is touched.
+ * the firewall wipes; its bridge; the forwarding of packets. No pod is touched. Nothing is done while containerd does not run;
+ * throws HostCommandError and what the runtime's calls throw.
+ * @param listReady the ids of the sandboxes that are ready
  */
-export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeeper {
-  const { embedded, listReady, events, clock, logger } = deps
+export function createPodNetworkKeeper(
+  embedded: EmbeddedContainerd,
+  listReady: () => Promise<ReadonlySet<string>>,
+  { events, clock, logger }: RuntimeEnv,
+) {
   const { bridgeName, networkName } = embedded.places
   const results = new RememberedCniResults(networkName, clock)
   const rules = new NetworkRules(embedded.places)
@@ -172,6 +153,7 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
       )
   }
 
+  /** Restores what is missing of the pods' network, for the current sandboxes. Resolves with whether containerd runs. */
   async function check(): Promise<boolean> {
     const { state } = embedded
     if (state.kind !== 'running') return false
@@ -198,7 +180,11 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
 
   return {
     check,
-    async reserveAddresses() {
+    /**
+     * To be called before each sandbox is made: no address is given that a running one has. Cheap where nothing is missing;
+     * never rejects.
+     */
+    async reserveAddresses(): Promise<void> {
       try {
         const remembered = await results.read()
         if (findUnreserved(embedded.places, remembered).length === 0) return
@@ -208,7 +194,8 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
         logger.debug({ err: error }, 'cannot restore the reservations of addresses')
       }
     },
-    async glance() {
+    /** Cheaper: checks only where something is missing of what the last check saw. */
+    async glance(): Promise<void> {
       const { state } = embedded
       if (state.kind !== 'running') return
       glances += 1
@@ -219,21 +206,17 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
   }
 }
 
-export interface WriteOutOptions {
-  /** Undefined where the runtime syncs layers to the disk before it reports them. */
-  readonly unpacking: () => ImageUnpacking | undefined
-  /** A pull whose layers were not, or may not have been, written to the disk. */
-  readonly onFailure: (error: unknown) => void
-}
-
 /**
  * The image calls of a containerd that leaves unpacked layers in the page cache but records them at once (1.x): after a
  * power cut the files of such an image are empty. An image counts as pulled once it is on the disk; a caller that finds
  * it earlier waits for that.
+ * @param unpacking undefined where the runtime syncs layers to the disk before it reports them
+ * @param onFailure hears of a pull whose layers were not, or may not have been, written to the disk
  */
 export function writeOutPulled(
   images: ImageService,
-  { unpacking, onFailure }: WriteOutOptions,
+  unpacking: () => ImageUnpacking | undefined,
+  onFailure: (error: unknown) => void,
 ): ImageService {
   // One that is pulled again and again (`Always`) is written once. That CRI listed it before proves nothing: its layers
   // may have been removed since, or never have been unpacked.
@@ -277,12 +260,7 @@ export function writeOutPulled(
 const eventsRetryMs = 500
 
 /** The best event stream that a runtime has; chosen when it is first listened to, for then the runtime is there. */
-export function createEventSource(options: {
-  readonly client: CriClient
-  readonly clock: Clock
-  readonly logger: Logger
-}): RuntimeEventSource {
-  const { client, clock, logger } = options
+export function createEventSource(client: CriClient, clock: Clock, logger: Logger): RuntimeEventSource {
   return {
     async run(onEvent, signal) {
       const native = new ContainerdEvents(client.connection, clock)

@@ -24,10 +24,11 @@ import {
   listSandboxIds,
   writeOutPulled,
 } from './embedded-runtime.ts'
-import type { PodNetworkKeeper, RuntimeAccessOptions } from './embedded-runtime.ts'
+import type { PodNetworkKeeper, RuntimeEnv } from './embedded-runtime.ts'
 import { compareContainerd } from './runtime-comparison.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
-import { RuntimeImages } from './runtime-images.ts'
+import { createRuntimeImages } from './runtime-images.ts'
+import type { RuntimeImages } from './runtime-images.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeStats } from './runtime-stats.ts'
 import { RuntimePulse } from './runtime-watch.ts'
@@ -57,7 +58,7 @@ export class RuntimeAccess {
   readonly endpoint: string
   /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
   readonly instance: string
-  readonly #options: RuntimeAccessOptions
+  readonly #env: RuntimeEnv
   readonly #embedded: EmbeddedContainerd | undefined
   readonly #comparison: RuntimeComparison
   readonly #calls = new Map<string, number>()
@@ -68,15 +69,15 @@ export class RuntimeAccess {
   /** How often the embedded containerd was started or adopted. */
   #starts = 0
 
-  constructor(options: RuntimeAccessOptions) {
-    const { config, clock, logger } = options
-    this.#options = options
+  constructor(env: RuntimeEnv) {
+    const { config, clock, logger } = env
+    this.#env = env
     const places = containerdPlaces(config.rootDir, config.runDir)
     const isEmbedded = config.containerRuntimeEndpoint === 'embedded'
     this.endpoint = isEmbedded ? `unix://${places.socketPath}` : config.containerRuntimeEndpoint
     this.instance = isEmbedded ? '' : places.unitName
     this.#embedded = isEmbedded
-      ? createEmbedded(options, this.cgroupDriver(), () => ({
+      ? createEmbedded(env, this.cgroupDriver(), () => ({
           runtime: this.runtime,
           images: this.#client.images,
         }))
@@ -119,20 +120,21 @@ export class RuntimeAccess {
     }
     const { runtime, connection, instance } = this
     const embedded = this.#embedded
-    this.#comparison = compareContainerd({ ...options, runtime, connection, embedded, instance })
+    this.#comparison = compareContainerd({ ...env, runtime, connection, embedded, instance })
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
-    this.images = writeOutPulled(this.#client.images, {
-      unpacking: () => embedded?.images.unpacking,
-      onFailure: (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
-    })
+    this.images = writeOutPulled(
+      this.#client.images,
+      () => embedded?.images.unpacking,
+      (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
+    )
     this.stats = new RuntimeStats(runtime)
-    this.imageStore = new RuntimeImages({ runtime, images: this.images, embedded })
+    this.imageStore = createRuntimeImages(runtime, this.images, embedded)
   }
 
   /** Where the embedded containerd has what it pulls; undefined where another runtime has the images. */
   get content(): ContentStore | undefined {
-    const { config, clock } = this.#options
+    const { config, clock } = this.#env
     if (this.#embedded === undefined || config.imageServiceEndpoint !== undefined) return undefined
     return new ContentStore(this.connection, clock)
   }
@@ -167,7 +169,7 @@ export class RuntimeAccess {
 
   /** The cgroup driver, as far as it is known before the runtime is asked. */
   cgroupDriver(runtime?: CgroupDriver): CgroupDriver {
-    const { config, hostInfo } = this.#options
+    const { config, hostInfo } = this.#env
     return chooseCgroupDriver({
       configured: config.cgroupDriver,
       runtime,
@@ -187,14 +189,14 @@ export class RuntimeAccess {
       return undefined
     } catch (error) {
       signal.throwIfAborted()
-      this.#options.logger.error({ err: error }, 'the container runtime is unavailable')
+      this.#env.logger.error({ err: error }, 'the container runtime is unavailable')
       return withHint(error)
     }
   }
 
   /** Asks the runtime for its name and version, and passes it the pods' network. */
   async #meet(signal: AbortSignal): Promise<void> {
-    const { podCidrs } = this.#options.config
+    const { podCidrs } = this.#env.config
     const version = await this.#client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
     if (this.#embedded === undefined && podCidrs.length > 0) {
       const networkConfig = { podCidr: podCidrs.join(',') }
@@ -211,7 +213,7 @@ export class RuntimeAccess {
 
   /** Asks a runtime that was unavailable at the start for its version, as soon as it answers. */
   async #meetLater(signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#options
+    const { clock, logger } = this.#env
     while (this.#version === undefined && !signal.aborted) {
       await sleepUnlessAborted(clock, meetAgainMs, signal)
       if (signal.aborted) return
@@ -243,8 +245,7 @@ export class RuntimeAccess {
    * none must use the one that podd would choose. Throws what its calls throw.
    */
   async askCgroupDriver(): Promise<CgroupDriver> {
-    if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
-      return this.cgroupDriver()
+    if (this.#embedded !== undefined || this.#env.config.cgroupDriver !== 'auto') return this.cgroupDriver()
     return this.cgroupDriver(await askCgroupDriver(this.runtime))
   }
 
@@ -282,8 +283,7 @@ export class RuntimeAccess {
     if (this.#embedded === undefined) return undefined
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
     const listReady = () => listSandboxIds(this.runtime, filter)
-    const { events, clock, logger } = this.#options
-    this.#keeper ??= createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, clock, logger })
+    this.#keeper ??= createPodNetworkKeeper(this.#embedded, listReady, this.#env)
     return this.#keeper
   }
 
@@ -294,7 +294,7 @@ export class RuntimeAccess {
 
   /** The collectors of orphans in the runtime; none for an external one. */
   orphanCollectors(): readonly OrphanCollector[] {
-    return this.#embedded?.orphanCollectors(createRecords(this.connection, this.#options.clock)) ?? []
+    return this.#embedded?.orphanCollectors(createRecords(this.connection, this.#env.clock)) ?? []
   }
 
   /** When the oldest creating call in flight was sent (monotonic milliseconds). */
@@ -309,8 +309,7 @@ export class RuntimeAccess {
 
   /** The best event stream that the runtime has. */
   events(): RuntimeEventSource {
-    const { clock, logger } = this.#options
-    return createEventSource({ client: this.#client, clock, logger })
+    return createEventSource(this.#client, this.#env.clock, this.#env.logger)
   }
 
   close(): void {

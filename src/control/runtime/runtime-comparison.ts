@@ -22,7 +22,8 @@ import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
 
-export interface RuntimeComparisonDeps {
+/** What is compared, and what podd may do about it. */
+export interface ComparisonEnv {
   readonly connection: {
     readonly connections: number
     readonly isReady: boolean
@@ -63,7 +64,7 @@ const listMs = 10_000
  * containers is sent: acting on what CRI lists would start them a second time beside those that run.
  */
 export class RuntimeComparison implements CallGate {
-  readonly #deps: RuntimeComparisonDeps
+  readonly #env: ComparisonEnv
   readonly #slot = new WakeSlot()
   /** The number of the connection on which CRI knows all, and of the one on which it doesn't; 0: none. */
   #usable = 0
@@ -76,8 +77,8 @@ export class RuntimeComparison implements CallGate {
   #comparing: Promise<void> | undefined
   #onProblem: ((problem: string) => void) | undefined
 
-  constructor(deps: RuntimeComparisonDeps) {
-    this.#deps = deps
+  constructor(env: ComparisonEnv) {
+    this.#env = env
   }
 
   /** Whether the runtime serves containerd's own API, by the newest answer; true before the first one. */
@@ -86,7 +87,7 @@ export class RuntimeComparison implements CallGate {
   }
 
   isOpen(): boolean {
-    const { connection } = this.#deps
+    const { connection } = this.#env
     return connection.isReady && connection.connections === this.#usable
   }
 
@@ -108,7 +109,7 @@ export class RuntimeComparison implements CallGate {
    * @param onProblem called each time with why the runtime cannot be used
    */
   async run(onProblem: (problem: string) => void, signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#deps
+    const { clock, logger } = this.#env
     this.#onProblem = onProblem
     if (this.#step !== undefined) onProblem(this.#step.message)
     const onAbort = (): void => this.#slot.wake()
@@ -132,7 +133,7 @@ export class RuntimeComparison implements CallGate {
   }
 
   get #isRefused(): boolean {
-    const { connection } = this.#deps
+    const { connection } = this.#env
     return connection.isReady && connection.connections === this.#refused
   }
 
@@ -144,14 +145,14 @@ export class RuntimeComparison implements CallGate {
   }
 
   async #compare(): Promise<void> {
-    const { connection } = this.#deps
+    const { connection } = this.#env
     await connection.ready()
     const number = connection.connections
     const step = await this.#decide()
     // It was another containerd, perhaps, that answered in the middle.
     if (connection.connections !== number || !connection.isReady) return
     if (step.kind === 'use') {
-      if (this.#step !== undefined) this.#deps.logger.info({}, 'CRI lists all containers of containerd again')
+      if (this.#step !== undefined) this.#env.logger.info({}, 'CRI lists all containers of containerd again')
       this.#usable = number
       this.#refused = 0
       this.#step = undefined
@@ -165,14 +166,14 @@ export class RuntimeComparison implements CallGate {
     this.#step = step
     if (step.kind === 'wait') this.#stillForgotten = new Set()
     if (isNews) {
-      this.#deps.logger.error({ reason: step.message }, 'CRI does not list all containers of containerd')
+      this.#env.logger.error({ reason: step.message }, 'CRI does not list all containers of containerd')
       this.#onProblem?.(step.message)
     }
     this.#slot.wake()
   }
 
   async #decide(): Promise<RuntimeStep> {
-    const { own, clock } = this.#deps
+    const { own, clock } = this.#env
     const first = await this.#look()
     if (first.forgotten.length === 0) return { kind: 'use' }
     await clock.sleep(secondLookMs)
@@ -188,7 +189,7 @@ export class RuntimeComparison implements CallGate {
 
   /** Lists containerd's own containers first: what is created meanwhile is in both lists. */
   async #look(): Promise<{ readonly forgotten: readonly HeldContainer[]; readonly count: number }> {
-    const { calls, held } = this.#deps
+    const { calls, held } = this.#env
     try {
       const all = await held.list()
       this.#isContainerd = true
@@ -212,7 +213,7 @@ export class RuntimeComparison implements CallGate {
   }
 
   async #selectRemains(unknown: readonly HeldContainer[]): Promise<ReadonlySet<string>> {
-    const { held, own } = this.#deps
+    const { held, own } = this.#env
     const remains = new Set<string>()
     for (const { id } of unknown) if (own?.hasFiles(id) !== true && !(await held.hasTask(id))) remains.add(id)
     return remains
@@ -224,7 +225,7 @@ export class RuntimeComparison implements CallGate {
       case 'wait':
         return
       case 'restart':
-        await this.#deps.own?.restart('CRI no longer lists containers that run')
+        await this.#env.own?.restart('CRI no longer lists containers that run')
         this.#stillForgotten = new Set(step.forgotten.map(({ id }) => id))
         this.#restarts += 1
         return
@@ -239,7 +240,7 @@ export class RuntimeComparison implements CallGate {
 
   /** What can't be killed is retried: CRI still does not list it. */
   async #end({ id, kind, pod, name }: HeldContainer, signal: AbortSignal): Promise<void> {
-    const { held, events, logger } = this.#deps
+    const { held, events, logger } = this.#env
     try {
       await held.end(id, signal)
     } catch (error) {

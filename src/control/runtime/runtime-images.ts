@@ -9,13 +9,6 @@ import { sandboxImageName } from '../../images/sandbox-image.ts'
 import { findImageByName } from '../../decide/node/plan-image-garbage.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 
-export interface RuntimeImagesOptions {
-  readonly runtime: Pick<RuntimeService, 'status'>
-  readonly images: Pick<ImageService, 'imageFsInfo' | 'listImages'>
-  /** Undefined for an external runtime. */
-  readonly embedded: EmbeddedContainerd | undefined
-}
-
 /** What is used of the file system that this path is on. */
 interface UsedPlace {
   readonly path: string
@@ -26,148 +19,157 @@ interface UsedPlace {
 /** The runtime has it in memory. */
 const usageMs = 4000
 
-/** The runtime's image store: what CRI reports of it, and what only the embedded containerd can do. */
-export class RuntimeImages {
-  readonly #options: RuntimeImagesOptions
+export type RuntimeImages = ReturnType<typeof createRuntimeImages>
 
-  constructor(options: RuntimeImagesOptions) {
-    this.#options = options
-  }
+/**
+ * The runtime's image store: what CRI reports of it, and what only the embedded containerd can do.
+ * @param embedded undefined for an external runtime
+ */
+export function createRuntimeImages(
+  runtime: RuntimeService,
+  service: ImageService,
+  embedded: EmbeddedContainerd | undefined,
+) {
+  return {
+    /** The directory of the images; undefined where the runtime doesn't report it. */
+    async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
+      if (embedded !== undefined) return embedded.places.rootDir
+      const { imageFilesystems } = await service.imageFsInfo({}, { signal })
+      return imageFilesystems
+        .map(({ fsId }) => fsId?.mountpoint)
+        .find((path) => path !== undefined && path !== '')
+    },
 
-  /** The directory of the images; undefined where the runtime doesn't report it. */
-  async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
-    if (this.#options.embedded !== undefined) return this.#options.embedded.places.rootDir
-    const { imageFilesystems } = await this.#options.images.imageFsInfo({}, { signal })
-    return imageFilesystems
-      .map(({ fsId }) => fsId?.mountpoint)
-      .find((path) => path !== undefined && path !== '')
-  }
-
-  /**
-   * What images use of their file system, and the containers' writable layers of theirs, of which the first one each counts
-   * (`pkg/kubelet/stats/cri_stats_provider.go` ImageFsStats, 1.36). Throws CriError where podd doesn't know by itself where the
-   * images are, or the signal's reason.
-   */
-  async usage(
-    signal: AbortSignal,
-  ): Promise<{ readonly images: UsedPlace | undefined; readonly layers: UsedPlace | undefined }> {
-    const { embedded, images } = this.#options
-    const path = embedded?.places.rootDir
-    try {
-      const reply = await images.imageFsInfo({}, { signal, deadlineMs: usageMs })
-      return {
-        images: toUsedPlace(reply.imageFilesystems[0], path),
-        layers: toUsedPlace(reply.containerFilesystems[0], path),
+    /**
+     * What images use of their file system, and the containers' writable layers of theirs, of which the first one each counts
+     * (`pkg/kubelet/stats/cri_stats_provider.go` ImageFsStats, 1.36). Throws CriError where podd doesn't know by itself where the
+     * images are, or the signal's reason.
+     */
+    async usage(
+      signal: AbortSignal,
+    ): Promise<{ readonly images: UsedPlace | undefined; readonly layers: UsedPlace | undefined }> {
+      const path = embedded?.places.rootDir
+      try {
+        const reply = await service.imageFsInfo({}, { signal, deadlineMs: usageMs })
+        return {
+          images: toUsedPlace(reply.imageFilesystems[0], path),
+          layers: toUsedPlace(reply.containerFilesystems[0], path),
+        }
+      } catch (error) {
+        signal.throwIfAborted()
+        // The file system as a whole is told all the same.
+        if (path !== undefined) return { images: { path }, layers: undefined }
+        throw error
       }
-    } catch (error) {
-      signal.throwIfAborted()
-      // The file system as a whole is told all the same.
-      if (path !== undefined) return { images: { path }, layers: undefined }
-      throw error
-    }
-  }
+    },
 
-  /** The image of the pods' sandboxes; undefined where the runtime doesn't report it: newer versions pin it instead. */
-  async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
-    if (this.#options.embedded !== undefined) return sandboxImageName
-    const { info } = await this.#options.runtime.status({ verbose: true }, { signal })
-    const config = parseObject(info['config'])
-    return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
-  }
+    /** The image of the pods' sandboxes; undefined where the runtime doesn't report it: newer versions pin it instead. */
+    async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
+      if (embedded !== undefined) return sandboxImageName
+      const { info } = await runtime.status({ verbose: true }, { signal })
+      const config = parseObject(info['config'])
+      return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
+    },
 
-  /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
-  async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
-    const { images } = await this.#options.images.listImages({}, { signal })
-    if (this.#options.embedded === undefined || images.length === 0) return images
-    const pinned = new Set(await this.#options.embedded.images.pinnedImages())
-    return images.map((image) => {
-      const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
-      return Object.assign({}, image, { pinned: image.pinned || isPinned })
-    })
-  }
-
-  /** Removes one name of an image, if it is there. Throws PoddError RUNTIME_*. */
-  async discardName(name: string): Promise<void> {
-    await this.#options.embedded?.images.discardImage(name)
-  }
-
-  /**
-   * An archive of these images, each by any of its names, as it is read. Throws PoddError IMAGE_NOT_FOUND,
-   * EXPORT_UNSUPPORTED or IMAGE_EXPORT.
-   */
-  async *exportImages(wanted: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer, void> {
-    if (this.#options.embedded === undefined) {
-      throw new PoddError('EXPORT_UNSUPPORTED', 'images can be exported from the embedded containerd only', {
-        hint: 'Use `ctr -n k8s.io images export FILE.tar NAME` with your containerd.',
+    /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
+    async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
+      const { images } = await service.listImages({}, { signal })
+      if (embedded === undefined || images.length === 0) return images
+      const pinned = new Set(await embedded.images.pinnedImages())
+      return images.map((image) => {
+        const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
+        return Object.assign({}, image, { pinned: image.pinned || isPinned })
       })
-    }
-    const { images } = await this.#options.images.listImages({}, { signal })
-    const known = images.map(({ id, repoTags, repoDigests }) => ({ id, names: repoTags.concat(repoDigests) }))
-    const names = wanted.map((name) => {
-      const found = findImageByName(known, name)
-      if (found === undefined)
-        throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
-      const complete = normalizeImageName(name)
-      return found.names.find((each) => each === name || each === complete) ?? found.names[0] ?? found.id
-    })
-    yield* this.#options.embedded.images.exportImages(names, signal)
-  }
+    },
 
-  /**
-   * Pins one name of an image, or unpins it; its other names stay as they are. Throws PoddError PIN_UNSUPPORTED or
-   * RUNTIME_*.
-   */
-  async pinName(name: string, pinned: boolean): Promise<void> {
-    if (this.#options.embedded === undefined) throw pinUnsupported()
-    await this.#options.embedded.images.pinImages([name], pinned)
-  }
+    /** Removes one name of an image, if it is there. Throws PoddError RUNTIME_*. */
+    async discardName(name: string): Promise<void> {
+      await embedded?.images.discardImage(name)
+    },
 
-  /** The complete names that are pinned. Throws PoddError RUNTIME_*. */
-  async pinnedNames(): Promise<ReadonlySet<string>> {
-    const names = (await this.#options.embedded?.images.pinnedImages()) ?? []
-    return new Set(names.map((name) => normalizeImageName(name)))
-  }
+    /**
+     * An archive of these images, each by any of its names, as it is read. Throws PoddError IMAGE_NOT_FOUND,
+     * EXPORT_UNSUPPORTED or IMAGE_EXPORT.
+     */
+    async *exportImages(wanted: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer, void> {
+      if (embedded === undefined) {
+        throw new PoddError(
+          'EXPORT_UNSUPPORTED',
+          'images can be exported from the embedded containerd only',
+          {
+            hint: 'Use `ctr -n k8s.io images export FILE.tar NAME` with your containerd.',
+          },
+        )
+      }
+      const { images } = await service.listImages({}, { signal })
+      const known = images.map(({ id, repoTags, repoDigests }) => ({
+        id,
+        names: repoTags.concat(repoDigests),
+      }))
+      const names = wanted.map((name) => {
+        const found = findImageByName(known, name)
+        if (found === undefined)
+          throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
+        const complete = normalizeImageName(name)
+        return found.names.find((each) => each === name || each === complete) ?? found.names[0] ?? found.id
+      })
+      yield* embedded.images.exportImages(names, signal)
+    },
 
-  /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
-  get takesArchives(): boolean {
-    return this.#options.embedded !== undefined
-  }
+    /**
+     * Pins one name of an image, or unpins it; its other names stay as they are. Throws PoddError PIN_UNSUPPORTED or
+     * RUNTIME_*.
+     */
+    async pinName(name: string, pinned: boolean): Promise<void> {
+      if (embedded === undefined) throw pinUnsupported()
+      await embedded.images.pinImages([name], pinned)
+    },
 
-  /**
-   * Pins an image by any of its names, or unpins all of them; gives these names. Throws PoddError IMAGE_NOT_FOUND,
-   * PIN_UNSUPPORTED or RUNTIME_*.
-   */
-  async pinImage(image: string, pinned: boolean): Promise<readonly string[]> {
-    if (this.#options.embedded === undefined) throw pinUnsupported()
-    const wanted = normalizeImageName(image)
-    const { images } = await this.#options.images.listImages({})
-    const found = images.find(({ id, repoTags, repoDigests }) =>
-      [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
-    )
-    if (found === undefined) {
-      throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
-    }
-    const names = [...found.repoTags, ...found.repoDigests]
-    const chosen = pinned && names.includes(wanted) ? [wanted] : names
-    await this.#options.embedded.images.pinImages(chosen, pinned)
-    return chosen
-  }
+    /** The complete names that are pinned. Throws PoddError RUNTIME_*. */
+    async pinnedNames(): Promise<ReadonlySet<string>> {
+      const names = (await embedded?.images.pinnedImages()) ?? []
+      return new Set(names.map((name) => normalizeImageName(name)))
+    },
 
-  /**
-   * Imports an archive into the runtime's image store.
-   * @param options.pin excludes the imported images from garbage collection: no registry may have them
-   */
-  async importImages(
-    path: string,
-    { pin, signal }: { readonly pin: boolean; readonly signal?: AbortSignal },
-  ): Promise<readonly string[]> {
-    if (this.#options.embedded !== undefined) {
-      const open = await openCompressed(path)
-      return this.#options.embedded.images.importImages({ path, open, signal }, { pin })
-    }
-    throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
-      hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
-    })
+    /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
+    takesArchives: embedded !== undefined,
+
+    /**
+     * Pins an image by any of its names, or unpins all of them; gives these names. Throws PoddError IMAGE_NOT_FOUND,
+     * PIN_UNSUPPORTED or RUNTIME_*.
+     */
+    async pinImage(image: string, pinned: boolean): Promise<readonly string[]> {
+      if (embedded === undefined) throw pinUnsupported()
+      const wanted = normalizeImageName(image)
+      const { images } = await service.listImages({})
+      const found = images.find(({ id, repoTags, repoDigests }) =>
+        [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
+      )
+      if (found === undefined) {
+        throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
+      }
+      const names = [...found.repoTags, ...found.repoDigests]
+      const chosen = pinned && names.includes(wanted) ? [wanted] : names
+      await embedded.images.pinImages(chosen, pinned)
+      return chosen
+    },
+
+    /**
+     * Imports an archive into the runtime's image store.
+     * @param options.pin excludes the imported images from garbage collection: no registry may have them
+     */
+    async importImages(
+      path: string,
+      { pin, signal }: { readonly pin: boolean; readonly signal?: AbortSignal },
+    ): Promise<readonly string[]> {
+      if (embedded !== undefined) {
+        const open = await openCompressed(path)
+        return embedded.images.importImages({ path, open, signal }, { pin })
+      }
+      throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
+        hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
+      })
+    },
   }
 }
 

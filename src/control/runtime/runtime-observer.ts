@@ -8,11 +8,16 @@ import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ObservedPod, ProcessExit, RuntimeEvent } from '../../pod/state/observed.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { ContainerId, PodKey, PodUid, SandboxId } from '../../pod/values/ids.ts'
+import { isCriError } from '../../runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity.ts'
 import { containerStates, observePods } from '../../translate/observe.ts'
 
-/** What the observer needs of CRI's RuntimeService. */
-export interface ObserverCalls extends ListCalls, StatusCalls {}
+/** What the observer asks the runtime. */
+export type ObserverCalls = Pick<
+  RuntimeService,
+  'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'
+>
 
 /** `unserved`: this runtime has no events at all; it has to be listed again and again. */
 export type ObserverEvent = RuntimeEvent | { readonly kind: 'unserved' }
@@ -22,7 +27,8 @@ export interface RuntimeEventSource {
   run(onEvent: (event: ObserverEvent) => void, signal: AbortSignal): Promise<void>
 }
 
-export interface RuntimeObserverOptions {
+/** What is observed, and who hears of it. */
+interface ObserverEnv {
   readonly calls: ObserverCalls
   /** Undefined where the runtime serves no events: then it is listed every second. */
   readonly events: RuntimeEventSource | undefined
@@ -37,11 +43,8 @@ export interface RuntimeObserverOptions {
   readonly onChange: (uid: PodUid) => void
   /** The runtime became available or unavailable. */
   readonly onHealth: (health: RuntimeHealth) => void
-  readonly isNotFound: (error: unknown) => boolean
   /** Whether the kernel has killed for memory in a container that has just ended. */
   readonly hasOomKills: (uid: PodUid, containerId: ContainerId) => Promise<boolean>
-  /** The runtime did not answer in time. */
-  readonly isTimeout: (error: unknown) => boolean
 }
 
 export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
@@ -55,7 +58,7 @@ const relistWithoutEventsMs = 1000
  * than its own last write; a slow full relist finds what an event missed.
  */
 export class RuntimeObserver {
-  readonly #options: RuntimeObserverOptions
+  readonly #options: ObserverEnv
   /** Which pod a container or sandbox belongs to. */
   readonly #owners = new Map<string, PodUid>()
   readonly #statuses: RuntimeStatuses
@@ -77,9 +80,9 @@ export class RuntimeObserver {
   #hasListed = false
   #listedAtMs: number | undefined
 
-  constructor(options: RuntimeObserverOptions) {
+  constructor(options: ObserverEnv) {
     this.#options = options
-    this.#statuses = new RuntimeStatuses(options)
+    this.#statuses = new RuntimeStatuses(options.calls, options.clock)
     this.#polling = options.events === undefined
   }
 
@@ -367,7 +370,7 @@ export class RuntimeObserver {
     }
     return observeListing(listing, this.#statuses, (id, error) => {
       const uid = this.#owners.get(id)
-      if (silent === undefined || uid === undefined || !this.#options.isTimeout(error)) throw error
+      if (silent === undefined || uid === undefined || !isCriError(error, 'RUNTIME_TIMEOUT')) throw error
       silent.add(uid)
     })
   }
@@ -395,7 +398,7 @@ function podsOf({ sandboxes, containers }: Listing): ReadonlySet<PodUid> {
 }
 
 /** The known state of the runtime. */
-export interface KnownPods {
+interface KnownPods {
   readonly pods: ReadonlyMap<PodUid, ObservedPod>
   /** By container and sandbox. */
   readonly owners: ReadonlyMap<string, PodUid>
@@ -441,11 +444,6 @@ function findState(
   return undefined
 }
 
-interface ListCalls {
-  listPodSandbox(request: cri.ListPodSandboxRequestInput): Promise<cri.ListPodSandboxResponse>
-  listContainers(request: cri.ListContainersRequestInput): Promise<cri.ListContainersResponse>
-}
-
 /** What the runtime lists, of one pod or of all. */
 interface Listing {
   readonly sandboxes: readonly cri.PodSandbox[]
@@ -453,7 +451,7 @@ interface Listing {
 }
 
 async function listRuntime(
-  calls: ListCalls,
+  calls: ObserverCalls,
   labelSelector: Readonly<Record<string, string>>,
 ): Promise<Listing> {
   const filter = Object.keys(labelSelector).length === 0 ? {} : { filter: { labelSelector } }
@@ -505,17 +503,6 @@ function fingerprint(pod: ObservedPod | undefined): string {
   return [...sandboxes, ...containers].join(' ')
 }
 
-interface StatusCalls {
-  podSandboxStatus(request: cri.PodSandboxStatusRequestInput): Promise<cri.PodSandboxStatusResponse>
-  containerStatus(request: cri.ContainerStatusRequestInput): Promise<cri.ContainerStatusResponse>
-}
-
-export interface RuntimeStatusesOptions {
-  readonly calls: StatusCalls
-  readonly clock: Clock
-  readonly isNotFound: (error: unknown) => boolean
-}
-
 /** After an exit event the runtime's own records may lag behind for a moment. */
 const exitSettleDelaysMs = [2, 4, 8, 16, 32, 64, 128, 256]
 
@@ -524,7 +511,8 @@ const exitSettleDelaysMs = [2, 4, 8, 16, 32, 64, 128, 256]
  * events while the runtime itself does not report an exit yet.
  */
 class RuntimeStatuses {
-  readonly #options: RuntimeStatusesOptions
+  readonly #calls: ObserverCalls
+  readonly #clock: Clock
   /** Statuses that can no longer change, or have not changed since they were read, by id and state. */
   readonly #containerStatuses = new Map<ContainerId, cri.ContainerStatus>()
   readonly #sandboxStatuses = new Map<SandboxId, cri.PodSandboxStatus>()
@@ -533,8 +521,9 @@ class RuntimeStatuses {
   readonly #oomKilled = new Set<ContainerId>()
   readonly #provisional = new WeakSet<cri.ContainerStatus>()
 
-  constructor(options: RuntimeStatusesOptions) {
-    this.#options = options
+  constructor(calls: ObserverCalls, clock: Clock) {
+    this.#calls = calls
+    this.#clock = clock
   }
 
   /** The ids whose end an event reported and that were not read since. */
@@ -572,7 +561,7 @@ class RuntimeStatuses {
       id,
       listedState: sandbox.state,
       cache: this.#sandboxStatuses,
-      read: async () => (await this.#options.calls.podSandboxStatus({ podSandboxId: id })).status,
+      read: async () => (await this.#calls.podSandboxStatus({ podSandboxId: id })).status,
       isOver: ({ state }) => state === 'SANDBOX_NOTREADY',
     })
     const exited = this.#exited.get(id) !== undefined
@@ -586,7 +575,7 @@ class RuntimeStatuses {
       id,
       listedState: container.state,
       cache: this.#containerStatuses,
-      read: async () => (await this.#options.calls.containerStatus({ containerId: id })).status,
+      read: async () => (await this.#calls.containerStatus({ containerId: id })).status,
       isOver: ({ state }) => state === 'CONTAINER_EXITED',
     })
     const oomKilled = this.#oomKilled.has(id)
@@ -623,7 +612,7 @@ class RuntimeStatuses {
       let status = await facts.read()
       for (const delayMs of mustSettle ? exitSettleDelaysMs : []) {
         if (status === null || isOver(status)) break
-        await this.#options.clock.sleep(delayMs)
+        await this.#clock.sleep(delayMs)
         status = await facts.read()
       }
       if (status === null) return undefined
@@ -632,7 +621,7 @@ class RuntimeStatuses {
       return status
     } catch (error) {
       // Removed between the list and the status call.
-      if (this.#options.isNotFound(error)) return undefined
+      if (isCriError(error, 'RUNTIME_NOT_FOUND')) return undefined
       throw error
     }
   }

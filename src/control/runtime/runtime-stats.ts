@@ -5,18 +5,6 @@ import type { CriErrorCode, CallOptions, RuntimeService } from '../../runtime/cr
 import type { RuntimeMetrics } from '../../pod/state/usage.ts'
 import { labelKeys } from '../../translate/identity.ts'
 
-export type RuntimeStatsCalls = Pick<
-  RuntimeService,
-  | 'containerStats'
-  | 'listContainers'
-  | 'listContainerStats'
-  | 'listMetricDescriptors'
-  | 'listPodSandboxMetrics'
-  | 'listPodSandbox'
-  | 'listPodSandboxStats'
-  | 'podSandboxStats'
->
-
 /** A list takes some milliseconds for each container. One shim that hangs blocks it for good. */
 const listMs = 4000
 /** For one container or sandbox. */
@@ -40,11 +28,11 @@ export interface StatsReading<Stats> {
  * wait for a hung shim once.
  */
 export class RuntimeStats {
-  readonly #runtime: RuntimeStatsCalls
+  readonly #runtime: RuntimeService
   readonly #containers: StatsReader<cri.ContainerStats>
   readonly #sandboxes: StatsReader<cri.PodSandboxStats>
 
-  constructor(runtime: RuntimeStatsCalls) {
+  constructor(runtime: RuntimeService) {
     this.#runtime = runtime
     this.#containers = new StatsReader({
       list: async (options) => (await runtime.listContainerStats({}, options)).stats,

@@ -6,7 +6,8 @@ import { apiVersionProblem } from '../../runtime/cri-client.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { readNetworkProblem, readRuntimeFeatures, readRuntimeProblem } from '../../translate/observe.ts'
 
-export interface RuntimeWatchOptions {
+/** What the watch looks at, and who hears of it. */
+interface WatchEnv {
   readonly clock: Clock
   readonly pulse: Pick<RuntimePulse, 'answer' | 'isAsking'>
   /** Everything observed of the runtime before is out of date. */
@@ -35,13 +36,13 @@ const stoppedMs = 10_000
  * or with the whole host. What happened in such a gap was not observed.
  */
 export class RuntimeWatch {
-  readonly #options: RuntimeWatchOptions
+  readonly #options: WatchEnv
   #lookedMonotonicMs: number
   #lookedWallMs: number
   /** How long the last answer took. */
   #answerMs = 0
 
-  constructor(options: RuntimeWatchOptions) {
+  constructor(options: WatchEnv) {
     this.#options = options
     this.#lookedMonotonicMs = options.clock.monotonicMs()
     this.#lookedWallMs = options.clock.wallMs()
@@ -221,11 +222,8 @@ export class SystemState {
   }
 }
 
-export interface RuntimeKnowledgeDeps {
-  readonly runtime: Pick<RuntimeService, 'version' | 'status'>
-  readonly state: Readonly<Pick<SystemState, 'outage'>>
-  readonly clock: Clock
-  readonly logger: Logger
+/** Who hears what the runtime reports. */
+interface KnowledgeListener {
   /** It has reported its features. */
   readonly onLearnt: () => void
   /** `runtimeProblem` or `networkProblem` has changed by what it reports. */
@@ -240,15 +238,29 @@ const readyMs = 60_000
 
 /** What the runtime last reported of itself: its features, and what it is not ready for. */
 export class RuntimeKnowledge {
-  readonly #deps: RuntimeKnowledgeDeps
+  readonly #runtime: RuntimeService
+  readonly #state: Readonly<SystemState>
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #listener: KnowledgeListener
   #features: RuntimeFeatures | undefined
   #timer: Timer | undefined
   #problem: string | undefined
   #networkProblem: string | undefined
   readonly #learnt = Promise.withResolvers<void>()
 
-  constructor(deps: RuntimeKnowledgeDeps) {
-    this.#deps = deps
+  constructor(
+    runtime: RuntimeService,
+    state: Readonly<SystemState>,
+    clock: Clock,
+    logger: Logger,
+    listener: KnowledgeListener,
+  ) {
+    this.#runtime = runtime
+    this.#state = state
+    this.#clock = clock
+    this.#logger = logger
+    this.#listener = listener
   }
 
   /** Undefined until the runtime has reported them. */
@@ -258,7 +270,7 @@ export class RuntimeKnowledge {
 
   /** Why the runtime can't be used for now: it doesn't answer, or it is not ready, or speaks another API. */
   get runtimeProblem(): string | undefined {
-    return this.#deps.state.outage ?? this.#problem
+    return this.#state.outage ?? this.#problem
   }
 
   /** Why it can't make sandboxes with a network of their own, and what to do; undefined where it can. */
@@ -276,18 +288,18 @@ export class RuntimeKnowledge {
    * afterwards. Never rejects.
    */
   async learn(): Promise<void> {
-    const { runtime, logger, clock, state, onLearnt } = this.#deps
+    const runtime = this.#runtime
     this.#timer?.cancel()
-    if (state.outage !== undefined) return
+    if (this.#state.outage !== undefined) return
     try {
       const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
       this.#features = readRuntimeFeatures(version, status)
       this.#note(apiVersionProblem(version) ?? readRuntimeProblem(status), readNetworkProblem(status))
-      onLearnt()
+      this.#listener.onLearnt()
       this.#lookLater()
     } catch (error) {
-      logger.warn({ err: error }, 'cannot read the features of the container runtime')
-      this.#timer = clock.startTimer(learnAgainMs, () => void this.learn())
+      this.#logger.warn({ err: error }, 'cannot read the features of the container runtime')
+      this.#timer = this.#clock.startTimer(learnAgainMs, () => void this.learn())
     } finally {
       this.#learnt.resolve()
     }
@@ -295,16 +307,15 @@ export class RuntimeKnowledge {
 
   /** Asks again whether the runtime is ready. Never rejects. */
   async look(): Promise<void> {
-    const { runtime, logger, state } = this.#deps
     // It is asked for everything when it is back.
-    if (this.#features === undefined || state.outage !== undefined) return
+    if (this.#features === undefined || this.#state.outage !== undefined) return
     // What it says of its network's configuration stands in the long answer.
     if (this.#problem !== undefined || this.#networkProblem !== undefined) return this.learn()
     try {
-      const status = await runtime.status({})
+      const status = await this.#runtime.status({})
       if ((readRuntimeProblem(status) ?? readNetworkProblem(status)) !== undefined) return await this.learn()
     } catch (error) {
-      logger.debug({ err: error }, 'cannot ask the container runtime whether it is ready')
+      this.#logger.debug({ err: error }, 'cannot ask the container runtime whether it is ready')
     }
     this.#lookLater()
   }
@@ -312,14 +323,14 @@ export class RuntimeKnowledge {
   #lookLater(): void {
     const isReady = this.#problem === undefined && this.#networkProblem === undefined
     this.#timer?.cancel()
-    this.#timer = this.#deps.clock.startTimer(isReady ? readyMs : notReadyMs, () => void this.look())
+    this.#timer = this.#clock.startTimer(isReady ? readyMs : notReadyMs, () => void this.look())
   }
 
   #note(problem: string | undefined, network: string | undefined): void {
     const isNews = this.#problem !== problem || this.#networkProblem !== network
     this.#problem = problem
     this.#networkProblem = network
-    if (isNews) this.#deps.onReadiness()
+    if (isNews) this.#listener.onReadiness()
   }
 
   stop(): void {

@@ -23,7 +23,8 @@ import { uuidOfText } from '../../pod/values/hash.ts'
 import type { ObjectStore } from './object-store.ts'
 import type { ResourceStore, ShownResources } from './resource-store.ts'
 
-export interface ClusterObjectsDeps {
+/** What the objects follow from. */
+interface ClusterFacts {
   readonly shown: ShownResources
   readonly objects: ObjectStore
   readonly machine: MachineInfo
@@ -54,17 +55,17 @@ const standingNamespaces = ['default', 'kube-system']
  * classes. Writes the stores of their kinds, at once when what they follow from changes; the node also before it is shown.
  */
 export class ClusterObjects {
-  readonly #deps: ClusterObjectsDeps
+  readonly #facts: ClusterFacts
   #images: NodeFacts['images'] = []
   #isReviewWanted = false
   #writtenNode: JsonObject | undefined
 
-  constructor(deps: ClusterObjectsDeps) {
-    this.#deps = deps
+  constructor(facts: ClusterFacts) {
+    this.#facts = facts
   }
 
   begin(): void {
-    const { shown, objects } = this.#deps
+    const { shown, objects } = this.#facts
     for (const store of namespacedStores(shown))
       store.subscribe(({ type, object }) => {
         if (type === 'MODIFIED' || (type === 'ADDED' && this.#isInOlderNamespace(object))) return
@@ -81,7 +82,7 @@ export class ClusterObjects {
 
   /** Resolves when the current state of the node is shown. */
   async whenNodeShown(): Promise<void> {
-    const { clock, listImages } = this.#deps
+    const { clock, listImages } = this.#facts
     const listed = listImages().then(
       (images) => void (this.#images = images),
       // The runtime is unavailable; the node's conditions say so.
@@ -94,7 +95,7 @@ export class ClusterObjects {
   }
 
   refreshNode(): void {
-    const { shown, readNode, machine, hostName, createdMs, clock, writtenNode } = this.#deps
+    const { shown, readNode, machine, hostName, createdMs, clock, writtenNode } = this.#facts
     this.#writtenNode = writtenNode()
     const own = ownNodeOf(this.#writtenNode)
     const uid = this.#uidOf('Node', hostName)
@@ -105,13 +106,13 @@ export class ClusterObjects {
   /** Shows what follows from the objects written over the API, at once; call it when they may have changed. */
   showWritten(): void {
     this.showNamespaces()
-    if (this.#deps.writtenNode() !== this.#writtenNode) this.refreshNode()
+    if (this.#facts.writtenNode() !== this.#writtenNode) this.refreshNode()
   }
 
   /** Whether its namespace is shown already and would not change: it exists since its oldest object. */
   #isInOlderNamespace(object: ResourceObject): boolean {
     const { namespace = '' } = object.metadata
-    const since = this.#deps.shown.namespaces.get(this.#uidOf('Namespace', namespace))?.metadata
+    const since = this.#facts.shown.namespaces.get(this.#uidOf('Namespace', namespace))?.metadata
       .creationTimestamp
     const createdAt = recordedTime(object)
     return since !== undefined && createdAt !== undefined && since <= createdAt
@@ -129,7 +130,7 @@ export class ClusterObjects {
 
   /** At once. */
   showNamespaces(): void {
-    const { shown, createdMs, writtenNamespaces } = this.#deps
+    const { shown, createdMs, writtenNamespaces } = this.#facts
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
     for (const store of namespacedStores(shown))
       for (const object of store.values()) {
@@ -180,7 +181,7 @@ export class ClusterObjects {
   }
 
   #showClasses(): void {
-    const { shown, objects, runtimeClasses, createdMs } = this.#deps
+    const { shown, objects, runtimeClasses, createdMs } = this.#facts
     const creationTimestamp = formatTime(createdMs)
     const priorities = new Map<string, PriorityClassObject>()
     const runtimes = new Map<string, RuntimeClassObject>()
@@ -245,7 +246,7 @@ export class ClusterObjects {
 
   /** Stable on this host, and different on any other. */
   #uidOf(kind: string, name: string): string {
-    const { machine, hostName } = this.#deps
+    const { machine, hostName } = this.#facts
     return uuidOfText(JSON.stringify([kind, machine.machineId, hostName, name]))
   }
 }
@@ -315,7 +316,7 @@ interface NodeFacts {
 }
 
 /** `pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeStatusMaxImages, 1.36. */
-const mostImages = 50
+const maxImages = 50
 /** The heartbeat of an unchanged condition is renewed after this (NodeStatusReportFrequency, there). */
 const heartbeatMs = 300_000
 
@@ -372,7 +373,7 @@ function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject | unde
         operatingSystem: 'linux',
         architecture: facts.architecture,
       },
-      images: facts.images.toSorted((a, b) => b.sizeBytes - a.sizeBytes).slice(0, mostImages),
+      images: facts.images.toSorted((a, b) => b.sizeBytes - a.sizeBytes).slice(0, maxImages),
     },
   }
 }

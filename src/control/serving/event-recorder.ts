@@ -29,23 +29,17 @@ const combinedPrefix = '(combined from similar events): '
 
 const version = eventMigrations.length + 1
 
-export interface RingEventRecorderOptions {
-  readonly rootDir: string
-  readonly hostName: string
-  /** The store in which the events are shown. */
-  readonly shown: Pick<ShownResources, 'events' | 'revisions'>
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
 /**
  * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same event again raises a
  * count, and so do many similar ones. The newest revision is written with them, so that the next podd continues beyond
  * it. A disk that can't be written costs only this copy.
  */
 export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
-  readonly #options: RingEventRecorderOptions
   readonly #path: string
+  readonly #hostName: string
+  readonly #shown: Pick<ShownResources, 'events' | 'revisions'>
+  readonly #clock: Clock
+  readonly #logger: Logger
   /** Oldest first: a Map keeps the order of insertion. */
   readonly #events = new Map<string, Kept>()
   /** The same by their pods; those of the node under undefined. */
@@ -55,22 +49,30 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   #flushing: Promise<void> = Promise.resolve()
   #failing = false
 
-  constructor(options: RingEventRecorderOptions) {
-    this.#options = options
-    this.#path = join(options.rootDir, 'events.json')
+  constructor(
+    rootDir: string,
+    hostName: string,
+    shown: Pick<ShownResources, 'events' | 'revisions'>,
+    clock: Clock,
+    logger: Logger,
+  ) {
+    this.#path = join(rootDir, 'events.json')
+    this.#hostName = hostName
+    this.#shown = shown
+    this.#clock = clock
+    this.#logger = logger
   }
 
   /** Loads the events of an earlier podd. A file that can't be read is put aside and doesn't prevent the start. */
   async load(): Promise<void> {
-    const { logger, shown } = this.#options
-    const report = createStateReport(this, logger)
+    const report = createStateReport(this, this.#logger)
     try {
       const content = await loadState(smallFile(this.#path), eventMigrations, parseEvents, report)
       if (content === undefined) return
-      if (content.revision !== undefined) shown.revisions.continueAfter(content.revision)
+      if (content.revision !== undefined) this.#shown.revisions.continueAfter(content.revision)
       for (const item of content.events) this.#keep(keyOf(item.event), item)
     } catch (error) {
-      logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
+      this.#logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
     }
   }
 
@@ -83,7 +85,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   #take(told: KeptEvent): void {
-    const nowMs = this.#options.clock.wallMs()
+    const nowMs = this.#clock.wallMs()
     const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
     const key = keyOf(event)
     const known = this.#events.get(key)
@@ -101,7 +103,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       this.#ofPods.set(uid, [...(this.#ofPods.get(uid) ?? []), kept])
     }
     this.#events.set(key, kept)
-    this.#options.shown.events.put(key, this.#toObject(kept))
+    this.#shown.events.put(key, this.#toObject(kept))
     if (this.#events.size > capacity) this.#dropOldest()
   }
 
@@ -114,7 +116,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     if (left.length === 0) this.#ofPods.delete(uid)
     else this.#ofPods.set(uid, left)
     this.#events.delete(key)
-    this.#options.shown.events.remove(key)
+    this.#shown.events.remove(key)
   }
 
   /** The event itself, or the combined one that stands for it and similar ones. */
@@ -132,11 +134,11 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   #writeWithin(delayMs: number): void {
-    const firesAtMs = this.#options.clock.monotonicMs() + delayMs
+    const firesAtMs = this.#clock.monotonicMs() + delayMs
     if (firesAtMs >= this.#timerFiresAtMs) return
     this.#timer?.cancel()
     this.#timerFiresAtMs = firesAtMs
-    this.#timer = this.#options.clock.startTimer(delayMs, () => {
+    this.#timer = this.#clock.startTimer(delayMs, () => {
       void this.flush()
     })
   }
@@ -150,7 +152,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   async #write(): Promise<void> {
-    const revision = this.#options.shown.revisions.latest
+    const revision = this.#shown.revisions.latest
     try {
       await writeFileAtomic(
         this.#path,
@@ -158,14 +160,14 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       )
       this.#failing = false
     } catch (error) {
-      if (!this.#failing) this.#options.logger.warn({ err: error, path: this.#path }, 'cannot write events')
+      if (!this.#failing) this.#logger.warn({ err: error, path: this.#path }, 'cannot write events')
       this.#failing = true
       this.#writeWithin(writeRepeatsAfterMs)
     }
   }
 
   #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
-    const { hostName } = this.#options
+    const hostName = this.#hostName
     const { pod, container } = event
     return {
       apiVersion: 'v1',

@@ -23,7 +23,8 @@ export class ClaimError extends PoddError {
   }
 }
 
-export interface LocalObjectsDeps {
+/** Where the objects are, and who uses them. */
+interface LocalEnv {
   readonly objects: ObjectStore
   readonly shown: Pick<ShownResources, 'pods' | 'configmaps' | 'secrets' | 'persistentvolumeclaims'>
   readonly rootDir: string
@@ -35,19 +36,19 @@ export interface LocalObjectsDeps {
 
 /** The objects that pods refer to, as the API shows them: writes the stores of their kinds. */
 export class LocalObjects {
-  readonly #deps: LocalObjectsDeps
+  readonly #env: LocalEnv
   /** The shown object is reused until a source gives another one. */
   readonly #made = new WeakMap<LocalObject, ConfigObject>()
   #reviewing: Promise<void> = Promise.resolve()
   #isReviewWanted = false
 
-  constructor(deps: LocalObjectsDeps) {
-    this.#deps = deps
+  constructor(env: LocalEnv) {
+    this.#env = env
   }
 
   /** Begins to follow the sources' objects and the pods that use claims. */
   begin(): void {
-    const { objects, shown } = this.#deps
+    const { objects, shown } = this.#env
     objects.follow(() => this.#showConfigs())
     shown.pods.subscribe(({ object: { spec } }) => {
       const { volumes } = spec
@@ -66,7 +67,7 @@ export class LocalObjects {
   }
 
   #showConfigs(): void {
-    const { objects, shown } = this.#deps
+    const { objects, shown } = this.#env
     const [configmaps, secrets] = [new Map<string, ConfigObject>(), new Map<string, ConfigObject>()]
     for (const { source, document } of objects.documents()) {
       const { object, place, kept } = document
@@ -94,7 +95,7 @@ export class LocalObjects {
   #reviewClaims(): void {
     if (this.#isReviewWanted) return
     this.#isReviewWanted = true
-    const { shown, logger } = this.#deps
+    const { shown, logger } = this.#env
     this.#reviewing = this.#reviewing
       .then(() => {
         this.#isReviewWanted = false
@@ -107,7 +108,7 @@ export class LocalObjects {
 
   /** Claims with a document, then those that left data behind. */
   async #showClaims(measure: Measure): Promise<void> {
-    const { objects, shown, rootDir } = this.#deps
+    const { objects, shown, rootDir } = this.#env
     const directories = await listClaimDirectories(rootDir)
     const wanted = objects.documents().flatMap(({ source, document }) => {
       const { object } = document
@@ -138,7 +139,7 @@ export class LocalObjects {
     const { metadata } = object
     if (metadata.creationTimestamp !== undefined) return object
     const known = shown.get(metadata.uid)?.metadata.creationTimestamp
-    const creationTimestamp = known ?? formatTime(this.#deps.clock.wallMs())
+    const creationTimestamp = known ?? formatTime(this.#env.clock.wallMs())
     return { ...object, metadata: { ...metadata, creationTimestamp } }
   }
 
@@ -156,14 +157,14 @@ export class LocalObjects {
         'Give the name alone, as `podd get pvc` shows it.',
       )
     }
-    for (const { metadata, spec } of this.#deps.pods()) {
+    for (const { metadata, spec } of this.#env.pods()) {
       const uses = spec.volumes.some(({ persistentVolumeClaim: used }) => used?.claimName === name)
       if (!uses || metadata.namespace !== namespace) continue
       const message = `claim ${name} is used by pod ${metadata.name}`
       throw new ClaimError('CLAIM_IN_USE', message, 'Remove the pod first.')
     }
     try {
-      await purgeClaimDirectory(this.#deps.rootDir, claim)
+      await purgeClaimDirectory(this.#env.rootDir, claim)
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
       throw new ClaimError('CLAIM_NOT_FOUND', `claim ${name} has no data in namespace ${namespace}`)
@@ -179,7 +180,7 @@ export class LocalObjects {
   ): Promise<ClaimObject> {
     const { spec } = claim
     const metadata = toObjectMeta(claim, origin)
-    const path = claimDirectory(this.#deps.rootDir, metadata.namespace, metadata.name)
+    const path = claimDirectory(this.#env.rootDir, metadata.namespace, metadata.name)
     const { accessModes } = spec
     const isBound = measure !== undefined
     const usedBytes = isBound ? await measure(path) : 0
@@ -192,7 +193,8 @@ export class LocalObjects {
         resources: { requests: spec.resources.requests },
         storageClassName: 'podd-local',
         volumeMode: 'Filesystem',
-        ...(isBound && { volumeName: volumeNameOf(metadata.uid) }),
+        // As a provisioner names it; it is the claim's directory.
+        ...(isBound && { volumeName: `pvc-${metadata.uid}` }),
       },
       status: {
         ...(isBound
@@ -209,16 +211,14 @@ export class LocalObjects {
   }
 
   async #toReleased({ namespace, name }: ClaimName, measure: Measure): Promise<ClaimObject> {
-    const path = claimDirectory(this.#deps.rootDir, namespace, name)
+    const path = claimDirectory(this.#env.rootDir, namespace, name)
     const usedBytes = await measure(path)
+    // It remains when the claim's document is removed.
+    const uid = objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined })
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: {
-        name,
-        namespace,
-        uid: uidOfClaim({ namespace, name }),
-      },
+      metadata: { name, namespace, uid },
       status: { phase: 'Released', path, ...(usedBytes !== undefined && { usedBytes }) },
     }
   }
@@ -227,40 +227,20 @@ export class LocalObjects {
 /** The size of a directory's content; undefined where it is unknown. */
 type Measure = (path: string) => Promise<number | undefined>
 
-/** As a provisioner names the volume of a claim; it is the claim's directory. */
-function volumeNameOf(uid: string): string {
-  return `pvc-${uid}`
-}
-
-/** It remains when the claim's document is removed. */
-function uidOfClaim({ namespace, name }: ClaimName): string {
-  return objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined })
-}
-
 function sameClaim(a: ClaimName, b: ClaimName): boolean {
   return a.name === b.name && a.namespace === b.namespace
 }
 
-export interface KeptObjectsDeps {
-  readonly shown: Pick<ShownResources, 'leases' | 'podtemplates'>
-  /** The manifests of one kind that were written over the API. */
-  readonly written: (kind: string) => readonly JsonObject[]
-}
-
-/** Shows what the API keeps for its clients alone, as they wrote it. Writes the stores of these kinds. */
-export class KeptObjects {
-  readonly #deps: KeptObjectsDeps
-
-  constructor(deps: KeptObjectsDeps) {
-    this.#deps = deps
-  }
-
-  /** At once. */
-  show(): void {
-    const { shown, written } = this.#deps
-    shown.leases.replaceAll(byUid(written('Lease'), toLease))
-    shown.podtemplates.replaceAll(byUid(written('PodTemplate'), toPodTemplate))
-  }
+/**
+ * Shows what the API keeps for its clients alone, as they wrote it: writes the stores of these kinds.
+ * @param written the manifests of one kind that were written over the API
+ */
+export function showKept(
+  shown: Pick<ShownResources, 'leases' | 'podtemplates'>,
+  written: (kind: string) => readonly JsonObject[],
+): void {
+  shown.leases.replaceAll(byUid(written('Lease'), toLease))
+  shown.podtemplates.replaceAll(byUid(written('PodTemplate'), toPodTemplate))
 }
 
 type Meta = LeaseObject['metadata']
@@ -285,12 +265,8 @@ function metadataOf({ metadata }: JsonObject): Meta | undefined {
 }
 
 function toLease({ spec }: JsonObject, metadata: Meta): LeaseObject {
-  return {
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
-    metadata,
-    ...(isJsonObject(spec) && { spec }),
-  }
+  const apiVersion = 'coordination.k8s.io/v1'
+  return { apiVersion, kind: 'Lease', metadata, ...(isJsonObject(spec) && { spec }) }
 }
 
 function toPodTemplate({ template }: JsonObject, metadata: Meta): PodTemplateObject {

@@ -6,19 +6,18 @@ import { makeDirectory } from '../../base/atomic-file.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import type * as cri from '../../cri-types/cri-v1.ts'
+import type { PoddConfig } from '../../config/options.ts'
 import { NamespaceUnreachable, NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid, SandboxId } from '../../pod/values/ids.ts'
-import type { RuntimeConnection } from '../../runtime/connection.ts'
 import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
 import { ContainerdExec } from '../../runtime/containerd/exec.ts'
 import type { ContainerCommand } from '../../runtime/containerd/exec.ts'
 import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { ContainerStreams } from '../../runtime/streaming.ts'
 import { readPid } from '../../translate/observe.ts'
-import type { RuntimeStats } from '../runtime/runtime-stats.ts'
+import type { RuntimeAccess } from '../runtime/runtime-access.ts'
 import { NodeUsageMeter, UsageMeter } from './usage.ts'
 
 /** The fields of a pod that reaching into it needs. */
@@ -43,36 +42,44 @@ interface CheckpointTarget {
   readonly timeoutSeconds: number
 }
 
-export interface ReachOptions {
+/** The runtime, as far as it reaches into pods. */
+type ReachingRuntime = Pick<RuntimeAccess, 'connection' | 'stats'> & {
   readonly runtime: Pick<
     RuntimeService,
     'attach' | 'checkpointContainer' | 'exec' | 'podSandboxStatus' | 'portForward'
   >
-  readonly stats: Pick<RuntimeStats, 'containers'>
-  /** For containerd's own services, behind the same socket. */
-  readonly connection: RuntimeConnection
-  readonly findPod: (uid: PodUid) => ReachedPod | undefined
-  /** Why the runtime can't be used for now. */
-  readonly runtimeProblem: () => string | undefined
-  readonly rootDir: string
-  readonly runDir: string
-  readonly clock: Clock
+}
+
+/** See PodSystem. */
+interface ReachedPods {
+  findPod(uid: PodUid): ReachedPod | undefined
+  readonly runtimeProblem: string | undefined
 }
 
 /** Access to running pods from outside: commands, ports, restarts, usage. */
 export class Reach {
-  readonly #options: ReachOptions
+  readonly #runtime: ReachingRuntime['runtime']
+  readonly #pods: ReachedPods
+  readonly #rootDir: string
+  readonly #clock: Clock
   readonly #dialers: NetnsDialers
   readonly #meter: UsageMeter
   readonly #nodeMeter: NodeUsageMeter
   readonly #exec: ContainerdExec
 
-  constructor(options: ReachOptions) {
-    const { connection, stats, clock, runDir } = options
-    this.#options = options
+  constructor(
+    { runtime, connection, stats }: ReachingRuntime,
+    pods: ReachedPods,
+    { rootDir, runDir }: Pick<PoddConfig, 'rootDir' | 'runDir'>,
+    clock: Clock,
+  ) {
+    this.#runtime = runtime
+    this.#pods = pods
+    this.#rootDir = rootDir
+    this.#clock = clock
     this.#dialers = new NetnsDialers(clock)
     this.#nodeMeter = new NodeUsageMeter(clock)
-    this.#meter = new UsageMeter({ stats, clock })
+    this.#meter = new UsageMeter(stats, clock)
     this.#exec = new ContainerdExec(connection, `${runDir}/exec`, clock)
   }
 
@@ -97,7 +104,7 @@ export class Reach {
     }
     const { containerId, command: cmd, stdin, terminal, size } = command
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
-    const { url } = await this.#options.runtime.exec({ containerId, cmd, ...streams }, { signal })
+    const { url } = await this.#runtime.exec({ containerId, cmd, ...streams }, { signal })
     const { joinContainer } = await import('../../runtime/streaming.ts')
     return joinContainer(url, { stdin, terminal, size }, 'EXEC_FAILED', signal)
   }
@@ -108,7 +115,7 @@ export class Reach {
     signal: AbortSignal,
   ): Promise<ContainerStreams> {
     const streams = { stdin, tty: terminal, stdout: true, stderr: !terminal }
-    const { url } = await this.#options.runtime.attach({ containerId, ...streams }, { signal })
+    const { url } = await this.#runtime.attach({ containerId, ...streams }, { signal })
     const { joinContainer } = await import('../../runtime/streaming.ts')
     return joinContainer(url, { stdin, terminal, size }, 'ATTACH_FAILED', signal)
   }
@@ -119,18 +126,17 @@ export class Reach {
    * Throws CriError, or the system's error.
    */
   async checkpoint({ pod, container, containerId, timeoutSeconds }: CheckpointTarget): Promise<string> {
-    const { runtime, rootDir, clock } = this.#options
-    const directory = join(rootDir, 'checkpoints')
+    const directory = join(this.#rootDir, 'checkpoints')
     await makeDirectory(directory, 0o700)
-    const time = formatTime(clock.wallMs())
+    const time = formatTime(this.#clock.wallMs())
     const location = join(directory, `checkpoint-${pod.name}_${pod.namespace}-${container}-${time}.tar`)
-    await runtime.checkpointContainer({ containerId, location, timeout: timeoutSeconds })
+    await this.#runtime.checkpointContainer({ containerId, location, timeout: timeoutSeconds })
     return location
   }
 
   async dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex> {
     signal.throwIfAborted()
-    const { podSandboxStatus, portForward } = this.#options.runtime
+    const { podSandboxStatus, portForward } = this.#runtime
     return dialPod(this.#pod(uid).state.observed, port, {
       dialers: this.#dialers,
       podSandboxStatus,
@@ -160,22 +166,13 @@ export class Reach {
   }
 
   #pod(uid: PodUid): ReachedPod {
-    const pod = this.#options.findPod(uid)
+    const pod = this.#pods.findPod(uid)
     if (pod !== undefined) return pod
-    const problem = this.#options.runtimeProblem()
+    const problem = this.#pods.runtimeProblem
     if (problem !== undefined)
       throw new PoddError('RUNTIME_UNAVAILABLE', `the container runtime does not work: ${problem}`)
     throw new PoddError('POD_GONE', 'the pod was removed in the meantime')
   }
-}
-
-export interface PortDialerOptions {
-  readonly dialers: Pick<NetnsDialers, 'dial'>
-  readonly podSandboxStatus: (
-    request: cri.PodSandboxStatusRequestInput,
-  ) => Promise<cri.PodSandboxStatusResponse>
-  /** Has the runtime connect. */
-  readonly forward: (sandboxId: SandboxId) => Promise<Duplex>
 }
 
 /**
@@ -187,8 +184,14 @@ export interface PortDialerOptions {
 export async function dialPod(
   observed: ObservedPod,
   port: number,
-  { dialers, podSandboxStatus, forward }: PortDialerOptions,
+  via: {
+    readonly dialers: Pick<NetnsDialers, 'dial'>
+    readonly podSandboxStatus: RuntimeService['podSandboxStatus']
+    /** Has the runtime connect. */
+    readonly forward: (sandboxId: SandboxId) => Promise<Duplex>
+  },
 ): Promise<Duplex> {
+  const { dialers, podSandboxStatus, forward } = via
   const sandbox = observed.sandboxes.find(({ ready }) => ready)
   if (sandbox === undefined) throw new PoddError('PORT_FORWARD_FAILED', 'the pod has no running sandbox')
   if (sandbox.hostNetwork) return dialHost(port)

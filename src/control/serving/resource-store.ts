@@ -55,8 +55,8 @@ export class Revisions {
 const unrecorded = 1_000_000
 
 /** How many changes a kind's store remembers; older ones are `Expired` for a watch. */
-const mostChanges = 512
-const mostHistoryBytes = 512 * 1024
+const maxChanges = 512
+const maxHistoryBytes = 512 * 1024
 
 interface Remembered<T> {
   readonly key: string
@@ -174,7 +174,7 @@ export class ResourceStore<T extends ResourceObject> {
     const sizeBytes = JSON.stringify(change.object).length
     this.#history.push({ key, change, sizeBytes })
     this.#historyBytes += sizeBytes
-    while (this.#history.length > mostChanges || this.#historyBytes > mostHistoryBytes) {
+    while (this.#history.length > maxChanges || this.#historyBytes > maxHistoryBytes) {
       const oldest = this.#history.shift()
       if (oldest === undefined) break
       this.#historyBytes -= oldest.sizeBytes
@@ -222,7 +222,7 @@ export class ShownResources {
   readonly nodes: ResourceStore<NodeObject>
   readonly priorityclasses: ResourceStore<PriorityClassObject>
   readonly runtimeclasses: ResourceStore<RuntimeClassObject>
-  /** These are written by KeptObjects. */
+  /** These are written by `showKept`. */
   readonly leases: ResourceStore<LeaseObject>
   readonly podtemplates: ResourceStore<PodTemplateObject>
 

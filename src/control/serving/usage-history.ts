@@ -11,7 +11,7 @@ export interface UsageSource {
 const periodMs = 30_000
 const deadlineMs = 20_000
 const spanMs = 3_600_000
-const mostSamples = spanMs / periodMs
+const maxSamples = spanMs / periodMs
 
 interface Figures {
   readonly cpuMillis: number
@@ -46,7 +46,7 @@ export class UsageHistory {
     const { atMs } = host.value
     const pods = containers.status === 'fulfilled' ? sumPods(containers.value) : new Map<PodUid, Figures>()
     const kept = this.#samples.filter((sample) => sample.atMs > atMs - spanMs && sample.atMs < atMs)
-    this.#samples = [...kept.slice(1 - mostSamples), { atMs, node: toFigures(host.value), pods }]
+    this.#samples = [...kept.slice(1 - maxSamples), { atMs, node: toFigures(host.value), pods }]
     if (containers.status === 'rejected') throw containers.reason
   }
 

@@ -14,52 +14,46 @@ import type {
 } from '../../pod/state/usage.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { labelKeys } from '../../translate/identity.ts'
-import type { RuntimeImages } from '../runtime/runtime-images.ts'
+import type { RuntimeAccess } from '../runtime/runtime-access.ts'
 import type { RuntimeStats } from '../runtime/runtime-stats.ts'
 
-export interface NodeMeterOptions {
-  readonly stats: RuntimeStats
-  readonly rootDir: string
-  readonly images: Pick<RuntimeImages, 'usage'>
-  readonly clock: Clock
+/**
+ * Measures the host and what runs on it: for metrics and the stats summary. Throws CriError, the system's error, or the
+ * signal's reason.
+ */
+export async function measureNode(
+  { stats, imageStore }: RuntimeAccess,
+  rootDir: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<NodeStats> {
+  const [host, containers, sandboxes, rootFs, { imageFs, containerFs }] = await Promise.all([
+    readHostStats(),
+    stats.containers(signal),
+    readSandboxes(stats, signal),
+    measureDisk(rootDir),
+    imageStore.usage(signal).then(async (used) => ({
+      imageFs: used.images && (await measureDisk(used.images.path, used.images)),
+      containerFs: used.layers && (await measureDisk(used.layers.path, used.layers)),
+    })),
+  ])
+  return {
+    atMs: clock.wallMs(),
+    host: { ...host, rootFs, imageFs, containerFs },
+    pods: toPods(containers.stats, sandboxes),
+  }
 }
 
-/** Measures the host and what runs on it, when asked and at no other time: for metrics and the stats summary. */
-export class NodeMeter {
-  readonly #options: NodeMeterOptions
-
-  constructor(options: NodeMeterOptions) {
-    this.#options = options
-  }
-
-  /** Throws CriError, the system's error, or the signal's reason. */
-  async read(signal: AbortSignal): Promise<NodeStats> {
-    const { clock, images, rootDir, stats } = this.#options
-    const [host, containers, sandboxes, rootFs, { imageFs, containerFs }] = await Promise.all([
-      readHostStats(),
-      stats.containers(signal),
-      this.#sandboxes(signal),
-      measureDisk(rootDir),
-      images.usage(signal).then(async (used) => ({
-        imageFs: used.images && (await measureDisk(used.images.path, used.images)),
-        containerFs: used.layers && (await measureDisk(used.layers.path, used.layers)),
-      })),
-    ])
-    return {
-      atMs: clock.wallMs(),
-      host: { ...host, rootFs, imageFs, containerFs },
-      pods: toPods(containers.stats, sandboxes),
-    }
-  }
-
-  /** None where the runtime has no such call: containerd before 1.7. */
-  async #sandboxes(signal: AbortSignal): Promise<readonly cri.PodSandboxStats[]> {
-    try {
-      return (await this.#options.stats.sandboxes(signal)).stats
-    } catch (error) {
-      if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return []
-      throw error
-    }
+/** None where the runtime has no such call: containerd before 1.7. */
+async function readSandboxes(
+  stats: RuntimeStats,
+  signal: AbortSignal,
+): Promise<readonly cri.PodSandboxStats[]> {
+  try {
+    return (await stats.sandboxes(signal)).stats
+  } catch (error) {
+    if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return []
+    throw error
   }
 }
 
@@ -228,22 +222,17 @@ function readBusyMs(): number {
   return cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0)
 }
 
-export interface UsageMeterOptions {
-  readonly stats: Pick<RuntimeStats, 'containers'>
-  readonly clock: Clock
-}
-
 /**
  * Measures what containers use: the CPU time between two readings. (Runtimes give a rate of their own only from containerd
  * 2.x on, over a window of their own.)
  */
 export class UsageMeter {
-  readonly #options: UsageMeterOptions
+  readonly #clock: Clock
   readonly #stats: TwoReadings<ContainerReadings>
 
-  constructor(options: UsageMeterOptions) {
-    this.#options = options
-    this.#stats = new TwoReadings(options.clock, (signal) => readContainers(options.stats, signal))
+  constructor(stats: Pick<RuntimeStats, 'containers'>, clock: Clock) {
+    this.#clock = clock
+    this.#stats = new TwoReadings(clock, (signal) => readContainers(stats, signal))
   }
 
   /** Throws CriError, or the signal's reason. */
@@ -253,7 +242,7 @@ export class UsageMeter {
       // It is not new: what it used since the other reading is unknown.
       if (before.unanswered.has(id)) return []
       const usage = measure(stats, before.stats.get(id), windowMs)
-      return usage === undefined ? [] : [{ ...usage, atMs: this.#options.clock.wallMs() }]
+      return usage === undefined ? [] : [{ ...usage, atMs: this.#clock.wallMs() }]
     })
   }
 }
@@ -265,7 +254,7 @@ interface ContainerReadings {
 }
 
 async function readContainers(
-  source: UsageMeterOptions['stats'],
+  source: Pick<RuntimeStats, 'containers'>,
   signal: AbortSignal,
 ): Promise<ContainerReadings> {
   const { stats, unanswered } = await source.containers(signal)

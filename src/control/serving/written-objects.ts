@@ -15,7 +15,8 @@ import type { KeptManifest, ObjectName } from '../../sources/written/object-file
 import type { ResourceStore } from './resource-store.ts'
 import type { StatusStore } from './status-store.ts'
 
-export interface WrittenObjectsDeps {
+/** What writes reach. */
+interface WrittenEnv {
   readonly objects: ApiObjects
   /** See PodSystem. */
   readonly pods: {
@@ -35,23 +36,23 @@ export interface WrittenObjectsDeps {
 
 /** Carries out writes over the API: keeps the objects, and has them shown. */
 export class WrittenObjects {
-  readonly #deps: WrittenObjectsDeps
+  readonly #env: WrittenEnv
 
-  constructor(deps: WrittenObjectsDeps) {
-    this.#deps = deps
+  constructor(env: WrittenEnv) {
+    this.#env = env
   }
 
   get nodeName(): string {
-    return this.#deps.nodeName
+    return this.#env.nodeName
   }
 
   get maxPods(): number {
-    return this.#deps.maxPods
+    return this.#env.maxPods
   }
 
   /** Begins to remove deleted pods once they have ended, for as long as the process runs. */
   begin(): void {
-    const { shown, objects, statuses } = this.#deps
+    const { shown, objects, statuses } = this.#env
     statuses.onHeld((object) => this.#keepLast(object))
     shown.subscribe(({ type, object }) => {
       if (type !== 'DELETED') return
@@ -64,17 +65,17 @@ export class WrittenObjects {
   /** Shows the deleted pods that finalizers hold, with their last status. Call it once the objects are loaded. */
   async showHeld(): Promise<void> {
     await this.exclusively(async () => {
-      for (const { kind, manifest, document } of this.#deps.objects.list())
+      for (const { kind, manifest, document } of this.#env.objects.list())
         if (kind === 'Pod' && isBeingDeleted(manifest) && finalizersOf(manifest).length > 0)
           if (document !== undefined && isPodDocument(document))
-            this.#deps.pods.showNew(document, 'api', lastStatus(manifest, document))
+            this.#env.pods.showNew(document, 'api', lastStatus(manifest, document))
     })
   }
 
   /** Settles pods that ended while podd did not run. Call it once it is known what runs. */
   async settle(): Promise<void> {
     await this.exclusively(async () => {
-      const { objects, pods, statuses } = this.#deps
+      const { objects, pods, statuses } = this.#env
       for (const kept of objects.list()) {
         if (kept.kind !== 'Pod' || !isBeingDeleted(kept.manifest) || pods.knowsPod(kept.uid)) continue
         if (finalizersOf(kept.manifest).length > 0) statuses.removeProvisional(kept.uid)
@@ -84,23 +85,23 @@ export class WrittenObjects {
   }
 
   exclusively<T>(work: () => Promise<T>): Promise<T> {
-    return this.#deps.objects.exclusively(work)
+    return this.#env.objects.exclusively(work)
   }
 
   get(name: ObjectName): KeptManifest | undefined {
-    const kept = this.#deps.objects.get(name)
+    const kept = this.#env.objects.get(name)
     if (kept === undefined || !this.#isGone(kept)) return kept
     this.#forget(kept)
     return undefined
   }
 
   list(): readonly KeptManifest[] {
-    return this.#deps.objects.list()
+    return this.#env.objects.list()
   }
 
   /** Throws PoddError OBJECT_NOT_KEPT. */
   async put(manifest: JsonObject): Promise<void> {
-    const { objects, pods, statuses, shown, showClaims } = this.#deps
+    const { objects, pods, statuses, shown, showClaims } = this.#env
     const kept = await objects.put(manifest)
     const { kind, uid, document } = kept
     if (kind === 'PersistentVolumeClaim') await showClaims()
@@ -111,13 +112,13 @@ export class WrittenObjects {
 
   /** Throws PoddError OBJECT_NOT_KEPT. */
   async remove(name: ObjectName): Promise<void> {
-    await this.#deps.objects.remove(name)
-    if (name.kind === 'PersistentVolumeClaim') await this.#deps.showClaims()
+    await this.#env.objects.remove(name)
+    if (name.kind === 'PersistentVolumeClaim') await this.#env.showClaims()
   }
 
   /** Removes a namespace that was deleted, once nothing is left in it. Throws PoddError OBJECT_NOT_KEPT. */
   async settleNamespace(name: string): Promise<void> {
-    const { objects } = this.#deps
+    const { objects } = this.#env
     const namespace = objects.get({ kind: 'Namespace', namespace: '', name })
     if (namespace === undefined || !isBeingDeleted(namespace.manifest)) return
     if (objects.list().some((object) => object.namespace === name)) return
@@ -125,18 +126,18 @@ export class WrittenObjects {
   }
 
   endPod(uid: PodUid, graceSeconds: number): void {
-    this.#deps.pods.endPod(uid, graceSeconds)
+    this.#env.pods.endPod(uid, graceSeconds)
   }
 
   /** A pod that was deleted, and ended while podd did not run. */
   #isGone({ kind, uid, manifest }: KeptManifest): boolean {
-    const { pods, shown } = this.#deps
+    const { pods, shown } = this.#env
     return kind === 'Pod' && isBeingDeleted(manifest) && shown.get(uid) === undefined && !pods.knowsPod(uid)
   }
 
   /** Keeps the last status of a pod that finalizers hold, also for the next podd. */
   #keepLast({ metadata, status }: PodObject): void {
-    const { objects, logger } = this.#deps
+    const { objects, logger } = this.#env
     void objects
       .exclusively(async () => {
         const kept = objects.findPod(metadata.uid)
@@ -153,7 +154,7 @@ export class WrittenObjects {
   }
 
   #forget(kept: KeptManifest): void {
-    const { objects, logger } = this.#deps
+    const { objects, logger } = this.#env
     void objects
       .exclusively(async () => {
         if (objects.get(kept)?.uid !== kept.uid) return
@@ -211,9 +212,9 @@ export function presentWritten(
     },
     spec: {
       ...(isJsonObject(spec) ? spec : {}),
-      ...(nodeName === undefined ? {} : { nodeName }),
+      ...(nodeName !== undefined && { nodeName }),
       priority: priority ?? 0,
-      ...(overhead === undefined ? {} : { overhead }),
+      ...(overhead !== undefined && { overhead }),
     },
     status: gateReadiness(
       { ...object.status, conditions: withOthers(object.status.conditions, conditionsOf(status)) },

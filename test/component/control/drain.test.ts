@@ -138,7 +138,7 @@ describe('an evicted pod', () => {
     const rig = await started('web')
     const { uid } = rig.pod('web').metadata
     rig.records.failure = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
-    rig.system.evict(uid, { reason: 'Evicted', message: 'the disk is full', graceSeconds: 1 })
+    rig.evict(uid, { reason: 'Evicted', message: 'the disk is full', graceSeconds: 1 })
     await rig.clock.advance(10_000)
     expect(rig.tornDown).toContain(uid)
     expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'Evicted' })

@@ -16,7 +16,7 @@ describe('a pod that is evicted', () => {
   it('ends within the grace, fails with the reason and the message, and does not come back', async () => {
     await rig.apply(podManifest('web'))
     const { uid } = rig.pod('web').metadata
-    expect(rig.system.evict(uid, eviction)).toBe(true)
+    expect(rig.evict(uid, eviction)).toBe(true)
     await rig.clock.advance(60_000)
     const { phase, reason, message } = rig.pod('web').status
     expect({ phase, reason, message }).toEqual({
@@ -28,21 +28,21 @@ describe('a pod that is evicted', () => {
     expect(rig.fake.calls('StopContainer').map(({ request }) => request.timeout)).toEqual([5])
     await rig.clock.advance(600_000)
     expect(rig.pod('web').status.phase).toBe('Failed')
-    expect(rig.system.evict(uid, eviction)).toBe(false)
+    expect(rig.evict(uid, eviction)).toBe(false)
   })
 
   it('is one that there is, and that is not ending already', async () => {
-    expect(rig.system.evict('nobody', eviction)).toBe(false)
+    expect(rig.evict('nobody', eviction)).toBe(false)
     await rig.apply(podManifest('web'))
     const { uid } = rig.pod('web').metadata
-    expect(rig.system.evict(uid, eviction)).toBe(true)
-    expect(rig.system.evict(uid, eviction)).toBe(false)
+    expect(rig.evict(uid, eviction)).toBe(true)
+    expect(rig.evict(uid, eviction)).toBe(false)
   })
 
   it('keeps its container, whose log tells why it ended, within the limits', async () => {
     await rig.apply(podManifest('web'))
     const { uid } = rig.pod('web').metadata
-    rig.system.evict(uid, eviction)
+    rig.evict(uid, eviction)
     await rig.clock.advance(60_000)
     expect(rig.fake.calls('RemoveContainer')).toEqual([])
     await rig.system.node.collectGarbage({ dryRun: false }, new AbortController().signal)
@@ -61,7 +61,7 @@ it('a pod that is removed while the end of its eviction is being written goes aw
     isWaiting = true
     await isWritten
   }
-  rig.system.evict(rig.pod('web').metadata.uid, eviction)
+  rig.evict(rig.pod('web').metadata.uid, eviction)
   await rig.clock.advance(10_000)
   expect(isWaiting).toBe(true)
   await rig.remove('web')

@@ -26,8 +26,6 @@ function makeObserver(calls: ObserverCalls, changed: string[] = []): RuntimeObse
     onChange: (uid) => void changed.push(uid),
     onHealth: () => {},
     hasOomKills: async () => false,
-    isNotFound: () => false,
-    isTimeout: () => false,
   })
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { HookRunner } from '../../../src/control/pod/hooks.ts'
+import { createHooks } from '../../../src/control/pod/hooks.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { LifecycleHandler } from '../../../src/pod/schema/container-schema.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
@@ -26,13 +26,12 @@ const pod = { namespace: 'default', name: 'web', uid: 'u1' }
 async function runHook(handler: LifecycleHandler): Promise<PodEvent[]> {
   const events: PodEvent[] = []
   const { runtime } = new FakeRuntime({ clock: systemClock, images: [] })
-  const hooks = new HookRunner({
-    held: () => undefined,
-    execSync: runtime.execSync,
-    events: { record: (event) => void events.push(event) },
-    clock: systemClock,
-    kubernetesVersion: '1.36',
-  })
+  const hooks = createHooks(
+    runtime.execSync,
+    () => undefined,
+    { record: (event) => void events.push(event) },
+    systemClock,
+  )
   await hooks.run({
     pod,
     handler,

@@ -31,16 +31,10 @@ describe('a runtime that is no containerd', () => {
       nativeEvents: false,
     })
     client = new CriClient({ endpoint: server.endpoint, clock: systemClock })
-    reach = new Reach({
-      runtime: client.runtime,
-      stats: new RuntimeStats(client.runtime),
-      connection: client.connection,
-      findPod: () => undefined,
-      runtimeProblem: () => undefined,
-      rootDir: directory,
-      runDir: directory,
-      clock: systemClock,
-    })
+    const { runtime, connection } = client
+    const pods = { findPod: () => undefined, runtimeProblem: undefined }
+    const places = { rootDir: directory, runDir: directory }
+    reach = new Reach({ runtime, connection, stats: new RuntimeStats(runtime) }, pods, places, systemClock)
   })
   afterEach(async () => {
     reach.close()

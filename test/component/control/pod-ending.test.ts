@@ -53,7 +53,7 @@ describe('the grace of a pod that ends', () => {
 
   it('is one second for StopContainer too, where a hard eviction gives the pod one second', async () => {
     await rig.apply(podManifest('web'))
-    rig.system.evict(rig.pod('web').metadata.uid, { reason: 'Evicted', message: '', graceSeconds: 1 })
+    rig.evict(rig.pod('web').metadata.uid, { reason: 'Evicted', message: '', graceSeconds: 1 })
     await rig.clock.advance(5000)
     expect(stops()).toEqual([{ timeout: 1, atMs: 0 }])
   })

@@ -10,12 +10,17 @@ import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import { MakingCalls } from '../../../src/control/runtime/runtime-access.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-watch.ts'
-import { HookRunner } from '../../../src/control/pod/hooks.ts'
+import { createHooks } from '../../../src/control/pod/hooks.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
+import type { Eviction } from '../../../src/control/pod/worker.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
-import type { PressureSurroundings } from '../../../src/control/node/measure-pods.ts'
-import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system.ts'
+import type { PressureMeter } from '../../../src/control/node/measure-pods.ts'
+import type { LoopSettings, SystemEnv } from '../../../src/control/loops.ts'
+import type { NodeSetup } from '../../../src/control/node/node-work.ts'
+import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import { defaultContainerPolicy } from '../../../src/decide/node/plan-container-garbage.ts'
 import type { PodHost } from '../../../src/control/pod/host.ts'
 import type {
   ObjectDocument,
@@ -35,7 +40,7 @@ import type { ObjectKey } from '../../../src/pod/objects/local-object.ts'
 import type { ObjectRules } from '../../../src/decide/sources/merge-snapshots.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
-import { plainPodHost } from '../../support/plain-pod-host.ts'
+import { noCredentials, plainPodHost } from '../../support/plain-pod-host.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { MemoryRecords } from './memory-records.ts'
 
@@ -57,14 +62,14 @@ export function onHostPort(hostPort: number): JsonObject {
 export interface PodRigOptions {
   readonly sources?: readonly SourceName[]
   /** Over the defaults of the config; pulls aren't limited. */
-  readonly settings?: Partial<PodSettings>
+  readonly settings?: Partial<LoopSettings>
   readonly admission?: AdmissionRules
   /** Which objects count, and for whose pods. */
   readonly objectRules?: ObjectRules
   /** Images are collected, on a disk of this capacity. */
   readonly imageDiskBytes?: number
   /** What the host has of memory, disks and the like; left out, no pod is evicted. */
-  readonly observe?: PressureSurroundings['observe']
+  readonly observe?: PressureMeter['observe']
 }
 
 /**
@@ -82,8 +87,6 @@ export class PodRig {
   isMarkedDrained = false
   readonly events: PodEvent[] = []
   readonly nodeEvents: NodeEvent[] = []
-  /** What the pods' own loops tell. */
-  readonly loopEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
   availableBytes = 0
   /** The image that the runtime makes sandboxes of, where it is known. */
@@ -160,7 +163,7 @@ export class PodRig {
   /** Starts podd without telling it of any manifest. */
   boot(): void {
     this.#stop = new AbortController()
-    this.#system = new PodSystem(this.#systemOptions())
+    this.#system = new PodSystem(this.#systemEnv())
     this.#running = this.#system.run(this.#stop.signal, this.opened).catch((error: unknown) => {
       this.failures.push(error)
     })
@@ -174,6 +177,11 @@ export class PodRig {
     const logged: { facts: FactsJson; plan: unknown } = JSON.parse(this.decision)
     const replayed = planToJson(computePodActions(factsFromJson(logged.facts)))
     if (!sameData(replayed, logged.plan)) this.failures.push({ logged, replayed })
+  }
+
+  /** Whether there is such a pod, that has not ended and isn't ending already. */
+  evict(uid: PodUid, eviction: Eviction): boolean {
+    return this.system.findPod(uid)?.evict(eviction) ?? false
   }
 
   /** SIGTERM: podd lets go of the pods. */
@@ -301,8 +309,9 @@ export class PodRig {
     }
   }
 
-  #systemOptions(): PodSystemOptions {
+  #systemEnv(): SystemEnv {
     const { clock, fake } = this
+    const settings = { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings }
     return {
       host: this.#host(),
       objects: this.objects,
@@ -310,86 +319,92 @@ export class PodRig {
       pulse: new RuntimePulse(clock, () => fake.runtime.version({})),
       onRuntimeFrozen: this.onRuntimeFrozen,
       images: fake.images,
+      credentials: noCredentials,
+      pullContent: undefined,
+      archives: { problems: () => [], recheck: () => {}, run: async () => {} },
       runtimeEvents: fake.events,
       records: this.records,
       events: {
         record: (event) => void this.events.push(event),
-        recordNode: (event) => void this.loopEvents.push(event),
+        recordNode: (event) => void this.nodeEvents.push(event),
       },
-      orphans: {
-        collectors: [this.#podDirectoryCollector()],
-        makingSinceMs: () => undefined,
-        disturbances: () => 0,
-      },
+      shown: new ShownResources(clock.wallMs()),
+      presentPod: undefined,
       runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,
       random: () => 0,
       logger: { ...silentLogger, debug: (fields) => this.#replay(fields) },
       sources: this.sources,
       runtimeName: () => 'containerd',
-      settings: { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings },
-      ...(this.#options.admission === undefined ? {} : { admission: this.#options.admission }),
-      drain: {
-        mark: {
-          read: () => this.isMarkedDrained,
-          write: async () => void (this.isMarkedDrained = true),
-          remove: async () => void (this.isMarkedDrained = false),
-        },
-        events: { recordNode: (event) => void this.nodeEvents.push(event) },
+      settings,
+      admission: this.#options.admission ?? openRules({ maxPods: settings.maxPods }),
+      containerPolicy: defaultContainerPolicy,
+      node: this.#node(),
+    }
+  }
+
+  #node(): NodeSetup {
+    return {
+      imageGarbage: this.#imageGarbage(),
+      drainMark: {
+        read: () => this.isMarkedDrained,
+        write: async () => void (this.isMarkedDrained = true),
+        remove: async () => void (this.isMarkedDrained = false),
       },
-      ...this.#imageOptions(),
-      ...this.#pressureOptions(),
+      pressure: {
+        observe: this.#options.observe ?? (async () => new Map()),
+        diskOf: async () => 'both',
+        listContainerStats: async () => [],
+        listPodStats: async () => [],
+        podMemoryBytes: () => undefined,
+        logDirectory: () => '/logs',
+        volumeDirectories: () => [],
+        measureDirectory: async () => ({ bytes: 0, inodes: 0 }),
+      },
+      logSpace: {
+        measure: async () => ({ files: [], kept: [] }),
+        remove: async () => {},
+        totalBytes: async () => undefined,
+        availableBytes: async () => Infinity,
+        keptMs: 0,
+      },
+      orphans: {
+        collectors: [this.#podDirectoryCollector()],
+        makingSinceMs: () => undefined,
+        disturbances: () => 0,
+      },
+      jobs: [],
+      logRotation: undefined,
     }
   }
 
-  #pressureOptions(): Pick<PodSystemOptions, 'pressure'> {
-    const { observe } = this.#options
-    if (observe === undefined) return {}
-    const surroundings: PressureSurroundings = {
-      observe,
-      diskOf: async () => 'both',
-      listContainerStats: async () => [],
-      listPodStats: async () => [],
-      podMemoryBytes: () => undefined,
-      logDirectory: () => '/logs',
-      volumeDirectories: () => [],
-      measureDirectory: async () => ({ bytes: 0, inodes: 0 }),
-    }
-    return {
-      pressure: { surroundings, events: { recordNode: (event) => void this.nodeEvents.push(event) } },
-    }
-  }
-
-  #imageOptions(): Pick<PodSystemOptions, 'imageGarbage'> {
+  #imageGarbage(): NodeSetup['imageGarbage'] {
     const { imageDiskBytes: capacityBytes } = this.#options
-    if (capacityBytes === undefined) return {}
     const { fake } = this
+    const isCollected = capacityBytes !== undefined
     return {
-      imageGarbage: {
-        host: {
-          listImages: async () => (await fake.images.listImages({})).images,
-          listContainers: async () => (await fake.runtime.listContainers({})).containers,
-          removeImage: async (id) => {
-            const sizeBytes = fake.world.images.get(id)?.sizeBytes ?? 0
-            await fake.images.removeImage({ image: { image: id } })
-            this.availableBytes += sizeBytes
-          },
-          imagesPath: async () => '/images',
-          readDisk: async () => ({ capacityBytes, availableBytes: this.availableBytes }),
-          sandboxImage: async () => this.sandboxImage,
+      host: {
+        listImages: async () => (await fake.images.listImages({})).images,
+        listContainers: async () => (await fake.runtime.listContainers({})).containers,
+        removeImage: async (id) => {
+          const sizeBytes = fake.world.images.get(id)?.sizeBytes ?? 0
+          await fake.images.removeImage({ image: { image: id } })
+          this.availableBytes += sizeBytes
         },
-        policy: {
-          highThresholdPercent: 85,
-          lowThresholdPercent: 80,
-          minimumAgeMs: 120_000,
-          maximumAgeMs: 0,
-        },
-        usesFile: {
-          path: '/image-uses.json',
-          read: async () => this.imageUses,
-          write: async (text) => void (this.imageUses = text),
-        },
-        events: { recordNode: (event) => void this.nodeEvents.push(event) },
+        imagesPath: async () => (isCollected ? '/images' : undefined),
+        readDisk: async () => ({ capacityBytes: capacityBytes ?? 0, availableBytes: this.availableBytes }),
+        sandboxImage: async () => this.sandboxImage,
+      },
+      policy: {
+        highThresholdPercent: isCollected ? 85 : 100,
+        lowThresholdPercent: 80,
+        minimumAgeMs: 120_000,
+        maximumAgeMs: 0,
+      },
+      usesFile: {
+        path: '/image-uses.json',
+        read: async () => this.imageUses,
+        write: async (text) => void (this.imageUses = text),
       },
     }
   }
@@ -422,16 +437,15 @@ export class PodRig {
         },
         retainLinks: async (_ref, containers) => void this.retained.push(...containers.map(({ id }) => id)),
       },
-      hooks: new HookRunner({
-        held: () => undefined,
-        execSync: (request, options) => {
+      hooks: createHooks(
+        (request, options) => {
           if (this.isExecAway) return Promise.reject(new CriError('RUNTIME_UNAVAILABLE', 'no connection'))
           return fake.runtime.execSync(request, options)
         },
-        events: { record: (event) => void this.events.push(event) },
+        () => undefined,
+        { record: (event) => void this.events.push(event) },
         clock,
-        kubernetesVersion: '1.36',
-      }),
+      ),
       hostIps: () => this.hostIps,
       followResolver: async (onHint) => {
         this.hint = onHint

@@ -3,7 +3,7 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
 import type { HeldContainer } from '../../../src/decide/node/compare-runtime.ts'
 import { RuntimeComparison } from '../../../src/control/runtime/runtime-comparison.ts'
-import type { RuntimeComparisonDeps } from '../../../src/control/runtime/runtime-comparison.ts'
+import type { ComparisonEnv } from '../../../src/control/runtime/runtime-comparison.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -43,7 +43,7 @@ class Rig {
     return comparison
   }
 
-  #deps(): RuntimeComparisonDeps {
+  #deps(): ComparisonEnv {
     const { clock } = this
     return {
       connection: this,

@@ -25,8 +25,6 @@ it('does not ask again for the status of a sandbox that a start has read, until 
     onChange: () => {},
     onHealth: () => {},
     hasOomKills: async () => false,
-    isNotFound: () => false,
-    isTimeout: () => false,
   })
   const labels = {
     'io.kubernetes.pod.uid': 'u',
@@ -61,8 +59,6 @@ it('observes again what has changed alone, and leaves all other pods the same ob
     onChange: (uid) => void changed.push(uid),
     onHealth: () => {},
     hasOomKills: async () => false,
-    isNotFound: () => false,
-    isTimeout: () => false,
   })
   const labelsOf = (name: string): Record<string, string> => ({
     'io.kubernetes.pod.uid': name,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { RuntimeStats } from '../../../src/control/runtime/runtime-stats.ts'
-import type { RuntimeStatsCalls } from '../../../src/control/runtime/runtime-stats.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import { CriError } from '../../../src/runtime/cri-runtime.ts'
+import type { RuntimeService } from '../../../src/runtime/cri-runtime.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -11,9 +11,9 @@ const stats = (id: string) => ({ attributes: { id } }) as unknown as cri.PodSand
 const sandbox = (id: string) => ({ id }) as unknown as cri.PodSandbox
 const failed = new CriError('RUNTIME_FAILED', 'cgroups: cgroup deleted')
 
-function statsOf(parts: Partial<RuntimeStatsCalls>): RuntimeStats {
+function statsOf(parts: Partial<RuntimeService>): RuntimeStats {
   const unasked = () => Promise.reject(new Error('not asked for'))
-  return new RuntimeStats({
+  const calls = {
     containerStats: unasked,
     listContainers: unasked,
     listContainerStats: unasked,
@@ -23,7 +23,8 @@ function statsOf(parts: Partial<RuntimeStatsCalls>): RuntimeStats {
     listPodSandbox: unasked,
     podSandboxStats: unasked,
     ...parts,
-  })
+  }
+  return new RuntimeStats(calls as unknown as RuntimeService)
 }
 
 describe('what sandboxes use', () => {

@@ -712,7 +712,7 @@ describe('a runtime that is silent', () => {
     await rig.clock.advance(200_000)
     expect(rig.running()).toEqual(['web/main'])
     expect(rig.system.runtimeProblem).toBeUndefined()
-    const losses = (): number => rig.loopEvents.filter(({ reason }) => reason === 'RuntimeUnavailable').length
+    const losses = (): number => rig.nodeEvents.filter(({ reason }) => reason === 'RuntimeUnavailable').length
     const before = losses()
     await rig.clock.advance(600_000)
     expect(losses()).toBe(before)
@@ -738,7 +738,7 @@ describe('a runtime that is silent', () => {
     expect(rig.running()).toEqual(['web/main'])
     expect(rig.pod('web')).toEqual(before)
     expect(given).toBe(0)
-    expect(rig.loopEvents.map(({ type, reason }) => `${type} ${reason}`)).toEqual([
+    expect(rig.nodeEvents.map(({ type, reason }) => `${type} ${reason}`)).toEqual([
       'Warning RuntimeUnavailable',
       'Normal RuntimeAvailable',
     ])

@@ -78,7 +78,7 @@ beforeEach(async () => {
 
 const changes = [
   ['is removed', () => rig.remove('web'), { ends: true }],
-  ['is evicted', async () => void rig.system.evict(rig.pod('web').metadata.uid, eviction), { evicted: true }],
+  ['is evicted', async () => void rig.evict(rig.pod('web').metadata.uid, eviction), { evicted: true }],
   ['is no longer ready', async () => void (isReady = false), { ready: false }],
   [
     'gets other labels',

@@ -5,14 +5,11 @@ import { ManualClock } from '../../support/manual-clock.ts'
 it('collects after the start and after each time of much work, once it is over, and not for its own work', async () => {
   const clock = new ManualClock()
   let [usedMs, collections] = [600, 0]
-  const job = collectMemoryJob({
-    cpuMs: () => usedMs,
-    collect: () => {
-      collections += 1
-      usedMs += 900
-    },
-    clock,
-  })
+  const collect = () => {
+    collections += 1
+    usedMs += 900
+  }
+  const job = collectMemoryJob(() => usedMs, collect, clock)
   const counts: number[] = []
   for (const workMs of [0, 20, 20, 20, 900, 700, 20, 20, 20]) {
     await clock.advance(job.periodMs)

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { CrashGuard } from '../../../src/daemon/crash-guard.ts'
-import type { CrashGuardOptions } from '../../../src/daemon/crash-guard.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
@@ -30,7 +29,7 @@ afterEach(() => {
   rmSync(rootDir, { recursive: true, force: true })
 })
 
-function guardOf(change: Partial<CrashGuardOptions> = {}): CrashGuard {
+function guardOf(change: Partial<ConstructorParameters<typeof CrashGuard>[0]> = {}): CrashGuard {
   return new CrashGuard({
     rootDir,
     clock,

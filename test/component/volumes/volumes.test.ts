@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { errorMessage } from '../../../src/base/errors.ts'
-import { PodVolumes } from '../../../src/control/pod/host.ts'
+import { createPodVolumes } from '../../../src/control/pod/host.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import { whenThere } from '../../../src/host/watch-names.ts'
 import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
@@ -149,7 +149,7 @@ describe('emptyDir', () => {
         volumes: [{ name: 'fast', emptyDir: { medium: 'Memory' } }],
       },
     })
-    const podVolumes = new PodVolumes({
+    const podVolumes = createPodVolumes({
       rootDir,
       resources: { ...plainResources, memoryCapacityBytes: memoryBytes },
       objects: new ObjectStore(plainObjectRules),

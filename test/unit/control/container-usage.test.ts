@@ -7,9 +7,8 @@ import { ManualClock } from '../../support/manual-clock.ts'
 /** A runtime whose containers use CPU as the test says; it counts how often it is asked. */
 class FakeStats {
   readonly clock = new ManualClock()
-  readonly meter = new UsageMeter({
-    clock: this.clock,
-    stats: {
+  readonly meter = new UsageMeter(
+    {
       containers: async () => {
         this.asked += 1
         const all = [...this.#used]
@@ -19,7 +18,8 @@ class FakeStats {
         }
       },
     },
-  })
+    this.clock,
+  )
   asked = 0
   readonly hung = new Set<string>()
   readonly #used = new Map<string, { readonly cores: number; readonly sinceMs: number }>()
@@ -118,10 +118,7 @@ describe('the usage meter', () => {
       { ...none, attributes: { ...attributes, id: 'y', labels: {} }, cpu },
       { ...none, attributes: null, cpu },
     ]
-    const meter = new UsageMeter({
-      clock,
-      stats: { containers: async () => ({ stats, unanswered: new Set() }) },
-    })
+    const meter = new UsageMeter({ containers: async () => ({ stats, unanswered: new Set() }) }, clock)
     const reading = meter.read(new AbortController().signal)
     await clock.advance(1000)
     expect(await reading).toEqual([])

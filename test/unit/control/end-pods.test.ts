@@ -29,7 +29,7 @@ async function secondsWaited(
   const waiting = { isOver: false }
   const { signal } = new AbortController()
   const changes = new Changes()
-  const wait = waitForEnds(workers, { changes, clock, runtimeProblem, signal }).then(() => {
+  const wait = waitForEnds(workers, { changes, clock, runtimeProblem }, signal).then(() => {
     waiting.isOver = true
   })
   let second = 0

@@ -16,7 +16,7 @@ let shown: ShownResources
 
 function newRecorder(): RingEventRecorder {
   shown = new ShownResources(clock.wallMs())
-  return new RingEventRecorder({ rootDir, hostName: 'here', shown, clock, logger: silentLogger })
+  return new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
 }
 
 beforeEach(async () => {
@@ -59,13 +59,8 @@ describe('the recorder of events', () => {
     recorder.record(event('a'))
     const before = shown.revisions.latest
     await recorder.flush()
-    const next = new RingEventRecorder({
-      rootDir,
-      hostName: 'here',
-      shown: (shown = new ShownResources(0)),
-      clock,
-      logger: silentLogger,
-    })
+    shown = new ShownResources(0)
+    const next = new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
     await next.load()
     expect(shown.revisions.latest).toBeGreaterThan(before)
     expect(Number(shown.events.list()[0]?.metadata.resourceVersion)).toBeGreaterThan(before)

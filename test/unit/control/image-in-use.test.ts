@@ -31,9 +31,10 @@ it.each([
   ['another image', image, [container('sha256:2', 'b:1')], false],
   ['the name of an image that is not there', null, [container('', 'a:1')], false],
 ])('finds whether a container has an image: %s', async (_, found, containers, expected) => {
+  const { signal } = new AbortController()
   const calls = {
     imageStatus: async () => ({ image: found, info: {} }),
     listContainers: async () => ({ containers }),
   }
-  expect(await isImageInUse(calls, 'docker.io/library/a:1', new AbortController().signal)).toBe(expected)
+  expect(await isImageInUse(calls, calls, 'docker.io/library/a:1', signal)).toBe(expected)
 })

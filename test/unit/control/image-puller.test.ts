@@ -1,16 +1,25 @@
 import { describe, expect, it } from 'vitest'
-import { noCredentials } from '../../../src/control/images/image-access.ts'
 import { ImagePuller, ImagePulls, readPullFailure } from '../../../src/control/images/image-puller.ts'
-import type { ImageCalls } from '../../../src/control/images/image-puller.ts'
 import { ImageError } from '../../../src/control/images/image-request.ts'
 import type { PullRequest } from '../../../src/control/images/image-request.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import type { PullCredential } from '../../../src/decide/images/keyring.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
+import type { ImageService } from '../../../src/runtime/cri-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
+import { noCredentials } from '../../support/plain-pod-host.ts'
+
+/** Nobody watches pulls, and there is room for all. */
+const plainPulls = {
+  pullQps: 0,
+  pullBurst: 0,
+  watch: undefined,
+  checkRoom: async () => {},
+  onPulling: () => {},
+}
 
 /** A puller whose registry never answers well. */
-function failingPuller(calls: Partial<ImageCalls> = {}) {
+function failingPuller(calls: Partial<ImageService> = {}) {
   const clock = new ManualClock()
   const events: PodEvent[] = []
   let pulls = 0
@@ -25,9 +34,9 @@ function failingPuller(calls: Partial<ImageCalls> = {}) {
     },
     events: { record: (event) => events.push(event) },
     clock,
+    credentials: noCredentials,
+    ...plainPulls,
     maxParallel: 1,
-    pullQps: 0,
-    pullBurst: 0,
   })
   const ensure = async (image: string): Promise<ImageError> => {
     const request = {
@@ -166,9 +175,8 @@ describe('an image that is on the machine', () => {
         },
         events: { record: (event) => events.push(event) },
         clock: new ManualClock(),
+        ...plainPulls,
         maxParallel: 1,
-        pullQps: 0,
-        pullBurst: 0,
       })
       const outcome = await puller.ensure(request(policy, fresh)).then(
         ({ ref }) => ref,
@@ -223,9 +231,8 @@ function pullsOf({ maxParallel, candidates = () => [] }: Settings) {
       candidates: async (request) => candidates(request).map((user) => credentialOf(user)),
     },
     clock,
+    ...plainPulls,
     maxParallel,
-    pullQps: 0,
-    pullBurst: 0,
   })
   const pull = (name: string, image: string, signal = new AbortController().signal) => {
     const outcome = pulls

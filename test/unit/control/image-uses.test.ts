@@ -15,7 +15,7 @@ function rig() {
     read: async () => writes.at(-1),
     write: async (text: string) => void writes.push(text),
   }
-  const open = () => new ImageUses({ file, report: () => undefined, clock, logger: silentLogger })
+  const open = () => new ImageUses(file, () => undefined, clock, silentLogger)
   return { clock, writes, file, open }
 }
 
@@ -104,7 +104,7 @@ describe('ImageUses', () => {
   it('goes on where the file cannot be written', async () => {
     const { clock, file } = rig()
     const full = { ...file, write: () => Promise.reject(new Error('no space left on device')) }
-    const uses = new ImageUses({ file: full, report: () => undefined, clock, logger: silentLogger })
+    const uses = new ImageUses(full, () => undefined, clock, silentLogger)
     expect(await ages(uses, clock, 'a')).toEqual([['a', 0, undefined]])
   })
 })

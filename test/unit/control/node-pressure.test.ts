@@ -91,7 +91,7 @@ async function rig(options: RigOptions = {}) {
       evictionPressureTransitionPeriodMs: transitionMs,
       evictionMaxPodGracePeriod: soft?.maxPodGraceSeconds ?? 0,
     },
-    surroundings: {
+    meter: {
       observe: async () => new Map<EvictionSignal, Observation>([[starved, { available, capacity: 1000 }]]),
       diskOf: async () => 'both',
       listContainerStats: async () => [],

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createPodCgroups } from '../../../src/control/node/cgroups.ts'
+import { createPodCgroups } from '../../../src/control/pod/host.ts'
 import type { PodCgroups as CgroupTree, QosShares } from '../../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'

@@ -167,6 +167,7 @@ it('writes no record once the pod is forgotten, and removes it after the write i
     },
     isThere: async () => true,
     remove: async () => void calls.push('remove'),
+    checkRoom: async () => {},
   }
   const memory = new PodMemory({ ...plainMemoryEnv(), records }, { record, saved: false })
   const saved = memory.save('required')

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { errorCode, errorMessage } from '../../../src/base/errors.ts'
 import type { PullProgress } from '../../../src/control/images/image-request.ts'
 import { describePull, imageRoom, PullWatch } from '../../../src/control/images/pull-watch.ts'
-import type { PullWatchOptions, WatchedPull } from '../../../src/control/images/pull-watch.ts'
+import type { PullWatchEnv, WatchedPull } from '../../../src/control/images/pull-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const image = '127.0.0.1:5000/app:1'
@@ -12,7 +12,7 @@ const manifestText = JSON.stringify({
 })
 
 /** A pull whose layer has as many bytes as `offsetBytes` says; below 0, its manifest isn't known. */
-function watchOf(options: Partial<PullWatchOptions> = {}) {
+function watchOf(options: Partial<PullWatchEnv> = {}) {
   const clock = new ManualClock()
   const told: PullProgress[] = []
   const givenUp: unknown[] = []
@@ -281,15 +281,12 @@ const signal = new AbortController().signal
 function roomOf(disk: { capacityBytes: number; availableBytes: number }, collect = async () => {}) {
   const clock = new ManualClock()
   const calls = { collected: 0 }
-  const check = imageRoom({
-    imagesPath: async () => '/images',
-    readDisk: async () => disk,
-    collect: () => {
-      calls.collected += 1
-      return collect()
-    },
-    clock,
-  })
+  const collectCounted = () => {
+    calls.collected += 1
+    return collect()
+  }
+  const images = { imagesPath: async () => '/images', readDisk: async () => disk }
+  const check = imageRoom(images, collectCounted, clock)
   return { clock, calls, check: (neededBytes = 0) => check(neededBytes, signal) }
 }
 

@@ -36,15 +36,15 @@ function begin({ isWatched = true, restarts = 0 } = {}) {
         },
         { name: 'runtime', about: 'ready', failure: 'it is away' },
       ],
-      ...(isWatched && {
-        watchdog: {
-          periodMs: 180_000,
-          async feed() {
-            if (state.feedFails) throw new Error('not taken')
-            state.fed.push(clock.monotonicMs() / 1000)
-          },
-        },
-      }),
+      watchdog: isWatched
+        ? {
+            periodMs: 180_000,
+            async feed() {
+              if (state.feedFails) throw new Error('not taken')
+              state.fed.push(clock.monotonicMs() / 1000)
+            },
+          }
+        : undefined,
       memory: {
         residentBytes: () => state.residentBytes,
         limitBytes: 256 * mi,

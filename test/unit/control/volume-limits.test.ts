@@ -4,7 +4,6 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodWorker } from '../../../src/control/pod/worker.ts'
 import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
 import { volumeLimitsJob } from '../../../src/control/node/measure-pods.ts'
-import type { VolumeLimitsDeps } from '../../../src/control/node/measure-pods.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -29,9 +28,15 @@ function fakeWorker(uid: string, ended: string[], resources: JsonObject = {}): P
   return worker as PodWorker
 }
 
-function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+type Measures = Parameters<typeof volumeLimitsJob>[0]
+
+function watchVolumeLimits(
+  deps: Omit<Measures, 'measureStorage'> & Partial<Measures>,
+  signal: AbortSignal,
+): Promise<void> {
   const jobs = new NodeJobs(deps)
-  jobs.add(volumeLimitsJob(deps))
+  const measureStorage = async () => ({ podBytes: 0, containers: new Map<string, number>() })
+  jobs.add(volumeLimitsJob({ measureStorage, ...deps }))
   return jobs.run(signal)
 }
 

@@ -44,10 +44,7 @@ describe('an image that is pulled', () => {
     const asked: string[] = []
     const written = Promise.withResolvers<void>()
     const unpacking = unpackingOf(asked, { writeOut: () => written.promise })
-    const images = writeOutPulled(service({ pullImage }), {
-      unpacking: () => unpacking,
-      onFailure: unexpected,
-    })
+    const images = writeOutPulled(service({ pullImage }), () => unpacking, unexpected)
     const pulling = images.pullImage(request).then(({ imageRef }) => asked.push(`pulled ${imageRef}`))
     await expect.poll(() => asked).toEqual(['begin'])
     written.resolve()
@@ -61,7 +58,7 @@ describe('an image that is pulled', () => {
     const unpacking = unpackingOf(asked, { isUnwritten: () => false })
     const removeImage = () => Promise.resolve({})
     const calls = service({ pullImage, removeImage })
-    const images = writeOutPulled(calls, { unpacking: () => unpacking, onFailure: unexpected })
+    const images = writeOutPulled(calls, () => unpacking, unexpected)
     const once = ['begin', 'write out', 'end sha256:1']
     await images.pullImage(request)
     await images.pullImage(request)
@@ -75,7 +72,7 @@ describe('an image that is pulled', () => {
     const asked: string[] = []
     const onFailure = vi.fn()
     const unpacking = unpackingOf(asked, { writeOut: refuse })
-    const images = writeOutPulled(service({ pullImage }), { unpacking: () => unpacking, onFailure })
+    const images = writeOutPulled(service({ pullImage }), () => unpacking, onFailure)
     expect(await images.pullImage(request)).toEqual({ imageRef: 'sha256:1' })
     expect(asked).toEqual(['begin'])
     expect(onFailure).toHaveBeenCalledOnce()
@@ -84,16 +81,13 @@ describe('an image that is pulled', () => {
   it('is not written out where it could not be had', async () => {
     const asked: string[] = []
     const unpacking = unpackingOf(asked)
-    const images = writeOutPulled(service({}), { unpacking: () => unpacking, onFailure: unexpected })
+    const images = writeOutPulled(service({}), () => unpacking, unexpected)
     await expect(images.pullImage(request)).rejects.toThrow('not asked')
     expect(asked).toEqual(['begin', 'end '])
   })
 
   it('is left to a runtime that writes it out by itself', async () => {
-    const images = writeOutPulled(service({ pullImage }), {
-      unpacking: () => undefined,
-      onFailure: unexpected,
-    })
+    const images = writeOutPulled(service({ pullImage }), () => undefined, unexpected)
     expect(await images.pullImage(request)).toEqual({ imageRef: 'sha256:1' })
   })
 })
@@ -106,10 +100,7 @@ describe('an image that is found', () => {
     const asked: string[] = []
     const unpacking = unpackingOf(asked, { isUnwritten: () => isUnwritten })
     const imageStatus = () => Promise.resolve({ image, info: {} })
-    const images = writeOutPulled(service({ imageStatus }), {
-      unpacking: () => unpacking,
-      onFailure: unexpected,
-    })
+    const images = writeOutPulled(service({ imageStatus }), () => unpacking, unexpected)
     expect((await images.imageStatus(request)).image?.id).toBe('sha256:1')
     expect(asked).toEqual(expected)
   })

@@ -1,0 +1,359 @@
+import type { PodObject } from '../api/resource.ts'
+import { SharedTurns } from '../base/clock.ts'
+import { Changes } from '../base/waits.ts'
+import type { PoddConfig } from '../config/options.ts'
+import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
+import { backoffLimits } from '../decide/plan/backoff.ts'
+import type { SourceName } from '../pod/values/ids.ts'
+import type { RunProbe } from '../probes/run-probe.ts'
+import type { ImageService, RuntimeService } from '../runtime/cri-runtime.ts'
+import type { PodRecordStore } from '../store/pod-records.ts'
+import { createStateReport } from '../store/state-report.ts'
+import { AwaitedPods } from './desired/awaited-pods.ts'
+import { DesiredPods } from './desired/desired-pods.ts'
+import { PodAdmission } from './desired/pod-admission.ts'
+import type { AdmissionRules } from './desired/pod-admission.ts'
+import { PodWorkers } from './desired/pod-workers.ts'
+import type { EndedPods } from './desired/pod-workers.ts'
+import { SourceSnapshots } from './desired/source-snapshots.ts'
+import type { ImageArchives } from './images/archives.ts'
+import type { ImageCredentials } from './images/image-access.ts'
+import { ImageGarbage } from './images/image-garbage.ts'
+import { createImagePuller } from './images/image-puller.ts'
+import { listNamedImages } from './images/image-uses.ts'
+import type { PullContent } from './images/pull-watch.ts'
+import { NodeWork } from './node/node-work.ts'
+import type { NodeSettings, NodeSetup } from './node/node-work.ts'
+import type { PodEnv } from './pod/env.ts'
+import type { PodHost } from './pod/host.ts'
+import { Prober } from './pod/prober.ts'
+import { RuntimeObserver } from './runtime/runtime-observer.ts'
+import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
+import { RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
+import type { RuntimePulse } from './runtime/runtime-watch.ts'
+import type { ObjectStore } from './serving/object-store.ts'
+import type { ShownResources } from './serving/resource-store.ts'
+import { StatusStore } from './serving/status-store.ts'
+import { SyncLoop } from './sync-loop.ts'
+import type { SyncEvent, SyncHandlers } from './sync-loop.ts'
+
+/** The settings that the loops go by. */
+export type LoopSettings = Pick<
+  PoddConfig,
+  | 'podNameSuffix'
+  | 'maxContainerRestartPeriodMs'
+  | 'serializeImagePulls'
+  | 'maxParallelImagePulls'
+  | 'registryPullQps'
+  | 'registryBurst'
+  | 'imagePullProgressTimeoutMs'
+> &
+  NodeSettings & { readonly maxPods: number }
+
+/** Everything outside of the loops. Made at one place (`assemble.ts`). */
+export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 'logger' | 'runtimeName'> {
+  readonly host: PodHost
+  /** Empty; the sources fill it. */
+  readonly objects: ObjectStore
+  readonly runtime: RuntimeService
+  readonly pulse: RuntimePulse
+  /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
+  readonly onRuntimeFrozen: (() => void) | undefined
+  /** Undefined where the runtime serves no events. */
+  readonly runtimeEvents: RuntimeEventSource | undefined
+  readonly images: ImageService
+  readonly credentials: ImageCredentials
+  /** Undefined where the runtime alone gives up pulls that hang. */
+  readonly pullContent: PullContent | undefined
+  readonly archives: Pick<ImageArchives, 'problems' | 'recheck' | 'run'>
+  readonly records: PodEnv['records'] & Pick<PodRecordStore, 'load' | 'loadEndedByDown' | 'saveEndedByDown'>
+  readonly shown: ShownResources
+  /** What is shown of a pod, where that is more than its manifest and its status say. */
+  readonly presentPod: ((object: PodObject) => PodObject) | undefined
+  readonly runProbe: RunProbe
+  /** The sources that are configured: none of their pods goes before all have spoken. */
+  readonly sources: readonly SourceName[]
+  readonly settings: LoopSettings
+  readonly admission: AdmissionRules
+  /** Which exited containers are kept. */
+  readonly containerPolicy: ContainerGarbagePolicy
+  readonly node: NodeSetup
+}
+
+/** The control loops, each with what it needs of the others. None runs yet. */
+export type Loops = ReturnType<typeof createLoops>
+
+/**
+ * Constructs the loops in the order in which they need each other. Whoever has to tell something to what comes later posts an
+ * event.
+ */
+export function createLoops(system: SystemEnv) {
+  const { clock, random, logger, events, host, settings, objects, records, runtimeName } = system
+  const changes = new Changes()
+  const statuses = new StatusStore(system.shown.pods, system.presentPod)
+  const state = new SystemState()
+  const loop = new SyncLoop(clock, logger, changes)
+  const post = (event: SyncEvent): void => loop.post(event)
+  const observer = new RuntimeObserver({
+    calls: system.runtime,
+    events: system.runtimeEvents,
+    clock,
+    random,
+    logger,
+    instance: host.instance,
+    relistMs: settings.syncFrequencyMs,
+    hasOomKills: (uid, containerId) => host.cgroups.hasOomKills(uid, containerId),
+    onChange: (uid) => post({ kind: 'runtime', uid }),
+    onHealth: (health) => post({ kind: 'health', health }),
+  })
+  const prober = new Prober({
+    clock,
+    random,
+    runProbe: system.runProbe,
+    events,
+    onResult: ({ uid }) => post({ kind: 'probe', uid }),
+  })
+  const knowledge = new RuntimeKnowledge(system.runtime, state, clock, logger, {
+    onLearnt: () => post({ kind: 'features' }),
+    onReadiness: () => post({ kind: 'readiness' }),
+  })
+  const watch = new RuntimeWatch({
+    clock,
+    pulse: system.pulse,
+    // The first report of the loss has the better reason.
+    onGap: (message) => observer.reportGone(knowledge.runtimeProblem ?? message),
+    onFrozen: system.onRuntimeFrozen,
+  })
+  const workers = new PodWorkers(observer)
+  const endedByDown: EndedPods = new Map()
+  const podNameSuffix = settings.podNameSuffix === 'node' ? `-${host.hostName}` : ''
+  const rules = { sources: system.sources, podNameSuffix, maxPods: settings.maxPods }
+  const snapshots = new SourceSnapshots(rules, objects, workers, endedByDown)
+  const knowsAllPods = (): boolean => state.isListed && snapshots.areReady
+  const imageGarbage = new ImageGarbage({
+    ...system.node.imageGarbage,
+    report: createStateReport(events, logger),
+    namedImages: () => (knowsAllPods() ? listNamedImages(workers.all(), snapshots.all()) : undefined),
+    clock,
+    logger,
+  })
+  const images = createImagePuller(system, imageGarbage, (uid) => post({ kind: 'pull', uid }))
+  const env: PodEnv = {
+    ...host,
+    clock,
+    random,
+    logger,
+    events,
+    records,
+    images,
+    observer,
+    knowledge,
+    prober,
+    statuses,
+    changes,
+    turns: new SharedTurns(clock),
+    limits: backoffLimits(settings.maxContainerRestartPeriodMs),
+    containerPolicy: system.containerPolicy,
+    runtimeName,
+    runtimeLosses: () => {
+      watch.look()
+      return observer.losses
+    },
+    system: state,
+  }
+  const node = new NodeWork(env, system.node, settings, imageGarbage, {
+    workers: () => workers.all(),
+    knowsAllPods,
+    isRemoved: (pod) => workers.fateOf(pod, false) === 'end',
+    endOrphans: () => post({ kind: 'orphans' }),
+    readmit: (now) => post({ kind: 'readmit', now }),
+    reviewAdmission: () => post({ kind: 'room' }),
+    reviewSources: () => {
+      for (const snapshot of snapshots.withRoom()) post({ kind: 'snapshot', snapshot })
+    },
+  })
+  const awaited = new AwaitedPods(env, workers)
+  const admission = new PodAdmission(
+    system.admission,
+    objects,
+    () => knowledge.features,
+    (pod) => node.refusal(pod),
+  )
+  const desired = new DesiredPods(env, workers, admission, awaited, endedByDown, (worker) =>
+    post({ kind: 'stage', worker }),
+  )
+  return {
+    changes,
+    statuses,
+    state,
+    loop,
+    observer,
+    watch,
+    prober,
+    knowledge,
+    images,
+    workers,
+    snapshots,
+    awaited,
+    desired,
+    node,
+  }
+}
+
+type EventOf<Kind extends SyncEvent['kind']> = Extract<SyncEvent, { kind: Kind }>
+
+/** What is done about each event. Compares what the sources give with the pods that there are, as soon as both are known. */
+export class Reconciler implements SyncHandlers {
+  readonly #env: SystemEnv
+  readonly #loops: Loops
+  #isToldGone = false
+  /** The disk may have been full when podd started. */
+  #hasCollected = false
+  /** All pods were reconciled with what the last merge gave. */
+  #isReconciled = false
+
+  constructor(env: SystemEnv, loops: Loops) {
+    this.#env = env
+    this.#loops = loops
+  }
+
+  async snapshot({ snapshot }: EventOf<'snapshot'>): Promise<void> {
+    this.#loops.snapshots.take(snapshot)
+    await this.#reconcile()
+  }
+
+  runtime({ uid }: EventOf<'runtime'>): void {
+    const { state, workers, desired } = this.#loops
+    const worker = workers.get(uid)
+    if (worker !== undefined) return worker.notice()
+    if (!state.isListed) return
+    desired.reviewHeld()
+    if (this.#knowsOrphans) desired.endIfOrphan(uid)
+  }
+
+  async health({ health }: EventOf<'health'>): Promise<void> {
+    const { state, workers, desired, awaited, knowledge, node } = this.#loops
+    const problem = health.healthy ? undefined : health.message
+    const before = state.outage
+    state.outage = problem
+    this.#tell(knowledge.runtimeProblem)
+    if (problem === undefined && before !== undefined) {
+      void knowledge.learn()
+      this.#env.archives.recheck()
+    }
+    if (problem === undefined && !state.isListed) {
+      await node.begin()
+      state.isListed = true
+      try {
+        desired.takeObserved()
+        await this.#reconcile()
+      } finally {
+        awaited.end((uid) => workers.get(uid) !== undefined)
+        state.noteReconciled()
+      }
+      node.jobs.wake('collect-orphans')
+    }
+    if (before !== problem) this.#wakeAll()
+    if (problem !== undefined && !state.isListed) awaited.tell(problem)
+  }
+
+  stage({ worker }: EventOf<'stage'>): void {
+    const { workers, prober, observer, desired, node } = this.#loops
+    const { stage } = worker.state
+    // An event may be late: a pod of the same UID may have come in its place.
+    if (workers.get(worker.ref.uid) === worker) {
+      if (stage === 'stopped' || stage === 'gone') prober.removePod(worker.ref.uid)
+      if (stage === 'gone') observer.forgetPod(worker.ref.uid)
+    }
+    desired.onStage(worker)
+    // It has ended after the drain was undone, or was ended by one that the host's power cut.
+    if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
+  }
+
+  probe({ uid }: EventOf<'probe'>): void {
+    this.#loops.workers.get(uid)?.notice()
+  }
+
+  pull({ uid }: EventOf<'pull'>): void {
+    this.#loops.workers.get(uid)?.showPull()
+  }
+
+  /** The runtime says of itself that it can't be used, or that it can again. */
+  readiness(): void {
+    this.#tell(this.#loops.knowledge.runtimeProblem)
+    this.#wakeAll()
+  }
+
+  features(): void {
+    this.#loops.desired.reviewFeatures()
+  }
+
+  room(): void {
+    this.#loops.desired.reviewAdmission()
+  }
+
+  readmit({ now }: EventOf<'readmit'>): void {
+    this.#loops.desired.readmitEvicted(now)
+  }
+
+  orphans(): void {
+    if (this.#knowsOrphans) this.#loops.desired.endOrphans()
+  }
+
+  /** Until every wanted pod had its turn, a pod without a worker may be one whose record was lost, to be adopted. */
+  get #knowsOrphans(): boolean {
+    const { state, snapshots } = this.#loops
+    return state.isListed && snapshots.areReady && this.#isReconciled
+  }
+
+  #wakeAll(): void {
+    for (const worker of this.#loops.workers.all()) worker.wake()
+  }
+
+  /** One event for each loss of the runtime, however often its reason changes meanwhile. */
+  #tell(problem: string | undefined): void {
+    const wasTold = this.#isToldGone
+    this.#isToldGone = problem !== undefined
+    if (wasTold === this.#isToldGone) return
+    const { events } = this.#env
+    if (problem === undefined)
+      events.recordNode({
+        type: 'Normal',
+        reason: 'RuntimeAvailable',
+        message: 'The container runtime can be used again',
+      })
+    else
+      events.recordNode({
+        type: 'Warning',
+        reason: 'RuntimeUnavailable',
+        message: `The container runtime cannot be used, running containers run on: ${problem}`,
+      })
+  }
+
+  /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
+  async #reconcile(): Promise<void> {
+    const { state, snapshots, desired, awaited, node } = this.#loops
+    const isKnown = this.#isReconciled
+    this.#isReconciled = false
+    const { wanted, changed, changedPods } = snapshots.merge()
+    if (changed.size > 0) desired.reviewPullSecrets(changed)
+    if (!state.isListed) return awaited.show(wanted)
+    if (this.#env.sources.length === 0) return
+    if (isKnown && changedPods !== undefined) await desired.reconcileChanged(wanted, changedPods)
+    else {
+      await desired.reconcile(wanted, (record, key) => snapshots.mayRemove(record, key))
+      desired.confirmAdopted((source) => snapshots.isSilent(source))
+      node.readmitDrained()
+      if (snapshots.areReady) desired.endOrphans()
+    }
+    desired.reviewEndedByDown((source) => snapshots.isSilent(source))
+    this.#isReconciled = true
+    // What waits for objects knows now that no more will come.
+    if (!state.objectsKnown && snapshots.areReady) this.#wakeAll()
+    state.objectsKnown = snapshots.areReady
+    if (!this.#hasCollected && snapshots.areReady) {
+      this.#hasCollected = true
+      node.jobs.wake('collect-images')
+    }
+  }
+}
