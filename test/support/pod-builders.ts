@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import type { StatusFacts, PodFacts, ProbeVerdict, ProbeVerdicts } from '../../src/decide/plan/pod-facts.ts'
 import type { PodPlan, Waiting } from '../../src/decide/plan/pod-action.ts'
-import { containerBackoff, noBackoffs, withBackoff, backoffLimits } from '../../src/decide/plan/backoff.ts'
-import type { Backoff, BackoffKey } from '../../src/decide/plan/backoff.ts'
+import { containerRetry, noRetries, withRetry, backoffLimits } from '../../src/decide/plan/backoff.ts'
+import type { Retry, RetryKey } from '../../src/decide/plan/backoff.ts'
 import { containerSpecHash } from '../../src/pod/values/hash.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/state/observed.ts'
 import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
@@ -177,24 +177,24 @@ export function containerFacts({ spec }: Pod, answers: ContainerAnswers = {}): P
 }
 
 export interface FactsChanges
-  extends ContainerAnswers, Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'backoffs'>> {
+  extends ContainerAnswers, Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'retries'>> {
   readonly pod?: PodChanges
   readonly sandboxes?: readonly ObservedSandbox[]
   readonly containers?: readonly ObservedContainer[]
   readonly verdicts?: Readonly<Record<string, ProbeVerdict>>
   /** By container. */
-  readonly backoffs?: Readonly<Record<string, Backoff>>
+  readonly retries?: Readonly<Record<string, Retry>>
   /** On anything else. */
-  readonly otherBackoffs?: readonly (readonly [BackoffKey, Backoff])[]
+  readonly otherBackoffs?: readonly (readonly [RetryKey, Retry])[]
 }
 
 /** The facts about a pod whose three containers run. */
 export function podFacts(changes: FactsChanges = {}): PodFacts {
-  const { pod: podChanges, sandboxes, containers, verdicts, backoffs, otherBackoffs = [], ...more } = changes
+  const { pod: podChanges, sandboxes, containers, verdicts, retries, otherBackoffs = [], ...more } = changes
   const { specHash, imageReady, missingFor, ...others } = more
   const pod = makePod(podChanges)
   const failed = [
-    ...Object.entries(backoffs ?? {}).map(([name, backoff]) => [containerBackoff(name), backoff] as const),
+    ...Object.entries(retries ?? {}).map(([name, backoff]) => [containerRetry(name), backoff] as const),
     ...otherBackoffs,
   ]
   return {
@@ -210,7 +210,7 @@ export function podFacts(changes: FactsChanges = {}): PodFacts {
       ...(imageReady === undefined ? {} : { imageReady }),
       ...(missingFor === undefined ? {} : { missingFor }),
     }),
-    backoffs: failed.reduce((all, [key, backoff]) => withBackoff(all, key, backoff), noBackoffs),
+    retries: failed.reduce((all, [key, backoff]) => withRetry(all, key, backoff), noRetries),
     nowMs,
     bootId,
     limits: backoffLimits(),

@@ -1,7 +1,7 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { settleAll } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { resizeBackoff } from '../../decide/plan/backoff.ts'
+import { resizeRetry } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { appliedPod, lowersMemoryLimit, podLevelResources, withPodLevel } from '../../decide/plan/resize.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
@@ -12,7 +12,7 @@ import { containerResources } from '../../translate/resources.ts'
 import { recordEvent, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchAhead } from './images.ts'
-import { backOff, checkSeen, makeBackoff } from './pass.ts'
+import { retryLater, checkSeen, makeRetry } from './pass.ts'
 import type { Pass, PassLoop, PassSignals } from './pass.ts'
 import { AheadWork } from './prepare.ts'
 import { createSandbox, useObservedSandbox } from './sandbox.ts'
@@ -166,7 +166,7 @@ async function stopForSuccessor(env: PodEnv, pass: Pass, stop: StopAction): Prom
  * Gives running containers, and the pod itself, other resources: the pod's cgroup first where it grows, then the containers,
  * then the pod's cgroup where it shrinks. A memory limit below what is in use is refused before anything
  * is touched (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` doPodResizeAction and
- * validateMemoryResizeAction, Kubernetes 1.36). A failure becomes a backoff; what was done stays done.
+ * validateMemoryResizeAction, Kubernetes 1.36). It is tried again after a failure; what was done stays done.
  */
 async function resizeContainers(
   env: PodEnv,
@@ -190,7 +190,7 @@ async function resizeContainers(
     const message = errorMessage(error)
     warn(env, ref, 'ResizeError', `Pod resize error: ${message}`)
     state.noteResized(done)
-    return backOff(env, pass, resizeBackoff, makeBackoff(env, { reason: 'Error', message }))
+    return retryLater(env, pass, resizeRetry, makeRetry(env, { reason: 'Error', message }))
   }
   if (isLast) return
   const what = [...(podLevel ? ['the pod itself'] : []), ...resizes.map(({ spec }) => spec.name)]

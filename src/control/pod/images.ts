@@ -1,7 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { containerBackoff, nextImageBackoff, previousImageBackoff } from '../../decide/plan/backoff.ts'
-import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
+import { containerRetry, nextImageRetry, previousImageRetry } from '../../decide/plan/backoff.ts'
+import type { Retry, RetryKey } from '../../decide/plan/backoff.ts'
 import { pullSecretsOf } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
@@ -10,7 +10,7 @@ import { ImageError } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { recordEvent } from './env.ts'
 import type { PodEnv } from './env.ts'
-import { backOff, makeBackoff } from './pass.ts'
+import { retryLater, makeRetry } from './pass.ts'
 import type { Pass, StartAction } from './pass.ts'
 
 /** Images that are about to be needed, looked for beforehand; each serves one start. */
@@ -37,18 +37,18 @@ interface Fetch {
   /** Ends the wait for it. */
   readonly signal: AbortSignal
   /** What is put off where an image is unavailable. */
-  readonly backoffKey: BackoffKey
+  readonly retryKey: RetryKey
   /** Fresh images that were used so far. */
   readonly used: string[]
 }
 
 /** Why an image is unavailable, and until when it isn't asked for again. */
-interface BackedOff {
-  readonly kind: 'backoff'
-  readonly key: BackoffKey
-  readonly backoff: Backoff
+interface Unavailable {
+  readonly kind: 'unavailable'
+  readonly key: RetryKey
+  readonly retry: Retry
 }
-type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | BackedOff
+type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | Unavailable
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
 
@@ -67,13 +67,13 @@ export async function fetchImages(
   foreseen: ForeseenImages,
 ): Promise<{ readonly image: PresentImage | undefined; readonly used: readonly string[] }> {
   const signal = pass.signals.manifest
-  const backoffKey = containerBackoff(spec.name)
-  const fetch: Fetch = { sandboxConfig, foreseen, signal, backoffKey, used: [] }
+  const retryKey = containerRetry(spec.name)
+  const fetch: Fetch = { sandboxConfig, foreseen, signal, retryKey, used: [] }
   const own = await (awaitedImage === undefined
     ? ensureOwnImage(env, pass, spec, fetch)
     : findPreviousImage(env, pass, spec, awaitedImage))
-  const failed = own.kind === 'backoff' ? own : await ensureVolumeImages(env, pass, spec, fetch)
-  if (failed !== undefined) backOff(env, pass, failed.key, failed.backoff)
+  const failed = own.kind === 'unavailable' ? own : await ensureVolumeImages(env, pass, spec, fetch)
+  if (failed !== undefined) retryLater(env, pass, failed.key, failed.retry)
   return { image: failed === undefined && own.kind === 'present' ? own.image : undefined, used: fetch.used }
 }
 
@@ -84,28 +84,28 @@ export function fetchAhead(env: PodEnv, pass: Pass, spec: ContainerSpec): void {
     const failed = await ensureAhead(env, pass, spec, signal)
     // What was cancelled meanwhile counts for nothing.
     if (signal.aborted) return
-    if (failed !== undefined) return state.backOff(failed.key, failed.backoff)
+    if (failed !== undefined) return state.retryLater(failed.key, failed.retry)
     const volumeImages = selectVolumeImages(pass.pod.spec.volumes, spec).map(({ image }) => image)
     state.noteFetched(spec.name, [...volumeImages, spec.image])
   })
 }
 
-/** Gives a backoff where that failed; never rejects. */
+/** Gives when they are looked for again where that failed; never rejects. */
 async function ensureAhead(
   env: PodEnv,
   pass: Pass,
   spec: ContainerSpec,
   signal: AbortSignal,
-): Promise<BackedOff | undefined> {
-  const backoffKey = nextImageBackoff(spec.name)
-  const fetch: Fetch = { sandboxConfig: undefined, foreseen: new Map(), signal, backoffKey, used: [] }
+): Promise<Unavailable | undefined> {
+  const retryKey = nextImageRetry(spec.name)
+  const fetch: Fetch = { sandboxConfig: undefined, foreseen: new Map(), signal, retryKey, used: [] }
   try {
     const failed = await ensureVolumeImages(env, pass, spec, fetch)
     const own = failed ?? (await ensureOwnImage(env, pass, spec, fetch))
-    return own.kind === 'backoff' ? own : undefined
+    return own.kind === 'unavailable' ? own : undefined
   } catch (error) {
-    const backoff = makeBackoff(env, { reason: 'ErrImagePull', message: errorMessage(error) })
-    return { kind: 'backoff', key: backoffKey, backoff }
+    const retry = makeRetry(env, { reason: 'ErrImagePull', message: errorMessage(error) })
+    return { kind: 'unavailable', key: retryKey, retry }
   }
 }
 
@@ -114,27 +114,27 @@ async function ensureVolumeImages(
   pass: Pass,
   spec: ContainerSpec,
   fetch: Fetch,
-): Promise<BackedOff | undefined> {
+): Promise<Unavailable | undefined> {
   for (const volumeImage of selectVolumeImages(pass.pod.spec.volumes, spec)) {
     const fetched = await ensureImage(env, pass, volumeImage, fetch)
-    if (fetched.kind === 'backoff') return fetched
+    if (fetched.kind === 'unavailable') return fetched
   }
   return undefined
 }
 
-/** The container's own image; its backoff names the image. */
+/** The container's own image; its wait names the image. */
 async function ensureOwnImage(env: PodEnv, pass: Pass, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
   const fetched = await ensureImage(env, pass, spec, fetch)
   // What is about to be imported is waited for, also by a container that had another image.
-  if (fetched.kind !== 'backoff' || fetched.backoff.waiting.reason === 'AwaitingImport') return fetched
-  return { ...fetched, backoff: { ...fetched.backoff, image: spec.image } }
+  if (fetched.kind !== 'unavailable' || fetched.retry.waiting.reason === 'AwaitingImport') return fetched
+  return { ...fetched, retry: { ...fetched.retry, image: spec.image } }
 }
 
 async function ensureImage(
   env: PodEnv,
   pass: Pass,
   wanted: WantedImage,
-  { sandboxConfig, foreseen, signal, backoffKey, used }: Fetch,
+  { sandboxConfig, foreseen, signal, retryKey, used }: Fetch,
 ): Promise<Fetched> {
   const found = foreseen.get(wanted.image)
   foreseen.delete(wanted.image)
@@ -155,7 +155,7 @@ async function ensureImage(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (!(error instanceof ImageError)) throw error
-    return backoffAfter(error, backoffKey)
+    return retryAfter(error, retryKey)
   }
 }
 
@@ -179,7 +179,7 @@ async function findPreviousImage(
         env.clock.wallMs() + previousGoneMs,
       )
   } catch (error) {
-    if (error instanceof ImageError) return backoffAfter(error, previousImageBackoff(spec.name))
+    if (error instanceof ImageError) return retryAfter(error, previousImageRetry(spec.name))
     throw error
   }
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
@@ -187,8 +187,8 @@ async function findPreviousImage(
   return { kind: 'present', image }
 }
 
-function backoffAfter({ reason, message, retryAtMs }: ImageError, key: BackoffKey): BackedOff {
-  return { kind: 'backoff', key, backoff: { untilMs: retryAtMs, waiting: { reason, message } } }
+function retryAfter({ reason, message, retryAtMs }: ImageError, key: RetryKey): Unavailable {
+  return { kind: 'unavailable', key, retry: { untilMs: retryAtMs, waiting: { reason, message } } }
 }
 
 /**

@@ -232,7 +232,7 @@ function numberSandbox({ memory }: PodState, actions: readonly PodAction[]): rea
 /** All facts that a pass of a live pod decides by. */
 function gatherFacts(env: PodEnv, state: PodState): PodFacts {
   const pod = state.allocatedPod
-  const { backoffs, resizeRefusal } = state
+  const { retries, resizeRefusal } = state
   const facts = { ...state.restartFacts, pod }
   const { initContainers, containers, ephemeralContainers } = pod.spec
   const specs = [...initContainers, ...containers, ...ephemeralContainers]
@@ -253,7 +253,7 @@ function gatherFacts(env: PodEnv, state: PodState): PodFacts {
     ...facts,
     probes: env.prober.verdicts(state.ref.uid),
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
-    backoffs,
+    retries,
     ...(blocked !== undefined && { blocked }),
     ...(state.isCgroupRemoved ? { isCgroupRemoved: true } : {}),
     resizeRefusal,

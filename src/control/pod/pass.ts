@@ -1,8 +1,8 @@
 import type { Timer } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { WakeSlot } from '../../base/waits.ts'
-import { backoffOf } from '../../decide/plan/backoff.ts'
-import type { Backoff, BackoffKey } from '../../decide/plan/backoff.ts'
+import { retryOf } from '../../decide/plan/backoff.ts'
+import type { Retry, RetryKey } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -67,16 +67,16 @@ export function checkSeen(env: PodEnv, state: PodState): void {
   if (env.runtimeLosses() !== state.lossesWhenSeen) throw new OutdatedView()
 }
 
-/** Puts off what has failed. A backoff that waits for something on the host ends early when that is there. */
-export function backOff(env: PodEnv, pass: Pass, key: BackoffKey, backoff: Backoff): void {
+/** Puts off what has failed. One that waits for something on the host ends early when that is there. */
+export function retryLater(env: PodEnv, pass: Pass, key: RetryKey, retry: Retry): void {
   const { state, loop, signals } = pass
-  state.backOff(key, backoff)
-  if (backoff.awaitedPath === undefined) return
+  state.retryLater(key, retry)
+  if (retry.awaitedPath === undefined) return
   const signal = AbortSignal.any([signals.life, loop.nextPlan])
-  void env.volumes.whenThere(backoff.awaitedPath, signal).then(
+  void env.volumes.whenThere(retry.awaitedPath, signal).then(
     () => {
-      if (signal.aborted || backoffOf(state.backoffs, key) !== backoff) return
-      state.endBackoff(key)
+      if (signal.aborted || retryOf(state.retries, key) !== retry) return
+      state.retryNow(key)
       loop.wake()
     },
     // The next pass looks anyway.
@@ -84,11 +84,11 @@ export function backOff(env: PodEnv, pass: Pass, key: BackoffKey, backoff: Backo
   )
 }
 
-export function makeBackoff(
+export function makeRetry(
   env: PodEnv,
-  waiting: Backoff['waiting'],
+  waiting: Retry['waiting'],
   until: { readonly afterMs?: number; readonly awaitedPath?: string | undefined } = {},
-): Backoff {
+): Retry {
   const { afterMs = errorRetryMs, awaitedPath } = until
   const untilMs = env.clock.wallMs() + afterMs
   return { untilMs, waiting, ...(awaitedPath !== undefined && { awaitedPath }) }

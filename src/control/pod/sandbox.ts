@@ -1,13 +1,13 @@
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { sandboxBackoff } from '../../decide/plan/backoff.ts'
+import { sandboxRetry } from '../../decide/plan/backoff.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { CriError, isCriError } from '../../runtime/cri-runtime.ts'
 import { readSandboxIps } from '../../translate/observe.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import { networkProblem, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
-import { backOff, isAbandoned, makeBackoff } from './pass.ts'
+import { retryLater, isAbandoned, makeRetry } from './pass.ts'
 import type { Pass } from './pass.ts'
 import { buildSandboxConfig } from './prepare.ts'
 import type { AheadWork } from './prepare.ts'
@@ -76,8 +76,8 @@ export async function createSandbox(
 /** Records why there is no sandbox to go on with, and puts the next attempt off. */
 function fail(env: PodEnv, pass: Pass, reason: string, message: string, awaitedPath?: string): undefined {
   warn(env, pass.ref, reason, message)
-  const backoff = makeBackoff(env, { reason: 'ContainerCreating', message }, { awaitedPath })
-  backOff(env, pass, sandboxBackoff, backoff)
+  const retry = makeRetry(env, { reason: 'ContainerCreating', message }, { awaitedPath })
+  retryLater(env, pass, sandboxRetry, retry)
   return undefined
 }
 

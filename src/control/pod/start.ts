@@ -1,6 +1,6 @@
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { containerBackoff } from '../../decide/plan/backoff.ts'
-import type { Backoff } from '../../decide/plan/backoff.ts'
+import { containerRetry } from '../../decide/plan/backoff.ts'
+import type { Retry } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -28,7 +28,7 @@ import type { PresentImage } from '../images/image-request.ts'
 import { recordEvent, recursiveReadOnly, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchImages } from './images.ts'
-import { backOff, checkSeen, errorRetryMs, isAbandoned, makeBackoff } from './pass.ts'
+import { retryLater, checkSeen, errorRetryMs, isAbandoned, makeRetry } from './pass.ts'
 import type { Pass, StartAction } from './pass.ts'
 import { prepareContainerFiles } from './prepare.ts'
 import type { AheadWork, ContainerFiles } from './prepare.ts'
@@ -43,7 +43,7 @@ const showErrorMs = 1000
 /**
  * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
  * events (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, Kubernetes 1.36).
- * A failure becomes a backoff of this container; the other containers go on.
+ * It is tried again after a failure; the other containers go on.
  */
 export async function startContainer(
   env: PodEnv,
@@ -63,7 +63,7 @@ export async function startContainer(
     const failure = await createAndStart(env, pass, action, { sandbox, files, image })
     // A start that never came to pass for what it waits for doesn't count for its backoff.
     if (failure?.awaitedPath !== undefined) state.memory.refund(spec.name)
-    if (failure !== undefined) backOff(env, pass, containerBackoff(spec.name), failure)
+    if (failure !== undefined) retryLater(env, pass, containerRetry(spec.name), failure)
   }
   state.useImages(used)
 }
@@ -75,13 +75,13 @@ interface ContainerNeeds {
   readonly files: Promise<ContainerFiles | undefined> | undefined
 }
 
-/** CreateContainer, StartContainer, log link, postStart. Gives a backoff where that failed. */
+/** CreateContainer, StartContainer, log link, postStart. Gives when it is tried again where that failed. */
 async function createAndStart(
   env: PodEnv,
   pass: Pass,
   action: StartAction,
   needs: ContainerNeeds,
-): Promise<Backoff | undefined> {
+): Promise<Retry | undefined> {
   const { state, ref, signals } = pass
   const { spec } = action
   const made = await createContainer(env, pass, action, needs)
@@ -110,7 +110,7 @@ async function createAndStart(
   }
 }
 
-/** Whether a start that failed has ended the container; where it hasn't, nothing but the backoff keeps it from being tried again. */
+/** Whether a start that failed has ended the container; where it hasn't, nothing but the wait keeps it from being tried again. */
 async function hasEnded(env: PodEnv, id: ContainerId): Promise<boolean> {
   try {
     const { status } = await env.calls.containerStatus({ containerId: id })
@@ -121,22 +121,22 @@ async function hasEnded(env: PodEnv, id: ContainerId): Promise<boolean> {
   }
 }
 
-/** Records why a container was not started. Gives its backoff. */
+/** Records why a container was not started. Gives when it is tried again. */
 function fail(
   env: PodEnv,
   pass: Pass,
   { name }: ContainerSpec,
   reason: string,
   message: string,
-  until: Parameters<typeof makeBackoff>[2],
-): Backoff {
+  until: Parameters<typeof makeRetry>[2],
+): Retry {
   recordEvent(env, pass.ref, {
     type: 'Warning',
     reason: 'Failed',
     message: `Error: ${message}`,
     container: name,
   })
-  return makeBackoff(env, { reason, message }, until)
+  return makeRetry(env, { reason, message }, until)
 }
 
 interface MadeContainer {
@@ -149,7 +149,7 @@ async function createContainer(
   pass: Pass,
   action: StartAction,
   { sandbox, image, files: begun }: ContainerNeeds,
-): Promise<MadeContainer | Backoff> {
+): Promise<MadeContainer | Retry> {
   const { spec } = action
   try {
     const files = (await begun) ?? (await prepareContainerFiles(env, pass, action))
@@ -175,9 +175,9 @@ async function createContainer(
 }
 
 /** A path of the host that a volume needs is not there any more (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36). */
-function failMount(env: PodEnv, pass: Pass, message: string, awaitedPath: string): Backoff {
+function failMount(env: PodEnv, pass: Pass, message: string, awaitedPath: string): Retry {
   warn(env, pass.ref, 'FailedMount', message)
-  return makeBackoff(env, { reason: 'ContainerCreating', message }, { awaitedPath })
+  return makeRetry(env, { reason: 'ContainerCreating', message }, { awaitedPath })
 }
 
 async function buildContainerConfig(

@@ -2,18 +2,18 @@ import { sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
 import {
-  containerBackoff,
-  backoffOf,
-  nextImageBackoff,
-  noBackoffs,
+  containerRetry,
+  retryOf,
+  nextImageRetry,
+  noRetries,
   selectCancelledStarts,
-  withBackoff,
+  withRetry,
   withoutCancelledStarts,
   withoutContainer,
   withoutReasons,
-  withoutReferenceBackoffs,
+  withoutReferenceRetries,
 } from '../../decide/plan/backoff.ts'
-import type { Backoff, BackoffKey, Backoffs } from '../../decide/plan/backoff.ts'
+import type { Retry, RetryKey, Retries } from '../../decide/plan/backoff.ts'
 import { computeEnding, goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import { blockedWaiting } from '../../decide/plan/pod-action.ts'
@@ -117,8 +117,8 @@ class PodLife {
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
-  /** Of starts, fetches, sandboxes and resizes that failed; the backoff of a crash is in the record. */
-  backoffs: Backoffs = noBackoffs
+  /** When starts, fetches, sandboxes and resizes that failed are tried again; the backoff of restarts is in the record. */
+  retries: Retries = noRetries
   waiting: ReadonlyMap<string, Waiting> = new Map()
   /** By container: the missing reference that keeps a container from being recreated. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
@@ -306,7 +306,7 @@ class PodLife {
     await this.memory.commit(({ restartRequested = [] }) => ({
       restartRequested: [...new Set([...restartRequested, ...ids])],
     }))
-    for (const container of names) this.backoffs = withoutContainer(this.backoffs, container)
+    for (const container of names) this.retries = withoutContainer(this.retries, container)
   }
 
   /** These exited containers and stopped sandboxes are to be removed, when nothing else is to be done for it. */
@@ -414,26 +414,26 @@ class PodLife {
 
   // What is put off after failures.
 
-  backOff(key: BackoffKey, backoff: Backoff): void {
-    this.backoffs = withBackoff(this.backoffs, key, backoff)
+  retryLater(key: RetryKey, retry: Retry): void {
+    this.retries = withRetry(this.retries, key, retry)
   }
 
-  endBackoff(key: BackoffKey): void {
-    this.backoffs = withBackoff(this.backoffs, key, undefined)
+  retryNow(key: RetryKey): void {
+    this.retries = withRetry(this.retries, key, undefined)
   }
 
   /** An object that it refers to has changed. */
-  endReferenceBackoffs(): void {
-    this.backoffs = withoutReferenceBackoffs(this.backoffs)
+  retryReferences(): void {
+    this.retries = withoutReferenceRetries(this.retries)
   }
 
-  endImageBackoffs(): void {
-    this.backoffs = withoutReasons(this.backoffs, isImageReason)
+  retryImages(): void {
+    this.retries = withoutReasons(this.retries, isImageReason)
   }
 
-  /** A changed manifest may have mended what failed: drops all backoffs and fetches. */
+  /** A changed manifest may have mended what failed: drops all retries and fetches. */
   forgetFailures(): void {
-    this.backoffs = noBackoffs
+    this.retries = noRetries
     this.#fresh.clear()
     this.aheadFetches.cancel()
     this.memory.forgetAttempts()
@@ -449,7 +449,7 @@ class PodLife {
   /** All images that the next start of this container needs are present. */
   noteFetched(container: string, images: readonly string[]): void {
     for (const image of images) this.#fresh.add(image)
-    this.endBackoff(nextImageBackoff(container))
+    this.retryNow(nextImageRetry(container))
   }
 
   /** A start has used these images: the next one asks the registry again if the pull policy says so. */
@@ -629,10 +629,9 @@ class PodLife {
       return newest.state === 'running' || this.waiting.get(name)?.reason === 'CrashLoopBackOff'
     }
     const why = ({ name, image }: ContainerSpec): string | undefined => {
-      const own = backoffOf(this.backoffs, containerBackoff(name))
-      const backoff =
-        backoffOf(this.backoffs, nextImageBackoff(name)) ?? (own?.image === image ? own : undefined)
-      return backoff?.waiting.message ?? this.blockedRestarts.get(name)
+      const own = retryOf(this.retries, containerRetry(name))
+      const retry = retryOf(this.retries, nextImageRetry(name)) ?? (own?.image === image ? own : undefined)
+      return retry?.waiting.message ?? this.blockedRestarts.get(name)
     }
     const { initContainers, containers } = this.pod.spec
     const spec = [...initContainers, ...containers].find((each) => goesOn(each) && why(each) !== undefined)

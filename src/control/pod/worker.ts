@@ -152,8 +152,8 @@ export class PodWorker {
    */
   reviewReferences({ pullSecrets }: { readonly pullSecrets: boolean }): void {
     this.#livePass.markVolumes()
-    this.state.endReferenceBackoffs()
-    if (pullSecrets) this.#endImageBackoff()
+    this.state.retryReferences()
+    if (pullSecrets) this.#retryImages()
     this.#loop.wake()
   }
 
@@ -161,12 +161,12 @@ export class PodWorker {
   reviewImages(names: ReadonlySet<string>): void {
     const isNamed = listPodImages(this.state.pod).some((image) => names.has(normalizeImageName(image)))
     if (!isNamed) return
-    this.#endImageBackoff()
+    this.#retryImages()
     this.#loop.wake()
   }
 
-  #endImageBackoff(): void {
-    this.state.endImageBackoffs()
+  #retryImages(): void {
+    this.state.retryImages()
     this.#env.images.clearBackoff(this.ref.uid)
   }
 

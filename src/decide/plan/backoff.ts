@@ -1,5 +1,5 @@
 /*
- * When what ended or failed is tried again: by the restart policy; after a restart's backoff; after the backoff of a
+ * When what ended or failed is tried again: by the restart policy; after a restart's backoff; some time after a
  * failed start, pull or resize; and at once where a start was cut off by podd's own end.
  */
 import { canonicalJson } from '../../base/json.ts'
@@ -117,7 +117,7 @@ export function computeRestartTiming(facts: {
 }
 
 /** Of a start, pull or resize that failed: it is not retried before `untilMs`, and `waiting` is shown until then. */
-export interface Backoff {
+export interface Retry {
   readonly untilMs: number
   readonly waiting: Waiting
   /** The image that is unavailable, where that is why. */
@@ -127,97 +127,94 @@ export interface Backoff {
 }
 
 /**
- * What a backoff applies to. `next-image`: the image that a running container's manifest was changed to; `previous-image`:
+ * What is tried again. `next-image`: the image that a running container's manifest was changed to; `previous-image`:
  * the one that the container had before.
  */
-export type BackoffKey =
+export type RetryKey =
   | { readonly kind: 'sandbox' | 'resize' }
-  | { readonly kind: ContainerBackoffKind; readonly container: string }
+  | { readonly kind: ContainerRetryKind; readonly container: string }
 
-type ContainerBackoffKind = 'container' | 'next-image' | 'previous-image'
+type ContainerRetryKind = 'container' | 'next-image' | 'previous-image'
 
-/** All backoffs of one pod after failures; those of restarts are in its record. */
-export interface Backoffs {
-  readonly sandbox?: Backoff | undefined
-  readonly resize?: Backoff | undefined
+/** When what failed of a pod is tried again; the backoff of restarts is in its record. */
+export interface Retries {
+  readonly sandbox?: Retry | undefined
+  readonly resize?: Retry | undefined
   /** By container name. */
-  readonly containers: Readonly<
-    Record<string, { readonly [Kind in ContainerBackoffKind]?: Backoff | undefined }>
-  >
+  readonly containers: Readonly<Record<string, { readonly [Kind in ContainerRetryKind]?: Retry | undefined }>>
 }
 
-export const noBackoffs: Backoffs = { containers: {} }
+export const noRetries: Retries = { containers: {} }
 
-export const sandboxBackoff: BackoffKey = { kind: 'sandbox' }
-export const resizeBackoff: BackoffKey = { kind: 'resize' }
+export const sandboxRetry: RetryKey = { kind: 'sandbox' }
+export const resizeRetry: RetryKey = { kind: 'resize' }
 
-export function containerBackoff(container: string): BackoffKey {
+export function containerRetry(container: string): RetryKey {
   return { kind: 'container', container }
 }
 
-export function nextImageBackoff(container: string): BackoffKey {
+export function nextImageRetry(container: string): RetryKey {
   return { kind: 'next-image', container }
 }
 
-export function previousImageBackoff(container: string): BackoffKey {
+export function previousImageRetry(container: string): RetryKey {
   return { kind: 'previous-image', container }
 }
 
-/** The backoff under this key, which may have expired. */
-export function backoffOf(backoffs: Backoffs, key: BackoffKey): Backoff | undefined {
-  return 'container' in key ? backoffs.containers[key.container]?.[key.kind] : backoffs[key.kind]
+/** The wait under this key, which may be over. */
+export function retryOf(retries: Retries, key: RetryKey): Retry | undefined {
+  return 'container' in key ? retries.containers[key.container]?.[key.kind] : retries[key.kind]
 }
 
-/** `backoffs` with another one under this key, or none. */
-export function withBackoff(backoffs: Backoffs, key: BackoffKey, backoff: Backoff | undefined): Backoffs {
-  if (!('container' in key)) return { ...backoffs, [key.kind]: backoff }
-  const { containers } = backoffs
-  const changed = { ...containers[key.container], [key.kind]: backoff }
-  return { ...backoffs, containers: { ...containers, [key.container]: changed } }
+/** `retries` with another one under this key, or none. */
+export function withRetry(retries: Retries, key: RetryKey, retry: Retry | undefined): Retries {
+  if (!('container' in key)) return { ...retries, [key.kind]: retry }
+  const { containers } = retries
+  const changed = { ...containers[key.container], [key.kind]: retry }
+  return { ...retries, containers: { ...containers, [key.container]: changed } }
 }
 
-/** `backoffs` without those of the container and its images. */
-export function withoutContainer({ containers, ...others }: Backoffs, container: string): Backoffs {
+/** `retries` without those of the container and its images. */
+export function withoutContainer({ containers, ...others }: Retries, container: string): Retries {
   const { [container]: _, ...left } = containers
   return { ...others, containers: left }
 }
 
 /**
- * The backoffs that a changed object does not end. It ends that of the sandbox, which waits for volumes, and those of
+ * The waits that a changed object does not end. It ends that of the sandbox, which waits for volumes, and those of
  * containers that could not be configured.
  */
-export function withoutReferenceBackoffs(backoffs: Backoffs): Backoffs {
+export function withoutReferenceRetries(retries: Retries): Retries {
   return withoutReasons(
-    { ...backoffs, sandbox: undefined },
+    { ...retries, sandbox: undefined },
     (reason) => reason === 'CreateContainerConfigError',
   )
 }
 
-/** `backoffs` without those of containers and their images whose waiting reason `isEnded`. */
+/** `retries` without those of containers and their images whose waiting reason `isEnded`. */
 export function withoutReasons(
-  { containers, ...others }: Backoffs,
+  { containers, ...others }: Retries,
   isEnded: (reason: string) => boolean,
-): Backoffs {
-  const isKept = (backoff: Backoff | undefined): boolean =>
-    backoff === undefined || !isEnded(backoff.waiting.reason)
-  const left = Object.entries(containers).map(([name, backoffs]) => [
+): Retries {
+  const isKept = (retry: Retry | undefined): boolean => retry === undefined || !isEnded(retry.waiting.reason)
+  const left = Object.entries(containers).map(([name, retries]) => [
     name,
-    Object.fromEntries(Object.entries(backoffs).filter(([, backoff]) => isKept(backoff))),
+    Object.fromEntries(Object.entries(retries).filter(([, retry]) => isKept(retry))),
   ])
   return { ...others, containers: Object.fromEntries(left) }
 }
 
-/** The cap of the image backoff; a longer one dates from before the clock was set back. */
-const maxBackoffMs = 300_000
+/** The longest wait for an image; a longer one dates from before the clock was set back. */
+const maxRetryMs = 300_000
 
-/** The backoff under this key that has not expired. */
-export function activeBackoff(
-  { backoffs, nowMs }: { readonly backoffs: Backoffs; readonly nowMs: number },
-  key: BackoffKey,
-): Backoff | undefined {
-  const backoff = backoffOf(backoffs, key)
-  if (backoff === undefined || nowMs >= backoff.untilMs) return undefined
-  return backoff.untilMs - nowMs > maxBackoffMs ? undefined : backoff
+/** The wait under this key that is not over. */
+export function activeRetry(
+  { retries, nowMs }: { readonly retries: Retries; readonly nowMs: number },
+  key: RetryKey,
+): Retry | undefined {
+  const retry = retryOf(retries, key)
+  if (retry === undefined || nowMs >= retry.untilMs) return undefined
+  return retry.untilMs - nowMs > maxRetryMs ? undefined : retry
 }
 
 /**

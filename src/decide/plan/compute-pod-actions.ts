@@ -4,14 +4,14 @@ import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../pod/
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { defaultContainerPolicy, selectDeadContainers } from '../node/plan-container-garbage.ts'
 import {
-  activeBackoff,
-  containerBackoff,
-  nextImageBackoff,
-  resizeBackoff,
+  activeRetry,
+  containerRetry,
+  nextImageRetry,
+  resizeRetry,
   restartsAfterStop,
-  sandboxBackoff,
+  sandboxRetry,
 } from './backoff.ts'
-import type { Backoff } from './backoff.ts'
+import type { Retry } from './backoff.ts'
 import { isAlive, isOutdated, isUnrun } from './container-view.ts'
 import { blockedWaiting } from './pod-action.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
@@ -104,8 +104,8 @@ function planNewSandbox(facts: PodFacts, plan: PlanBuilder, attempt: number): vo
   }
   if (facts.blocked !== undefined)
     return plan.waitForSandbox({ waiting: blockedWaiting(facts.blocked.message) }, toStart)
-  const backoff = activeBackoff(facts, sandboxBackoff) ?? backoffAfterLastSandbox(facts)
-  if (backoff !== undefined) return plan.waitForSandbox(backoff, toStart)
+  const retry = activeRetry(facts, sandboxRetry) ?? retryAfterLastSandbox(facts)
+  if (retry !== undefined) return plan.waitForSandbox(retry, toStart)
   const { initContainers } = facts.pod.spec
   const goesOn = new Set([...initContainers, ...toStart].map(({ name }) => name))
   plan.noteRestarts(facts.observed.containers.filter(({ name }) => goesOn.has(name)))
@@ -143,7 +143,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
 /** The kubelet syncs a pod once a second; a sandbox that dies at once isn't recreated more often here either. */
 const sandboxRetryMs = 1000
 
-function backoffAfterLastSandbox({ observed, nowMs }: PodFacts): Backoff | undefined {
+function retryAfterLastSandbox({ observed, nowMs }: PodFacts): Retry | undefined {
   const newest = observed.sandboxes[0]
   if (newest === undefined) return undefined
   const untilMs = newest.createdAtMs + sandboxRetryMs
@@ -216,9 +216,9 @@ function planResizes(facts: PodFacts, plan: PlanBuilder): void {
   const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
   const podLevel = changesPodLevel(facts)
   if (resizes.length === 0 && !podLevel) return
-  const backoff = activeBackoff(facts, resizeBackoff)
-  plan.resize ??= { kind: 'in-progress', error: backoff?.waiting.message }
-  if (backoff !== undefined) return plan.wakeAt(backoff.untilMs)
+  const retry = activeRetry(facts, resizeRetry)
+  plan.resize ??= { kind: 'in-progress', error: retry?.waiting.message }
+  if (retry !== undefined) return plan.wakeAt(retry.untilMs)
   const [restarts, inPlace] = [true, false].map((wanted) =>
     resizes.filter((resize) => needsRestart(resize) === wanted),
   )
@@ -296,7 +296,7 @@ class PlanBuilder {
   }
 
   waitForSandbox(
-    { waiting, untilMs }: Pick<Backoff, 'waiting'> & Partial<Pick<Backoff, 'untilMs'>>,
+    { waiting, untilMs }: Pick<Retry, 'waiting'> & Partial<Pick<Retry, 'untilMs'>>,
     containers: readonly ContainerSpec[],
   ): void {
     for (const { name } of containers) this.#waiting.set(name, waiting)
@@ -313,12 +313,12 @@ class PlanBuilder {
 
   /** Has the new image of a running container fetched. Returns why it is unavailable for now. */
   #fetch(spec: ContainerSpec): string | undefined {
-    const backoff =
-      activeBackoff(this.#facts, nextImageBackoff(spec.name)) ??
-      activeBackoff(this.#facts, containerBackoff(spec.name))
-    if (backoff !== undefined) {
-      this.wakeAt(backoff.untilMs)
-      return backoff.waiting.message
+    const retry =
+      activeRetry(this.#facts, nextImageRetry(spec.name)) ??
+      activeRetry(this.#facts, containerRetry(spec.name))
+    if (retry !== undefined) {
+      this.wakeAt(retry.untilMs)
+      return retry.waiting.message
     }
     const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
     if (!isPlanned && this.#facts.containerFacts[spec.name]?.isFetching !== true)

@@ -3,7 +3,7 @@ import type { ContainerSpec, Probe } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
-import type { Backoff, Backoffs } from './backoff.ts'
+import type { Retry, Retries } from './backoff.ts'
 import type { PodAction, PodPlan } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 
@@ -28,7 +28,7 @@ export function factsToJson(facts: PodFacts): FactsJson {
     history: mapValues(facts.history, reduceHistory),
     probes: facts.probes,
     containerFacts: facts.containerFacts,
-    backoffs: reduceBackoffs(facts.backoffs),
+    retries: reduceRetries(facts.retries),
     ...(facts.blocked === undefined ? {} : { blocked: { ...facts.blocked, message: '' } }),
     ...(restartRequested.size === 0 ? {} : { restartRequested: [...restartRequested] }),
     ...(restartsDue.size === 0 ? {} : { restartsDue: [...restartsDue] }),
@@ -173,15 +173,13 @@ function reduceEnd(end: EndedContainer | undefined): EndedContainer | undefined 
   return end === undefined ? undefined : { ...end, message: '' }
 }
 
-function reduceBackoffs({ sandbox, resize, containers }: Backoffs): Backoffs {
-  const reduce = (backoff: Backoff | undefined): Backoff | undefined =>
-    backoff === undefined
-      ? undefined
-      : { ...backoff, waiting: { reason: backoff.waiting.reason, message: '' } }
+function reduceRetries({ sandbox, resize, containers }: Retries): Retries {
+  const reduce = (retry: Retry | undefined): Retry | undefined =>
+    retry === undefined ? undefined : { ...retry, waiting: { reason: retry.waiting.reason, message: '' } }
   return {
     sandbox: reduce(sandbox),
     resize: reduce(resize),
-    containers: mapValues(containers, (backoffs) => mapValues(backoffs, reduce)),
+    containers: mapValues(containers, (retries) => mapValues(retries, reduce)),
   }
 }
 

@@ -5,7 +5,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
-import type { BackoffLimits, Backoffs } from './backoff.ts'
+import type { BackoffLimits, Retries } from './backoff.ts'
 import type { Waiting } from './pod-action.ts'
 import type { ResizeRefusal, ResizeState } from './resize.ts'
 
@@ -45,7 +45,7 @@ export interface PodFacts {
   /** A row for each container of the pod, by name. */
   readonly containerFacts: Readonly<Record<string, ContainerFacts>>
   /** Starts that failed recently and aren't retried yet. */
-  readonly backoffs: Backoffs
+  readonly retries: Retries
   /** Why the pod gets no new sandbox, and these containers aren't created; what runs is supervised. */
   readonly blocked?: { readonly message: string; readonly containers: readonly string[] } | undefined
   /** Containers to be recreated because of a restart request. */

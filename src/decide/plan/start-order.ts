@@ -6,12 +6,12 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
 import type { ContainerHistory } from '../../pod/state/pod-record.ts'
 import {
-  activeBackoff,
+  activeRetry,
   restartKey,
   computeRestartTiming,
-  containerBackoff,
+  containerRetry,
   isRestartableInit,
-  previousImageBackoff,
+  previousImageRetry,
   restartsAfterStop,
   shouldRestart,
 } from './backoff.ts'
@@ -185,11 +185,11 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   if (facts.blocked?.containers.includes(wanted.name) === true)
     return { kind: 'wait', untilMs: undefined, waiting: blockedWaiting(facts.blocked.message) }
   const previous = withPreviousImage(facts, wanted, view)
-  const backoff = activeBackoff(facts, containerBackoff(wanted.name))
-  if (backoff !== undefined && previous === undefined) {
-    const { waiting } = backoff
-    const lookAgainMs = activeBackoff(facts, previousImageBackoff(wanted.name))?.untilMs ?? Infinity
-    return { kind: 'wait', untilMs: Math.min(backoff.untilMs, lookAgainMs), waiting }
+  const retry = activeRetry(facts, containerRetry(wanted.name))
+  if (retry !== undefined && previous === undefined) {
+    const { waiting } = retry
+    const lookAgainMs = activeRetry(facts, previousImageRetry(wanted.name))?.untilMs ?? Infinity
+    return { kind: 'wait', untilMs: Math.min(retry.untilMs, lookAgainMs), waiting }
   }
   const spec = previous ?? wanted
   const awaited = previous === undefined ? {} : { awaitedImage: wanted.image }
@@ -241,7 +241,7 @@ function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): b
  * none.)
  */
 function withPreviousImage(
-  facts: Pick<PodFacts, 'pod' | 'history' | 'containerFacts' | 'backoffs' | 'nowMs'>,
+  facts: Pick<PodFacts, 'pod' | 'history' | 'containerFacts' | 'retries' | 'nowMs'>,
   spec: ContainerSpec,
   view: ContainerView,
 ): ContainerSpec | undefined {
@@ -249,11 +249,11 @@ function withPreviousImage(
   const history = facts.history[name]
   const had = previousImage(view, history)
   if (had === undefined || had === image || facts.containerFacts[name]?.imageReady === true) return undefined
-  if (activeBackoff(facts, previousImageBackoff(name)) !== undefined) return undefined
-  const backoff = activeBackoff(facts, containerBackoff(name))
+  if (activeRetry(facts, previousImageRetry(name)) !== undefined) return undefined
+  const retry = activeRetry(facts, containerRetry(name))
   const isStopped = view.kind === 'live' && view.container.state !== 'created'
   const isAwaited = history?.awaitedImage === image && !hasCompleted(facts, spec, view)
-  const goesOn = backoff === undefined ? isStopped || isAwaited : backoff.image === image
+  const goesOn = retry === undefined ? isStopped || isAwaited : retry.image === image
   return goesOn ? { ...spec, image: had, imagePullPolicy: 'Never' } : undefined
 }
 

@@ -1,26 +1,26 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../../src/base/json.ts'
 import {
-  activeBackoff,
+  activeRetry,
   restartKey,
   backoffLimits,
   backoffResetMs,
   computeRestartTiming,
-  containerBackoff,
+  containerRetry,
   isRestartableInit,
   matchRestartRule,
-  nextImageBackoff,
-  noBackoffs,
+  nextImageRetry,
+  noRetries,
   restartsAfterStop,
-  sandboxBackoff,
+  sandboxRetry,
   selectCancelledStarts,
   shouldRestart,
-  withBackoff,
+  withRetry,
   withoutCancelledStarts,
   withoutReasons,
-  withoutReferenceBackoffs,
+  withoutReferenceRetries,
 } from '../../../../src/decide/plan/backoff.ts'
-import type { Backoffs } from '../../../../src/decide/plan/backoff.ts'
+import type { Retries } from '../../../../src/decide/plan/backoff.ts'
 import { computePodActions } from '../../../../src/decide/plan/compute-pod-actions.ts'
 import { nextRestartCount } from '../../../../src/decide/plan/container-view.ts'
 import type { ObservedContainer } from '../../../../src/pod/state/observed.ts'
@@ -339,15 +339,15 @@ describe('restartKey', () => {
 
 const backoff = (reason: string) => ({ untilMs: 1000, waiting: { reason, message: '' } })
 
-const all: Backoffs = [
-  [sandboxBackoff, 'FailedMount'] as const,
-  [containerBackoff('a'), 'CreateContainerConfigError'] as const,
-  [nextImageBackoff('a'), 'ErrImagePull'] as const,
-  [containerBackoff('b'), 'ImagePullBackOff'] as const,
-].reduce((backoffs, [key, reason]) => withBackoff(backoffs, key, backoff(reason)), noBackoffs)
+const all: Retries = [
+  [sandboxRetry, 'FailedMount'] as const,
+  [containerRetry('a'), 'CreateContainerConfigError'] as const,
+  [nextImageRetry('a'), 'ErrImagePull'] as const,
+  [containerRetry('b'), 'ImagePullBackOff'] as const,
+].reduce((retries, [key, reason]) => withRetry(retries, key, backoff(reason)), noRetries)
 
-it('ends the backoffs of the sandbox and of what could not be configured where an object changed', () => {
-  const left = withoutReferenceBackoffs(all)
+it('ends the retries of the sandbox and of what could not be configured where an object changed', () => {
+  const left = withoutReferenceRetries(all)
   expect(left.sandbox).toBeUndefined()
   expect(left.containers).toEqual({
     a: { 'next-image': backoff('ErrImagePull') },
@@ -355,7 +355,7 @@ it('ends the backoffs of the sandbox and of what could not be configured where a
   })
 })
 
-it('ends backoffs by their reasons alone, and leaves that of the sandbox', () => {
+it('ends retries by their reasons alone, and leaves that of the sandbox', () => {
   const left = withoutReasons(all, (reason) => reason.includes('Image'))
   expect(left.sandbox).toEqual(backoff('FailedMount'))
   expect(left.containers).toEqual({ a: { container: backoff('CreateContainerConfigError') }, b: {} })
@@ -367,7 +367,7 @@ it.each([
   ['as long before its end as a backoff may last', 1000 - 300_000, true],
   ['longer before its end, as where the clock was set back', 1000 - 300_001, false],
 ])('counts a backoff %s or not', (_when, nowMs, isActive) => {
-  expect(activeBackoff({ backoffs: all, nowMs }, sandboxBackoff) !== undefined).toBe(isActive)
+  expect(activeRetry({ retries: all, nowMs }, sandboxRetry) !== undefined).toBe(isActive)
 })
 
 const failed = (message: string): ObservedContainer =>

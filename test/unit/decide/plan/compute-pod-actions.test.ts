@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../../src/decide/plan/compute-pod-actions.ts'
-import { sandboxBackoff, restartKey } from '../../../../src/decide/plan/backoff.ts'
+import { sandboxRetry, restartKey } from '../../../../src/decide/plan/backoff.ts'
 import { hasFinished } from '../../../../src/decide/plan/progress.ts'
 import { containerSpecHash } from '../../../../src/pod/values/hash.ts'
 import {
@@ -218,7 +218,7 @@ const changeRows: readonly Row[] = [
     'leaves a container running while its new image cannot be had',
     {
       pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
-      backoffs: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
+      retries: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
     },
     [],
   ],
@@ -476,28 +476,28 @@ describe('a plan that waits', () => {
     const plan = computePodActions(
       podFacts({
         containers: [running('a'), running('c')],
-        backoffs: { b: { untilMs: nowMs + 4000, waiting } },
+        retries: { b: { untilMs: nowMs + 4000, waiting } },
       }),
     )
     expect(plan).toEqual({ actions: [], wakeAtMs: nowMs + 4000, waiting: new Map([['b', waiting]]) })
   })
 
   it('wakes for what comes first', () => {
-    const backoffs = { b: { untilMs: nowMs + 4000, waiting }, c: { untilMs: nowMs + 3000, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a')], backoffs }))
+    const retries = { b: { untilMs: nowMs + 4000, waiting }, c: { untilMs: nowMs + 3000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a')], retries }))
     expect(plan.wakeAtMs).toBe(nowMs + 3000)
     expect([...plan.waiting.keys()]).toEqual(['b', 'c'])
   })
 
   it('tries again once the backoff is over', () => {
-    const backoffs = { b: { untilMs: nowMs, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], backoffs }))
+    const retries = { b: { untilMs: nowMs, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], retries }))
     expect(actionsOf(plan)).toEqual(['start b#0'])
   })
 
   it('gives a backoff up that a clock set back has made endless', () => {
-    const backoffs = { b: { untilMs: nowMs + 3_600_000, waiting } }
-    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], backoffs }))
+    const retries = { b: { untilMs: nowMs + 3_600_000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], retries }))
     expect(actionsOf(plan)).toEqual(['start b#0'])
   })
 
@@ -506,7 +506,7 @@ describe('a plan that waits', () => {
     const plan = computePodActions(
       podFacts({
         ...allGone,
-        otherBackoffs: [[sandboxBackoff, { untilMs: nowMs + 4000, waiting: creating }]],
+        otherBackoffs: [[sandboxRetry, { untilMs: nowMs + 4000, waiting: creating }]],
       }),
     )
     expect(actionsOf(plan)).toEqual([])
@@ -551,7 +551,7 @@ describe('a plan that waits', () => {
     const plan = computePodActions(
       podFacts({
         pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
-        backoffs: { b: { untilMs: nowMs + 4000, waiting } },
+        retries: { b: { untilMs: nowMs + 4000, waiting } },
       }),
     )
     expect(plan).toEqual({

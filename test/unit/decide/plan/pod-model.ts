@@ -2,16 +2,16 @@ import { computePodActions } from '../../../../src/decide/plan/compute-pod-actio
 import { hasFinished } from '../../../../src/decide/plan/progress.ts'
 import { endOf } from '../../../../src/decide/plan/container-view.ts'
 import {
-  containerBackoff,
-  nextImageBackoff,
-  noBackoffs,
-  previousImageBackoff,
-  sandboxBackoff,
-  withBackoff,
+  containerRetry,
+  nextImageRetry,
+  noRetries,
+  previousImageRetry,
+  sandboxRetry,
+  withRetry,
   backoffLimits,
   isRestartableInit,
 } from '../../../../src/decide/plan/backoff.ts'
-import type { Backoff, BackoffKey, Backoffs } from '../../../../src/decide/plan/backoff.ts'
+import type { Retry, RetryKey, Retries } from '../../../../src/decide/plan/backoff.ts'
 import type { PodAction, PodPlan } from '../../../../src/decide/plan/pod-action.ts'
 import type { PodFacts, ProbeKind, ProbeVerdict } from '../../../../src/decide/plan/pod-facts.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../../src/decide/plan/restart-request.ts'
@@ -71,7 +71,7 @@ export class PodModel {
   sandboxes: readonly ObservedSandbox[] = []
   containers: readonly ObservedContainer[] = []
   history: PodRecord['containers'] = {}
-  backoffs: Backoffs = noBackoffs
+  retries: Retries = noRetries
   readonly #verdicts: Record<ContainerId, PodFacts['probes'][ContainerId]> = {}
   readonly #fresh = new Set<string>()
   readonly #highestCount = new Map<string, number>()
@@ -143,15 +143,15 @@ export class PodModel {
       restartAll: this.#restartAll,
       probes: { ...this.#verdicts },
       containerFacts: containerFacts(pod, { imageReady: ({ image }) => this.#fresh.has(image) }),
-      backoffs: this.backoffs,
+      retries: this.retries,
       nowMs: this.nowMs,
       bootId,
       limits: backoffLimits(),
     }
   }
 
-  #backOff(key: BackoffKey, backoff: Backoff): void {
-    this.backoffs = withBackoff(this.backoffs, key, backoff)
+  #retryLater(key: RetryKey, backoff: Retry): void {
+    this.retries = withRetry(this.retries, key, backoff)
   }
 
   /** Lets podd look and act once; returns what it decided. */
@@ -178,7 +178,7 @@ export class PodModel {
 
   /** The next podd knows what is on record, and nothing more. */
   #beginAgain(): void {
-    this.backoffs = noBackoffs
+    this.retries = noRetries
     this.#fresh.clear()
     for (const id of Object.keys(this.#verdicts)) delete this.#verdicts[id]
   }
@@ -227,7 +227,7 @@ export class PodModel {
       case 'image-changes':
         this.pod = withImage(this.pod, event.pick, `busybox:${event.tag}`)
         // A changed manifest clears what stood in its way.
-        this.backoffs = noBackoffs
+        this.retries = noRetries
         for (const name of Object.keys(this.history)) this.#await(name, undefined)
         return undefined
       case 'restart-asked': {
@@ -290,7 +290,7 @@ export class PodModel {
         this.#await(action.spec.name, action.spec.image)
         if ((outcomes.shift() ?? 'none') === 'none') this.#fresh.add(action.spec.image)
         else
-          this.#backOff(nextImageBackoff(action.spec.name), {
+          this.#retryLater(nextImageRetry(action.spec.name), {
             untilMs: this.nowMs + 20_000,
             waiting,
             image: action.spec.image,
@@ -320,7 +320,7 @@ export class PodModel {
     must(!this.sandboxes.some(({ ready }) => ready), 'makes a sandbox beside a ready one')
     must(!this.containers.some(isLive), 'makes a sandbox while containers live')
     if (outcome !== 'none') {
-      this.#backOff(sandboxBackoff, { untilMs: this.nowMs + 10_000, waiting })
+      this.#retryLater(sandboxRetry, { untilMs: this.nowMs + 10_000, waiting })
       return false
     }
     const sandbox: ObservedSandbox = {
@@ -352,13 +352,13 @@ export class PodModel {
       // One that it had is looked for, not pulled.
       const key =
         outcome === 'image' && action.awaitedImage !== undefined
-          ? previousImageBackoff(spec.name)
-          : containerBackoff(spec.name)
-      this.#backOff(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
+          ? previousImageRetry(spec.name)
+          : containerRetry(spec.name)
+      this.#retryLater(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
       return true
     }
     const works = outcome === 'none'
-    if (!works) this.#backOff(containerBackoff(spec.name), { untilMs: this.nowMs + 1000, waiting })
+    if (!works) this.#retryLater(containerRetry(spec.name), { untilMs: this.nowMs + 1000, waiting })
     const container: ObservedContainer = {
       id: `${spec.name}-${(this.#made += 1)}`,
       sandboxId: sandbox.id,

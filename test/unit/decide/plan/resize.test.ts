@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../../src/decide/plan/compute-pod-actions.ts'
 import { diffPod } from '../../../../src/decide/sources/diff-pod.ts'
-import { noBackoffs, resizeBackoff, withBackoff } from '../../../../src/decide/plan/backoff.ts'
+import { noRetries, resizeRetry, withRetry } from '../../../../src/decide/plan/backoff.ts'
 import type { PodFacts } from '../../../../src/decide/plan/pod-facts.ts'
 import {
   computeHeldBack,
@@ -101,7 +101,7 @@ function facts(
     history: {},
     probes: {},
     containerFacts: rows(wanted),
-    backoffs: noBackoffs,
+    retries: noRetries,
     nowMs: 100_000,
     bootId: 'boot-1',
     limits: { initialMs: 10_000, maxMs: 300_000 },
@@ -299,9 +299,9 @@ describe('a pod whose containers have other resources than it asks for', () => {
 
   it('waits while a resize that failed is held, and says so', () => {
     const waiting = { reason: 'Error', message: 'below usage' }
-    const backoffs = withBackoff(noBackoffs, resizeBackoff, { untilMs: 110_000, waiting })
+    const retries = withRetry(noRetries, resizeRetry, { untilMs: 110_000, waiting })
     const plan = computePodActions(
-      facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { backoffs }),
+      facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { retries }),
     )
     expect(plan).toMatchObject({
       actions: [],

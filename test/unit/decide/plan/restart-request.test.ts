@@ -42,7 +42,7 @@ const rows: readonly Row[] = [
     {
       ...requested('b-0'),
       imageReady: () => false,
-      backoffs: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
+      retries: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
     },
     [],
   ],

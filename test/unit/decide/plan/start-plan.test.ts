@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { previousImageBackoff, restartKey } from '../../../../src/decide/plan/backoff.ts'
-import type { Backoff } from '../../../../src/decide/plan/backoff.ts'
+import { previousImageRetry, restartKey } from '../../../../src/decide/plan/backoff.ts'
+import type { Retry } from '../../../../src/decide/plan/backoff.ts'
 import { planStart } from '../../../../src/decide/plan/start-order.ts'
 import type { PodRecord } from '../../../../src/pod/state/pod-record.ts'
 import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../../support/pod-builders.ts'
@@ -61,13 +61,13 @@ describe('planStart', () => {
   })
 
   describe('of a container whose new image cannot be had', () => {
-    const backoff: Backoff = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
-    const missing: Backoff = { ...backoff, image: 'busybox:1' }
+    const backoff: Retry = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
+    const missing: Retry = { ...backoff, image: 'busybox:1' }
     const before = { ...crashed, image: 'busybox:0' }
 
     it('takes the one that it had, by its backoff', () => {
-      const backoffs = { a: missing }
-      expect(plan({ containers: [before], backoffs })).toMatchObject({
+      const retries = { a: missing }
+      expect(plan({ containers: [before], retries })).toMatchObject({
         kind: 'start',
         action: {
           spec: { name: 'a', image: 'busybox:0', imagePullPolicy: 'Never' },
@@ -77,7 +77,7 @@ describe('planStart', () => {
         },
       })
       const earned = { key: key.replace(':1', ':0'), delayMs: 20_000, updatedAtMs: nowMs - 60_000 }
-      expect(plan({ containers: [before], backoffs, history: { a: { backoff: earned } } })).toMatchObject({
+      expect(plan({ containers: [before], retries, history: { a: { backoff: earned } } })).toMatchObject({
         kind: 'wait',
         untilMs: nowMs + 19_000,
         waiting: { reason: 'CrashLoopBackOff' },
@@ -85,19 +85,19 @@ describe('planStart', () => {
     })
 
     it.each([
-      ['it had no other', { containers: [crashed], backoffs: { a: missing } }],
-      ['it never ran', { backoffs: { a: missing } }],
-      ['something else keeps it from starting', { containers: [before], backoffs: { a: backoff } }],
+      ['it had no other', { containers: [crashed], retries: { a: missing } }],
+      ['it never ran', { retries: { a: missing } }],
+      ['something else keeps it from starting', { containers: [before], retries: { a: backoff } }],
       [
         'another image is missing',
-        { containers: [before], backoffs: { a: { ...backoff, image: 'volume:1' } } },
+        { containers: [before], retries: { a: { ...backoff, image: 'volume:1' } } },
       ],
       [
         'the one it had is gone as well',
         {
           containers: [before],
-          backoffs: { a: missing },
-          otherBackoffs: [[previousImageBackoff('a'), backoff] as const],
+          retries: { a: missing },
+          otherBackoffs: [[previousImageRetry('a'), backoff] as const],
         },
       ],
     ])('waits where %s', (_why, facts) => {
@@ -185,6 +185,6 @@ describe('planStart', () => {
 
   it('puts the backoff of a failed start before everything else', () => {
     const backoff = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
-    expect(plan({ backoffs: { a: backoff } })).toEqual({ kind: 'wait', ...backoff })
+    expect(plan({ retries: { a: backoff } })).toEqual({ kind: 'wait', ...backoff })
   })
 })
