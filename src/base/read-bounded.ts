@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { constants } from 'node:fs'
+import { constants, readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Clock } from './clock.ts'
 import { PoddError, errorCode } from './errors.ts'
@@ -45,6 +45,16 @@ export async function readAtOnce(path: string, maxBytes: number): Promise<Buffer
     return await readRest(file, maxBytes)
   } finally {
     await file.close()
+  }
+}
+
+/** The text of a small file, as the kernel has them below /proc; undefined where it can't be read. */
+export function readTextIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // The caller says what it means that there is none.
+    return undefined
   }
 }
 

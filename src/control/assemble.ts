@@ -138,7 +138,7 @@ export function assemblePods(wanted: {
       readHostsFile: () => readIfThere('/etc/hosts'),
       readResolver: () => readResolver(config.resolvConf),
       followResolver: (onHint, signal) =>
-        followResolver({ path: config.resolvConf ?? '/etc/resolv.conf', clock, onHint }, signal),
+        followResolver(config.resolvConf ?? '/etc/resolv.conf', clock, onHint, signal),
       hostIps,
       bootId: hostInfo.bootId,
       selinux: hostInfo.selinux,

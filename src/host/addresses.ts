@@ -1,10 +1,11 @@
 /* The host's addresses and ports: the node's own address, when the addresses change, and whether a port is free. */
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { NetworkInterfaceInfo } from 'node:os'
 import { errorMessage } from '../base/errors.ts'
+import { readTextIfThere } from '../base/read-bounded.ts'
 
 type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>
 
@@ -13,7 +14,8 @@ type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | unde
  * any other than loopback; 127.0.0.1 on a host without a network. It may change: read it again.
  */
 export function readNodeAddress(routesPath = '/proc/net/route'): string {
-  return selectNodeAddress(networkInterfaces(), readDefaultInterface(routesPath))
+  // A host without IPv4 routes has no such file.
+  return selectNodeAddress(networkInterfaces(), parseDefaultInterface(readTextIfThere(routesPath) ?? ''))
 }
 
 export function selectNodeAddress(interfaces: Interfaces, defaultInterface: string | undefined): string {
@@ -32,15 +34,6 @@ export function parseDefaultInterface(text: string): string | undefined {
     .map((line) => line.trim().split(/\s+/))
     .filter(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')
   return routes.sort((a, b) => Number(a[6]) - Number(b[6]))[0]?.[0]
-}
-
-function readDefaultInterface(path: string): string | undefined {
-  try {
-    return parseDefaultInterface(readFileSync(path, 'utf8'))
-  } catch {
-    // A host without IPv4 routes.
-    return undefined
-  }
 }
 
 /**

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'nod
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
+import { readTextIfThere } from '../base/read-bounded.ts'
 import { findExecutable, runCommand } from './run-command.ts'
 import type { CommandResult } from './run-command.ts'
 
@@ -31,7 +32,7 @@ export interface HostProbe {
 
 /** The host that podd runs on. */
 export const systemHostProbe: HostProbe = {
-  readText: (path) => readBytes(path)?.toString('utf8'),
+  readText: readTextIfThere,
   readBytes,
   exists: existsSync,
   find: (program) => findExecutable(program),

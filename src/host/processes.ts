@@ -1,7 +1,8 @@
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import { pollUntil } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
+import { readTextIfThere } from '../base/read-bounded.ts'
 
 /** A process as /proc shows it. */
 export interface HostProcess {
@@ -22,17 +23,15 @@ const maxArgvBytes = 64 * 1024
 export function listProcesses(procDirectory = '/proc'): readonly HostProcess[] {
   return readdirSync(procDirectory).flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
-    const found = readProcess(Number(name), procDirectory)
-    return found === undefined ? [] : [found]
+    return readProcess(Number(name), procDirectory) ?? []
   })
 }
 
 /** One process, or undefined when there is none of that pid. */
 export function readProcess(pid: number, procDirectory = '/proc'): HostProcess | undefined {
+  const fields = readStat(pid, procDirectory)
+  if (fields === undefined) return undefined
   try {
-    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
-    // The name in parentheses may hold spaces and parentheses; the fields count from behind it.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const argv = readStart(`${procDirectory}/${pid}/cmdline`).split('\0').slice(0, -1)
     return {
       pid,
@@ -104,15 +103,13 @@ export function waitForExit(target: HostProcess, timeoutMs: number, clock: Clock
   return pollUntil(clock, () => !isAlive(target), { periodMs: 20, timeoutMs })
 }
 
-/** The age of a process in milliseconds; 0 where unknown. */
+/**
+ * The age of a process in milliseconds; 0 where unknown: it counts as new, and gets the whole time that one may take to
+ * start.
+ */
 export function processAgeMs({ startTicks }: HostProcess, procDirectory = '/proc'): number {
-  try {
-    const [upSeconds = ''] = readFileSync(`${procDirectory}/uptime`, 'utf8').split(' ')
-    return Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
-  } catch {
-    // A process of unknown age counts as new: it gets the whole time that one may take to start.
-    return 0
-  }
+  const [upSeconds] = readTextIfThere(`${procDirectory}/uptime`)?.split(' ') ?? []
+  return upSeconds === undefined ? 0 : Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
 }
 
 /** USER_HZ, which is 100 on every architecture that Node runs on. */
@@ -120,35 +117,26 @@ const msPerTick = 10
 
 /** The CPU time of a process, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
 export function readProcessorTicks(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return Number(fields[11]) + Number(fields[12])
-  } catch {
-    // It has ended.
-    return undefined
-  }
+  const fields = readStat(pid, procDirectory)
+  return fields && Number(fields[11]) + Number(fields[12])
+}
+
+/** Of /proc/PID/stat from the state on: the name in parentheses before it may hold spaces and parentheses. */
+function readStat(pid: number, procDirectory: string): readonly string[] | undefined {
+  const stat = readTextIfThere(`${procDirectory}/${pid}/stat`)
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 /** The bytes that a process has read from disks (`proc_pid_io(5)`); undefined where that can't be read. */
 export function readDiskBytes(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const bytes = /^read_bytes: (\d+)$/mu.exec(readFileSync(`${procDirectory}/${pid}/io`, 'utf8'))?.[1]
-    return bytes === undefined ? undefined : Number(bytes)
-  } catch {
-    // It has ended, or the kernel doesn't count.
-    return undefined
-  }
+  const text = readTextIfThere(`${procDirectory}/${pid}/io`) ?? ''
+  const bytes = /^read_bytes: (\d+)$/mu.exec(text)?.[1]
+  return bytes === undefined ? undefined : Number(bytes)
 }
 
 /** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
 export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
-  try {
-    const status = readFileSync(`${procDirectory}/${pid}/status`, 'utf8')
-    const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
-    return digits === undefined ? undefined : Number.parseInt(digits, 8)
-  } catch {
-    // It has ended.
-    return undefined
-  }
+  const status = readTextIfThere(`${procDirectory}/${pid}/status`) ?? ''
+  const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
+  return digits === undefined ? undefined : Number.parseInt(digits, 8)
 }

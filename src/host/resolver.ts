@@ -37,24 +37,21 @@ const settleMs = 50
 /** The most symbolic links that the kernel follows. */
 const maxLinks = 40
 
-export interface FollowResolverOptions {
-  /** The file that is followed; it may be a symbolic link, and need not exist. */
-  readonly path: string
-  readonly clock: Clock
-  /** The resolver may have changed. */
-  readonly onHint: () => void
-}
-
 /**
  * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the directories
- * of the file, of whatever it links to, and of systemd-resolved's own. Calls it once at the start.
+ * of the file, of whatever it links to, and of systemd-resolved's own. Calls `onHint` once at the start.
+ * @param path may be a symbolic link, and need not exist
  */
-export async function followResolver(options: FollowResolverOptions, signal: AbortSignal): Promise<void> {
-  const { clock, onHint } = options
+export async function followResolver(
+  path: string,
+  clock: Clock,
+  onHint: () => void,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     const round = new AbortController()
     const until = AbortSignal.any([signal, round.signal])
-    const names = await watchedNames([options.path, systemdResolvPath])
+    const names = await watchedNames([path, systemdResolvPath])
     for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
     // Called once the watch is set up, so that no change is missed.
     onHint()

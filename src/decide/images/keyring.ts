@@ -1,6 +1,6 @@
 /* Credentials for registries: which fit an image, docker configs as they are written, and the patterns in them. */
 import { createHash } from 'node:crypto'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { AuthConfigInput } from '../../cri-types/cri-v1.ts'
 
@@ -137,6 +137,7 @@ const helperFields: readonly string[] = ['credsStore', 'credHelpers']
  * (`pkg/credentialprovider/config.go`, 1.36). An entry that cannot be read is a problem and leaves the others as they are.
  */
 export function readDockerConfig(text: string, form: 'config.json' | 'dockercfg'): DockerConfigReading {
+  // A parser's message may quote a credential.
   const json = parseJson(text)
   // As Go reads it; the API server takes such a Secret.
   if (json === null) return { config: new Map(), problems: [] }
@@ -154,16 +155,6 @@ export function readDockerConfig(text: string, form: 'config.json' | 'dockercfg'
     else config.set(location, read)
   }
   return { config, problems }
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    const json: Json = JSON.parse(text)
-    return json
-  } catch {
-    // The parser's message may quote a credential.
-    return undefined
-  }
 }
 
 /** The credentials, or what is wrong with the entry. */

@@ -1,6 +1,6 @@
 /* Plugins that give credentials for images: their configuration, what each is asked, and its answer. */
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
@@ -169,15 +169,5 @@ function readDuration(text: string): number | string {
     return durationMs < 0 ? 'must not be negative' : durationMs
   } catch (error) {
     return errorMessage(error)
-  }
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    const json: Json = JSON.parse(text)
-    return json
-  } catch {
-    // The caller reports the plugin's answer as none.
-    return undefined
   }
 }

@@ -1,5 +1,5 @@
 /* Server-side apply, and who manages which fields of an object. */
-import { canonicalJson, isJsonObject, sameData } from '../../base/json.ts'
+import { canonicalJson, isJsonObject, sameData, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { mergeKeyOf, strategicMerge } from './patch.ts'
 import { metadataOf } from './prepare-object.ts'
@@ -230,13 +230,10 @@ function isItem(item: Json, step: string): boolean {
 
 /** Also for a step that a client sent back. */
 function keyOf(step: string): JsonObject {
-  try {
-    const key: Json = JSON.parse(step.slice(2))
-    return isJsonObject(key) ? key : {}
-  } catch {
-    // A key that doesn't occur.
-    return { '': '' }
-  }
+  const key = parseJson(step.slice(2))
+  if (isJsonObject(key)) return key
+  // A key that doesn't occur.
+  return key === undefined ? { '': '' } : {}
 }
 
 export interface Updater {

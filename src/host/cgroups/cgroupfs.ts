@@ -43,19 +43,116 @@ export interface CgroupOptions {
   readonly clock: Clock
 }
 
-export const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
+const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
 const bestEffortShares = 2
 const removalTimeoutMs = 5000
 /** The controllers that podd sets; in version 1 the runtime creates its directories in the other hierarchies. */
 const ownControllers = ['cpu', 'memory', 'pids', 'hugetlb']
 
+/** The controllers whose limits a pod would run without. */
+const limitingControllers = ['cpu', 'memory', 'pids']
+
+/** What the pods' cgroups are to both drivers, which differ in who makes them. */
+export abstract class DriverCgroups {
+  readonly options: CgroupOptions
+  readonly #driver: CgroupDriver
+
+  constructor(options: CgroupOptions, driver: CgroupDriver) {
+    this.options = options
+    this.#driver = driver
+  }
+
+  listPods(): readonly PodCgroup[] {
+    const { system, root } = this.options
+    const found = new Map<string, PodCgroup>()
+    for (const { path } of system.hierarchies) {
+      for (const qosClass of qosClasses) {
+        const level = cgroupPath(qosCgroupName(root, qosClass), this.#driver)
+        for (const directory of childCgroups(`${path}${level}`)) {
+          const uid = parsePodCgroup(directory, this.#driver)
+          if (uid !== undefined) found.set(uid, { uid, qosClass })
+        }
+      }
+    }
+    return [...found.values()]
+  }
+
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
+    return countOomKills(this.options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasOomKills(uid: PodUid, containerId: string): boolean {
+    return qosClasses.some((qosClass) =>
+      hasOomKills(this.options.system, this.parentOf({ uid, qosClass }), containerId),
+    )
+  }
+
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
+    return hasProcesses(this.options.system, this.parentOf(pod), containerIds)
+  }
+
+  /** A pod of an earlier podd counts as there under the other driver's name, too. */
+  isRemoved({ uid, qosClass }: PodCgroup): boolean {
+    const { system, root } = this.options
+    const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined
+    const names = [qosClass, ...qosClasses].flatMap((each) =>
+      (['cgroupfs', 'systemd'] as const).map((driver) => cgroupPath(podCgroupName(root, each, uid), driver)),
+    )
+    const limiting = system.hierarchies.filter(
+      ({ controllers }) =>
+        system.version === 2 || controllers.some((controller) => limitingControllers.includes(controller)),
+    )
+    return limiting.some(
+      ({ path }) => !names.some((name) => isThere(`${path}${name}`)) && isThere(`${path}/cgroup.procs`),
+    )
+  }
+
+  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number {
+    return killContainerProcesses(this.options.system, this.parentOf(pod), containerIds)
+  }
+
+  parentOf({ uid, qosClass }: PodCgroup): string {
+    return cgroupPath(podCgroupName(this.options.root, qosClass, uid), this.#driver)
+  }
+
+  /** Kills and removes a pod's cgroup in all places of its possible QoS classes. */
+  protected removePodDirectories(uid: PodUid): Promise<readonly string[]> {
+    const { system, root, clock } = this.options
+    if (!/^[\w-]+$/.test(uid)) throw new CgroupError(`not a pod's UID: ${JSON.stringify(uid)}`, undefined)
+    const names = qosClasses.map((qosClass) => cgroupPath(podCgroupName(root, qosClass, uid), this.#driver))
+    const paths = system.hierarchies.flatMap(({ path }) => names.map((name) => `${path}${name}`))
+    return removeCgroupTrees(paths, clock, removalTimeoutMs)
+  }
+
+  /** Removes the empty levels above the pods, from the bottom up; returns the remaining ones. */
+  protected removeQosLevels(): readonly string[] {
+    const { system, root } = this.options
+    const names = qosClasses.map((qosClass) => qosCgroupName(root, qosClass)).reverse()
+    return system.hierarchies
+      .flatMap(({ path }) => names.map((name) => `${path}${cgroupPath(name, this.#driver)}`))
+      .filter((path) => !removeCgroup(path))
+  }
+
+  /** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
+  protected removeQosDirectories(): readonly string[] {
+    const { system, root } = this.options
+    const rootParts = cgroupRootParts(root)
+    const left = this.removeQosLevels()
+    for (let depth = rootParts.length; depth > 0; depth -= 1) {
+      const directory = cgroupPath(rootParts.slice(0, depth), this.#driver)
+      // This root may hold cgroups that aren't podd's.
+      for (const { path } of system.hierarchies) removeCgroup(`${path}${directory}`)
+    }
+    return left
+  }
+}
+
 /** The cgroupfs driver: podd makes directories and writes files. */
-export class CgroupfsPodCgroups implements PodCgroups {
-  readonly #options: CgroupOptions
+export class CgroupfsPodCgroups extends DriverCgroups implements PodCgroups {
   #shares: QosShares | undefined
 
   constructor(options: CgroupOptions) {
-    this.#options = options
+    super(options, 'cgroupfs')
   }
 
   ensureQosTree(shares: QosShares): Promise<void> {
@@ -78,45 +175,15 @@ export class CgroupfsPodCgroups implements PodCgroups {
   }
 
   removePod(uid: PodUid): Promise<readonly string[]> {
-    return removePodDirectories(uid, 'cgroupfs', this.#options)
-  }
-
-  listPods(): readonly PodCgroup[] {
-    return listPodDirectories('cgroupfs', this.#options)
+    return this.removePodDirectories(uid)
   }
 
   async removeQosTree(): Promise<readonly string[]> {
-    return removeQosDirectories('cgroupfs', this.#options)
-  }
-
-  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
-    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
-  }
-
-  hasOomKills(uid: PodUid, containerId: string): boolean {
-    return qosClasses.some((qosClass) =>
-      hasOomKills(this.#options.system, this.parentOf({ uid, qosClass }), containerId),
-    )
-  }
-
-  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
-    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
-  }
-
-  isRemoved(pod: PodCgroup): boolean {
-    return isPodRemoved(pod, this.#options)
-  }
-
-  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number {
-    return killContainerProcesses(this.#options.system, this.parentOf(pod), containerIds)
-  }
-
-  parentOf({ uid, qosClass }: PodCgroup): string {
-    return cgroupPath(podCgroupName(this.#options.root, qosClass, uid), 'cgroupfs')
+    return this.removeQosDirectories()
   }
 
   #ensureQosTree(shares: QosShares): void {
-    const { system, root } = this.#options
+    const { system, root } = this.options
     const levels = qosLevels(root)
     for (const hierarchy of this.#own()) {
       if (system.version === 2) delegateControllers(hierarchy.path)
@@ -133,7 +200,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
   }
 
   #setShares(qosClass: QosClass, cpuShares: number): void {
-    const { system, root } = this.#options
+    const { system, root } = this.options
     const path = cgroupPath(qosCgroupName(root, qosClass), 'cgroupfs')
     this.#write(path, [sharesSetting(cpuShares, system.version)])
   }
@@ -144,10 +211,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
     for (const hierarchy of this.#own()) {
       if (!makeCgroup(`${hierarchy.path}${path}`)) fresh = false
     }
-    this.#write(
-      path,
-      podCgroupSettings(resources, this.#options.system.version, fresh ? 'fresh' : 'existing'),
-    )
+    this.#write(path, podCgroupSettings(resources, this.options.system.version, fresh ? 'fresh' : 'existing'))
   }
 
   /** A setting whose controller this cgroup doesn't have is skipped: the kernel could not enforce it. */
@@ -160,7 +224,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   /** Version 2: the controllers of a cgroup depend on the levels above, in each of which some may be missing. */
   #hierarchyOf(controller: string, path: string): CgroupHierarchy | undefined {
-    const { version, hierarchies } = this.#options.system
+    const { version, hierarchies } = this.options.system
     if (version === 1) return hierarchies.find(({ controllers }) => controllers.includes(controller))
     const [unified] = hierarchies
     if (unified === undefined) return undefined
@@ -170,7 +234,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
   }
 
   #own(): readonly CgroupHierarchy[] {
-    const { version, hierarchies } = this.#options.system
+    const { version, hierarchies } = this.options.system
     if (version === 2) return hierarchies
     return hierarchies.filter(({ controllers }) => controllers.some((name) => ownControllers.includes(name)))
   }
@@ -190,78 +254,6 @@ function countHierarchically(directory: string, { controllers }: CgroupHierarchy
   if (controllers.includes('memory') && readCgroup(directory, 'memory.use_hierarchy')[0] === '0') {
     writeCgroup(directory, 'memory.use_hierarchy', '1')
   }
-}
-
-/** Kills and removes a pod's cgroup in all places of its possible QoS classes. */
-export function removePodDirectories(
-  uid: PodUid,
-  driver: CgroupDriver,
-  { system, root, clock }: CgroupOptions,
-): Promise<readonly string[]> {
-  if (!/^[\w-]+$/.test(uid)) throw new CgroupError(`not a pod's UID: ${JSON.stringify(uid)}`, undefined)
-  const names = qosClasses.map((qosClass) => cgroupPath(podCgroupName(root, qosClass, uid), driver))
-  const paths = system.hierarchies.flatMap(({ path }) => names.map((name) => `${path}${name}`))
-  return removeCgroupTrees(paths, clock, removalTimeoutMs)
-}
-
-export function listPodDirectories(
-  driver: CgroupDriver,
-  { system, root }: CgroupOptions,
-): readonly PodCgroup[] {
-  const found = new Map<string, PodCgroup>()
-  for (const { path } of system.hierarchies) {
-    for (const qosClass of qosClasses) {
-      const level = cgroupPath(qosCgroupName(root, qosClass), driver)
-      for (const directory of childCgroups(`${path}${level}`)) {
-        const uid = parsePodCgroup(directory, driver)
-        if (uid !== undefined) found.set(uid, { uid, qosClass })
-      }
-    }
-  }
-  return [...found.values()]
-}
-
-/** The controllers whose limits a pod would run without. */
-const limitingControllers = ['cpu', 'memory', 'pids']
-
-/** See PodCgroups. A pod of an earlier podd counts as there under the other driver's name, too. */
-export function isPodRemoved({ uid, qosClass }: PodCgroup, { system, root }: CgroupOptions): boolean {
-  const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined
-  const names = [qosClass, ...qosClasses].flatMap((each) =>
-    (['cgroupfs', 'systemd'] as const).map((driver) => cgroupPath(podCgroupName(root, each, uid), driver)),
-  )
-  const limiting = system.hierarchies.filter(
-    ({ controllers }) =>
-      system.version === 2 || controllers.some((controller) => limitingControllers.includes(controller)),
-  )
-  return limiting.some(
-    ({ path }) => !names.some((name) => isThere(`${path}${name}`)) && isThere(`${path}/cgroup.procs`),
-  )
-}
-
-/** Removes the empty levels above the pods, from the bottom up; returns the remaining ones. */
-export function removeQosLevels(driver: CgroupDriver, { system, root }: CgroupOptions): readonly string[] {
-  const names = [
-    qosCgroupName(root, 'BestEffort'),
-    qosCgroupName(root, 'Burstable'),
-    qosCgroupName(root, 'Guaranteed'),
-  ]
-  return system.hierarchies
-    .flatMap(({ path }) => names.map((name) => `${path}${cgroupPath(name, driver)}`))
-    .filter((path) => !removeCgroup(path))
-}
-
-/** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
-export function removeQosDirectories(driver: CgroupDriver, options: CgroupOptions): readonly string[] {
-  const { system, root } = options
-  const rootParts = cgroupRootParts(root)
-  const left = removeQosLevels(driver, options)
-  for (let depth = rootParts.length; depth > 0; depth -= 1) {
-    const directory = cgroupPath(rootParts.slice(0, depth), driver)
-    // This root may hold cgroups that aren't podd's.
-    for (const { path } of system.hierarchies) removeCgroup(`${path}${directory}`)
-  }
-  return left
 }
 
 async function attempt(work: () => void): Promise<void> {

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import { sharesToWeight } from '../../translate/resources.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
@@ -30,16 +31,10 @@ export function writeCgroup(path: string, file: string, value: string): void {
   }
 }
 
-/** The words of a control file; none where it doesn't exist. */
+/** The words of a control file; none where the cgroup was removed meanwhile, or the kernel has no such file. */
 export function readCgroup(path: string, file: string): readonly string[] {
-  try {
-    return readFileSync(`${path}/${file}`, 'utf8')
-      .split(/\s+/)
-      .filter((word) => word !== '')
-  } catch {
-    // The cgroup was removed meanwhile, or the kernel has no such file.
-    return []
-  }
+  const text = readTextIfThere(`${path}/${file}`) ?? ''
+  return text.split(/\s+/).filter((word) => word !== '')
 }
 
 /** The names of the child cgroups; none where the cgroup doesn't exist. */

@@ -178,41 +178,34 @@ function writeProperty(writer: Writer, property: UnitProperty): void {
   writer.text(property.name)
   writer.signature(property.type)
   switch (property.type) {
-    case 's': {
+    case 's':
       writer.text(property.value)
       break
-    }
-    case 'b': {
+    case 'b':
       writer.uint32(property.value ? 1 : 0)
       break
-    }
-    case 't': {
+    case 't':
       writer.uint64(property.value)
       break
-    }
   }
 }
 
 function writeArgument(writer: Writer, argument: BusArgument): void {
   switch (argument.type) {
-    case 's': {
+    case 's':
       writer.text(argument.value)
       break
-    }
-    case 'b': {
+    case 'b':
       writer.uint32(argument.value ? 1 : 0)
       break
-    }
-    case 'a(sv)': {
+    case 'a(sv)':
       writer.array(8, () => {
         for (const property of argument.value) writeProperty(writer, property)
       })
       break
-    }
-    case 'a(sa(sv))': {
+    case 'a(sa(sv))':
       writer.array(8, () => undefined)
       break
-    }
   }
 }
 

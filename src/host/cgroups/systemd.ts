@@ -4,24 +4,9 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/schema/pod-resources.ts'
 import { sharesToWeight } from '../../translate/resources.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
-import {
-  isPodRemoved,
-  listPodDirectories,
-  qosClasses,
-  removePodDirectories,
-  removeQosDirectories,
-  removeQosLevels,
-} from './cgroupfs.ts'
+import { DriverCgroups } from './cgroupfs.ts'
 import type { CgroupOptions } from './cgroupfs.ts'
-import {
-  childCgroups,
-  writeCgroup,
-  podCgroupSettings,
-  hasProcesses,
-  killContainerProcesses,
-  countOomKills,
-  hasOomKills,
-} from './files.ts'
+import { childCgroups, podCgroupSettings, writeCgroup } from './files.ts'
 import {
   cgroupPath,
   cgroupRootParts,
@@ -45,12 +30,11 @@ const realizePollMs = 1
  * The systemd driver: each cgroup is a transient slice that systemd makes, sets and removes when asked over
  * D-Bus, as the kubelet and runc do (`opencontainers/cgroups/systemd`).
  */
-export class SystemdPodCgroups implements PodCgroups {
-  readonly #options: CgroupOptions
+export class SystemdPodCgroups extends DriverCgroups implements PodCgroups {
   readonly #call: CallSystemd
 
   constructor(options: CgroupOptions, call: CallSystemd) {
-    this.#options = options
+    super(options, 'systemd')
     this.#call = call
   }
 
@@ -61,72 +45,42 @@ export class SystemdPodCgroups implements PodCgroups {
       ['BestEffort', bestEffortShares],
     ]
     for (const [qosClass, cpuShares] of levels) {
-      await this.#ensureSlice(qosCgroupName(this.#options.root, qosClass), [this.#sharesProperty(cpuShares)])
+      await this.#ensureSlice(qosCgroupName(this.options.root, qosClass), [this.#sharesProperty(cpuShares)])
     }
   }
 
   async ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void> {
-    const name = podCgroupName(this.#options.root, pod.qosClass, pod.uid)
+    const name = podCgroupName(this.options.root, pod.qosClass, pod.uid)
     await this.#ensureSlice(name, this.#podProperties(resources))
     this.#writeHugePages(name, resources)
   }
 
   async removePod(uid: PodUid): Promise<readonly string[]> {
     for (const pod of this.listPods()) {
-      if (pod.uid === uid) await this.#stopSlice(podCgroupName(this.#options.root, pod.qosClass, uid))
+      if (pod.uid === uid) await this.#stopSlice(podCgroupName(this.options.root, pod.qosClass, uid))
     }
-    return removePodDirectories(uid, 'systemd', this.#options)
-  }
-
-  listPods(): readonly PodCgroup[] {
-    return listPodDirectories('systemd', this.#options)
+    return this.removePodDirectories(uid)
   }
 
   async removeQosTree(): Promise<readonly string[]> {
     const left = this.listPods()
     if (left.length > 0) return left.map((pod) => this.parentOf(pod))
     for (const qosClass of ['BestEffort', 'Burstable', 'Guaranteed'] as const) {
-      await this.#stopSlice(qosCgroupName(this.#options.root, qosClass))
+      await this.#stopSlice(qosCgroupName(this.options.root, qosClass))
     }
     await this.#untilLevelsGone()
     await this.#stopRootSlices()
-    return removeQosDirectories('systemd', this.#options)
+    return this.removeQosDirectories()
   }
 
   /** A cgroup root of podd's own goes too, unless it holds other cgroups. */
   async #stopRootSlices(): Promise<void> {
-    const { root, system } = this.#options
+    const { root, system } = this.options
     for (let parts = cgroupRootParts(root); parts.length > 0; parts = parts.slice(0, -1)) {
       const path = cgroupPath(parts, 'systemd')
       if (system.hierarchies.some((hierarchy) => childCgroups(`${hierarchy.path}${path}`).length > 0)) return
       await this.#stopSlice(parts)
     }
-  }
-
-  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
-    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
-  }
-
-  hasOomKills(uid: PodUid, containerId: string): boolean {
-    return qosClasses.some((qosClass) =>
-      hasOomKills(this.#options.system, this.parentOf({ uid, qosClass }), containerId),
-    )
-  }
-
-  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
-    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
-  }
-
-  isRemoved(pod: PodCgroup): boolean {
-    return isPodRemoved(pod, this.#options)
-  }
-
-  killProcesses(pod: PodCgroup, containerIds: readonly string[]): number {
-    return killContainerProcesses(this.#options.system, this.parentOf(pod), containerIds)
-  }
-
-  parentOf({ uid, qosClass }: PodCgroup): string {
-    return cgroupPath(podCgroupName(this.#options.root, qosClass, uid), 'systemd')
   }
 
   async #ensureSlice(name: CgroupName, properties: readonly UnitProperty[]): Promise<void> {
@@ -154,7 +108,7 @@ export class SystemdPodCgroups implements PodCgroups {
 
   /** systemd answers once the job is queued; the directory and its settings follow within a millisecond or two. */
   async #untilThere(name: CgroupName): Promise<void> {
-    const { clock, system } = this.#options
+    const { clock, system } = this.options
     const path = cgroupPath(name, 'systemd')
     const isThere = await pollUntil(
       clock,
@@ -167,7 +121,7 @@ export class SystemdPodCgroups implements PodCgroups {
 
   /** Waits for queued jobs of systemd: on a slow host the root would otherwise not be empty yet. */
   async #untilLevelsGone(): Promise<void> {
-    await pollUntil(this.#options.clock, () => removeQosLevels('systemd', this.#options).length === 0, {
+    await pollUntil(this.options.clock, () => this.removeQosLevels().length === 0, {
       periodMs: realizePollMs,
       timeoutMs: levelsGoneMs,
     })
@@ -190,7 +144,7 @@ export class SystemdPodCgroups implements PodCgroups {
       { name: 'MemoryAccounting', type: 'b', value: true },
       { name: 'TasksAccounting', type: 'b', value: true },
       {
-        name: this.#options.system.version === 2 ? 'IOAccounting' : 'BlockIOAccounting',
+        name: this.options.system.version === 2 ? 'IOAccounting' : 'BlockIOAccounting',
         type: 'b',
         value: true,
       },
@@ -198,14 +152,14 @@ export class SystemdPodCgroups implements PodCgroups {
   }
 
   #sharesProperty(cpuShares: number): UnitProperty {
-    return this.#options.system.version === 2
+    return this.options.system.version === 2
       ? { name: 'CPUWeight', type: 't', value: BigInt(sharesToWeight(cpuShares)) }
       : { name: 'CPUShares', type: 't', value: BigInt(cpuShares) }
   }
 
   #podProperties(resources: PodCgroupResources): readonly UnitProperty[] {
     const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryLimitBytes, pidsLimit } = resources
-    const memory = this.#options.system.version === 2 ? 'MemoryMax' : 'MemoryLimit'
+    const memory = this.options.system.version === 2 ? 'MemoryMax' : 'MemoryLimit'
     return [
       this.#sharesProperty(cpuShares),
       { name: 'CPUQuotaPerSecUSec', type: 't', value: quotaPerSecondUs(cpuQuotaUs, cpuPeriodUs) },
@@ -220,7 +174,7 @@ export class SystemdPodCgroups implements PodCgroups {
 
   /** systemd knows nothing of huge pages. */
   #writeHugePages(name: CgroupName, resources: PodCgroupResources): void {
-    const { system } = this.#options
+    const { system } = this.options
     for (const { controller, file, value } of podCgroupSettings(resources, system.version, 'existing')) {
       if (controller !== 'hugetlb') continue
       for (const { path } of system.hierarchies) {

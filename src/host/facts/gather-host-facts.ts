@@ -15,6 +15,7 @@ import type { HostProbe } from '../host-probe.ts'
 import { mountSharing, parseMountInfo } from '../mounts.ts'
 import { systemdResolvPath } from '../resolver.ts'
 import { nodeNameOf, parseEffectiveCapabilities } from './host-info.ts'
+import { parseMemory } from './host-stats.ts'
 
 /** The settings on which the facts depend. */
 export interface GatherOptions {
@@ -66,7 +67,7 @@ export async function gatherHostFacts(
     disks: await readDisks(probe, options),
     clock: { wallMs: options.clock.wallMs(), synchronized: await readSynchronized(probe) },
     canLowerOomScore: parseEffectiveCapabilities(status, 'CAP_SYS_RESOURCE'),
-    swapBytes: readSwapBytes(probe),
+    swapBytes: parseMemory(probe.readText('/proc/meminfo') ?? '')('SwapTotal') ?? 0,
     sharesRoot: readSharesRoot(probe),
     name: {
       host: options.hostName,
@@ -175,11 +176,6 @@ async function readSynchronized(probe: HostProbe): Promise<boolean | undefined> 
   const result = await probe.run(path, ['show', '--property=NTPSynchronized', '--value'])
   if (result?.exitCode !== 0) return undefined
   return result.stdout.trim() === 'yes'
-}
-
-function readSwapBytes(probe: HostProbe): number {
-  const kibibytes = /^SwapTotal:\s+(\d+) kB$/m.exec(probe.readText('/proc/meminfo') ?? '')?.[1]
-  return Number(kibibytes ?? 0) * 1024
 }
 
 interface FeatureSource {

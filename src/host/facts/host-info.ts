@@ -2,11 +2,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cpus, hostname } from 'node:os'
 import { parseEnv } from 'node:util'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import { canonicalQuantity } from '../../pod/values/quantity.ts'
 import { hugePageSizeName } from '../../translate/resources.ts'
 import { detectCgroups } from '../cgroups/layout.ts'
 import type { CgroupSystem } from '../cgroups/layout.ts'
 import { parseMountInfo } from '../mounts.ts'
+import { parseMemory } from './host-stats.ts'
 
 /** The facts about the machine, which don't change while podd runs. */
 export interface HostInfo {
@@ -38,14 +40,14 @@ export interface HostInfo {
 
 /** @param root what stands for `/`; for tests */
 export function readHostInfo(root = ''): HostInfo {
-  const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
+  const memory = parseMemory(readText(`${root}/proc/meminfo`))
   // Cloned, since a substring keeps the whole text in memory: 140 kB on a host with hundreds of mounts.
   const cgroups = structuredClone(detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`))))
   return {
     hostname: readHostname(),
     cpus: cpus().length,
-    memoryBytes: memory.totalBytes,
-    swapBytes: memory.swapBytes,
+    memoryBytes: memory('MemTotal') ?? 0,
+    swapBytes: memory('SwapTotal') ?? 0,
     pageBytes: readPageBytes(root),
     bootId: readText(`${root}/proc/sys/kernel/random/boot_id`).trim(),
     kernel: readText(`${root}/proc/sys/kernel/osrelease`).trim(),
@@ -99,13 +101,6 @@ function readPageBytes(root: string): number {
     // A /proc without it.
   }
   return 4096
-}
-
-/** Reads /proc/meminfo, which counts in kB (of 1024 bytes). */
-export function parseMemInfo(text: string): { readonly totalBytes: number; readonly swapBytes: number } {
-  const bytesOf = (key: string): number =>
-    Number(new RegExp(String.raw`^${key}:\s*(\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * 1024
-  return { totalBytes: bytesOf('MemTotal'), swapBytes: bytesOf('SwapTotal') }
 }
 
 /** Without CAP_SYS_RESOURCE a process can't make itself or its children less likely to be killed than it is. */
@@ -187,13 +182,9 @@ export function parseEffectiveCapabilities(status: string, capability: Capabilit
   return ((BigInt(`0x${mask}`) >> BigInt(capabilityBits[capability])) & 1n) === 1n
 }
 
+/** Empty where the kernel or the host doesn't have it, or it was removed meanwhile. */
 function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // The kernel or the host doesn't have it, or it was removed meanwhile.
-    return ''
-  }
+  return readTextIfThere(path) ?? ''
 }
 
 function listDirectory(path: string): readonly string[] {

@@ -15,7 +15,8 @@ export async function readHostStats(procDir = '/proc'): Promise<Omit<HostStats, 
     readFile(`${procDir}/meminfo`, 'utf8'),
   ])
   const processes = readProcessAmount(procDir)
-  const memory = parseMemory(meminfo)
+  const read = parseMemory(meminfo)
+  const memory = (name: string): number => read(name) ?? 0
   const usageBytes = memory('MemTotal') - memory('MemFree')
   return {
     ...parseStat(stat),
@@ -44,15 +45,11 @@ export function parseStat(text: string): Pick<HostStats, 'cpuNanoSeconds' | 'cpu
   }
 }
 
-/** Of /proc/meminfo, in bytes; 0 for what it doesn't have. */
-function parseMemory(text: string): (name: string) => number {
-  const lines = new Map(
-    text.split('\n').map((line) => {
-      const [name = '', rest = ''] = line.split(':')
-      return [name, Number.parseInt(rest.trim(), 10) * 1024]
-    }),
-  )
-  return (name) => lines.get(name) ?? 0
+/** Of /proc/meminfo, in bytes; undefined for what it doesn't have. */
+export function parseMemory(text: string): (name: string) => number | undefined {
+  const lines = [...text.matchAll(/^(\S+):\s+(\d+) kB$/gmu)]
+  const bytes = new Map(lines.map(([, name, kibibytes]) => [name, Number(kibibytes) * 1024]))
+  return (name) => bytes.get(name)
 }
 
 /** The available amount and the capacity: bytes, inodes or processes. */
@@ -67,11 +64,7 @@ export interface Amount {
  * (`pkg/kubelet/eviction`, kubernetes/kubernetes#43916). Undefined where the kernel doesn't say.
  */
 export function readMemoryAmount(path = '/proc/meminfo'): Amount | undefined {
-  const text = readFileSync(path, 'utf8')
-  const read = (name: string): number | undefined => {
-    const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'mu').exec(text)?.[1]
-    return found === undefined ? undefined : Number(found) * 1024
-  }
+  const read = parseMemory(readFileSync(path, 'utf8'))
   const [available, capacity] = [read('MemAvailable'), read('MemTotal')]
   return available === undefined || capacity === undefined ? undefined : { available, capacity }
 }

@@ -1,4 +1,5 @@
 /* Texts as go-yaml scans them, where the library differs: characters, directives, white space that may be missing. */
+import { parseJson } from '../../base/json.ts'
 
 /** Part of a text. */
 export interface Slice {
@@ -55,7 +56,8 @@ export function splitJson(text: string, slice: Slice): readonly Slice[] {
     slices.push({ start, end })
     start = skipBlanks(text, end)
   }
-  return slices.length > 1 && slices.every((part) => isJson(text.slice(part.start, part.end)))
+  return slices.length > 1 &&
+    slices.every((part) => parseJson(text.slice(part.start, part.end)) !== undefined)
     ? slices
     : [slice]
 }
@@ -90,16 +92,6 @@ function endOfString(text: string, start: number): number {
     else if (text[at] === '"') return at
   }
   return -1
-}
-
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    // It is not JSON.
-    return false
-  }
 }
 
 /** A text with added white space, and where each of its places was before. */

@@ -14,9 +14,9 @@ import type {
   SchemaOptions,
   YAMLError,
 } from 'yaml'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
-import { addSpace, isJson } from './text-faults.ts'
+import { addSpace } from './text-faults.ts'
 
 const options: ParseOptions & DocumentOptions & SchemaOptions = {
   schema: 'failsafe',
@@ -63,7 +63,7 @@ function parse(yaml: YamlLibrary, text: string): Document {
   if (!specialEscape.test(text)) return yaml.parseDocument(text, options)
   // The steps of `parseDocument`; the scalars of a token keep its place, whatever their text becomes.
   const tokens = [...new yaml.Parser().parse(text)]
-  const mayHaveHalves = text.trimStart().startsWith('{') && isJson(text)
+  const mayHaveHalves = text.trimStart().startsWith('{') && parseJson(text) !== undefined
   for (const token of tokens) readEscapes(token, mayHaveHalves)
   const [document] = new yaml.Composer(options).compose(tokens, true, text.length)
   return document ?? yaml.parseDocument(text, options)

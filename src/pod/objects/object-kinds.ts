@@ -1,5 +1,5 @@
 /* The kinds of objects beside pods: schema, defaults, rules and names of each, in one table. */
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
@@ -197,20 +197,11 @@ function validateSecret(secret: Secret, issues: Issues): void {
   if (isShort) for (const key of missing) issues.of('data', key).required()
   for (const key of ['.dockercfg', '.dockerconfigjson']) {
     const value = needed.keys.includes(key) ? has.get(key) : undefined
-    if (value !== undefined && !isMapOrNull(value)) {
+    // As Go reads a map.
+    const json = parseJson(value?.toString('utf8'))
+    if (value !== undefined && json !== null && !isJsonObject(json)) {
       issues.of('data', key).invalid('<secret contents redacted>', 'must be a JSON object')
     }
-  }
-}
-
-/** As Go reads a map. */
-function isMapOrNull(value: Buffer): boolean {
-  try {
-    const json: unknown = JSON.parse(value.toString('utf8'))
-    return json === null || isJsonObject(json)
-  } catch {
-    // It is not JSON.
-    return false
   }
 }
 

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
@@ -245,16 +245,6 @@ function validateTolerationList(key: string, value: string, issues: Issues): voi
   )
   if (list !== undefined) validateTolerations(list, issues.of(key))
   else if (given !== null) issues.invalid(key, 'is no list of tolerations', issues.of(key))
-}
-
-function parseJson(text: string): Json | undefined {
-  try {
-    const value: Json = JSON.parse(text)
-    return value
-  } catch {
-    // No JSON is no list either.
-    return undefined
-  }
 }
 
 /** Source: pkg/apis/core/validation (ValidateSeccompProfile), 1.36. */

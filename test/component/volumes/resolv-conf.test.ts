@@ -90,17 +90,11 @@ describe('followResolver', () => {
     const stop = new AbortController()
     let hints = 0
     const waiting: (() => void)[] = []
-    const done = followResolver(
-      {
-        path,
-        clock: systemClock,
-        onHint: () => {
-          hints += 1
-          for (const wake of waiting.splice(0)) wake()
-        },
-      },
-      stop.signal,
-    )
+    const onHint = (): void => {
+      hints += 1
+      for (const wake of waiting.splice(0)) wake()
+    }
+    const done = followResolver(path, systemClock, onHint, stop.signal)
     const until = async (count: number): Promise<void> => {
       for (;;) {
         if (hints >= count) return

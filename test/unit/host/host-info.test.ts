@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/addresses.ts'
-import { nodeNameOf, parseMemInfo, readHostInfo } from '../../../src/host/facts/host-info.ts'
+import { nodeNameOf, readHostInfo } from '../../../src/host/facts/host-info.ts'
+import { parseMemory } from '../../../src/host/facts/host-stats.ts'
 import { readHostResolver } from '../../../src/host/resolver.ts'
 import { dnsSubdomain } from '../../../src/pod/validation/name-rules.ts'
 
@@ -113,10 +114,8 @@ describe('readHostInfo', () => {
   })
 })
 
-describe('parseMemInfo', () => {
-  it('counts nothing where nothing is told', () => {
-    expect(parseMemInfo('')).toEqual({ totalBytes: 0, swapBytes: 0 })
-  })
+it('no memory is known where /proc/meminfo says nothing', () => {
+  expect(parseMemory('')('MemTotal')).toBeUndefined()
 })
 
 describe('the node’s address', () => {
