@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { access, mkdir, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { errorCode } from './errors.ts'
+import { errorCode, ifThere } from './errors.ts'
 import { newUuid } from './random.ts'
 
 export interface AtomicFileOptions {
@@ -121,12 +121,8 @@ export async function appendFileDurably(
   data: Uint8Array,
   { sizeBytes }: { readonly sizeBytes: number },
 ): Promise<boolean> {
-  const file = await callFile<number>((callback) =>
-    open(path, constants.O_WRONLY | constants.O_APPEND, callback),
-  ).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  })
+  const flags = constants.O_WRONLY | constants.O_APPEND
+  const file = await ifThere(callFile<number>((callback) => open(path, flags, callback)))
   if (file === undefined) return false
   try {
     if (fstatSync(file).size !== sizeBytes) return false
@@ -165,12 +161,7 @@ export async function removeTree(path: string): Promise<void> {
 
 /** The text of a file, or undefined when there is none; other failures are thrown. */
 export async function readIfExists(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
+  return await ifThere(readFile(path, 'utf8'))
 }
 
 /** The suffix of files that were put aside because this podd can't read them. */

@@ -178,3 +178,19 @@ const passingCodes: readonly string[] = [
 export function mayPass(error: unknown): boolean {
   return isSystemError(error) && passingCodes.includes(errorCode(error) ?? '')
 }
+
+/**
+ * What a call on the file system gives; undefined where nothing is at its path. Rejects with the system's other errors.
+ * @param codes those of nothing; ENOTDIR where the way leads through a file
+ */
+export async function ifThere<T>(
+  call: Promise<T>,
+  codes: readonly string[] = ['ENOENT'],
+): Promise<T | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    if (codes.includes(errorCode(error) ?? '')) return undefined
+    throw error
+  }
+}

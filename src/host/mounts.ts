@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { release } from 'node:os'
-import { PoddError, errorCode } from '../base/errors.ts'
+import { ifThere, PoddError } from '../base/errors.ts'
 import { commandOutput, runCommand } from './run-command.ts'
 
 /** One line of /proc/self/mountinfo (proc(5)). */
@@ -68,14 +68,9 @@ export function mountPointOf(path: string, mounts: readonly MountEntry[]): strin
 
 /** Whether something is mounted on exactly this directory or file; false where it doesn't exist. */
 export async function isMounted(path: string): Promise<boolean> {
-  try {
-    // Mount tables know real paths only.
-    const real = await realpath(path)
-    return readMounts().some(({ mountPoint }) => mountPoint === real)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
-  }
+  // Mount tables know real paths only.
+  const real = await ifThere(realpath(path))
+  return real !== undefined && readMounts().some(({ mountPoint }) => mountPoint === real)
 }
 
 /** Whether what is mounted below a path reaches other mount namespaces (`shared`), comes from one (`slave`), or neither. */

@@ -1,12 +1,13 @@
 /* The host's resolver: what it is now, and when it may have changed. */
 import { watch } from 'node:fs'
-import { readFile, readlink } from 'node:fs/promises'
+import { readlink } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { sleepUnlessAborted } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import { parseResolvConf, selectHostResolver } from '../translate/network.ts'
 import type { ResolvConf } from '../translate/network.ts'
+import { readIfExists } from '../base/atomic-file.ts'
 
 export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
 
@@ -15,20 +16,11 @@ export async function readHostResolver(
   etcPath = '/etc/resolv.conf',
   systemdPath = systemdResolvPath,
 ): Promise<ResolvConf> {
-  const [etc, systemd] = await Promise.all([readIfThere(etcPath), readIfThere(systemdPath)])
+  const [etc, systemd] = await Promise.all([readIfExists(etcPath), readIfExists(systemdPath)])
   return selectHostResolver(
     parseResolvConf(etc ?? ''),
     systemd === undefined ? undefined : parseResolvConf(systemd),
   )
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 /** A replaced file causes several events; it is read when they have settled. */

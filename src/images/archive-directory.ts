@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage, ifThere } from '../base/errors.ts'
 import { readRest } from '../base/read-bounded.ts'
 import { mapBounded } from '../base/waits.ts'
 import type { ArchiveContent } from '../decide/node/plan-image-archives.ts'
@@ -40,21 +40,12 @@ export function isImageList(name: string): boolean {
  * Throws the system's errors where it can't be read.
  */
 export async function listArchives(directory: string): Promise<ArchiveDirectory> {
-  const found = await readDirectory(directory).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  })
-  if (found === undefined) return { device: undefined, looks: [] }
-  const names = found.names.filter((name) => !name.startsWith('.')).sort()
+  const found = await ifThere(readdir(directory))
+  const stats = found && (await ifThere(stat(directory)))
+  if (found === undefined || stats === undefined) return { device: undefined, looks: [] }
+  const names = found.filter((name) => !name.startsWith('.')).sort()
   const looks = await mapBounded(names, (name) => lookAt(directory, name))
-  return { device: found.device, looks: looks.flatMap((look) => look ?? []) }
-}
-
-async function readDirectory(
-  directory: string,
-): Promise<{ readonly device: string; readonly names: readonly string[] }> {
-  const names = await readdir(directory)
-  return { device: String((await stat(directory)).dev), names }
+  return { device: String(stats.dev), looks: looks.flatMap((look) => look ?? []) }
 }
 
 async function lookAt(directory: string, name: string): Promise<ArchiveLook | undefined> {

@@ -1,10 +1,10 @@
 /* Where containers log to: directories, links for log shippers, and the logs of pods that were removed. */
 import { existsSync } from 'node:fs'
-import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { access, mkdir, readFile, readlink, rm, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree, writeFileAtomic } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, ifThere } from '../base/errors.ts'
 import { mapBounded } from '../base/waits.ts'
 import type { LogsOfRemovedPod, LogFileFacts, LogSpaceFacts } from '../decide/node/plan-logs.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
@@ -15,7 +15,7 @@ import {
   parseLogFileName,
   podLogDirectory,
 } from '../translate/identity.ts'
-import { listDirectory, listLogInstances, readLogFileName, statIfThere } from './log-files.ts'
+import { listDirectory, listLogInstances, readLogFileName } from './log-files.ts'
 import { readLog } from './read-log.ts'
 
 /**
@@ -109,9 +109,8 @@ export class ContainerLogDirectories {
   async listOwn(): Promise<readonly { readonly path: string; readonly uid: PodUid }[]> {
     if (this.#removed === undefined) return []
     const { owner } = this.#removed
-    const kept = new Set(
-      (await listRemovedPods(this.#podLogsDir, { owner })).map(({ directory }) => directory),
-    )
+    const removed = await listRemovedPods(this.#podLogsDir, owner)
+    const kept = new Set(removed.map(({ directory }) => directory))
     return (await this.listMarked()).filter(({ path, isOwn }) => isOwn && !kept.has(path))
   }
 
@@ -242,14 +241,12 @@ export class ContainerLogDirectories {
 
 /** The podd named by a mark; empty without a mark. Throws the system's other errors. */
 async function readOwner(path: string): Promise<string> {
-  try {
-    // XFS returns zeros for data that a power cut lost.
-    return (await readFile(path, 'utf8')).replaceAll('\0', '')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return ''
-    throw error
-  }
+  const text = await ifThere(readFile(path, 'utf8'), nothingThere)
+  // XFS returns zeros for data that a power cut lost.
+  return text?.replaceAll('\0', '') ?? ''
 }
+
+const nothingThere = ['ENOENT', 'ENOTDIR']
 
 /** A file in the log directory of a removed pod: when it was removed, and by which podd. Log shippers ignore it. */
 const removedFile = '.podd-removed'
@@ -266,24 +263,21 @@ export async function markRemoved(directory: string, owner: string, nowMs: numbe
   await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
 }
 
-/** Which logs to list. */
-export interface RemovedPodQuery {
-  /** The podd that kept them; by default any. */
-  readonly owner?: string
-  /** The prefix of their directories' names. */
-  readonly prefix?: string
-}
-
-/** The logs that were kept of removed pods, without their sizes. Throws what the file system throws. */
+/**
+ * The logs that were kept of removed pods, without their sizes. Throws what the file system throws.
+ * @param owner the podd that kept them; undefined for any
+ * @param prefix of their directories' names
+ */
 export async function listRemovedPods(
   podLogsDir: string,
-  { owner, prefix = '' }: RemovedPodQuery,
+  owner: string | undefined,
+  prefix = '',
 ): Promise<readonly RemovedPodDirectory[]> {
   const found: RemovedPodDirectory[] = []
   for (const name of await listDirectory(podLogsDir)) {
     if (!name.startsWith(prefix)) continue
     const directory = join(podLogsDir, name)
-    const text = await readIfThere(join(directory, removedFile))
+    const text = await ifThere(readFile(join(directory, removedFile), 'utf8'), nothingThere)
     const [time = '', madeBy] = text?.split('\n') ?? []
     const removedAtMs = Date.parse(time)
     if ((owner === undefined || madeBy === owner) && !Number.isNaN(removedAtMs))
@@ -294,7 +288,7 @@ export async function listRemovedPods(
 
 /** The same, with their sizes. */
 async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly LogsOfRemovedPod[]> {
-  const removed = await listRemovedPods(podLogsDir, { owner })
+  const removed = await listRemovedPods(podLogsDir, owner)
   return mapBounded(removed, async ({ directory, removedAtMs }) => ({
     directory,
     removedAtMs,
@@ -312,15 +306,6 @@ export async function removeLogs(path: string): Promise<void> {
   }
 }
 
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
-    throw error
-  }
-}
-
 /** While a file is being compressed, and where that was interrupted. */
 const temporarySuffix = '.tmp'
 
@@ -335,7 +320,7 @@ async function measurePodLogs(directory: string): Promise<readonly LogFileFacts[
       const file = readLogFileName(name.replace(/\.tmp$/u, ''))
       if (file === undefined) continue
       const path = join(directory, container, name)
-      const stats = await statIfThere(path)
+      const stats = await ifThere(stat(path))
       if (stats?.isFile() !== true) continue
       // A file in creation is not part of the log yet.
       const isTemporary = name.endsWith(temporarySuffix)

@@ -1,25 +1,16 @@
 import { existsSync, watch } from 'node:fs'
-import { readlink } from 'node:fs/promises'
+import { open, readlink, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { sleepUnlessAborted } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
+import { errorCode, errorMessage, ifThere, PoddError } from '../base/errors.ts'
 import { WakeSlot } from '../base/waits.ts'
 import { LogDecoder } from './log-decoder.ts'
-import {
-  closeLog,
-  listLogFiles,
-  listLogInstances,
-  liveOrder,
-  openIfThere,
-  openLog,
-  readLogFileName,
-  statIfThere,
-} from './log-files.ts'
+import { closeLog, listLogFiles, listLogInstances, liveOrder, openLog, readLogFileName } from './log-files.ts'
 import type { LogFileName } from './log-files.ts'
 import { decodeChunks, planLogRead, readCompressed, readFrom, readPart } from './read-log.ts'
-import type { ReadLogOptions } from './read-log.ts'
+import type { ReadLogOptions } from './log-decoder.ts'
 
 /** Whether more may come. */
 export interface LogLifetime {
@@ -63,7 +54,7 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
   cleanup.defer(() => request.signal.removeEventListener('abort', wake))
   const directory = cleanup.use(new LogDirectoryWatch(request.directory, wake))
   const settle = (): Promise<void> => sleepUnlessAborted(request.clock, settleMs, request.signal)
-  const reader = new InstanceReader({ ...request, settle })
+  const reader = new InstanceReader(request, settle)
   try {
     let settled = false
     while (!request.signal.aborted) {
@@ -91,16 +82,6 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
   }
 }
 
-export interface InstanceReaderOptions {
-  /** The container's log directory; it may not exist yet. */
-  readonly directory: string
-  /** The instance to begin with. */
-  readonly restartCount: number
-  readonly options: ReadLogOptions
-  /** Waits until the runtime has written pending data of a file that it has switched away from. */
-  readonly settle: () => Promise<void>
-}
-
 /** The file of the log that has been read last. */
 interface ReadFile {
   /** Undefined where it was compressed: it gets no more data. */
@@ -121,14 +102,17 @@ interface NextFile {
  * end. An open file stays open across rotation.
  */
 class InstanceReader {
-  readonly #request: InstanceReaderOptions
+  readonly #request: FollowLogRequest
+  /** Waits until the runtime has written pending data of a file that it has switched away from. */
+  readonly #settled: () => Promise<void>
   #restartCount: number
   #decoder: LogDecoder
   #current: ReadFile | undefined
   #begun = false
 
-  constructor(request: InstanceReaderOptions) {
+  constructor(request: FollowLogRequest, settled: () => Promise<void>) {
     this.#request = request
+    this.#settled = settled
     this.#restartCount = request.restartCount
     this.#decoder = new LogDecoder(request.options)
   }
@@ -171,7 +155,7 @@ class InstanceReader {
   }
 
   async #settle(): Promise<void> {
-    if (this.#current?.handle !== undefined) await this.#request.settle()
+    if (this.#current?.handle !== undefined) await this.#settled()
   }
 
   async *flush(): AsyncGenerator<Buffer, void> {
@@ -226,7 +210,7 @@ class InstanceReader {
       return
     }
     // If it was compressed meanwhile, the next call finds it under its new name.
-    const found = handle ?? (await openIfThere(path))
+    const found = handle ?? (await ifThere(open(path)))
     if (found !== undefined) this.#current = { handle: found, order: file.order, offsetBytes: 0 }
   }
 
@@ -248,7 +232,7 @@ class InstanceReader {
     for (;;) {
       const file = await this.#nextName()
       if (file?.order !== liveOrder) return file && { file, handle: undefined }
-      const handle = await openIfThere(join(this.#request.directory, file.name))
+      const handle = await ifThere(open(join(this.#request.directory, file.name)))
       // A file renamed before it was opened would be skipped.
       const isSame = (await this.#nextName())?.name === file.name
       if (handle !== undefined && isSame) return { file, handle }
@@ -264,7 +248,7 @@ class InstanceReader {
     const order = await currentOrder(current)
     const next = files.find((file) => (order === liveOrder ? file.order === order : file.order > order))
     if (next?.order !== liveOrder) return next
-    const found = await statIfThere(join(directory, next.name))
+    const found = await ifThere(stat(join(directory, next.name)))
     // The runtime creates the file first, and writes to the previous one until it has switched.
     if (found === undefined || found.size === 0) return undefined
     return found.ino === (await current.handle?.stat())?.ino ? undefined : next

@@ -1,13 +1,23 @@
 /* Records of the CRI log format, joined to lines. */
 
-export interface DecoderOptions {
+/** What of a log is read, and how it is shown. */
+export interface ReadLogOptions {
   /** Put each line's time before it. */
   readonly timestamps: boolean
-  /** Leave out lines written before this wall time. */
+  /** Only what was written at this wall time or later. */
   readonly sinceMs?: number | undefined
-  /** Only lines of this stream. */
+  /** Only lines of this stream; not together with `tailLines`, which count the lines of both. */
   readonly stream?: 'stdout' | 'stderr' | undefined
+  /** Only the last so many lines. */
+  readonly tailLines?: number | undefined
+  /**
+   * Search the last lines in at most this many bytes at the log's end, and in no compressed file: where they reach
+   * further back, fewer are returned, and the first may be cut.
+   */
+  readonly searchBytes?: number | undefined
 }
+
+type DecoderOptions = Pick<ReadLogOptions, 'timestamps' | 'sinceMs' | 'stream'>
 
 /** A longer line is returned in pieces instead of being kept until it is complete. */
 const maxKeptBytes = 256 * 1024

@@ -1,9 +1,8 @@
 /* The files of a container's log, by their names, and opening them while rotation renames them. */
-import type { Stats } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode } from '../base/errors.ts'
+import { ifThere } from '../base/errors.ts'
 import { parseLogFileName } from '../translate/identity.ts'
 
 /** One file of a container instance's log, by its name. */
@@ -60,15 +59,8 @@ async function readNames(directory: string): Promise<readonly LogFileName[]> {
 
 /** Empty where it doesn't exist or isn't a directory; nothing has a name that is too long for a file. */
 export async function listDirectory(path: string): Promise<readonly string[]> {
-  try {
-    return await readdir(path)
-  } catch (error) {
-    if (missing.has(errorCode(error))) return []
-    throw error
-  }
+  return (await ifThere(readdir(path), ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])) ?? []
 }
-
-const missing: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'])
 
 /** One file of a log that is about to be read. */
 export interface LogFile {
@@ -112,34 +104,14 @@ export async function closeLog(files: readonly LogFile[]): Promise<void> {
   for (const { handle } of files) await handle?.close()
 }
 
-/** Undefined where the file is gone. */
-export async function openIfThere(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, 'r')
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-/** Undefined where the file is gone. */
-export async function statIfThere(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
-}
-
 async function openFile(
   directory: string,
   { name, order, compressed }: LogFileName,
 ): Promise<LogFile | undefined> {
   const path = join(directory, name)
-  const handle = compressed ? undefined : await openIfThere(path)
+  const handle = compressed ? undefined : await ifThere(open(path))
   if (!compressed && handle === undefined) return undefined
-  const found = await (handle === undefined ? statIfThere(path) : handle.stat())
+  const found = await (handle === undefined ? ifThere(stat(path)) : handle.stat())
   if (found === undefined) return undefined
   return { order, path, modifiedMs: found.mtimeMs, sizeBytes: found.size, handle }
 }

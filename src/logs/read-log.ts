@@ -2,17 +2,12 @@
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, ifThere } from '../base/errors.ts'
 import { LogDecoder, parseLogRecord, RecordAge } from './log-decoder.ts'
-import { closeLog, openIfThere, openLog } from './log-files.ts'
+import type { ReadLogOptions } from './log-decoder.ts'
+import { closeLog, openLog } from './log-files.ts'
 import type { LogFile } from './log-files.ts'
-
-export interface ReadLogOptions extends LogReadOptions {
-  /** Put each line's time before it. */
-  readonly timestamps: boolean
-  /** Only lines of this stream; not together with `tailLines`, which count the lines of both. */
-  readonly stream?: 'stdout' | 'stderr' | undefined
-}
+import { open } from 'node:fs/promises'
 
 const chunkBytes = 64 * 1024
 
@@ -65,18 +60,6 @@ export async function* readFrom(handle: FileHandle, offset: number): AsyncGenera
   }
 }
 
-interface LogReadOptions {
-  /** Only the last so many lines. */
-  readonly tailLines?: number | undefined
-  /**
-   * Search the last lines in at most this many bytes at the log's end, and in no compressed file: where they reach
-   * further back, fewer are returned, and the first may be cut.
-   */
-  readonly searchBytes?: number | undefined
-  /** Only what was written at this wall time or later. */
-  readonly sinceMs?: number | undefined
-}
-
 /** Which parts of a log have to be read. The log's newest file is always among them. */
 interface LogReadPlan {
   readonly parts: readonly { readonly file: LogFile; readonly offset: number }[]
@@ -92,7 +75,7 @@ const clockSlackMs = 60_000
 /** Finds what has to be read, reading little itself. Throws what the file system throws. */
 export async function planLogRead(
   files: readonly LogFile[],
-  { tailLines, searchBytes, sinceMs }: LogReadOptions,
+  { tailLines, searchBytes, sinceMs }: Omit<ReadLogOptions, 'timestamps'>,
 ): Promise<LogReadPlan> {
   const wanted = files.filter(
     ({ modifiedMs }, index) =>
@@ -147,7 +130,7 @@ async function countCompressed(path: string): Promise<number> {
 
 /** The content of a compressed file; of a truncated one what it has, of a missing one nothing. */
 export async function* readCompressed(path: string): AsyncGenerator<Buffer, void> {
-  const handle = await openIfThere(path)
+  const handle = await ifThere(open(path))
   if (handle === undefined) return
   const unzipped = createGunzip()
   pipeline(handle.createReadStream(), unzipped, () => {})

@@ -1,12 +1,11 @@
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
-import { readdir, rename, rm } from 'node:fs/promises'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { errorCode } from '../base/errors.ts'
+import { ifThere } from '../base/errors.ts'
 import { planLogRotation } from '../decide/node/plan-logs.ts'
 import type { LogAction, LogFacts, LogLimits } from '../decide/node/plan-logs.ts'
-import { statIfThere } from './log-files.ts'
 
 export interface RotateLogOptions {
   /** The container's log directory. */
@@ -27,14 +26,14 @@ export interface RotateLogOptions {
  * `reopen` throw.
  */
 export async function rotateLog(options: RotateLogOptions): Promise<boolean> {
-  const { directory, limits, nowMs, reopen, signal } = options
+  const { directory, limits, nowMs, signal } = options
   const live = `${options.restartCount}.log`
   const facts = await readLogFacts(directory, live, limits)
   if (facts === undefined) return false
   const actions = planLogRotation(facts, limits, nowMs)
   for (const action of actions) {
     signal.throwIfAborted()
-    await execute(action, { directory, live, reopen, signal })
+    await execute(action, options, live)
   }
   return actions.length > 0
 }
@@ -58,34 +57,21 @@ async function readLogFacts(
   live: string,
   limits: LogLimits,
 ): Promise<LogFacts | undefined> {
-  const liveSizeBytes = (await statIfThere(join(directory, live)))?.size
+  const liveSizeBytes = (await ifThere(stat(join(directory, live))))?.size
   if (liveSizeBytes !== undefined && liveSizeBytes < limits.maxSizeBytes)
     return { live, liveSizeBytes, rotated: [] }
-  try {
-    const names = await readdir(directory)
-    return { live, liveSizeBytes, rotated: names.filter((name) => name.startsWith(`${live}.`)) }
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
+  const names = await ifThere(readdir(directory))
+  return names && { live, liveSizeBytes, rotated: names.filter((name) => name.startsWith(`${live}.`)) }
 }
 
-async function execute(
-  action: LogAction,
-  log: {
-    readonly directory: string
-    readonly live: string
-    readonly reopen: () => Promise<void>
-    readonly signal: AbortSignal
-  },
-): Promise<void> {
+async function execute(action: LogAction, log: RotateLogOptions, live: string): Promise<void> {
   switch (action.kind) {
     case 'remove':
       return rm(join(log.directory, action.name), { force: true })
     case 'compress':
       return compress(join(log.directory, action.name), log.signal)
     case 'rotate':
-      await rename(join(log.directory, log.live), join(log.directory, action.to))
+      await rename(join(log.directory, live), join(log.directory, action.to))
       return log.reopen()
     case 'reopen':
       return log.reopen()

@@ -8,14 +8,6 @@ import { boundAttempt, failure, timedOut, unknown } from './probe-outcome.ts'
 import { formatDuration, joinHostPort } from './go-words.ts'
 import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
-export interface GrpcProbeOptions {
-  readonly action: NonNullable<Probe['grpc']>
-  readonly target: ProbeTarget
-  /** `kube-probe/<version>` */
-  readonly userAgent: string
-  readonly bounds: ProbeBounds
-}
-
 /** gRPC's connection backoff. */
 const reconnectMs = { first: 1_000, longest: 120_000 }
 /** Far longer than a health reply. */
@@ -46,9 +38,14 @@ const codeNames = [
  * Asks `grpc.health.v1` over a fresh plaintext connection; only SERVING is success (kubelet pkg/probe/grpc/grpc.go,
  * 1.36). As there, a connection that is refused is tried again until time is up, and every failure counts as the
  * container's.
+ * @param userAgent `kube-probe/<version>`
  */
-export function runGrpcProbe(options: GrpcProbeOptions): Promise<ProbeOutcome> {
-  const { action, target, userAgent, bounds } = options
+export function runGrpcProbe(
+  action: NonNullable<Probe['grpc']>,
+  target: ProbeTarget,
+  userAgent: string,
+  bounds: ProbeBounds,
+): Promise<ProbeOutcome> {
   const { timeoutMs } = bounds
   const host = target.podIps[0]
   if (host === undefined) return Promise.resolve(unknown('the pod has no IP address yet'))

@@ -12,22 +12,19 @@ import { describeDialError, describeReadError, isOwnFault, joinHostPort } from '
 import { boundAttempt, failure, maxOutputBytes, resolvePort, timedOut, unknown } from './probe-outcome.ts'
 import type { AttemptBounds, ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
 
-export interface HttpProbeOptions {
-  readonly action: HttpGetAction
-  readonly target: ProbeTarget
-  /** Where the manifest's headers name none: `kube-probe/<version>`. */
-  readonly userAgent: string
-  readonly bounds: ProbeBounds
-}
-
 /**
  * Succeeds on a status from 200 to 399; a redirect that leads off the host is a success with a warning (kubelet
  * pkg/probe/http/http.go DoHTTPProbe, 1.36). A failure's message never holds the body. A body that is truncated or
  * doesn't end in time is, as there, an error of the probe that proves nothing about the container.
+ * @param userAgent where the manifest's headers name none: `kube-probe/<version>`
  */
-export async function runHttpProbe(options: HttpProbeOptions): Promise<ProbeOutcome> {
-  const { action, bounds } = options
-  const built = buildHttpRequest(action, options.target, options.userAgent)
+export async function runHttpProbe(
+  action: HttpGetAction,
+  target: ProbeTarget,
+  userAgent: string,
+  bounds: ProbeBounds,
+): Promise<ProbeOutcome> {
+  const built = buildHttpRequest(action, target, userAgent)
   if (built.kind === 'invalid') return unknown(built.message)
   const got = await sendHttpGet(built.request, bounds, action)
   if (got.kind === 'error') {
@@ -40,15 +37,6 @@ export async function runHttpProbe(options: HttpProbeOptions): Promise<ProbeOutc
   return { result: 'warning', output: `Probe terminated redirects, Response body: ${body}` }
 }
 
-export interface HttpHookOptions {
-  readonly action: HttpGetAction
-  readonly target: Pick<ProbeTarget, 'podIps' | 'ports'>
-  /** Where the manifest's headers name none: `kube-lifecycle/<version>`. */
-  readonly userAgent: string
-  /** The kubelet sets no limit of its own: pass the remaining grace period, or a signal. */
-  readonly bounds: AttemptBounds
-}
-
 export type HttpHookResult =
   /** It was answered. `warning`: it took HTTP where HTTPS was asked for; the text of a `LifecycleHTTPFallback` event. */
   | { readonly kind: 'done'; readonly warning: string | undefined }
@@ -58,9 +46,15 @@ export type HttpHookResult =
  * A lifecycle hook's GET. Any response counts as success, whatever its status; an HTTPS hook whose server speaks plain
  * HTTP is sent again so, without its Authorization header (kubelet pkg/kubelet/lifecycle/handlers.go runHTTPHandler,
  * 1.36). Never rejects.
+ * @param userAgent where the manifest's headers name none: `kube-lifecycle/<version>`
+ * @param bounds the kubelet sets no limit of its own: the remaining grace period, or a signal
  */
-export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookResult> {
-  const { action, target, userAgent, bounds } = options
+export async function runHttpHook(
+  action: HttpGetAction,
+  target: Pick<ProbeTarget, 'podIps' | 'ports'>,
+  userAgent: string,
+  bounds: AttemptBounds,
+): Promise<HttpHookResult> {
   const built = buildHttpRequest(action, target, userAgent)
   if (built.kind === 'invalid') return { kind: 'failed', message: built.message }
   const got = await sendHttpGet(built.request, bounds)
@@ -70,10 +64,8 @@ export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookRes
     const plain = await sendHttpGet({ ...built.request, scheme: 'http', headers }, bounds)
     if (plain.kind === 'response' || plain.during === 'body') {
       const at = joinHostPort(built.request.host, built.request.port)
-      return {
-        kind: 'done',
-        warning: `request to HTTPS lifecycle hook ${at} got HTTP response, retry with HTTP succeeded`,
-      }
+      const warning = `request to HTTPS lifecycle hook ${at} got HTTP response, retry with HTTP succeeded`
+      return { kind: 'done', warning }
     }
   }
   return { kind: 'failed', message: got.message }

@@ -28,9 +28,9 @@ export function createProbeRunner(options: ProbeRunnerOptions): RunProbe {
   return async (probe, target, signal) => {
     const bounds = { clock, timeoutMs: probe.timeoutSeconds * 1000, signal }
     if (probe.exec !== undefined) return runExecProbe(options, probe.exec, target, bounds)
-    if (probe.httpGet !== undefined) return runHttpProbe({ action: probe.httpGet, target, userAgent, bounds })
+    if (probe.httpGet !== undefined) return runHttpProbe(probe.httpGet, target, userAgent, bounds)
     if (probe.tcpSocket !== undefined) return runTcpProbe(probe.tcpSocket, target, bounds)
-    if (probe.grpc !== undefined) return runGrpcProbe({ action: probe.grpc, target, userAgent, bounds })
+    if (probe.grpc !== undefined) return runGrpcProbe(probe.grpc, target, userAgent, bounds)
     return unknown('missing probe handler')
   }
 }

@@ -10,7 +10,7 @@ import {
   tryRemove,
   makeDirectory,
 } from '../base/atomic-file.ts'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorMessage, ifThere } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
@@ -120,7 +120,7 @@ async function readAll<T>(
   unreadable: UnreadableState[],
 ): Promise<T[]> {
   const found: T[] = []
-  for (const name of await listNames(directory)) {
+  for (const name of (await ifThere(readdir(directory))) ?? []) {
     const path = join(directory, name)
     if (isAtomicFileTemp(name)) {
       await tryRemove(path)
@@ -141,16 +141,6 @@ async function readAll<T>(
     }
   }
   return found
-}
-
-/** None where nothing was ever pulled; a disk that cannot be written is no matter. */
-async function listNames(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
 }
 
 function readIntent({ image, presentRef }: { readonly [key: string]: Json }): PullIntent | undefined {

@@ -15,7 +15,7 @@ import {
 import { dirname } from 'node:path'
 import { removeTree } from '../base/atomic-file.ts'
 import { formatTime } from '../base/clock.ts'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, ifThere } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import type { VolumeFiles } from '../translate/volume-files.ts'
 import { VolumeError } from './open-inside.ts'
@@ -39,7 +39,7 @@ export async function writeVolumeFiles(
   options: { readonly group?: number | undefined; readonly nowMs: number },
 ): Promise<boolean> {
   checkPaths(files)
-  const current = await currentDirectory(directory)
+  const current = await ifThere(readlink(`${directory}/${dataLink}`))
   await removeStale(directory, current, options.nowMs)
   if (current !== undefined && (await holdsExactly(`${directory}/${current}`, files, options.group))) {
     // An interrupted call may have ended right after the swap (kubernetes/kubernetes#121472).
@@ -74,7 +74,7 @@ async function touch(path: string, wallMs: number): Promise<void> {
 
 /** Whether the directory was ever written. */
 export async function hasVolumeFiles(directory: string): Promise<boolean> {
-  return (await currentDirectory(directory)) !== undefined
+  return (await ifThere(readlink(`${directory}/${dataLink}`))) !== undefined
 }
 
 /** The manifest's validation rejects any other path; this is a second check. */
@@ -90,15 +90,6 @@ function checkPaths(files: VolumeFiles): void {
       const [below, above] = [path, file].map((name) => JSON.stringify(name))
       throw new VolumeError('VOLUME_SETUP', `a file stands at ${above}, where ${below} needs a directory`)
     }
-  }
-}
-
-async function currentDirectory(directory: string): Promise<string | undefined> {
-  try {
-    return await readlink(`${directory}/${dataLink}`)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
   }
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chmod, lstat, mkdir, readdir, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { readIfExists, removeFileDurably, removeTree, writeFileAtomic } from '../base/atomic-file.ts'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage, ifThere } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import { mountsBelow, readMounts } from '../host/mounts.ts'
 import { objectKey } from '../pod/objects/local-object.ts'
@@ -143,14 +143,9 @@ const purgedPrefix = '.purged-'
 const isVisible = (name: string): boolean => !name.startsWith('.')
 
 async function directoriesIn(path: string, isMeant = isVisible): Promise<readonly string[]> {
-  try {
-    const entries = await readdir(path, { withFileTypes: true })
-    const directories = entries.filter((entry) => entry.isDirectory() && isMeant(entry.name))
-    return directories.map(({ name }) => name).sort()
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
+  const entries = (await ifThere(readdir(path, { withFileTypes: true }))) ?? []
+  const directories = entries.filter((entry) => entry.isDirectory() && isMeant(entry.name))
+  return directories.map(({ name }) => name).sort()
 }
 
 /** A file's name may have so many bytes. */

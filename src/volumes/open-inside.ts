@@ -7,7 +7,9 @@ import type { Stats } from 'node:fs'
 import { chmod, chown, lchown, lstat, mkdir, open, readdir, realpath } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
-import { errorCode, errorMessage, PoddError } from '../base/errors.ts'
+import { errorCode, errorMessage, ifThere, PoddError } from '../base/errors.ts'
+
+const nothingThere = ['ENOENT', 'ENOTDIR']
 
 /**
  * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
@@ -219,11 +221,11 @@ export async function measureDirectory(
     inodes += 1
   }
   const visit = async (path: string, depth: number): Promise<void> => {
-    const stats = await ifThere(lstat(path))
+    const stats = await ifThere(lstat(path), nothingThere)
     if (stats === undefined) return
     count(stats)
     if (!stats.isDirectory() || depth > maxDepth) return
-    const opened = await ifThere(openStep(path))
+    const opened = await ifThere(openStep(path), nothingThere)
     if (opened === undefined) return
     try {
       // It has become a link meanwhile.
@@ -235,16 +237,6 @@ export async function measureDirectory(
   }
   await visit(directory, 0)
   return { bytes, inodes }
-}
-
-async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
-  try {
-    return await found
-  } catch (error) {
-    const code = errorCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw error
-  }
 }
 
 /** A pod's fsGroup, as it is applied to the volumes that the pod owns. */
@@ -311,13 +303,13 @@ interface Giving {
 
 async function giveEntry(path: string, giving: Giving): Promise<void> {
   const { gid, depth, refusals } = giving
-  const entry = await ifNotRemoved(openStep(path))
+  const entry = await ifThere(openStep(path))
   if (entry === undefined) return
   try {
     const stats = await entry.stat()
     if (stats.isDirectory()) return await giveDirectory(entry, { ...giving, depth: depth + 1 })
     if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
-    else await orRefused(refusals, () => ifNotRemoved(lchown(path, stats.uid, gid)))
+    else await orRefused(refusals, () => ifThere(lchown(path, stats.uid, gid)))
   } finally {
     await entry.close()
   }
@@ -334,16 +326,6 @@ async function orRefused(refusals: Refusals, act: () => Promise<unknown>): Promi
 function refuse(refusals: Refusals, message: string): void {
   refusals.count += 1
   refusals.first ??= message
-}
-
-/** Undefined for a file that a container removed meanwhile. */
-async function ifNotRemoved<T>(act: Promise<T>): Promise<T | undefined> {
-  try {
-    return await act
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
 }
 
 /** Skips what is already right. Changing the owner clears set-id bits, so the mode is set afterwards. */

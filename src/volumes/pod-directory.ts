@@ -2,12 +2,12 @@
  * A pod's own files below podd's root directory, laid out as the kubelet's (`pkg/kubelet/kubelet_getters.go`, 1.36): its
  * hosts file and resolv.conf, termination messages, its range of user ids, and marks of work that is done once.
  */
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { access, chmod, mkdir, open, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readIfExists, writeFileAtomicSync, writeInto } from '../base/atomic-file.ts'
-import { errorCode, PoddError } from '../base/errors.ts'
+import { errorCode, ifThere, PoddError } from '../base/errors.ts'
 import { Semaphore } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/security-context.ts'
@@ -39,13 +39,8 @@ function terminationLogPath(rootDir: string, uid: PodUid, container: string, res
 
 /** The UIDs with a pod directory, including those of pods that no longer exist. */
 export async function listPodDirectories(rootDir: string): Promise<readonly PodUid[]> {
-  try {
-    const entries = await readdir(`${rootDir}/pods`, { withFileTypes: true })
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
+  const entries = (await ifThere(readdir(`${rootDir}/pods`, { withFileTypes: true }))) ?? []
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
 }
 
 /**
@@ -321,12 +316,8 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
 }
 
 function podsIn(rootDir: string): readonly PodUid[] {
-  try {
-    return readdirSync(`${rootDir}/pods`)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
+  const directory = `${rootDir}/pods`
+  return existsSync(directory) ? readdirSync(directory) : []
 }
 
 /** @throws PoddError USER_RANGE where the file can't be read: another range would not match running containers */

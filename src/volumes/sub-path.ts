@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs'
 import { chmod, lstat, mkdir, rmdir, stat, unlink, writeFile } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage, ifThere } from '../base/errors.ts'
 import { cleanPath } from '../base/text.ts'
 import { bindMount, isMounted, readMounts, unmount } from '../host/mounts.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
@@ -110,13 +110,9 @@ async function makeMountPoint(target: string, kind: 'directory' | 'file'): Promi
   else await writeFile(target, '', { flag: 'wx', mode: 0o640 })
 }
 
-async function kindAt(path: string): Promise<'directory' | 'file' | undefined> {
-  try {
-    return (await lstat(path)).isDirectory() ? 'directory' : 'file'
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
+async function kindAt(path: string): Promise<Kind | undefined> {
+  const found = await ifThere(lstat(path))
+  return found && kindOf(found)
 }
 
 /**
@@ -151,7 +147,7 @@ export async function makeNestedMountPoint(
 
 /** Links lead to the volume's files, and stay; so does all that isn't empty. */
 async function removeOtherKind(target: string, isDirectory: boolean, isInUse: boolean): Promise<void> {
-  const found = await statIfThere(target)
+  const found = await ifThere(lstat(target), nothingThere)
   if (found === undefined || found.isSymbolicLink() || found.isDirectory() === isDirectory) return
   if (!found.isDirectory() && found.size > 0) return
   if (isInUse) {
@@ -162,15 +158,8 @@ async function removeOtherKind(target: string, isDirectory: boolean, isInUse: bo
   await (found.isDirectory() ? rmdir(target) : unlink(target))
 }
 
-async function statIfThere(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path)
-  } catch (error) {
-    // A way that leads through a file fails where the mount point is made.
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
-    throw error
-  }
-}
+/** A way that leads through a file fails where the mount point is made. */
+const nothingThere = ['ENOENT', 'ENOTDIR']
 
 type Kind = 'directory' | 'file'
 
@@ -215,7 +204,7 @@ async function kindOfVolume({
 }: VolumeSpec): Promise<{ readonly kind: Kind; readonly what: string }> {
   if (hostPath === undefined) return { kind: 'directory', what: `volume ${name} is a directory` }
   const { path, type } = hostPath
-  const found = await ifThere(stat(path))
+  const found = await ifThere(stat(path), [...nothingThere, 'ESRCH'])
   if (found !== undefined) return { kind: kindOf(found), what: `hostPath ${path} is a ${kindOf(found)}` }
   const kind = type === 'FileOrCreate' ? 'file' : 'directory'
   return { kind, what: `hostPath ${path} does not exist, and a ${kind} would be made there` }
@@ -227,7 +216,8 @@ async function kindInside(root: string, path: string): Promise<Kind | undefined>
   let found: Stats | undefined
   for (const step of path.split('/').filter((part) => part !== '')) {
     at = `${at}/${step}`
-    found = await ifThere(lstat(at))
+    // ESRCH: the container has ended.
+    found = await ifThere(lstat(at), [...nothingThere, 'ESRCH'])
     if (found === undefined || found.isSymbolicLink()) return undefined
   }
   return found && kindOf(found)
@@ -235,15 +225,4 @@ async function kindInside(root: string, path: string): Promise<Kind | undefined>
 
 function kindOf(stats: Stats): Kind {
   return stats.isDirectory() ? 'directory' : 'file'
-}
-
-async function ifThere(looking: Promise<Stats>): Promise<Stats | undefined> {
-  try {
-    return await looking
-  } catch (error) {
-    const code = errorCode(error)
-    // ESRCH: the container has ended.
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ESRCH') return undefined
-    throw error
-  }
 }

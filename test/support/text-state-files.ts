@@ -72,8 +72,7 @@ export const textFiles: readonly TextFile[] = [
       await mkdir(join(rootDir, 'logs/default_p_u'), { recursive: true })
       await markRemoved(join(rootDir, 'logs/default_p_u'), '/var/lib/podd', 1_700_000_000_000)
     },
-    read: async (rootDir) =>
-      (await listRemovedPods(join(rootDir, 'logs'), { owner: '/var/lib/podd' })).length,
+    read: async (rootDir) => (await listRemovedPods(join(rootDir, 'logs'), '/var/lib/podd')).length,
   },
   {
     path: 'containerd/cni/10-podd.conflist',

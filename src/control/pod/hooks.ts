@@ -57,12 +57,9 @@ export function createHooks(
       }
       onSent?.()
       if (httpGet !== undefined) {
-        const result = await runHttpHook({
-          action: httpGet,
-          target: { podIps: podIp === undefined ? [] : [podIp], ports },
-          userAgent: `kube-lifecycle/${kubernetesVersion}`,
-          bounds: { clock, timeoutMs, signal },
-        })
+        const target = { podIps: podIp === undefined ? [] : [podIp], ports }
+        const bounds = { clock, timeoutMs, signal }
+        const result = await runHttpHook(httpGet, target, `kube-lifecycle/${kubernetesVersion}`, bounds)
         signal.throwIfAborted()
         if (result.kind === 'failed') throw new HookError(result.message)
         const { warning: message } = result

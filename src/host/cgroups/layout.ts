@@ -3,7 +3,7 @@
  * made by.
  */
 import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs'
-import { errorCode, PoddError } from '../../base/errors.ts'
+import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { readStateSync, replaceStateSync } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
@@ -234,11 +234,7 @@ export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, 
 }
 
 function podUids(rootDir: string): readonly string[] {
-  try {
-    return readdirSync(`${rootDir}/pods`)
-  } catch (error) {
-    // No pod was ever created here.
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
-  }
+  // No pod was ever created here.
+  if (!existsSync(`${rootDir}/pods`)) return []
+  return readdirSync(`${rootDir}/pods`)
 }

@@ -272,7 +272,7 @@ async function findRemovedLog(
   wanted: { readonly container: string | undefined; readonly previous: boolean },
 ): Promise<{ readonly directory: string; readonly restartCount: number } | undefined> {
   const prefix = podLogDirectory('', { ...pod, uid: '' }).slice(1)
-  const kept = await listRemovedPods(podLogsDir, { prefix })
+  const kept = await listRemovedPods(podLogsDir, undefined, prefix)
   const last = kept.toSorted((a, b) => b.removedAtMs - a.removedAtMs)[0]
   if (last === undefined) return undefined
   const containers: string[] = []

@@ -16,7 +16,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { followLog } from '../../../src/logs/follow-log.ts'
-import type { ReadLogOptions } from '../../../src/logs/read-log.ts'
+import type { ReadLogOptions } from '../../../src/logs/log-decoder.ts'
 import { slowness } from '../../support/slowness.ts'
 
 let directory: string

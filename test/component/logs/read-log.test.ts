@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findSince, findTail, readLog } from '../../../src/logs/read-log.ts'
 import { LogDecoder } from '../../../src/logs/log-decoder.ts'
 import { listLogInstances } from '../../../src/logs/log-files.ts'
-import type { ReadLogOptions } from '../../../src/logs/read-log.ts'
+import type { ReadLogOptions } from '../../../src/logs/log-decoder.ts'
 
 let directory: string
 beforeEach(async () => {

@@ -48,15 +48,12 @@ interface Given {
 }
 
 function probe(port: number, given: Given = {}) {
-  return runGrpcProbe({
-    action: { port, service: given.service ?? '' },
-    target: { containerId: 'c', podIps: [given.podIp ?? '127.0.0.1'], ports: [] },
-    userAgent: 'kube-probe/1.36',
-    bounds: {
-      clock: systemClock,
-      timeoutMs: given.timeoutMs ?? 2_000,
-      signal: given.signal ?? new AbortController().signal,
-    },
+  const action = { port, service: given.service ?? '' }
+  const target = { containerId: 'c', podIps: [given.podIp ?? '127.0.0.1'], ports: [] }
+  return runGrpcProbe(action, target, 'kube-probe/1.36', {
+    clock: systemClock,
+    timeoutMs: given.timeoutMs ?? 2_000,
+    signal: given.signal ?? new AbortController().signal,
   })
 }
 

@@ -34,15 +34,12 @@ interface Given {
 }
 
 function probe(port: number, change: Partial<HttpGetAction> = {}, given: Given = {}): Promise<ProbeOutcome> {
-  return runHttpProbe({
-    action: { path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change },
-    target: { containerId: 'c', podIps: [given.podIp ?? '127.0.0.1'], ports: [] },
-    userAgent: 'kube-probe/1.36',
-    bounds: {
-      clock: systemClock,
-      timeoutMs: given.timeoutMs ?? 2_000 * slowness,
-      signal: given.signal ?? new AbortController().signal,
-    },
+  const action: HttpGetAction = { path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change }
+  const target = { containerId: 'c', podIps: [given.podIp ?? '127.0.0.1'], ports: [] }
+  return runHttpProbe(action, target, 'kube-probe/1.36', {
+    clock: systemClock,
+    timeoutMs: given.timeoutMs ?? 2_000 * slowness,
+    signal: given.signal ?? new AbortController().signal,
   })
 }
 
@@ -84,16 +81,16 @@ describe('one probe again and again', () => {
     const [first, second] = [await use(serveHttp(listener)), await use(serveHttp(listener))]
     const action: HttpGetAction = { path: '/', port: 'web', scheme: 'HTTP', httpHeaders: [] }
     const ask = ({ port }: RunningServer, timeoutMs = 2000 * slowness) =>
-      runHttpProbe({
+      runHttpProbe(
         action,
-        target: {
+        {
           containerId: 'c',
           podIps: ['127.0.0.1'],
           ports: [{ name: 'web', containerPort: port, protocol: 'TCP' }],
         },
-        userAgent: 'kube-probe/1.36',
-        bounds: { clock: systemClock, timeoutMs, signal: new AbortController().signal },
-      })
+        'kube-probe/1.36',
+        { clock: systemClock, timeoutMs, signal: new AbortController().signal },
+      )
     expect(await ask(first)).toMatchObject({ result: 'success', output: 'whole' })
     expect(await ask(first)).toMatchObject({ result: 'failure' })
     expect(await ask(first, 300)).toMatchObject({ result: 'unknown', timedOut: true })
@@ -409,12 +406,9 @@ describe('a header that HTTP lacks', () => {
 
 describe('a lifecycle hook', () => {
   function hook(port: number, change: Partial<HttpGetAction> = {}) {
-    return runHttpHook({
-      action: { path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change },
-      target: { podIps: ['127.0.0.1'], ports: [] },
-      userAgent: 'kube-lifecycle/1.36',
-      bounds: { clock: systemClock, timeoutMs: 300 },
-    })
+    const action: HttpGetAction = { path: '/', port, scheme: 'HTTP', httpHeaders: [], ...change }
+    const bounds = { clock: systemClock, timeoutMs: 300 }
+    return runHttpHook(action, { podIps: ['127.0.0.1'], ports: [] }, 'kube-lifecycle/1.36', bounds)
   }
 
   it.each([200, 404, 500])('is done with status %i', async (status) => {
