@@ -22,6 +22,7 @@
 #   PODD_TEST_PACKAGES=W   what becomes of packages of the distribution that are missing: `keep` installs them for good,
 #                          `remove` for this run alone, `none` not at all. Unset, it asks where there is a terminal, and
 #                          removes them where there is none
+#   PODD_TEST_REPORTS=DIR  where the JSON reports are kept, of which test/lib/order-files.ts makes the order of the files
 set -uo pipefail
 usage() {
   echo "test/run.sh: $1; --help tells more." >&2
@@ -145,6 +146,10 @@ finish() {
     wait "$code_pid"
     code_pid=
     cat "$results/code.log"
+  fi
+  if [ -n "${PODD_TEST_REPORTS-}" ]; then
+    mkdir -p "$PODD_TEST_REPORTS"
+    cp "$results"/*.json "$PODD_TEST_REPORTS"
   fi
   say 'summary'
   node test/lib/summary.ts "$results"

@@ -9,6 +9,9 @@ export interface TestFile {
   readonly name: string
   readonly status: string
   readonly message: string
+  /** Milliseconds since the epoch. */
+  readonly startTime: number
+  readonly endTime: number
   readonly assertionResults: readonly TestOfReport[]
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { slowness } from '../support/slowness.ts'
-import { readWhileUpdating } from '../support/volume-reader.ts'
+import { slowness } from '../../support/slowness.ts'
+import { readWhileUpdating } from '../../support/volume-reader.ts'
 
 it(
   'a reader never sees half of an update, through 1,000 of them',
