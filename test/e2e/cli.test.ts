@@ -24,9 +24,7 @@ function rows(table: string): string[][] {
     .map((line) => line.split(/ {2,}/u).map((cell) => cell.trim()))
 }
 
-const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
-
-describePodd('the command line', { config }, (rig) => {
+describePodd('the command line', {}, (rig) => {
   /** One pod with two containers, for all who only look. */
   const untilWeb = async (podd: PoddRig): Promise<PodObject> => {
     const main = 'echo one; echo two >&2; echo three; stay'

@@ -34,10 +34,8 @@ function nameIn(text: string): string | undefined {
   return labels['io.kubernetes.container.name']
 }
 
-const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
-
 // The cases of `test/e2e_node/garbage_collector_test.go`, 1.36: with the defaults, one exited container of each is kept.
-describePodd('GarbageCollect', { config }, (current) => {
+describePodd('GarbageCollect', {}, (current) => {
   it.each<[title: string, pods: readonly GarbagePod[]]>([
     ['One Non-restarting Container', [{ name: 'one', containers: 1, restarts: 0 }]],
     ['Many Restarting Containers', [{ name: 'many', containers: 4, restarts: 4 }]],

@@ -12,7 +12,7 @@ const exists = (path: string) => ({ exec: { command: ['test', '-e', path] } })
 /** One failure counts; that a busy machine takes its time is none. */
 const always = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 * slowness }
 
-describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } } }, (rig) => {
+describePodd('probes', {}, (rig) => {
   it.concurrent(
     "restarts a container that fails its liveness probe, with the probe's own grace",
     proves(

@@ -64,7 +64,10 @@ function atTerminal(podd: PoddRig, args: readonly string[]) {
   return { child, shown: () => shown.replaceAll('\r', ''), type: (keys: string) => child.stdin.write(keys) }
 }
 
-describePodd('reaching into pods', {}, (rig) => {
+/** What is restarted at once has waited for nothing. */
+const config = { crashLoopBackOff: { maxContainerRestartPeriod: '300s' } }
+
+describePodd('reaching into pods', { config, ociRuntime: 'runc' }, (rig) => {
   beforeAll(async () => {
     const podd = rig()
     const shellBox = podOf('shell', podd.shared, [

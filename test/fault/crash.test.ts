@@ -73,7 +73,10 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '10
     const worked = (): string => readFileSync(join(podd.rootDir, 'sources/worked/file.json'), 'utf8')
     const config = join(podd.directory, 'config.yaml')
     const setPeriod = (from: string, to: string): void =>
-      writeFileSync(config, readFileSync(config, 'utf8').replace(`"${from}"`, `"${to}"`))
+      writeFileSync(
+        config,
+        readFileSync(config, 'utf8').replace(`"sourceTrialPeriod":"${from}"`, `"sourceTrialPeriod":"${to}"`),
+      )
     setPeriod('10h', '1s')
     await podd.restartDaemon()
     await podd.until('the set to have worked', () => worked().includes('steady'))

@@ -3,7 +3,6 @@ import { HostileRounds } from '../support/hostile-rounds.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { slowness } from '../support/slowness.ts'
 
-const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
 const rootDisk = { sizeMiB: 300, ext4: true }
 
 /**
@@ -14,7 +13,7 @@ const seeds = { older: [2, 4, 17], newer: [3, 6, 19] } as const
 const given = (process.env['PODD_HOSTILE_SEEDS'] ?? '').split(',').filter((text) => text !== '')
 const rounds = given.length > 0 ? given.map((_, index) => index) : [0, 1, 2]
 
-describePodd('hostile rounds', { config, rootDisk }, (rig) => {
+describePodd('hostile rounds', { rootDisk, ociRuntime: 'runc' }, (rig) => {
   let hostile: HostileRounds | undefined
 
   beforeAll(async () => {

@@ -9,10 +9,9 @@ const first = Date.now() % 1_000_000
 const seeds =
   given.length > 0 ? given.map(Number) : Array.from({ length: count }, (_, index) => first + index)
 
-const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
 const rootDisk = { sizeMiB: 300, ext4: true }
 
-describePodd('hostile rounds', { config, rootDisk }, (rig) => {
+describePodd('hostile rounds', { rootDisk }, (rig) => {
   it('lose, double and restart no container', async () => {
     const rounds = new HostileRounds(rig())
     try {

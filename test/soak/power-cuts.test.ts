@@ -11,7 +11,7 @@ import { seededRandom } from '../support/walk-pods.ts'
 const seed = Number(process.env['PODD_POWER_SEED'] ?? Date.now() % 1_000_000)
 const cuts = Number(process.env['PODD_POWER_CUTS'] ?? 40)
 
-const config = { sourceTrialPeriod: '0s', crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
+const config = { sourceTrialPeriod: '0s' }
 const rootDisk = { sizeMiB: 600, ext4: true }
 
 describePodd('power cuts', { config, rootDisk }, (rig) => {
