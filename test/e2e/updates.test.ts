@@ -1,14 +1,45 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { PodObject } from '../../src/api/resource.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
-import { otherShell, shell } from '../support/podd-program.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { otherShell } from '../support/podd-program.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 const missing = 'localhost/podd-test/shell:tpyo'
+
+/** A pod that serves its own name on a host port. */
+function server(podd: PoddRig, name: string, hostPort: number, image?: string): object {
+  return shellPod(name, podd.shared, `echo ${name} >/index.html; say start; exec httpd -f -p 80 -h /`, {
+    container: { ports: [{ containerPort: 80, hostPort }], ...(image === undefined ? {} : { image }) },
+  })
+}
+
+async function ports(count: number): Promise<readonly number[]> {
+  const found = new Set<number>()
+  while (found.size < count) found.add(await freePort())
+  return [...found]
+}
+
+/** Waits until each of these ports is served by the pod of that name; gives the pods' UIDs. */
+async function untilServed(podd: PoddRig, served: ReadonlyMap<number, string>): Promise<readonly string[]> {
+  const [first = ''] = served.values()
+  const { hostIP } = (await podd.untilReady(first)).status
+  for (const [port, name] of served) {
+    const page = async (): Promise<string> => {
+      const response = await fetch(`http://${hostIP}:${port}/`, {
+        headers: { connection: 'close' },
+        signal: AbortSignal.timeout(2000),
+      })
+      return await response.text()
+    }
+    await podd.until(`${name} on its new port`, async () => (await page().catch(() => '')) === `${name}\n`)
+  }
+  const pods = await Promise.all([...served.values()].toSorted().map((name) => podd.untilReady(name)))
+  return pods.map(({ metadata }) => metadata.uid)
+}
 
 describePodd('updates', {}, (rig) => {
   // id: restarts-only-container-image
@@ -144,25 +175,6 @@ describePodd('updates', {}, (rig) => {
     expect(stderr).not.toContain('careful')
   })
 
-  // id: keeps-old-pod-running-host
-  it.concurrent('keeps the old pod running while the host has no room for the new one', async () => {
-    const podd = rig()
-    const pod = (word: string, cpu: string) =>
-      shellPod('modest', podd.shared, `say ${word}; stay`, {
-        container: { resources: { requests: { cpu } } },
-      })
-    podd.drop('modest', pod('old', '10m'))
-    const before = await podd.untilReady('modest')
-    podd.drop('modest', pod('new', '5000'))
-    await podd.untilNote(/modest\.yaml.*the old one keeps running.*cpu/iu)
-    const still = await podd.untilReady('modest')
-    expect(still.metadata.uid).toBe(before.metadata.uid)
-    expect(containerOf(still, 'main').restartCount).toBe(0)
-    podd.drop('modest', pod('new', '20m'))
-    await podd.untilLine('modest', / new$/u)
-    expect(await podd.untilWords('modest', 3)).toEqual(['old', 'end', 'new'])
-  })
-
   it.concurrent('keeps the old pod running while the new one mounts what is missing over a file', async () => {
     const podd = rig()
     const path = join(podd.shared, 'names')
@@ -180,46 +192,12 @@ describePodd('updates', {}, (rig) => {
     expect(await podd.untilWords('named', 3)).toEqual(['old', 'end', 'new'])
   })
 
-  // id: counts-crashes-failed-pulls
-  it.concurrent('counts crashes and failed pulls apart, and forgets both when the manifest changes', async () => {
-    const podd = rig()
-    const pod = (image: string) =>
-      podOf('mended', podd.shared, [
-        shellContainer('crash', 'mended', `say crash; exit 1`, { image: image === missing ? shell : image }),
-        shellContainer('pull', 'mended-pull', 'say up; stay', { image }),
-      ])
-    // Another try of this test begins anew.
-    podd.removeManifest('mended')
-    await podd.untilGone('mended')
-    podd.drop('mended', pod(missing))
-    const waiting = await podd.untilPod(
-      'mended',
-      'both backoffs',
-      (now) =>
-        containerOf(now, 'crash').state.waiting?.reason === 'CrashLoopBackOff' &&
-        containerOf(now, 'pull').state.waiting?.reason === 'ImagePullBackOff',
-    )
-    expect(containerOf(waiting, 'pull').restartCount).toBe(0)
-    const { lastState } = containerOf(waiting, 'crash')
-    const crashed = podd.lines('mended').length
-    const [droppedAt = ''] = readFileSync('/proc/uptime', 'utf8').split(' ')
-    podd.drop('mended', pod(otherShell))
-    await podd.until(
-      'both again',
-      () => podd.lines('mended').length > crashed && podd.lines('mended-pull').length > 0,
-    )
-    const again = Number(podd.lines('mended')[crashed]?.split(' ')[0])
-    // The second crash earns ten seconds, and any further one more.
-    expect(lastState.terminated?.exitCode).toBe(1)
-    expect(again - Number(droppedAt)).toBeLessThan(9.5 * slowness)
-  })
-
   // id: lets-replaced-pod-grace
   it.concurrent('lets a replaced pod have its grace, and starts the new one right after', async () => {
     const podd = rig()
     const pod = (word: string) =>
       shellPod('deaf', podd.shared, `trap '' TERM; say ${word}; while :; do sleep 0.1; say alive; done`, {
-        spec: { terminationGracePeriodSeconds: 8 },
+        spec: { terminationGracePeriodSeconds: 4 },
       })
     podd.drop('deaf', pod('old'))
     await podd.untilReady('deaf')
@@ -237,116 +215,35 @@ describePodd('updates', {}, (rig) => {
     await podd.untilGone('deaf')
   })
 
-  // id: starts-pod-added-again
-  it.concurrent('starts a pod that was added again while it ended, after that end', async () => {
+  // id: swaps-host-ports
+  it.concurrent('has two pods swap host ports, and ends neither while the image of one cannot be pulled', async () => {
     const podd = rig()
-    const script = `trap 'say ending; sleep 1; say ended; exit 0' TERM; say start; sleep 1000 & wait`
-    const pod = shellPod('back', podd.shared, script, { spec: { terminationGracePeriodSeconds: 10 } })
-    podd.drop('back', pod)
-    const before = await podd.untilReady('back')
-    podd.removeManifest('back')
-    await podd.untilLine('back', / ending$/u)
-    podd.drop('back', pod)
-    const after = await podd.untilPod(
-      'back',
-      'the next one',
-      ({ metadata, status }) => metadata.uid !== before.metadata.uid && status.phase === 'Running',
+    const [one = 0, two = 0] = await ports(2)
+    podd.drop('able', server(podd, 'able', one))
+    podd.drop('unable', server(podd, 'unable', two))
+    const before = [await podd.untilReady('able'), await podd.untilReady('unable')]
+    podd.drop('able', server(podd, 'able', two))
+    podd.drop('unable', server(podd, 'unable', one, missing))
+    await podd.untilNote(/able\.yaml.*keeps running.*that of default\/unable cannot start.*tpyo/u)
+    await podd.untilNote(/unable\.yaml.*keeps running.*tpyo/u)
+    const after = [await podd.untilReady('able'), await podd.untilReady('unable')]
+    expect(after.map(({ metadata }) => metadata.uid)).toEqual(before.map(({ metadata }) => metadata.uid))
+    await untilServed(
+      podd,
+      new Map([
+        [one, 'able'],
+        [two, 'unable'],
+      ]),
     )
-    expect(await podd.untilWords('back', 4)).toEqual(['start', 'ending', 'ended', 'start'])
-    expect(after.metadata.deletionTimestamp).toBeUndefined()
-  })
 
-  // id: pod-wait-host-port
-  it.concurrent('has a pod wait for a host port that another one holds', async () => {
-    const podd = rig()
-    const ports = [{ containerPort: 80, hostPort: await freePort() }]
-    const pod = (name: string) => shellPod(name, podd.shared, 'say start; stay', { container: { ports } })
-    podd.drop('holder', pod('holder'))
-    await podd.untilReady('holder')
-    await podd.untilLine('holder', / start$/u)
-    podd.drop('heir', pod('heir'))
-    const waiting = await podd.untilPod('heir', 'its reason', ({ status }) => status.reason !== undefined)
-    expect(waiting.status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
-    expect(waiting.status.message).toContain('default/holder')
-    expect(podd.lines('heir')).toEqual([])
-    podd.removeManifest('holder')
-    await podd.untilReady('heir')
-    const freedAt = saidAt(await podd.untilLine('holder', / end$/u), 'end')
-    expect(saidAt(await podd.untilLine('heir', / start$/u), 'start')).toBeGreaterThanOrEqual(freedAt)
-  })
-
-  // id: hands-host-port-over
-  it.concurrent('hands a host port over when the pod that holds it is replaced', async () => {
-    const podd = rig()
-    const hostPort = await freePort()
-    const pod = (word: string) =>
-      shellPod('handover', podd.shared, `echo ${word} >/index.html; exec httpd -f -p 80 -h /`, {
-        container: { ports: [{ containerPort: 80, hostPort }] },
-      })
-    podd.drop('handover', pod('old'))
-    const { hostIP } = (await podd.untilReady('handover')).status
-    const page = async () => (await fetch(`http://${hostIP}:${hostPort}/`)).text()
-    await podd.until('the old page', async () => (await page()) === 'old\n')
-    podd.drop('handover', pod('new'))
-    expect(await podd.until('the new page', async () => (await page()) === 'new\n')).toBe(true)
-  })
-
-  // id: makes-sandbox-died-anew
-  it.concurrent('makes a sandbox that died anew, with the next attempt', async () => {
-    const podd = rig()
-    podd.drop('box', shellPod('box', podd.shared, 'say start; stay'))
-    const before = await podd.untilReady('box')
-    const { uid } = before.metadata
-    const sandboxes = () =>
-      podd.containerIds(uid).filter((id) => `containerd://${id}` !== containerOf(before, 'main').containerID)
-    const [sandbox = ''] = sandboxes()
-    process.kill(podd.pidOf(sandbox), 'SIGKILL')
-    const after = await podd.untilPod(
-      'box',
-      'its next sandbox',
-      (pod) => containerOf(pod, 'main').restartCount === 1 && containerOf(pod, 'main').ready,
+    // As soon as it can, both go.
+    podd.drop('unable', server(podd, 'unable', one))
+    await untilServed(
+      podd,
+      new Map([
+        [two, 'able'],
+        [one, 'unable'],
+      ]),
     )
-    expect(after.metadata.uid).toBe(uid)
-    expect(after.status.podIP).toBeDefined()
-    expect(conditionOf(after, 'PodReadyToStartContainers')).toBe('True')
-    expect((await podd.events('box')).filter(({ reason }) => reason === 'SandboxChanged')).toHaveLength(1)
-    expect(wordsOf(podd.lines('box')).filter((word) => word === 'start')).toHaveLength(2)
-    podd.removeManifest('box')
-    await podd.untilGone('box')
-    expect(podd.containerIds(uid)).toEqual([])
-  })
-
-  it('counts the changes of the spec, over a restart of podd', async () => {
-    const drop = (image: string | undefined, metadata: object): void => {
-      const main = shellContainer('main', 'counted', 'stay', image === undefined ? {} : { image })
-      rig().drop(
-        'counted',
-        podOf('counted', rig().shared, [main], { metadata: { ...metadata, generation: 7 } }),
-      )
-    }
-    const generations = ({ metadata, status }: PodObject): readonly (number | undefined)[] => [
-      metadata.generation,
-      status.observedGeneration,
-      ...status.conditions.map(({ observedGeneration }) => observedGeneration),
-    ]
-    drop(undefined, {})
-    expect(new Set(generations(await rig().untilReady('counted')))).toEqual(new Set([1]))
-    drop(undefined, { labels: { tier: 'front' } })
-    const labelled = await rig().untilPod(
-      'counted',
-      'its label',
-      ({ metadata }) => metadata.labels !== undefined,
-    )
-    expect(new Set(generations(labelled))).toEqual(new Set([1]))
-    drop(otherShell, { labels: { tier: 'front' } })
-    const changed = await rig().untilPod('counted', 'its image', ({ status }) => {
-      const [main] = status.containerStatuses ?? []
-      return main?.state.running !== undefined && main.image === otherShell
-    })
-    expect(new Set(generations(changed))).toEqual(new Set([2]))
-    await rig().restartDaemon('SIGKILL')
-    expect(new Set(generations(await rig().untilReady('counted')))).toEqual(new Set([2]))
-    rig().removeManifest('counted')
-    await rig().untilGone('counted')
   })
 })

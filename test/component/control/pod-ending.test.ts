@@ -149,6 +149,21 @@ describe('a postStart hook', () => {
     expect(rig.container('web').ready).toBe(true)
   })
 
+  // id: starts-container-only-poststart
+  it('holds up the containers after its own until it is done', async () => {
+    const lifecycle = { postStart: { exec: { command: ['hello'] } } }
+    const containers = [
+      { name: 'main', image: 'app:1', lifecycle },
+      { name: 'next', image: 'app:1' },
+    ]
+    hookTakes(10_000)
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(9000)
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['web/main', 'web/next'])
+  })
+
   it('is done before any probe begins', async () => {
     const lifecycle = { postStart: { exec: { command: ['hello'] } } }
     const livenessProbe = { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 }
@@ -230,6 +245,17 @@ describe('a preStop hook', () => {
     await rig.clock.advance(60_000)
     expect(commands).toEqual(['hello', 'bye'])
     expect(rig.pod('web').status.phase).toBe('Failed')
+  })
+
+  // id: ends-container-although-prestop
+  it('that fails is told of, and its container ends all the same', async () => {
+    rig.fake.onExec(() => ({ exitCode: 9 }))
+    await rig.apply(podManifest('web', withPreStop()))
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.reasons('web').filter((reason) => reason === 'FailedPreStopHook')).toHaveLength(1)
+    expect(stops()).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
   })
 
   it('runs once for a container that is restarted while the pod is removed', async () => {
@@ -604,6 +630,7 @@ describe('a container that the runtime never manages to stop', () => {
 })
 
 describe('sidecars', () => {
+  // id: ends-sidecars-after-main
   it('end after the main containers, in reverse order', async () => {
     const sidecar = (name: string) => ({ name, image: 'side:1', restartPolicy: 'Always' })
     await rig.apply(podManifest('web', { initContainers: [sidecar('one'), sidecar('two')] }))

@@ -312,6 +312,7 @@ describe('a change that makes a new pod', () => {
     expect(rig.reasons('web')).not.toContain('Blocked')
   })
 
+  // id: pod-wait-host-port
   it('that wants a host port of another pod waits for it while the old one runs', async () => {
     await rig.apply(podManifest('holder', onHostPort(80)), podManifest('web'))
     await rig.apply(podManifest('web', onHostPort(80)))
@@ -357,6 +358,31 @@ describe('images that cannot be had', () => {
     expect([...shown].sort()).toEqual(['ErrImagePull', 'ImagePullBackOff'])
     expect(rig.fake.calls('PullImage').map(({ atMs }) => atMs)).toEqual([0, 10_000, 30_000, 70_000])
     expect(rig.reasons('web')).toContain('BackOff')
+  })
+
+  // id: counts-crashes-failed-pulls
+  it('are backed off apart from crashes, and a changed manifest has neither wait', async () => {
+    const withImages = (crash: string, pull: string) => ({
+      containers: [
+        { name: 'crash', image: crash },
+        { name: 'pull', image: pull },
+      ],
+    })
+    await rig.apply(podManifest('web', withImages('app:1', 'gone:1')))
+    for (let crash = 0; crash < 2; crash += 1) {
+      rig.fake.exitContainer('crash', 1)
+      await rig.clock.advance(100)
+    }
+    const waits = () => ['crash', 'pull'].map((name) => rig.container('web', name).state.waiting?.reason)
+    await rig.clock.advance(1000)
+    expect(waits()).toEqual([
+      'CrashLoopBackOff',
+      expect.stringMatching(/^(?:ErrImagePull|ImagePullBackOff)$/u),
+    ])
+    expect(rig.container('web', 'pull').restartCount).toBe(0)
+    await rig.apply(podManifest('web', withImages('app:2', 'app:2')))
+    await rig.clock.advance(100)
+    expect(rig.running()).toEqual(['web/crash', 'web/pull'])
   })
 
   it('are not waited for longer because the wall clock was set back', async () => {

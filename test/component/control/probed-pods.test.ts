@@ -47,6 +47,7 @@ describe('a sidecar', () => {
     containers: [{ name: 'main', image: 'app:1' }],
   })
 
+  // id: starts-follows-sidecar-only
   it('lets the next container start when its startup probe has passed', async () => {
     sick.add('proxy-up')
     await rig.apply(web)

@@ -185,6 +185,24 @@ describe('a pod that asks for more than there is', () => {
     expect(rig.running()).toEqual(['web/main', 'zeta/main'])
   })
 
+  // id: keeps-old-pod-running-host
+  it('in a version that needs a new pod leaves the old one running, with the reason shown, until there is room', async () => {
+    const rig = smallHost()
+    await rig.start()
+    await rig.apply(asking('web', '100m'))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(asking('web', '50', { hostname: 'other' }))
+    await rig.clock.advance(5000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.container('web').restartCount).toBe(0)
+    expect(rig.system.problems()[0]?.message).toMatch(/the old one keeps running.*cpu/iu)
+    await rig.apply(asking('web', '200m', { hostname: 'other' }))
+    await rig.clock.advance(5000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()).toEqual([])
+  })
+
   it('and goes back on that has what it had', async () => {
     const rig = smallHost()
     await rig.start()

@@ -577,6 +577,24 @@ describe('a sandbox', () => {
     expect(rig.fake.world.sandboxes.size).toBeLessThan(5)
   })
 
+  // id: makes-sandbox-died-anew
+  it('that died is made again under the same UID as the next attempt, and that is told once', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    const { uid } = rig.pod('web').metadata
+    const [sandbox] = rig.fake.sandboxesOf('web')
+    if (sandbox !== undefined) rig.fake.world.endSandbox(sandbox)
+    await rig.clock.advance(5000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.fake.sandboxesOf('web').at(-1)?.config.metadata?.attempt).toBe(1)
+    expect(rig.container('web')).toMatchObject({ ready: true, restartCount: 1 })
+    expect(rig.condition('web', 'PodReadyToStartContainers')).toBe('True')
+    expect(rig.reasons('web').filter((reason) => reason === 'SandboxChanged')).toHaveLength(1)
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
   it('without an address does not make podd spin', async () => {
     rig.fake.listen((event) => {
       const sandbox = event.kind === 'started' ? rig.fake.world.sandboxes.get(event.containerId) : undefined

@@ -23,7 +23,8 @@ const sidecarImage = at(inits, 'replaces-sidecar-image-changed')
 const sidecarEnds = at(inits, 'restarts-sidecars-ended-before')
 const sidecarBeside = at(inits, 'restarts-sidecar-beside-running')
 const heldImage = ofActions('says-container-waits-until')
-const reverse = e2eInits('ends-sidecars-after-main')
+const podEnding = (id: string) => at('component/control/pod-ending.test.ts', id)
+const reverse = podEnding('ends-sidecars-after-main')
 const sidecarFailure = at('unit/decide/status/derive-phase.test.ts', 'sidecar-never-succeeded-failed')
 const byForce = e2eEnding('grace')
 const keepsRunning = adoption('restarts-nothing-forgets-nothing')
@@ -88,7 +89,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
     file: inits,
     cases: {
       'one after the other': e2eInits('init-containers'),
-      'a failed one starts nothing': e2eInits('fails-pod-under-never'),
+      'a failed one starts nothing': 'stops-pod-fails-under',
       'before postStart of a main container': e2eEnding('hooks'),
       'a failing main container, Always': at('e2e/restarts.test.ts', 'restarts-crashed-container-once'),
       'postStart of the first before the second starts': e2eEnding('hooks'),
@@ -143,7 +144,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} sidecars among init containers`,
     file: inits,
     cases: {
-      finishes: e2eInits('ends-sidecars-pod-runs'),
+      finishes: 'stops-sidecars-once-main',
       ...all(
         'starts-next-passed',
         'the first before the first sidecar',
@@ -164,7 +165,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} a sidecar under ${policy}`,
     file: inits,
     cases: {
-      'it runs on': policy === 'Always' ? 'starts-main-containers-once' : e2eInits('ends-sidecars-pod-runs'),
+      'it runs on': policy === 'Always' ? 'starts-main-containers-once' : 'stops-sidecars-once-main',
       'it is not restarted': 'starts-main-containers-once',
       'the main container does its work': 'starts-main-containers-once',
       'new image': sidecarImage,
@@ -183,7 +184,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} probes of sidecars`,
     file: inits,
     cases: {
-      'startup probes gate': e2eInits('starts-follows-sidecar-only'),
+      'startup probes gate': at('component/control/probed-pods.test.ts', 'starts-follows-sidecar-only'),
       ...all(
         'replaces-sidecar-fails-startup',
         ...policies.map((policy) => `image updated after a failed startup probe, ${policy}`),
@@ -209,10 +210,7 @@ export const lifecycleCases: readonly LedgerSection[] = [
       'one has not started': 'makes-no-waves-ended',
       ...all(sidecarFailure, 'one ends with a failure', 'one is killed after the grace', 'a preStop fails'),
       ...all(byForce, 'the main container is killed after the grace', 'its preStop takes too long'),
-      'a preStop of a sidecar takes too long': at(
-        'component/control/pod-ending.test.ts',
-        'wait-nobody-grace-over',
-      ),
+      'a preStop of a sidecar takes too long': podEnding('wait-nobody-grace-over'),
     },
   },
 ]

@@ -2,6 +2,7 @@ import { at } from './kubelet-ledger.ts'
 import type { LedgerSection } from './kubelet-ledger.ts'
 
 const e2e = (name: string) => `e2e/${name}.test.ts`
+const control = (name: string) => `component/control/${name}.test.ts`
 const inits = (id: string) => at(e2e('init-containers'), id)
 const restarts = (id: string) => at(e2e('restarts'), id)
 const updates = (id: string) => at(e2e('updates'), id)
@@ -10,7 +11,10 @@ const life = (id: string) => at(e2e('pod-life'), id)
 const probes = (id: string) => at(e2e('probes'), id)
 const adoption = (id: string) => at('fault/adoption.test.ts', id)
 
-/** What podd promises of a pod's life, and which test shows it: on real containerd, where that can be made to do it. */
+/**
+ * What podd promises of a pod's life, and which test shows it: on real containerd where that has a part in it, else by a
+ * decider's table or the fake runtime.
+ */
 export const lifecycleProofs: readonly LedgerSection[] = [
   {
     test: 'the loop and the workers',
@@ -27,8 +31,8 @@ export const lifecycleProofs: readonly LedgerSection[] = [
         'keeps-pods-records-neither',
       ),
       'the grace can only shrink': ending('lets-shorter-grace-cut'),
-      'a sync in flight is told to stop': ending('starts-nothing-more-pod'),
-      'added again while it ends': updates('starts-pod-added-again'),
+      'a sync in flight is told to stop': at('unit/decide/plan/ending.test.ts', 'stops-init-container-runs'),
+      'added again while it ends': at(control('pod-life'), 'comes-back-still-ends'),
       'orphans, with what stands in their annotations': adoption('ends-nobody-wants-any'),
     },
   },
@@ -36,14 +40,17 @@ export const lifecycleProofs: readonly LedgerSection[] = [
     test: 'what a pod needs next',
     file: e2e('init-containers'),
     cases: {
-      'a dead sandbox': updates('makes-sandbox-died-anew'),
+      'a dead sandbox': at(control('runtime-trouble'), 'makes-sandbox-died-anew'),
       'init containers in order': 'init-containers',
       'init containers again in a new sandbox': 'begins-anew-init-containers',
-      'sidecars gate': 'starts-follows-sidecar-only',
+      'sidecars gate': at(control('probed-pods'), 'starts-follows-sidecar-only'),
       'sidecars restart': 'sidecar',
-      'ephemeral containers before the rest': 'starts-ephemeral-container-init',
+      'ephemeral containers before the rest': at(
+        'unit/decide/plan/init-containers.test.ts',
+        'starts-ephemeral-container-init',
+      ),
       'ephemeral containers once': updates('starts-added-ephemeral-container'),
-      Always: restarts('runs-container-again-ended'),
+      Always: at('unit/decide/plan/compute-pod-actions.test.ts', 'restarts-ended-under-always'),
       OnFailure: restarts('runs-pod-under-onfailure'),
       "a container's own policy and rules": restarts('restart-rules'),
       'the rule for all': restarts('restarts-containers-pod-sandbox'),
@@ -51,7 +58,7 @@ export const lifecycleProofs: readonly LedgerSection[] = [
       'liveness fails': probes('liveness'),
       'startup fails': probes('startup'),
       'a container that the runtime lost track of': at(
-        'component/control/runtime-trouble.test.ts',
+        control('runtime-trouble'),
         'runtime-lost-track-stopped',
       ),
       'no new sandbox for what has finished': restarts('leaves-finished-pods-finished'),
@@ -65,11 +72,11 @@ export const lifecycleProofs: readonly LedgerSection[] = [
     file: e2e('updates'),
     cases: {
       'make before break': 'keeps-old-pod-running',
-      'a version that is not admitted': 'keeps-old-pod-running-host',
+      'a version that is not admitted': at(control('room-and-change'), 'keeps-old-pod-running-host'),
       'a version that can not be pulled, in place': 'keeps-old-image-running',
       'the old grace, then at once': 'lets-replaced-pod-grace',
-      'a host port is waited for': 'pod-wait-host-port',
-      'a host port is handed over': 'hands-host-port-over',
+      'a host port is waited for': at(control('pod-updates'), 'pod-wait-host-port'),
+      'a host port is handed over': 'swaps-host-ports',
     },
   },
   {
@@ -77,7 +84,7 @@ export const lifecycleProofs: readonly LedgerSection[] = [
     file: e2e('ending'),
     cases: {
       'preStop inside the grace, and two seconds': 'counts-prestop-towards-grace',
-      'sidecars last, in reverse': inits('ends-sidecars-after-main'),
+      'sidecars last, in reverse': at(control('pod-ending'), 'ends-sidecars-after-main'),
       'preStop of all at once': inits('runs-prestop-hooks-once'),
       'the grace of a probe': probes('liveness'),
       activeDeadlineSeconds: restarts('active-deadline'),
@@ -92,9 +99,9 @@ export const lifecycleProofs: readonly LedgerSection[] = [
     cases: {
       exec: 'hooks',
       'HTTP and sleep': 'http-and-sleep-hooks',
-      'postStart holds the next container up': 'starts-container-only-poststart',
+      'postStart holds the next container up': at(control('pod-ending'), 'starts-container-only-poststart'),
       'postStart fails': 'kills-container-poststart-fails',
-      'preStop fails': 'ends-container-although-prestop',
+      'preStop fails': at(control('pod-ending'), 'ends-container-although-prestop'),
     },
   },
   {
@@ -102,7 +109,10 @@ export const lifecycleProofs: readonly LedgerSection[] = [
     file: e2e('restarts'),
     cases: {
       'a free first restart, then the cap': 'restarts-crashed-container-once',
-      'of images apart from it, and a change clears both': updates('counts-crashes-failed-pulls'),
+      'of images apart from it, and a change clears both': at(
+        control('pod-updates'),
+        'counts-crashes-failed-pulls',
+      ),
       'over a restart of podd': adoption('restarts-nothing-forgets-nothing'),
     },
   },
@@ -114,7 +124,7 @@ export const lifecycleProofs: readonly LedgerSection[] = [
       'over a restart of podd': 'leaves-finished-pods-finished',
       'over a reboot': 'after-reboot-runs-ran',
       'the pod on the network of the host': life('host-network'),
-      'a pod that may not run for now': updates('pod-wait-host-port'),
+      'a pod that may not run for now': at(control('pod-updates'), 'pod-wait-host-port'),
     },
   },
   {
