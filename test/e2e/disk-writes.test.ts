@@ -21,7 +21,7 @@ async function whenQuiet(pid: number, quietMs: number): Promise<number> {
 }
 
 describePodd('what podd writes', {}, (rig) => {
-  it('is little for a pod that starts, and nothing once nothing happens', async () => {
+  it('is little for a pod that starts, and nothing once nothing happens', { tags: ['nightly'] }, async () => {
     const podd = rig()
     podd.drop('first', shellPod('first', podd.shared, 'stay'))
     await podd.untilReady('first')

@@ -67,7 +67,7 @@ describePodd(
     rootDisk: { sizeMiB: 400 },
     config: {
       evictionHard: { 'nodefs.available': '100Mi' },
-      evictionPressureTransitionPeriod: '8s',
+      evictionPressureTransitionPeriod: '3s',
       imageGCHighThresholdPercent: 100,
       imageMinimumGCAge: '1s',
     },
@@ -171,7 +171,7 @@ describePodd(
   {
     config: {
       evictionHard: { 'allocatableMemory.available': '60Mi' },
-      evictionPressureTransitionPeriod: '8s',
+      evictionPressureTransitionPeriod: '3s',
     },
   },
   (rig) => {
@@ -192,7 +192,7 @@ describePodd(
       expect(await podd.cliOk('status')).toMatch(/^Pressure: +(?:none|MemoryPressure)$/mu)
     })
 
-    it('evicts it while the shim of another pod hangs', async () => {
+    it('evicts it while the shim of another pod hangs', { tags: ['nightly'] }, async () => {
       const podd = rig()
       podd.drop('hung', shellPod('hung', podd.shared, 'say start; stay'))
       const hung = await podd.untilReady('hung')

@@ -144,32 +144,36 @@ describe.each(installs)('a containerd that is not podd’s own, $version', (inst
   })
   afterAll(async () => rig.remove())
 
-  it('has pods wait for a network, told what to do, and gives it to them; removed ones end without it', async () => {
-    rig.setNetwork(false)
-    rig.drop('host', { hostNetwork: true })
-    rig.drop('web')
-    await rig.until('the pod on the host’s network', async () => (await rig.phaseOf('host')) === 'Running')
-    await rig.until('its word', async () => (await rig.eventsOf('web')).includes('NetworkNotReady'))
-    const message = expect.stringContaining('Put a CNI network config into ') as string
-    await rig.until('the node', async () => (await rig.nodeReady())?.status === 'False')
-    expect(await rig.nodeReady()).toMatchObject({ reason: 'KubeletNotReady', message })
-    expect(await rig.eventsOf('web')).not.toContain('FailedCreatePodSandBox')
-    rig.removeManifest('web')
-    await rig.until('the end of the pod', async () => (await rig.phaseOf('web')) === undefined)
+  it(
+    'has pods wait for a network, told what to do, and gives it to them; removed ones end without it',
+    { tags: ['nightly'] },
+    async () => {
+      rig.setNetwork(false)
+      rig.drop('host', { hostNetwork: true })
+      rig.drop('web')
+      await rig.until('the pod on the host’s network', async () => (await rig.phaseOf('host')) === 'Running')
+      await rig.until('its word', async () => (await rig.eventsOf('web')).includes('NetworkNotReady'))
+      const message = expect.stringContaining('Put a CNI network config into ') as string
+      await rig.until('the node', async () => (await rig.nodeReady())?.status === 'False')
+      expect(await rig.nodeReady()).toMatchObject({ reason: 'KubeletNotReady', message })
+      expect(await rig.eventsOf('web')).not.toContain('FailedCreatePodSandBox')
+      rig.removeManifest('web')
+      await rig.until('the end of the pod', async () => (await rig.phaseOf('web')) === undefined)
 
-    rig.setNetwork(true)
-    rig.drop('web')
-    await rig.until('the pod', async () => (await rig.phaseOf('web')) === 'Running')
-    await rig.until('the node', async () => (await rig.nodeReady())?.status === 'True')
+      rig.setNetwork(true)
+      rig.drop('web')
+      await rig.until('the pod', async () => (await rig.phaseOf('web')) === 'Running')
+      await rig.until('the node', async () => (await rig.nodeReady())?.status === 'True')
 
-    rig.setNetwork(false)
-    await rig.until('the node', async () => (await rig.nodeReady())?.status === 'False')
-    rig.removeManifest('web')
-    await rig.until('the end of the pod', async () => (await rig.phaseOf('web')) === undefined)
-    rig.setNetwork(true)
-    rig.removeManifest('host')
-    await rig.until('the end of the other', async () => (await rig.phaseOf('host')) === undefined)
-  })
+      rig.setNetwork(false)
+      await rig.until('the node', async () => (await rig.nodeReady())?.status === 'False')
+      rig.removeManifest('web')
+      await rig.until('the end of the pod', async () => (await rig.phaseOf('web')) === undefined)
+      rig.setNetwork(true)
+      rig.removeManifest('host')
+      await rig.until('the end of the other', async () => (await rig.phaseOf('host')) === undefined)
+    },
+  )
 })
 
 describe.each(installs)('a runtime that serves CRI alone, on containerd $version', (install) => {

@@ -83,7 +83,7 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
 })
 
 describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s' } }, (rig) => {
-  it('are removed, and no others', async () => {
+  it('are removed, and no others', { tags: ['nightly'] }, async () => {
     const podd = rig()
     for (const name of ['gone', 'stays']) {
       const container = { ports: [{ containerPort: 8080, hostPort: await freePort() }] }

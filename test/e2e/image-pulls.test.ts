@@ -8,7 +8,7 @@ import type { PoddRig } from '../support/podd-rig.ts'
 import { Gates, dropPulling, messageOf, onBlob, waitingOf } from '../support/pulling-pods.ts'
 
 const mebibyte = 1024 * 1024
-const stallSeconds = 10
+const stallSeconds = 6
 
 let registry: HostileRegistry
 
@@ -159,7 +159,7 @@ describePodd(
 
     // Kubernetes' own: test/e2e_node/image_pull_test.go.
     // id: image-pull-backs-off
-    it.concurrent('Pull Image: Image pull retry backs off on error', async () => {
+    it.concurrent('Pull Image: Image pull retry backs off on error', { tags: ['nightly'] }, async () => {
       const podd = rig()
       const { name } = registry.add('backs-off')
       registry.misbehave('backs-off', () => ({ kind: 'status', code: 404 }))

@@ -92,39 +92,43 @@ describe('logs that are rotated', () => {
   })
 
   describePodd('11 MB', { config: { ...rotation, containerLogMaxFiles: 100 } }, (rig) => {
-    it('are followed to the end of their container without a line lost, beside tail -F', async () => {
-      const podd = rig()
-      const lines = 75_000
-      const script = numberedLines(lines, 7_500, 2)
-      podd.drop('loud', shellPod('loud', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
-      await podd.untilReady('loud')
-      const beganMs = performance.now()
-      const tail = tailFile(join(logDirectory(podd, 'loud'), '0.log'))
-      let text = ''
-      try {
-        text = await podd.cliOk('logs', '-f', 'loud')
-        const followedMs = performance.now() - beganMs
-        expectAllLines(text, lines)
-        await podd.until('the last line in tail', () => tail.lines() >= lines, 10_000).catch(() => {})
+    it(
+      'are followed to the end of their container without a line lost, beside tail -F',
+      { tags: ['nightly'] },
+      async () => {
+        const podd = rig()
+        const lines = 75_000
+        const script = numberedLines(lines, 7_500, 2)
+        podd.drop('loud', shellPod('loud', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
+        await podd.untilReady('loud')
+        const beganMs = performance.now()
+        const tail = tailFile(join(logDirectory(podd, 'loud'), '0.log'))
+        let text = ''
+        try {
+          text = await podd.cliOk('logs', '-f', 'loud')
+          const followedMs = performance.now() - beganMs
+          expectAllLines(text, lines)
+          await podd.until('the last line in tail', () => tail.lines() >= lines, 10_000).catch(() => {})
+          console.log(
+            `while it was written: podd logs -f ${rate(text.length, followedMs)}; tail -F ${rate(tail.bytes(), tail.lastMs() - beganMs)}, ${lines - tail.lines()} lines lost`,
+          )
+        } finally {
+          tail.child.kill()
+        }
+        expect(logFiles(podd, 'loud').length).toBeGreaterThan(5)
+        const againMs = performance.now()
+        const again = await podd.cliOk('logs', '-f', 'loud')
+        const poddMs = performance.now() - againMs
+        expect(again === text).toBe(true)
+        const directory = logDirectory(podd, 'loud')
+        const zcatMs = performance.now()
+        const options = { cwd: directory, maxBuffer: 2 ** 30 }
+        const raw = execFileSync('sh', ['-c', 'zcat -f 0.log.* 0.log'], options)
         console.log(
-          `while it was written: podd logs -f ${rate(text.length, followedMs)}; tail -F ${rate(tail.bytes(), tail.lastMs() - beganMs)}, ${lines - tail.lines()} lines lost`,
+          `read again: podd logs -f ${rate(again.length, poddMs)}; zcat ${rate(raw.length, performance.now() - zcatMs)}`,
         )
-      } finally {
-        tail.child.kill()
-      }
-      expect(logFiles(podd, 'loud').length).toBeGreaterThan(5)
-      const againMs = performance.now()
-      const again = await podd.cliOk('logs', '-f', 'loud')
-      const poddMs = performance.now() - againMs
-      expect(again === text).toBe(true)
-      const directory = logDirectory(podd, 'loud')
-      const zcatMs = performance.now()
-      const options = { cwd: directory, maxBuffer: 2 ** 30 }
-      const raw = execFileSync('sh', ['-c', 'zcat -f 0.log.* 0.log'], options)
-      console.log(
-        `read again: podd logs -f ${rate(again.length, poddMs)}; zcat ${rate(raw.length, performance.now() - zcatMs)}`,
-      )
-    })
+      },
+    )
   })
 })
 

@@ -8,8 +8,8 @@ import { podOf, shellContainer, wordsOf } from '../support/shell-pods.ts'
 const patienceMs = 400_000
 
 describePodd('the shim of a pod hangs for good', {}, (rig) => {
-  const limits = { timeout: 2 * patienceMs }
-  it('and the pod that is removed goes, with its processes, while others live on', limits, async () => {
+  const options = { timeout: 2 * patienceMs, tags: ['nightly'] }
+  it('and the pod that is removed goes, with its processes, while others live on', options, async () => {
     const podd = rig()
     const sidecar = shellContainer('side', 'side', 'say start; stay', { restartPolicy: 'Always' })
     const main = shellContainer('main', 'hung', 'say start; stay')
