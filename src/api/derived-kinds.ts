@@ -115,9 +115,7 @@ export const definitionKind = routedKind({
   columns: plainColumns,
 })
 
-/**
- * There are none: `kubectl cluster-info`, dashboards and service discovery request them without being configured to.
- */
+/** There are none: `kubectl cluster-info`, dashboards and service discovery request them unasked. */
 export const serviceKind = routedKind({
   resource: 'services',
   singular: 'service',

@@ -1,158 +1,108 @@
-import type { VerbEntry } from './arguments/verb.ts'
+import type { Verb, VerbEntry } from './arguments/verb.ts'
 import { getVerb } from './verbs/get.ts'
 
 /** All verbs, in the order of the help. */
 export const verbs: readonly VerbEntry[] = [
-  {
-    name: 'run',
-    summary: 'Run the daemon in this terminal',
-    load: async () => (await import('./verbs/run.ts')).runVerb,
-  },
-  {
-    name: 'get',
-    summary: 'List pods, events and the objects that pods refer to',
-    load: () => Promise.resolve(getVerb),
-  },
-  {
-    name: 'describe',
-    summary: 'Show one pod in detail',
-    load: async () => (await import('./verbs/describe.ts')).describeVerb,
-  },
-  {
-    name: 'logs',
-    aliases: ['log'],
-    summary: "Print a container's log",
-    load: async () => (await import('./verbs/logs.ts')).logsVerb,
-  },
-  {
-    name: 'exec',
-    summary: 'Run a command in a container',
-    load: async () => (await import('./verbs/exec.ts')).execVerb,
-  },
-  {
-    name: 'attach',
-    summary: "Join a container's own input and output",
-    load: async () => (await import('./verbs/exec.ts')).attachVerb,
-  },
-  {
-    name: 'debug',
-    summary: 'Add a container to a running pod, to look into it',
-    load: async () => (await import('./verbs/debug.ts')).debugVerb,
-  },
-  {
-    name: 'cp',
-    summary: 'Copy files between this host and a container',
-    load: async () => (await import('./verbs/cp.ts')).cpVerb,
-  },
-  {
-    name: 'port-forward',
-    summary: 'Forward local ports to a pod',
-    load: async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
-  },
-  {
-    name: 'restart',
-    summary: "Restart a pod's containers",
-    load: async () => (await import('./verbs/restart.ts')).restartVerb,
-  },
-  {
-    name: 'top',
-    summary: 'Show the resource usage of pods',
-    load: async () => (await import('./verbs/top.ts')).topVerb,
-  },
-  {
-    name: 'diff',
-    summary: 'Show what manifests would change',
-    load: async () => (await import('./verbs/diff.ts')).diffVerb,
-  },
-  {
-    name: 'apply',
-    summary: 'Write manifests into the manifest directory',
-    load: async () => (await import('./verbs/apply.ts')).applyVerb,
-  },
-  {
-    name: 'wait',
-    summary: 'Wait until pods meet a condition',
-    load: async () => (await import('./verbs/wait.ts')).waitVerb,
-  },
-  {
-    name: 'delete',
-    summary: "Remove pods from the manifest directory, or a claim's data",
-    load: async () => (await import('./verbs/delete.ts')).deleteVerb,
-  },
-  {
-    name: 'events',
-    summary: 'List events',
-    load: async () => (await import('./verbs/describe.ts')).eventsVerb,
-  },
-  {
-    name: 'images',
-    aliases: ['image'],
-    summary: 'List, pull, import, export, remove and pin images',
-    load: async () => (await import('./verbs/images.ts')).imagesVerb,
-  },
-  {
-    name: 'gc',
-    summary: 'Remove unused images',
-    load: async () => (await import('./verbs/images.ts')).gcVerb,
-  },
-  {
-    name: 'validate',
-    summary: 'Check manifests without running them',
-    load: async () => (await import('./verbs/validate.ts')).validateVerb,
-  },
-  {
-    name: 'explain',
-    summary: 'Show the fields of a kind, and what podd does with each',
-    load: async () => (await import('./verbs/explain.ts')).explainVerb,
-  },
-  {
-    name: 'doctor',
-    summary: 'Check what this host has and lacks',
-    load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
-  },
-  {
-    name: 'support-bundle',
-    summary: 'Pack what is needed to find out what is wrong, without secrets',
-    load: async () => (await import('./verbs/support-bundle.ts')).supportBundleVerb,
-  },
-  {
-    name: 'kubeconfig',
-    summary: 'Print a kubeconfig for kubectl and other clients',
-    load: async () => (await import('./verbs/version.ts')).kubeconfigVerb,
-  },
-  {
-    name: 'hold',
-    summary: 'Freeze the host at what it runs',
-    load: async () => (await import('./verbs/drain.ts')).holdVerb,
-  },
-  {
-    name: 'resume',
-    summary: 'Follow the sources again',
-    load: async () => (await import('./verbs/drain.ts')).resumeVerb,
-  },
-  {
-    name: 'drain',
-    summary: 'End all pods in order before the host shuts down',
-    load: async () => (await import('./verbs/drain.ts')).drainVerb,
-  },
-  {
-    name: 'down',
-    summary: 'Stop all pods and the embedded containerd',
-    load: async () => (await import('./verbs/down.ts')).downVerb,
-  },
-  {
-    name: 'status',
-    summary: "Show the daemon's state and problems",
-    load: async () => (await import('./verbs/status.ts')).statusVerb,
-  },
-  {
-    name: 'completion',
-    summary: 'Print the completion for a shell',
-    load: async () => (await import('./completion.ts')).createCompletionVerb(verbs),
-  },
-  {
-    name: 'version',
-    summary: 'Print the versions',
-    load: async () => (await import('./verbs/version.ts')).versionVerb,
-  },
+  entry('run', 'Run the daemon in this terminal', async () => (await import('./verbs/run.ts')).runVerb),
+  entry('get', 'List pods, events and the objects that pods refer to', () => Promise.resolve(getVerb)),
+  entry('describe', 'Show one pod in detail', async () => (await import('./verbs/describe.ts')).describeVerb),
+  entry('logs log', "Print a container's log", async () => (await import('./verbs/logs.ts')).logsVerb),
+  entry('exec', 'Run a command in a container', async () => (await import('./verbs/exec.ts')).execVerb),
+  entry(
+    'attach',
+    "Join a container's own input and output",
+    async () => (await import('./verbs/exec.ts')).attachVerb,
+  ),
+  entry(
+    'debug',
+    'Add a container to a running pod, to look into it',
+    async () => (await import('./verbs/debug.ts')).debugVerb,
+  ),
+  entry(
+    'cp',
+    'Copy files between this host and a container',
+    async () => (await import('./verbs/cp.ts')).cpVerb,
+  ),
+  entry(
+    'port-forward',
+    'Forward local ports to a pod',
+    async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
+  ),
+  entry(
+    'restart',
+    "Restart a pod's containers",
+    async () => (await import('./verbs/restart.ts')).restartVerb,
+  ),
+  entry('top', 'Show the resource usage of pods', async () => (await import('./verbs/top.ts')).topVerb),
+  entry('diff', 'Show what manifests would change', async () => (await import('./verbs/diff.ts')).diffVerb),
+  entry(
+    'apply',
+    'Write manifests into the manifest directory',
+    async () => (await import('./verbs/apply.ts')).applyVerb,
+  ),
+  entry('wait', 'Wait until pods meet a condition', async () => (await import('./verbs/wait.ts')).waitVerb),
+  entry(
+    'delete',
+    "Remove pods from the manifest directory, or a claim's data",
+    async () => (await import('./verbs/delete.ts')).deleteVerb,
+  ),
+  entry('events', 'List events', async () => (await import('./verbs/describe.ts')).eventsVerb),
+  entry(
+    'images image',
+    'List, pull, import, export, remove and pin images',
+    async () => (await import('./verbs/images.ts')).imagesVerb,
+  ),
+  entry('gc', 'Remove unused images', async () => (await import('./verbs/images.ts')).gcVerb),
+  entry(
+    'validate',
+    'Check manifests without running them',
+    async () => (await import('./verbs/validate.ts')).validateVerb,
+  ),
+  entry(
+    'explain',
+    'Show the fields of a kind, and what podd does with each',
+    async () => (await import('./verbs/explain.ts')).explainVerb,
+  ),
+  entry(
+    'doctor',
+    'Check what this host has and lacks',
+    async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
+  ),
+  entry(
+    'support-bundle',
+    'Pack what is needed to find out what is wrong, without secrets',
+    async () => (await import('./verbs/support-bundle.ts')).supportBundleVerb,
+  ),
+  entry(
+    'kubeconfig',
+    'Print a kubeconfig for kubectl and other clients',
+    async () => (await import('./verbs/version.ts')).kubeconfigVerb,
+  ),
+  entry('hold', 'Freeze the host at what it runs', async () => (await import('./verbs/drain.ts')).holdVerb),
+  entry('resume', 'Follow the sources again', async () => (await import('./verbs/drain.ts')).resumeVerb),
+  entry(
+    'drain',
+    'End all pods in order before the host shuts down',
+    async () => (await import('./verbs/drain.ts')).drainVerb,
+  ),
+  entry(
+    'down',
+    'Stop all pods and the embedded containerd',
+    async () => (await import('./verbs/down.ts')).downVerb,
+  ),
+  entry(
+    'status',
+    "Show the daemon's state and problems",
+    async () => (await import('./verbs/status.ts')).statusVerb,
+  ),
+  entry('completion', 'Print the completion for a shell', async () =>
+    (await import('./completion.ts')).createCompletionVerb(verbs),
+  ),
+  entry('version', 'Print the versions', async () => (await import('./verbs/version.ts')).versionVerb),
 ]
+
+/** @param names the verb's own, and other words for it */
+function entry(names: string, summary: string, load: () => Promise<Verb>): VerbEntry {
+  const [name = '', ...aliases] = names.split(' ')
+  return { name, aliases, summary, load }
+}

@@ -43,10 +43,7 @@ export interface WatchLine<T> {
 
 const endOfList = 'k8s.io/initial-events-end'
 
-/**
- * The objects of a watch. A watch that is restarted lists them again; the earlier ones are shown until its list is
- * complete.
- */
+/** The objects of a watch; one that is restarted shows the earlier ones until its list is complete. */
 export class WatchedObjects<T extends ResourceObject> {
   #shown: ReadonlyMap<string, T> = new Map()
   #objects = new Map<string, T>()

@@ -28,10 +28,7 @@ export interface RpcSpec<Request, Reply> {
   readonly deadlineMs: (request: Request) => number | undefined
   /** What the reply lacks, or undefined when it is complete. */
   readonly check?: (reply: Reply) => string | undefined
-  /**
-   * The reply used when the runtime answers NotFound, for calls that are done when the object doesn't exist. containerd
-   * 1.6 and newer ones differ in this.
-   */
+  /** The reply where the runtime answers NotFound: containerd 1.6 and newer ones differ in this. */
   readonly whenAbsent?: Reply
   /** The call is about the runtime itself: no gate holds it back. */
   readonly isUngated?: boolean

@@ -63,10 +63,7 @@ export class RuntimeConnection {
     return this.#ready
   }
 
-  /**
-   * Sets the check for whether a runtime that accepts connections is still starting. It runs once per connection,
-   * before any call is sent.
-   */
+  /** Sets what tells whether a connected runtime is still starting; runs once per connection, before calls. */
   probeWith(isStarting: () => Promise<boolean>): void {
     this.#isStarting = isStarting
   }

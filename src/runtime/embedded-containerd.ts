@@ -164,10 +164,7 @@ export class EmbeddedContainerd {
     return running
   }
 
-  /**
-   * Kills a containerd that no longer answers, and so can't be asked to end; `supervise` starts the next one. Shims and
-   * containers are left alone.
-   */
+  /** Kills a containerd that no longer answers, but none of its containers; `supervise` starts the next one. */
   endFrozen(): void {
     const found = this.#state.running && findContainerd(this.places)
     if (found === undefined) return
@@ -177,10 +174,7 @@ export class EmbeddedContainerd {
     signalProcess(found, 'SIGKILL')
   }
 
-  /**
-   * Starts containerd again whenever it dies, with backoff, until the signal is aborted. A failed `start` is retried
-   * here too. Never throws.
-   */
+  /** Starts containerd again whenever it died or failed to start, with backoff, until aborted. Never throws. */
   async supervise(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options
     let retryMs = firstRetryMs
@@ -247,10 +241,7 @@ export class EmbeddedContainerd {
     }
   }
 
-  /**
-   * Collectors that find and remove what containerd has leaked of pods that no longer exist; they find nothing while it
-   * does not run.
-   */
+  /** Collectors of what containerd leaked of pods that are gone; they find nothing while it does not run. */
   orphanCollectors(records: RuntimeRecords): readonly OrphanCollector[] {
     const { clock, known } = this.#options
     const tools = () => {
@@ -358,10 +349,7 @@ class ContainerdStateStore {
     return () => this.#listeners.delete(listener)
   }
 
-  /**
-   * Waits for the first start.
-   * @throws PoddError when containerd is down, or has not started within half a minute
-   */
+  /** Throws PoddError where containerd is down, or has not started within half a minute. */
   async whenRunning(): Promise<RunningContainerd> {
     if (this.#state.kind === 'stopped') {
       const changed = new AbortController()

@@ -316,10 +316,7 @@ async function checkComplete(target: ImageImportTarget, name: string): Promise<v
   })
 }
 
-/**
- * Reads what `ctr images check` says of an image, `incomplete (2/3)` of its config and layers; undefined where it
- * has all of them.
- */
+/** What `ctr images check` says: `incomplete (2/3)` of config and layers; undefined where all are there. */
 export function parseIncomplete(
   output: string,
   name: string,
@@ -329,9 +326,7 @@ export function parseIncomplete(
   return required === undefined ? undefined : { present: Number(present), required: Number(required) }
 }
 
-/**
- * Writes what containerd unpacked to the disk: one sync at a time, and one further sync for all calls made meanwhile.
- */
+/** Syncs what containerd unpacked to the disk: once at a time, and once more for all calls meanwhile. */
 export class WriteOuts {
   readonly #write: (target: ImageImportTarget) => Promise<void>
   #running: Promise<void> | undefined

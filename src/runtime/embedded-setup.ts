@@ -151,10 +151,7 @@ const unusedPlugins: readonly string[] = [
   'io.containerd.tracing.processor.v1.otlp',
 ]
 
-/**
- * containerd's config file: version 2 for containerd 1.x, version 3 for 2.x. It has only what differs from containerd's
- * defaults.
- */
+/** containerd's config file (version 2 for 1.x, 3 for 2.x), with only what differs from its defaults. */
 export function formatContainerdConfig(input: ContainerdConfigInput): string {
   const { places, version } = input
   const modern = version.major >= 2

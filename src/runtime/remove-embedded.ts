@@ -104,10 +104,7 @@ function readOr(path: string): string {
 /** Rounds of killing, 20 ms apart. */
 const maxRounds = 250
 
-/**
- * Kills all that runs below the shims of this instance, then the shims. containerd must have ended before. Returns the
- * cgroup directories of the killed processes.
- */
+/** Kills what runs below this instance's shims, then these, once containerd has ended. Returns the cgroups. */
 async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<ReadonlySet<string>> {
   const system = detectCgroups(readMounts())
   const cgroups = new Set<string>()

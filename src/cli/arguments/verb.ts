@@ -142,10 +142,7 @@ export interface DownResult {
   readonly leftovers: readonly string[]
 }
 
-/**
- * Functions that need the daemon's or the runtime's code. main.ts passes functions that load their code when they are
- * called.
- */
+/** What needs the daemon's or the runtime's code, which main.ts loads when it is called. */
 export interface DaemonActions {
   /** Runs until it is stopped; returns the exit code. */
   startDaemon(request: RunRequest): Promise<number>

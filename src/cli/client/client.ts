@@ -77,10 +77,7 @@ export class ApiClient {
     return this.#ask({ method: 'PATCH', path, body }, signal)
   }
 
-  /**
-   * Streams the bytes of a response; ends without an error when the signal is aborted. Once the response has begun it
-   * may take any time.
-   */
+  /** The bytes of a response, which may take any time; ends without an error when the signal is aborted. */
   async *stream(
     path: string,
     signal: AbortSignal,
@@ -158,10 +155,7 @@ export class ApiClient {
     }
   }
 
-  /**
-   * A WebSocket that speaks this protocol; its messages wait until they are read. Throws ServerError where the
-   * daemon refuses.
-   */
+  /** A WebSocket of this protocol; its messages wait for a reader. Throws ServerError where podd refuses. */
   async openWebSocket(path: string, protocol: string, signal: AbortSignal): Promise<WebSocket> {
     const { shakeHands } = await import('./shake-hands.ts')
     const result = await this.#await(signal, (until) =>
@@ -203,10 +197,7 @@ export class ApiClient {
     }
   }
 
-  /**
-   * Whether the daemon answers in time. A failed connection counts as an answer, since the waiting call reports the
-   * reason.
-   */
+  /** Whether the daemon answers in time, if only by a failed connection: the waiting call reports that. */
   async #isAlive(signal: AbortSignal): Promise<boolean> {
     const given = new AbortController()
     const timer = this.#clock.startTimer(aliveMs, () => given.abort())

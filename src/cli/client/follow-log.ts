@@ -182,10 +182,7 @@ interface PrefixedStream {
   readonly chunks: AsyncIterable<Uint8Array>
 }
 
-/**
- * Merges streams by whole lines: one stream after the other with `inTurn`, else as the lines arrive. Ends when all have
- * ended, fails when one fails.
- */
+/** Merges streams by whole lines, one after the other with `inTurn`; fails when one fails. */
 export async function* mergeLines(
   streams: readonly PrefixedStream[],
   { inTurn }: { readonly inTurn: boolean },

@@ -115,18 +115,12 @@ const neededFields: readonly string[] = [
   options.cgroupDriver.field,
 ]
 
-/**
- * Whether an error makes the file unusable: an unreadable text, or an error in one of the needed fields, possibly
- * misspelt.
- */
+/** Whether an error makes the file unusable: its text, or one of the needed fields, possibly misspelt. */
 function isNeeded({ field }: Problem): boolean {
   return field === undefined || nearestName(field, neededFields) !== undefined
 }
 
-/**
- * The settings, also of a config file with errors that don't concern the places: such errors must not keep pods
- * running.
- */
+/** The settings, also of a file with errors elsewhere: these must not keep pods running. */
 async function loadUsableConfig(args: ParsedArguments, notify: (line: string) => void): Promise<PoddConfig> {
   try {
     return (await loadConfig(args)).config

@@ -102,10 +102,7 @@ function document({ objects, listKind }: Listing): unknown {
 export interface Output {
   /** Resolves once the data is written; does nothing after a write has failed. */
   write(data: string | Uint8Array): Promise<void>
-  /**
-   * Aborted when nothing more can be written: the reader has closed the pipe (`podd logs -f | head`), or the disk is
-   * full.
-   */
+  /** Aborted when nothing more can be written: the pipe is closed (`podd logs -f | head`), or the disk full. */
   readonly closed: AbortSignal
   /** Why something was not written: WRITE_FAILED; undefined where the reader has closed the pipe. */
   failure(): PoddError | undefined

@@ -186,10 +186,7 @@ const comparisons = ['==', '!=', '<', '<=', '>', '>='] as const
 
 export type Comparison = (typeof comparisons)[number]
 
-/**
- * The parts of a template, in their order (`client-go/util/jsonpath/parser.go`, 1.36, with its messages). Throws
- * UsageError.
- */
+/** The parts of a template (`client-go/util/jsonpath/parser.go`, 1.36, its messages). Throws UsageError. */
 export function parseTemplate(template: string): readonly TemplateWord[] {
   try {
     return parseWords(new Scanner(template))

@@ -11,9 +11,7 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { chooseStreams, joinContainer } from './exec.ts'
 
-/**
- * The security contexts of debugging containers (`kubectl/pkg/cmd/debug/profiles.go`, 1.36, for ephemeral containers).
- */
+/** `kubectl/pkg/cmd/debug/profiles.go`, 1.36, for ephemeral containers. */
 const debugProfiles: Readonly<Record<string, JsonObject | undefined>> = {
   general: { capabilities: { add: ['SYS_PTRACE'] } },
   baseline: undefined,

@@ -44,10 +44,7 @@ export class ExecProcess {
   readonly stderr: Readable | undefined
   /** Resolves with its exit code, once all of its output was read. */
   readonly ended: Promise<number>
-  /**
-   * Resolves when nothing of it is left in the runtime or on disk; seconds later where another process holds its output
-   * open.
-   */
+  /** Resolves when nothing of it is left; seconds later where another process holds its output open. */
   readonly removed: Promise<void>
   readonly #options: ExecProcessOptions
   readonly #stdin: Promise<Socket | undefined>
@@ -93,9 +90,7 @@ export class ExecProcess {
     await calls.closeStdin(target).catch(() => {})
   }
 
-  /**
-   * Sets the terminal's size; does nothing without a terminal. Of sizes in quick succession only the last one is sent.
-   */
+  /** Sets the terminal's size, if it has one; of sizes in quick succession only the last one is sent. */
   async resize(size: TerminalSize): Promise<void> {
     const { calls, target, terminal } = this.#options
     if (!terminal) return
@@ -111,9 +106,7 @@ export class ExecProcess {
     this.#nextSize = undefined
   }
 
-  /**
-   * Ends a process whose client is gone: by SIGHUP where it has a terminal, else by SIGTERM, and soon after by SIGKILL.
-   */
+  /** Ends a process whose client is gone: by SIGHUP or SIGTERM, for a terminal or not; soon after by SIGKILL. */
   async hangUp(): Promise<void> {
     const { calls, target, terminal, clock } = this.#options
     if (this.#over.signal.aborted) return

@@ -152,10 +152,7 @@ export interface UnpackRecord {
   readonly written: readonly string[]
 }
 
-/**
- * Undefined where no image was being unpacked, or the record can't be read and is put aside. Throws the system's error
- * where the disk can't be read.
- */
+/** Undefined where none was being unpacked, or the record is damaged. Throws the system's read error. */
 export async function readUnpackRecord(file: SmallFile): Promise<UnpackRecord | undefined> {
   return loadState(file, migrations, toRecord)
 }

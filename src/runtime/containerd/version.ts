@@ -79,10 +79,7 @@ export class InstalledProgram {
     return this.#problem
   }
 
-  /**
-   * The newer version under which pods run, and which is kept running.
-   * @throws EmbeddedContainerdError where it does not run
-   */
+  /** The newer version that pods run under, kept running. Throws EmbeddedContainerdError where it isn't. */
   async findNewer(installed: InstalledContainerd): Promise<ContainerdVersion | undefined> {
     const running = findContainerd(this.#places)
     const newer = await findNewer(this.#places, installed, running)

@@ -6,9 +6,7 @@ import { errorCode } from '../../base/errors.ts'
 import { isJsonObject, parseJson } from '../../base/json.ts'
 import { mapBounded } from '../../base/waits.ts'
 
-/**
- * The directory in which libcni caches the result of each network for each sandbox; containerd has no setting for it.
- */
+/** Where libcni caches the result of each network for each sandbox; containerd has no setting for it. */
 const cniResultsDirectory = '/var/lib/cni/results'
 
 /** libcni's cached result of one network of a sandbox. */
@@ -40,10 +38,7 @@ export interface PortMapping {
   readonly hostIp: string
 }
 
-/**
- * All cached results, also of other networks and other runtimes, without incomplete ones. Throws the system's errors:
- * the results are unknown then.
- */
+/** All whole results, also of other networks and runtimes. Throws the system's errors: they are unknown then. */
 export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
   const results = await mapBounded(await unlessGone(readdir(directory), []), async (name) => {
     const path = join(directory, name)

@@ -233,9 +233,7 @@ function masqueradeRule(places: ContainerdPlaces, cidr: string): string {
   return `POSTROUTING -s ${cidr} ! -d ${multicast} ! -o ${places.bridgeName} ${comment} -j MASQUERADE`
 }
 
-/**
- * The comment that identifies a rule, however iptables prints its subnet. It has a blank, so that it is always quoted.
- */
+/** The comment that identifies a rule, however iptables prints its subnet; always quoted, for its blank. */
 function commentOf({ bridgeName }: ContainerdPlaces, cidr: string): string {
   return `"${bridgeName} pods ${cidr}"`
 }

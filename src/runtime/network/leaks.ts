@@ -161,10 +161,7 @@ function isOwn({ places }: ContainerdInventory, { networkName, namespaces }: Cni
   )
 }
 
-/**
- * The namespaces without any process, except those that are gone. Throws the system's error where that can't be
- * determined.
- */
+/** The namespaces without any process, but those that are gone. Throws the system's errors. */
 function selectUnused(paths: readonly string[]): readonly string[] {
   const inodes = paths.flatMap((path) => {
     const inode = unlessGone(() => statSync(path).ino, undefined)

@@ -267,10 +267,7 @@ const mostPortsInRule = 15
 
 const markValue = '0x2000/0x2000'
 
-/**
- * The rules that all sandboxes with host ports share (`plugins/meta/portmap/portmap.go`, containernetworking/plugins
- * 1.x).
- */
+/** `plugins/meta/portmap/portmap.go`, containernetworking/plugins 1.x. */
 const sharedRules: readonly string[] = [
   'PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT',
   'OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT',

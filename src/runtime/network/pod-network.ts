@@ -195,11 +195,7 @@ export interface Ipv4Network {
  */
 const prefixes: readonly string[] = ['10.86', '172.30']
 
-/**
- * The candidates that overlap none of `used` (the host's routes and addresses), the best one first.
- *
- * @param start where to begin among the 256, so that several podds on a host seldom want the same one
- */
+/** The candidates that overlap none of `used`, the best first, from the index `start` on. */
 export function selectPodSubnets(used: readonly Ipv4Network[], start: number): readonly string[] {
   const candidates = prefixes.flatMap((prefix) =>
     Array.from({ length: 256 }, (_, index) => `${prefix}.${(start + index) % 256}.0/24`),

@@ -310,10 +310,7 @@ class RequestBody {
     if (Number(this.#request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge()
   }
 
-  /**
-   * Reads the whole body; call it once. Rejects with ApiError RequestEntityTooLarge, TooManyRequests, or with the
-   * connection's error.
-   */
+  /** The whole body, once. Rejects with ApiError (too large, too many), or the connection's error. */
   async read(): Promise<Buffer> {
     this.#isTaken = true
     const chunks: Buffer[] = []
@@ -334,10 +331,7 @@ class RequestBody {
     this.#heldBytes = 0
   }
 
-  /**
-   * Reads and drops an unread body, so that the client gets to read the response. Cuts off a client that sends too
-   * much.
-   */
+  /** Drops an unread body, so that the client reads the response; cuts off one that sends too much. */
   drop(): void {
     if (this.#isTaken || this.#request.destroyed) return
     let droppedBytes = 0

@@ -3,7 +3,7 @@ import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
 import type { ProcessFacts, TerminationCount } from '../requests/readers.ts'
-import { single } from './render-metrics.ts'
+import { counter, gauge } from './render-metrics.ts'
 import type { MetricFamily } from './render-metrics.ts'
 
 interface KubeletFacts {
@@ -41,150 +41,119 @@ export function kubeletMetrics({
     ),
   )
   return [
-    {
-      name: 'kubernetes_build_info',
-      help: 'A metric with a constant 1 value labeled by the version of Kubernetes that podd matches, and the version of podd.',
-      type: 'gauge',
-      series: [{ labels: { git_version: `v${kubernetesVersion}`, podd_version: status.version }, value: 1 }],
-    },
-    {
-      name: 'kubelet_node_name',
-      help: "The node's name. The count is always 1.",
-      type: 'gauge',
-      series: [{ labels: { node: nodeName }, value: 1 }],
-    },
-    {
-      name: 'kubelet_running_pods',
-      help: 'Number of pods that have a running pod sandbox',
-      type: 'gauge',
-      series: single(pods.filter(({ status: { phase } }) => phase === 'Running').length),
-    },
-    {
-      name: 'kubelet_active_pods',
-      help: 'The number of pods that are desired and have not reached a terminal phase.',
-      type: 'gauge',
-      series: [
+    gauge(
+      'kubernetes_build_info',
+      'A metric with a constant 1 value labeled by the version of Kubernetes that podd matches, and the version of podd.',
+      [{ labels: { git_version: `v${kubernetesVersion}`, podd_version: status.version }, value: 1 }],
+    ),
+    gauge('kubelet_node_name', "The node's name. The count is always 1.", [
+      { labels: { node: nodeName }, value: 1 },
+    ]),
+    gauge(
+      'kubelet_running_pods',
+      'Number of pods that have a running pod sandbox',
+      pods.filter(({ status: { phase } }) => phase === 'Running').length,
+    ),
+    gauge(
+      'kubelet_active_pods',
+      'The number of pods that are desired and have not reached a terminal phase.',
+      [
         {
           labels: { static: 'true' },
           value: pods.filter(({ status: { phase } }) => phase !== 'Succeeded' && phase !== 'Failed').length,
         },
       ],
-    },
-    {
-      name: 'kubelet_desired_pods',
-      help: 'The number of pods that are desired.',
-      type: 'gauge',
-      series: [{ labels: { static: 'true' }, value: pods.length }],
-    },
-    {
-      name: 'kubelet_running_containers',
-      help: 'Number of containers by their state',
-      type: 'gauge',
-      series: [...Map.groupBy(states, (state) => state)].map(([state, of]) => ({
+    ),
+    gauge('kubelet_desired_pods', 'The number of pods that are desired.', [
+      { labels: { static: 'true' }, value: pods.length },
+    ]),
+    gauge(
+      'kubelet_running_containers',
+      'Number of containers by their state',
+      [...Map.groupBy(states, (state) => state)].map(([state, of]) => ({
         labels: { container_state: state },
         value: of.length,
       })),
-    },
-    {
-      name: 'kubelet_terminated_containers_total',
-      help: 'Cumulative number of container terminations.',
-      type: 'counter',
-      series: terminations.map(({ type, exitCode, reason, count }) => ({
+    ),
+    counter(
+      'kubelet_terminated_containers_total',
+      'Cumulative number of container terminations.',
+      terminations.map(({ type, exitCode, reason, count }) => ({
         labels: { container_type: type, exit_code: String(exitCode), reason },
         value: count,
       })),
-    },
-    {
-      name: 'kubelet_runtime_operations_total',
-      help: 'Cumulative number of runtime operations by operation type.',
-      type: 'counter',
-      series: Object.entries(status.runtime.calls).map(([rpc, value]) => ({
+    ),
+    counter(
+      'kubelet_runtime_operations_total',
+      'Cumulative number of runtime operations by operation type.',
+      Object.entries(status.runtime.calls).map(([rpc, value]) => ({
         labels: { operation_type: toOperation(rpc) },
         value,
       })),
-    },
+    ),
     ...poddMetrics(status),
-    {
-      name: 'process_cpu_seconds_total',
-      help: 'Total user and system CPU time spent in seconds.',
-      type: 'counter',
-      series: single(process.cpuSeconds),
-    },
-    {
-      name: 'process_resident_memory_bytes',
-      help: 'Resident memory size in bytes.',
-      type: 'gauge',
-      series: single(process.residentBytes),
-    },
-    {
-      name: 'process_start_time_seconds',
-      help: 'Start time of the process since unix epoch in seconds.',
-      type: 'gauge',
-      series: single(process.startedAtSeconds),
-    },
+    counter(
+      'process_cpu_seconds_total',
+      'Total user and system CPU time spent in seconds.',
+      process.cpuSeconds,
+    ),
+    gauge('process_resident_memory_bytes', 'Resident memory size in bytes.', process.residentBytes),
+    gauge(
+      'process_start_time_seconds',
+      'Start time of the process since unix epoch in seconds.',
+      process.startedAtSeconds,
+    ),
   ]
 }
 
 /** Metrics for alerts that a kubelet doesn't have. */
 function poddMetrics({ runtime, sources, problems, pressure, jobs }: DaemonStatus): readonly MetricFamily[] {
   return [
-    {
-      name: 'podd_runtime_up',
-      help: '1 where the container runtime can be used.',
-      type: 'gauge',
-      series: single(runtime.healthy ? 1 : 0),
-    },
-    {
-      name: 'podd_source_ready',
-      help: '1 where a source was read, or its last good copy stands in for it.',
-      type: 'gauge',
-      series: sources.map(({ source, ready }) => ({ labels: { source }, value: ready ? 1 : 0 })),
-    },
-    {
-      name: 'podd_source_pods',
-      help: 'The number of pods that a source gives.',
-      type: 'gauge',
-      series: sources.map(({ source, pods }) => ({ labels: { source }, value: pods })),
-    },
-    {
-      name: 'podd_source_held',
-      help: '1 where the changes of a source are not applied until podd resume.',
-      type: 'gauge',
-      series: sources.map(({ source, heldSince }) => ({
+    gauge('podd_runtime_up', '1 where the container runtime can be used.', runtime.healthy ? 1 : 0),
+    gauge(
+      'podd_source_ready',
+      '1 where a source was read, or its last good copy stands in for it.',
+      sources.map(({ source, ready }) => ({ labels: { source }, value: ready ? 1 : 0 })),
+    ),
+    gauge(
+      'podd_source_pods',
+      'The number of pods that a source gives.',
+      sources.map(({ source, pods }) => ({ labels: { source }, value: pods })),
+    ),
+    gauge(
+      'podd_source_held',
+      '1 where the changes of a source are not applied until podd resume.',
+      sources.map(({ source, heldSince }) => ({
         labels: { source },
         value: heldSince === undefined ? 0 : 1,
       })),
-    },
-    {
-      name: 'podd_problems',
-      help: 'The number of documents and files that are not followed, or of warnings about them.',
-      type: 'gauge',
-      series: (['error', 'warning'] as const).map((severity) => ({
+    ),
+    gauge(
+      'podd_problems',
+      'The number of documents and files that are not followed, or of warnings about them.',
+      (['error', 'warning'] as const).map((severity) => ({
         labels: { severity },
         value: problems.filter((problem) => problem.severity === severity).length,
       })),
-    },
-    {
-      name: 'podd_node_pressure',
-      help: '1 where the node is under that pressure.',
-      type: 'gauge',
-      series: (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).map((condition) => ({
+    ),
+    gauge(
+      'podd_node_pressure',
+      '1 where the node is under that pressure.',
+      (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).map((condition) => ({
         labels: { condition },
         value: pressure?.conditions.includes(condition) === true ? 1 : 0,
       })),
-    },
-    {
-      name: 'podd_job_runs_total',
-      help: 'Cumulative number of runs of a periodic job about the host.',
-      type: 'counter',
-      series: jobs.map(({ name, runs }) => ({ labels: { job: name }, value: runs })),
-    },
-    {
-      name: 'podd_job_failing',
-      help: '1 where the last run of a periodic job failed.',
-      type: 'gauge',
-      series: jobs.map(({ name, error }) => ({ labels: { job: name }, value: error === undefined ? 0 : 1 })),
-    },
+    ),
+    counter(
+      'podd_job_runs_total',
+      'Cumulative number of runs of a periodic job about the host.',
+      jobs.map(({ name, runs }) => ({ labels: { job: name }, value: runs })),
+    ),
+    gauge(
+      'podd_job_failing',
+      '1 where the last run of a periodic job failed.',
+      jobs.map(({ name, error }) => ({ labels: { job: name }, value: error === undefined ? 0 : 1 })),
+    ),
   ]
 }
 
@@ -213,12 +182,6 @@ export function probeMetrics(
         })),
     ),
   )
-  return [
-    {
-      name: 'prober_probe_total',
-      help: 'Cumulative number of a liveness, readiness or startup probe for a container by result.',
-      type: 'counter',
-      series,
-    },
-  ]
+  const help = 'Cumulative number of a liveness, readiness or startup probe for a container by result.'
+  return [counter('prober_probe_total', help, series)]
 }

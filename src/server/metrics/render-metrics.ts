@@ -28,19 +28,23 @@ interface Series {
   readonly value: number
 }
 
-/** One series without labels. */
-export function single(value: number): readonly Series[] {
-  return [{ labels: {}, value }]
+export type Values =
+  | number
+  | readonly { readonly labels: Series['labels']; readonly value: number | undefined }[]
+
+/** @param values a number: one series without labels; series with unknown values are left out */
+export function gauge(name: string, help: string, values: Values): MetricFamily {
+  return { name, help, type: 'gauge', series: seriesOf(values) }
 }
 
-/** Series with unknown values are left out. */
-export function seriesOf(
-  entries: readonly {
-    readonly labels: Readonly<Record<string, string>>
-    readonly value: number | undefined
-  }[],
-): readonly Series[] {
-  return entries.flatMap(({ labels, value }) => (value === undefined ? [] : [{ labels, value }]))
+/** As `gauge`. */
+export function counter(name: string, help: string, values: Values): MetricFamily {
+  return { name, help, type: 'counter', series: seriesOf(values) }
+}
+
+function seriesOf(values: Values): readonly Series[] {
+  if (typeof values === 'number') return [{ labels: {}, value: values }]
+  return values.flatMap(({ labels, value }) => (value === undefined ? [] : [{ labels, value }]))
 }
 
 export function secondsOf(nanoSeconds: number | undefined): number | undefined {

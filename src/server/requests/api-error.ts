@@ -94,9 +94,7 @@ export interface OptionFault {
   readonly message: string
 }
 
-/**
- * The error by which an API server rejects the options of a request (`apimachinery/pkg/api/errors`, NewInvalid, 1.36).
- */
+/** As an API server rejects a request's options (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
 export function invalidOptions(
   { kind, group, name = '' }: { readonly kind: string; readonly group?: string; readonly name?: string },
   faults: readonly OptionFault[],

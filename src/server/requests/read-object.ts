@@ -36,9 +36,7 @@ export async function readWholeObject(
   return { object, duplicates: findDuplicateFields(toText(bytes)) }
 }
 
-/**
- * Reads protobuf, which typed clients send; the decoder is loaded with the first such body. Throws ApiError BadRequest.
- */
+/** Protobuf, which typed clients send; its decoder is loaded with the first. Throws ApiError BadRequest. */
 async function readKubernetesProtobuf(bytes: Uint8Array): Promise<JsonObject> {
   const [{ WireError, readProtobuf }, table] = await Promise.all([
     import('../../api/read-protobuf.ts'),

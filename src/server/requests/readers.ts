@@ -24,10 +24,7 @@ export interface ResourceReader<T extends ResourceObject> {
   listAt(revision: number): readonly T[] | undefined
   /** In order; undefined where some of them are forgotten. */
   changesAfter(revision: number): readonly ResourceChange<T>[] | undefined
-  /**
-   * Calls `listener` for each change from now on, in order; all listeners get the same object. The listener must
-   * neither throw nor block.
-   */
+  /** Calls `listener` for each change, in order, all with the same object; it must neither throw nor block. */
   subscribe(listener: (change: ResourceChange<T>) => void): Unsubscribe
 }
 
@@ -185,15 +182,9 @@ export interface ObjectWriter {
   exclusively<T>(work: () => Promise<T>): Promise<T>
   get(object: ObjectName): WrittenObject | undefined
   list(): readonly WrittenObject[]
-  /**
-   * Keeps an object; resolves when it is on disk and shown. Within `exclusively`.
-   * @throws PoddError OBJECT_NOT_KEPT
-   */
+  /** Keeps an object on disk, and shows it. Within `exclusively`. Throws PoddError OBJECT_NOT_KEPT. */
   put(manifest: JsonObject): Promise<void>
-  /**
-   * Resolves when the object is removed from the disk and no longer shown. Within `exclusively`.
-   * @throws PoddError OBJECT_NOT_KEPT
-   */
+  /** Removes it from the disk and from what is shown. Within `exclusively`. Throws as `keep`. */
   remove(object: ObjectName): Promise<void>
   /** Removes a namespace that is kept with its `deletionTimestamp`, once nothing is left in it. Within `exclusively`. */
   settleNamespace(name: string): Promise<void>
@@ -226,10 +217,7 @@ export interface CommandRequest extends AttachRequest {
   readonly command: readonly string[]
 }
 
-/**
- * The API's access to running pods. All methods reject with a PoddError that has a hint. A signal ends what begins, not
- * what has begun.
- */
+/** Running pods; methods reject with a PoddError that has a hint. A signal ends only what is beginning. */
 export interface PodReach {
   /** Rejects with RUNTIME_NOT_FOUND where the container no longer runs. */
   startCommand(request: CommandRequest, signal: AbortSignal): Promise<RunningCommand>

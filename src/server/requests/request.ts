@@ -9,10 +9,7 @@ export interface ApiRequest {
   readonly target: string
   readonly headers: IncomingHttpHeaders
   readonly identity: Identity
-  /**
-   * Reads the whole body; may be called once. Rejects with ApiError RequestEntityTooLarge, or with the connection's
-   * error. An unread body is dropped.
-   */
+  /** The whole body, once. Rejects with ApiError RequestEntityTooLarge, or the connection's error. */
   readBody(): Promise<Buffer>
   /** Aborted when the client has gone away or is no longer who it was, or the server closes. */
   readonly signal: AbortSignal

@@ -30,10 +30,7 @@ interface Served {
 /** How long a watch lasts that asks for no time: 30 to 60 min (`apiserver/pkg/endpoints/handlers/get.go`, 1.36). */
 const minWatchSeconds = 1800
 
-/**
- * The routes for lists, watches and single objects of every served kind, and for podd's own form of Secrets, without
- * values.
- */
+/** Lists, watches and single objects of every served kind, and podd's own form of Secrets, without values. */
 export function resourceRoutes(
   readers: ApiReaders,
   lines: WatchLines,

@@ -222,10 +222,7 @@ class EventEncoder {
   }
 }
 
-/**
- * The lines that watches send. All clients of a change share the bytes of one line, as long as any of them waits for
- * it.
- */
+/** The lines of watches: all clients of a change share its bytes while any of them waits for it. */
 export class WatchLines {
   readonly #lines = new WeakMap<ResourceChange<unknown>, Uint8Array>()
 

@@ -91,10 +91,7 @@ function readInstance(
 ): AsyncIterable<Uint8Array> {
   return limit(readLog(directory, restartCount, request), request.limitBytes)
 }
-/**
- * The requested container, or the only one beside init and ephemeral containers (`pkg/registry/core/pod/strategy.go`
- * validateContainer, 1.36). Throws ApiError.
- */
+/** The one asked for, or the only main one (`pkg/registry/core/pod/strategy.go` validateContainer, 1.36). */
 export function findContainerName(pod: PodObject, wanted: string | undefined): string {
   const all = allContainerNames(pod)
   const { name } = pod.metadata
@@ -299,10 +296,7 @@ function findRemovedContainer(
   )
 }
 
-/**
- * Whether a container of this pod runs or may still run: false once its last instance has ended and no other will be
- * started. Unknown counts as true.
- */
+/** Whether it runs, or may still: false once its last instance has ended for good. Unknown counts as true. */
 export function mayRunAgain(object: PodObject, container: string): boolean {
   const { status, metadata } = object
   const isNamed = ({ name }: { readonly name: string }): boolean => name === container

@@ -51,9 +51,7 @@ function refuseWithoutUpgrade(): never {
   throw new ApiError(400, 'Upgrade request required')
 }
 
-/**
- * The metrics of all pods, of those of a namespace, or of one pod. Throws ApiError NotFound where that one has none.
- */
+/** The metrics of all pods, those of a namespace, or one pod. Throws ApiError NotFound where it has none. */
 async function readPodMetrics(
   { resources, reach }: ApiReaders,
   { names: [namespace, name], query, signal }: Call,

@@ -102,10 +102,7 @@ function send(
   return https.request({ ...options, agent: false, rejectUnauthorized: false })
 }
 
-/**
- * Where a redirect leads: one within the server stays within the proxy, also one that climbs (`../..`) out of the
- * proxy's path.
- */
+/** Where a redirect leads: within the server it stays within the proxy, also one that climbs (`../..`). */
 function redirect(
   location: string,
   { scheme, host, port, path, base }: ProxiedTo,

@@ -71,10 +71,7 @@ export class PodStreams {
     return isWebSocket(upgrade) || isSpdy(upgrade)
   }
 
-  /**
-   * Checks that the pod and the container exist.
-   * @throws ApiError, PoddError
-   */
+  /** Checks that the pod and the container exist. Throws ApiError, PoddError. */
   async open(request: ApiRequest, connection: Duplex): Promise<OpenedStream> {
     const url = readTarget(request.target)
     const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
@@ -242,10 +239,7 @@ interface CommandClient {
   readonly saysAll: boolean
 }
 
-/**
- * Starts a command and joins it with a client, until both are done. The command is hung up when the client disconnects.
- * Never rejects.
- */
+/** Joins a command with its client until both are done; hangs up when the client is gone. Never rejects. */
 async function serveCommand(
   { socket, connection, wants, saysAll }: CommandClient,
   start: () => Promise<RunningCommand>,
@@ -315,10 +309,7 @@ function takeMessage(
   return undefined
 }
 
-/**
- * While input isn't read, neither are the client's pings: sends unsolicited pongs, as kubectl gives up after 61 s
- * without one.
- */
+/** While input isn't read, neither are pings: sends pongs unasked, as kubectl gives up after 61 s without. */
 async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock): Promise<void> {
   const over = new AbortController()
   const speaking = (async () => {

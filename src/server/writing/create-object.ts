@@ -32,9 +32,7 @@ export interface Written {
   readonly warnings: readonly string[]
 }
 
-/**
- * How often a generated name is retried while it is taken (`apiserver/pkg/registry/generic/registry/store.go`, 1.36).
- */
+/** How often a taken generated name is retried (`apiserver/pkg/registry/generic/registry/store.go`, 1.36). */
 const maxDraws = 8
 
 /**
@@ -187,10 +185,7 @@ interface CheckedObject {
   readonly warnings: readonly string[]
 }
 
-/**
- * Checks an object as an API server does: unknown fields by the request's mode, then what validation says.
- * @throws ApiError BadRequest, Invalid
- */
+/** Checks an object as an API server does: unknown fields by mode, then validation. Throws ApiError. */
 export function checkObject(
   kind: ServedKind,
   manifest: JsonObject,

@@ -64,10 +64,7 @@ function refusePolicy(policy: Json | undefined, orphanDependents: Json | undefin
   throw invalidMetaOptions('DeleteOptions', [{ field, reason: 'FieldValueInvalid', message }])
 }
 
-/**
- * Deletes an object; a pod terminates first. Returns the response's object. Throws ApiError, or PoddError
- * OBJECT_NOT_KEPT.
- */
+/** Deletes an object; a pod terminates first. Returns what to answer. Throws ApiError, OBJECT_NOT_KEPT. */
 export function deleteObject(written: WrittenKind, target: Target, options: DeleteOptions): Promise<unknown> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written

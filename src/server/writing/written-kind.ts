@@ -40,10 +40,7 @@ export function findShown(
     )
 }
 
-/**
- * The kept object, and how it is shown.
- * @throws ApiError NotFound; MethodNotAllowed for an object that a source gives
- */
+/** Throws ApiError NotFound; MethodNotAllowed for an object that a source gives. */
 export function findWritten(
   written: WrittenKind,
   target: Target,
