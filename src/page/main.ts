@@ -20,7 +20,11 @@ const connection = find('connection')
 const signOutButton = find('sign-out')
 let isLoggedIn = false
 let isDue = false
-const live = new LiveData(client, { onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
+const live = new LiveData(client, {
+  onChange: redraw,
+  onTrouble: showTrouble,
+  onUnauthorized: () => askForToken(client.token === undefined ? '' : 'The token is no longer valid.'),
+})
 let place = ''
 
 function find(id: string): HTMLElement {
@@ -88,11 +92,6 @@ function signIn(): void {
   main.replaceChildren(body)
   if (!document.hidden) live.start()
   redraw()
-}
-
-function signOut(): void {
-  const message = client.token === undefined ? '' : 'The token is no longer valid.'
-  askForToken(message)
 }
 
 function askForToken(message: string): void {

@@ -132,7 +132,7 @@ export class SpdySession {
   /** Sends GOAWAY and ends the connection. */
   close(): void {
     if (this.#connection.destroyed) return
-    void this.#send(encodeLeave(this.#lastId))
+    void this.#send(encodeControl(types.leave, Buffer.concat([uint32(this.#lastId), uint32(0)])))
     this.#connection.end()
   }
 
@@ -189,7 +189,7 @@ export class SpdySession {
     if (this.#streams.size >= mostStreams) return this.#send(encodeReset(id, resetStatus.refused))
     const stream = new SpdyStream(this.#owner, id, headers)
     this.#streams.set(id, stream)
-    await this.#send(encodeReply(id, this.#writer.write({})))
+    await this.#send(encodeControl(types.reply, Buffer.concat([uint32(id), this.#writer.write({})])))
     if (isLast) stream.takeEnd()
     this.#onStream(stream)
   }
@@ -314,21 +314,12 @@ export function encodeOpen(id: number, block: Buffer, isLast = false): Buffer {
   return encodeControl(types.open, Buffer.concat([fields, block]), isLast)
 }
 
-function encodeReply(id: number, block: Buffer): Buffer {
-  return encodeControl(types.reply, Buffer.concat([uint32(id), block]))
-}
-
 export function encodeReset(id: number, status: number): Buffer {
   return encodeControl(types.reset, Buffer.concat([uint32(id), uint32(status)]))
 }
 
 export function encodePing(id: number): Buffer {
   return encodeControl(types.ping, uint32(id))
-}
-
-/** @param lastId of the streams that the other side has opened */
-function encodeLeave(lastId: number): Buffer {
-  return encodeControl(types.leave, Buffer.concat([uint32(lastId), uint32(0)]))
 }
 
 function encodeControl(type: number, payload: Buffer, isLast = false): Buffer {

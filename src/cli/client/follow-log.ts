@@ -15,14 +15,6 @@ const away: readonly (string | undefined)[] = [
   'API_ServiceUnavailable',
 ]
 
-interface FollowedLog {
-  /** The path of the log, without its query. */
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly signal: AbortSignal
-  readonly notify: (line: string) => void
-}
-
 /**
  * Follows a log over restarts of the daemon: each line is printed once, and no kept line is lost. Throws the daemon's
  * errors, and PoddError where the daemon is unavailable for a minute.
@@ -30,7 +22,10 @@ interface FollowedLog {
 export async function* followLog(
   client: Pick<ApiClient, 'stream'>,
   clock: Clock,
-  { path, query, signal, notify }: FollowedLog,
+  path: string,
+  query: URLSearchParams,
+  signal: AbortSignal,
+  notify: (line: string) => void,
 ): AsyncGenerator<Uint8Array, void> {
   const position = new LogPosition(query.has('timestamps'))
   const asked = new URLSearchParams(query)

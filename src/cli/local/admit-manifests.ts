@@ -59,7 +59,9 @@ export async function admitManifests(
   const replaced = new Set(own.map(({ document }) => documentKey(document)))
   const others = isHost ? await readDirectories(context, config) : []
   const present = others.filter(({ document }) => !replaced.has(documentKey(document)))
-  const rules = isHost ? rulesOfHost(config) : rulesAnywhere(config)
+  const rules = isHost
+    ? admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
+    : rulesAnywhere(config)
   const found = await locateFindings(admit({ present, own }, config, rules), files)
   return isHost
     ? [...found, ...suffixProblems(own, config)]
@@ -118,10 +120,6 @@ async function readConfig(context: VerbContext): Promise<Awaited<ReturnType<type
   }
 }
 
-function rulesOfHost(config: PoddConfig): AdmissionRules {
-  return admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
-}
-
 function rulesAnywhere(config: PoddConfig): AdmissionRules {
   const machine = { cpus: 0, memoryBytes: 0, hugePagesBytes: new Map(), appArmor: true }
   return { ...admissionRules(config, machine, undefined), limits: { maxPods: Infinity } }
@@ -154,10 +152,6 @@ async function readDirectories(context: VerbContext, config: PoddConfig): Promis
   return (await Promise.all(read)).flat().map((document) => ({ document, source: 'file' }))
 }
 
-function holdsAlone(pod: Pod): boolean {
-  return hostShares(pod).ports.length > 0 || claimsOf(pod.spec).length > 0
-}
-
 function admit(
   { present, own }: { readonly present: readonly Sourced[]; readonly own: readonly Sourced[] },
   config: PoddConfig,
@@ -187,7 +181,8 @@ function admit(
     const candidate = { pod, source, isAccepted: false, classes: undefined }
     const answer = admission.admit({ ...candidate, neighbours: [...neighbours.values()], tally })
     // Where resources count, `maxPods` bounds them; elsewhere pods without conflicts are left out.
-    const isInTheWay = rules.limits.allocatable !== undefined || holdsAlone(pod)
+    const holdsAlone = hostShares(pod).ports.length > 0 || claimsOf(pod.spec).length > 0
+    const isInTheWay = rules.limits.allocatable !== undefined || holdsAlone
     if (answer.kind === 'admitted') {
       if (!isInTheWay || neighbours.size >= maxNeighbours) continue
       neighbours.set(key, { key, pod })

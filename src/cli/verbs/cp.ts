@@ -72,7 +72,11 @@ async function reachContainer(context: VerbContext, place: Place): Promise<Conta
   const { path, container } = await findTarget(context, namespace, place.pod, notify)
   return {
     pod: place.pod,
-    async run(command, { stdin, stdout = ignored() } = {}, signal = context.signal) {
+    async run(
+      command,
+      { stdin, stdout = new Writable({ write: (_chunk, _encoding, done) => done() }) } = {},
+      signal = context.signal,
+    ) {
       const query = new URLSearchParams({ container, stdout: 'true', stderr: 'true' })
       if (stdin !== undefined) query.set('stdin', 'true')
       for (const word of command) query.append('command', word)
@@ -89,10 +93,6 @@ async function reachContainer(context: VerbContext, place: Place): Promise<Conta
       return { exitCode: outcome.exitCode, errors: errors.trim() }
     },
   }
-}
-
-function ignored(): Writable {
-  return new Writable({ write: (_chunk, _encoding, done) => done() })
 }
 
 const tarHint = {

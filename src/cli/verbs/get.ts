@@ -341,7 +341,7 @@ async function notesOn({ client, signal }: VerbContext): Promise<readonly string
 /** For what pods wait whose containers are being created: how far the pull of an image is, say. */
 function creationNotes(objects: readonly ResourceObject[]): readonly string[] {
   const notes = objects
-    .filter((object) => isPod(object))
+    .filter((object): object is PodObject => object.kind === 'Pod')
     .flatMap(({ metadata: { namespace, name }, status }) =>
       [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].flatMap(({ state }) => {
         const { reason = '', message = '' } = state.waiting ?? {}
@@ -349,10 +349,6 @@ function creationNotes(objects: readonly ResourceObject[]): readonly string[] {
       }),
     )
   return [...new Set(notes)]
-}
-
-function isPod(object: ResourceObject): object is PodObject {
-  return object.kind === 'Pod'
 }
 
 /** What `-o` says of how objects are printed, beside the formats that every verb has. */

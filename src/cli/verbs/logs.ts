@@ -78,12 +78,15 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       if (!isAway) notify(line)
       isAway = true
     }
-    const stream = ({ namespace: where, name }: PodName, container: string | undefined) => {
+    const stream = (
+      { namespace: where, name }: Pick<PodObject['metadata'], 'namespace' | 'name'>,
+      container: string | undefined,
+    ) => {
       const path = `${podPath(where, name)}/log`
       const asked = new URLSearchParams(query)
       if (container !== undefined) asked.set('container', container)
       if (!goesOn) return client.stream(`${path}?${asked.toString()}`, signal)
-      return followLog(client, clock, { path, query: asked, signal, notify: onAway })
+      return followLog(client, clock, path, asked, signal, onAway)
     }
     const name = first === undefined ? '' : readPodName(first, 'logs')
     let pods: readonly PodObject[]
@@ -130,10 +133,6 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
   },
 }
 
-interface PodName {
-  readonly namespace: string
-  readonly name: string
-}
 /** The kept log of a removed pod, with a note; throws the original error where none is kept. */
 async function* readRemoved(
   chunks: AsyncIterable<Uint8Array>,

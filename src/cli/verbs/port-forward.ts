@@ -130,7 +130,9 @@ async function openPort(
       opened.push(listener)
       say(`Forwarding from ${host.includes(':') ? `[${host}]` : host}:${listener.port} -> ${remote}`)
     } catch (error) {
-      if (isOptional && opened.length > 0 && isMissingAddress(error)) continue
+      // A host without IPv6 has no ::1.
+      const isMissing = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(errorCode(error) ?? '')
+      if (isOptional && opened.length > 0 && isMissing) continue
       for (const listener of opened) listener.close()
       const message = `unable to listen on port ${port}: ${errorMessage(error)}`
       throw new PoddError('PORT_FORWARD_FAILED', message, { cause: error })
@@ -200,11 +202,6 @@ function listenAt(
       })
     })
   })
-}
-
-/** A host without IPv6 has no ::1. */
-function isMissingAddress(error: unknown): boolean {
-  return ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(errorCode(error) ?? '')
 }
 
 interface ForwardedConnection {

@@ -222,7 +222,7 @@ export function makeExecProcess(containerSpec: string, choices: ExecChoices): st
       ? { consoleSize: { width: choices.size.columns, height: choices.size.rows } }
       : {}),
   }
-  return unquoteLargeNumbers(JSON.stringify(process))
+  return JSON.stringify(process).replaceAll(/"\\u0000(-?\d+)"/gu, '$1')
 }
 
 function terminalEnv(own: JsonObject): readonly string[] {
@@ -243,10 +243,6 @@ function quoteLargeNumbers(json: string): string {
   return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|-?\d[\d.eE+-]*/gsu, (token) =>
     /^-?\d{16,}$/u.test(token) ? `"${mark}${token}"` : token,
   )
-}
-
-function unquoteLargeNumbers(json: string): string {
-  return json.replaceAll(/"\\u0000(-?\d+)"/gu, '$1')
 }
 
 /** Which streams a command has. A terminal's output is one stream. */

@@ -336,7 +336,7 @@ function rulesOfPort(
   const isAny = hostIp === '' || hostIp === '0.0.0.0' || hostIp === '::'
   const destination = isAny ? '' : ` -d ${hostIp}${isIpv6 ? '/128' : '/32'}`
   const match = `-p ${protocol} -m ${protocol} --dport ${hostPort}`
-  const host = hostOf(place)
+  const host = place.address.split('/')[0] ?? ''
   const target = `${isIpv6 ? `[${host}]` : host}:${containerPort}`
   const rule = (source: string, jump: string): string =>
     `${chains.hostPorts}${source}${destination} ${match} -j ${jump}`
@@ -361,10 +361,6 @@ function entries(place: Place): readonly string[] {
       )
     },
   )
-}
-
-function hostOf({ address }: Place): string {
-  return address.split('/')[0] ?? ''
 }
 
 /** The plugins' comment, as iptables-save prints it. */

@@ -49,7 +49,7 @@ export async function preparePodNetwork(
   const wanted = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
   await mkdir(places.cniConfDir, { recursive: true, mode: 0o755 })
   const written = await readIfExists(places.conflistPath)
-  const before = parseSubnets(written)
+  const before = [...(written ?? '').matchAll(/"subnet": "([^"]+)"/g)].flatMap(([, subnet]) => subnet ?? [])
   // The plugin adds the address of another family to a bridge by itself.
   const isFree =
     before.every((subnet) => wanted.includes(subnet)) || (await host.removeIdleBridge(places.bridgeName))
@@ -90,11 +90,6 @@ export function formatConflist(
     ],
   }
   return `${JSON.stringify(conflist, undefined, 2)}\n`
-}
-
-/** The subnets of a conflist that podd wrote; none where it can't be read. */
-function parseSubnets(conflist: string | undefined): readonly string[] {
-  return [...(conflist ?? '').matchAll(/"subnet": "([^"]+)"/g)].flatMap(([, subnet]) => subnet ?? [])
 }
 
 /** The host's routes and addresses as they are now. */

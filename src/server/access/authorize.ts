@@ -60,14 +60,9 @@ function readResource(segments: readonly string[]): ResourceAttributes | undefin
   const [root, first = '', second = '', ...rest] = segments
   if (root === 'api') return readBelow({ group: '', version: first }, segments.slice(2))
   if (root === 'apis') return readBelow({ group: first, version: second }, rest)
-  if (root === 'podd' && first === 'v1' && isPoddResource(second))
+  if (root === 'podd' && first === 'v1' && (second === 'namespaces' || second === 'secrets'))
     return readBelow({ group: 'podd.dev', version: first }, segments.slice(2))
   return undefined
-}
-
-/** podd's own paths that show or change Kubernetes' objects. */
-function isPoddResource(segment: string): boolean {
-  return segment === 'namespaces' || segment === 'secrets'
 }
 
 function readBelow(

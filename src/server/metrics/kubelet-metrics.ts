@@ -2,17 +2,9 @@ import { kubernetesVersion } from '../../api/resource.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
-import type { ProcessFacts, TerminationCount } from '../requests/readers.ts'
+import type { ApiReaders } from '../requests/readers.ts'
 import { counter, gauge } from './render-metrics.ts'
 import type { MetricFamily } from './render-metrics.ts'
-
-interface KubeletFacts {
-  readonly status: DaemonStatus
-  readonly pods: readonly PodObject[]
-  readonly nodeName: string
-  readonly process: ProcessFacts
-  readonly terminations: readonly TerminationCount[]
-}
 
 /** The kubelet's names of RPCs, where they differ from the RPC's own with underscores (`pkg/kubelet/kuberuntime/instrumented_services.go`, 1.36). */
 const operationNames: Readonly<Record<string, string>> = {
@@ -28,13 +20,12 @@ const operationNames: Readonly<Record<string, string>> = {
 }
 
 /** `/metrics`: those of the kubelet's metrics that podd has, and podd's own. */
-export function kubeletMetrics({
-  status,
-  pods,
-  nodeName,
-  process,
-  terminations,
-}: KubeletFacts): readonly MetricFamily[] {
+export function kubeletMetrics(
+  status: DaemonStatus,
+  pods: readonly PodObject[],
+  kubelet: Pick<ApiReaders['kubelet'], 'nodeName' | 'process' | 'terminations'>,
+): readonly MetricFamily[] {
+  const process = kubelet.process()
   const states = pods.flatMap(({ status: { containerStatuses = [], initContainerStatuses = [] } }) =>
     [...initContainerStatuses, ...containerStatuses].map(({ state }) =>
       state.running === undefined ? (state.terminated === undefined ? 'created' : 'exited') : 'running',
@@ -47,7 +38,7 @@ export function kubeletMetrics({
       [{ labels: { git_version: `v${kubernetesVersion}`, podd_version: status.version }, value: 1 }],
     ),
     gauge('kubelet_node_name', "The node's name. The count is always 1.", [
-      { labels: { node: nodeName }, value: 1 },
+      { labels: { node: kubelet.nodeName }, value: 1 },
     ]),
     gauge(
       'kubelet_running_pods',
@@ -78,7 +69,7 @@ export function kubeletMetrics({
     counter(
       'kubelet_terminated_containers_total',
       'Cumulative number of container terminations.',
-      terminations.map(({ type, exitCode, reason, count }) => ({
+      kubelet.terminations().map(({ type, exitCode, reason, count }) => ({
         labels: { container_type: type, exit_code: String(exitCode), reason },
         value: count,
       })),
@@ -87,7 +78,9 @@ export function kubeletMetrics({
       'kubelet_runtime_operations_total',
       'Cumulative number of runtime operations by operation type.',
       Object.entries(status.runtime.calls).map(([rpc, value]) => ({
-        labels: { operation_type: toOperation(rpc) },
+        labels: {
+          operation_type: operationNames[rpc] ?? rpc.replaceAll(/(?<=[a-z])(?=[A-Z])/gu, '_').toLowerCase(),
+        },
         value,
       })),
     ),
@@ -155,10 +148,6 @@ function poddMetrics({ runtime, sources, problems, pressure, jobs }: DaemonStatu
       jobs.map(({ name, error }) => ({ labels: { job: name }, value: error === undefined ? 0 : 1 })),
     ),
   ]
-}
-
-function toOperation(rpc: string): string {
-  return operationNames[rpc] ?? rpc.replaceAll(/(?<=[a-z])(?=[A-Z])/gu, '_').toLowerCase()
 }
 
 const probeTypes = { liveness: 'Liveness', readiness: 'Readiness', startup: 'Startup' } as const

@@ -6,6 +6,7 @@ import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
+import { get, post, withPods } from '../requests/route.ts'
 import type { Call, Route } from '../requests/route.ts'
 import { findRunningContainer, findRunningPod } from '../routes/pod-target.ts'
 import type { MetricFamily } from './render-metrics.ts'
@@ -15,18 +16,43 @@ import type { MetricFamily } from './render-metrics.ts'
  * them.
  */
 export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
-  const checkpoint: Route = {
-    method: 'POST',
-    pattern: '/checkpoint/*/*/*',
-    needsPods: true,
-    handle: (call) => checkpointContainer(readers, call),
-  }
+  const checkpoint = withPods(post('/checkpoint/*/*/*', (call) => checkpointContainer(readers, call)))
   return [...readOnlyRoutes(readers), ...belowNodeToo(checkpoint)]
 }
 
 /** Those of them that only show something. */
 export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
-  return ownRoutes(readers).flatMap((route) => belowNodeToo(route))
+  const { kubelet, probes, reach, resources, status } = readers
+  const pods = (): readonly PodObject[] => resources.pods.reader.list()
+  const show = (pattern: string, handle: Route['handle']): Route => withPods(get(pattern, handle))
+  const routes = [
+    show('/metrics', async () => {
+      const { kubeletMetrics } = await import('./kubelet-metrics.ts')
+      return metrics(kubeletMetrics(status.daemonStatus(), pods(), kubelet))
+    }),
+    show('/metrics/resource', async ({ signal }) => {
+      const { resourceMetrics } = await import('./resource-metrics.ts')
+      return metrics(resourceMetrics(pods(), await kubelet.measure(signal)))
+    }),
+    show('/metrics/cadvisor', async ({ signal }) => {
+      const { cadvisorMetrics } = await import('./resource-metrics.ts')
+      const [stats, ofRuntime] = await Promise.all([kubelet.measure(signal), kubelet.runtimeMetrics(signal)])
+      return metrics(cadvisorMetrics(pods(), stats, ofRuntime))
+    }),
+    show('/metrics/probes', async () => {
+      const { probeMetrics } = await import('./kubelet-metrics.ts')
+      return metrics(probeMetrics(pods(), (uid) => probes.listProbes(uid)))
+    }),
+    show('/stats/summary', async ({ signal }) => {
+      const { statsSummary } = await import('./stats-summary.ts')
+      const [stats, usage] = await Promise.all([kubelet.measure(signal), reach.usage(signal)])
+      return jsonResponse(statsSummary(kubelet.nodeName, stats, pods(), usage))
+    }),
+    show('/pods', () => listOf(pods())),
+    show('/runningpods', () => listOf(pods().filter(({ status: { phase } }) => phase === 'Running'))),
+    show('/configz', () => jsonResponse({ kubeletconfig: kubelet.config })),
+  ]
+  return routes.flatMap((route) => belowNodeToo(route))
 }
 
 function belowNodeToo(route: Route): readonly Route[] {
@@ -40,52 +66,6 @@ function belowNodeToo(route: Route): readonly Route[] {
         return route.handle({ ...call, names: call.names.slice(1) })
       },
     },
-  ]
-}
-
-function ownRoutes(readers: ApiReaders): readonly Route[] {
-  const { kubelet, probes, reach, resources, status } = readers
-  const pods = (): readonly PodObject[] => resources.pods.reader.list()
-  const get = (pattern: string, handle: Route['handle']): Route => ({
-    method: 'GET',
-    pattern,
-    needsPods: true,
-    handle,
-  })
-  return [
-    get('/metrics', async () => {
-      const { kubeletMetrics } = await import('./kubelet-metrics.ts')
-      return metrics(
-        kubeletMetrics({
-          status: status.daemonStatus(),
-          pods: pods(),
-          nodeName: kubelet.nodeName,
-          process: kubelet.process(),
-          terminations: kubelet.terminations(),
-        }),
-      )
-    }),
-    get('/metrics/resource', async ({ signal }) => {
-      const { resourceMetrics } = await import('./resource-metrics.ts')
-      return metrics(resourceMetrics(pods(), await kubelet.measure(signal)))
-    }),
-    get('/metrics/cadvisor', async ({ signal }) => {
-      const { cadvisorMetrics } = await import('./resource-metrics.ts')
-      const [stats, ofRuntime] = await Promise.all([kubelet.measure(signal), kubelet.runtimeMetrics(signal)])
-      return metrics(cadvisorMetrics(pods(), stats, ofRuntime))
-    }),
-    get('/metrics/probes', async () => {
-      const { probeMetrics } = await import('./kubelet-metrics.ts')
-      return metrics(probeMetrics(pods(), (uid) => probes.listProbes(uid)))
-    }),
-    get('/stats/summary', async ({ signal }) => {
-      const { statsSummary } = await import('./stats-summary.ts')
-      const [stats, usage] = await Promise.all([kubelet.measure(signal), reach.usage(signal)])
-      return jsonResponse(statsSummary({ nodeName: kubelet.nodeName, stats, pods: pods(), usage }))
-    }),
-    get('/pods', () => listOf(pods())),
-    get('/runningpods', () => listOf(pods().filter(({ status: { phase } }) => phase === 'Running'))),
-    get('/configz', () => jsonResponse({ kubeletconfig: kubelet.config })),
   ]
 }
 

@@ -10,16 +10,13 @@ import type {
 } from '../../pod/state/usage.ts'
 import { pairPods, startedAtMs } from './resource-metrics.ts'
 
-interface SummaryFacts {
-  readonly nodeName: string
-  readonly stats: NodeStats
-  readonly pods: readonly PodObject[]
-  /** The current CPU usage, by container. */
-  readonly usage: readonly ContainerUsage[]
-}
-
 /** `/stats/summary` (`staging/src/k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go`, 1.36). */
-export function statsSummary({ nodeName, stats, pods, usage }: SummaryFacts): object {
+export function statsSummary(
+  nodeName: string,
+  stats: NodeStats,
+  pods: readonly PodObject[],
+  usage: readonly ContainerUsage[],
+): object {
   const { host } = stats
   const time = formatTime(stats.atMs)
   const fs = (of: FileSystemStats | undefined): object => (of === undefined ? {} : toFs(of, time))
@@ -51,7 +48,8 @@ function toPod(
   const { name, namespace, uid } = pod.metadata
   const own = usage.filter((each) => each.uid === uid)
   const nanoCores = own.reduce((total, { cpuNanoCores }) => total + cpuNanoCores, 0)
-  const [first] = stats.interfaces
+  const interfaces = stats.interfaces.map((each) => toInterface(each))
+  const [first] = interfaces
   return {
     podRef: { name, namespace, uid },
     startTime: pod.status.startTime,
@@ -69,15 +67,7 @@ function toPod(
     },
     memory: toMemory(stats.memory, time),
     ...(stats.swapBytes === undefined ? {} : { swap: { time, swapUsageBytes: stats.swapBytes } }),
-    ...(first === undefined
-      ? {}
-      : {
-          network: {
-            time,
-            ...toInterface(first),
-            interfaces: stats.interfaces.map((each) => toInterface(each)),
-          },
-        }),
+    ...(first !== undefined && { network: { time, ...first, interfaces } }),
     ...(stats.processes === undefined ? {} : { process_stats: { process_count: stats.processes } }),
   }
 }
@@ -110,14 +100,7 @@ function toMemory(
   { usage, workingSet, rss, pageFaults, majorPageFaults }: MemoryStats,
   time: string,
 ): object {
-  return {
-    time,
-    usageBytes: usage,
-    workingSetBytes: workingSet,
-    rssBytes: rss,
-    pageFaults,
-    majorPageFaults,
-  }
+  return { time, usageBytes: usage, workingSetBytes: workingSet, rssBytes: rss, pageFaults, majorPageFaults }
 }
 
 function toInterface({

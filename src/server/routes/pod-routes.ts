@@ -38,17 +38,16 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
   return [
     ...gets.map((route) => withPods(route)),
     ...(['GET', 'POST'] as const).flatMap((method) =>
-      ['attach', 'exec', 'portforward'].map((resource): Route => {
-        const pattern = `/api/v1/namespaces/*/pods/*/${resource}`
-        return { method, pattern, handle: refuseWithoutUpgrade }
-      }),
+      ['attach', 'exec', 'portforward'].map((resource): Route => ({
+        method,
+        pattern: `/api/v1/namespaces/*/pods/*/${resource}`,
+        // Requests for an upgrade are handled elsewhere.
+        handle() {
+          throw new ApiError(400, 'Upgrade request required')
+        },
+      })),
     ),
   ]
-}
-
-/** Requests for an upgrade are handled elsewhere. */
-function refuseWithoutUpgrade(): never {
-  throw new ApiError(400, 'Upgrade request required')
 }
 
 /** The metrics of all pods, those of a namespace, or one pod. Throws ApiError NotFound where it has none. */

@@ -68,7 +68,7 @@ export class PodStreams {
   }
 
   upgrades({ upgrade }: IncomingHttpHeaders): boolean {
-    return isWebSocket(upgrade) || isSpdy(upgrade)
+    return isWebSocket(upgrade) || upgrade?.toLowerCase() === 'spdy/3.1'
   }
 
   /** Checks that the pod and the container exist. Throws ApiError, PoddError. */
@@ -218,10 +218,6 @@ function readChoices(query: URLSearchParams) {
 
 function isWebSocket(upgrade: string | undefined): boolean {
   return upgrade?.toLowerCase() === 'websocket'
-}
-
-function isSpdy(upgrade: string | undefined): boolean {
-  return upgrade?.toLowerCase() === 'spdy/3.1'
 }
 
 /** The interval of writes to a client while a command reads no input: only a write detects that the client is gone. */

@@ -103,16 +103,14 @@ function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, n
  * clients know it (`apiserver/pkg/admission/plugin/resourcequota/controller.go` checkRequest, 1.36).
  */
 function refuseBeyondQuota({ reader, writer: { maxPods } }: WrittenKind, name: string): void {
-  const used = reader.list().filter((shown) => isOfApi(shown) && !hasEnded(shown)).length
+  const used = reader
+    .list()
+    .filter((shown) => shown.metadata.annotations?.['podd.dev/source'] === 'api' && !hasEnded(shown)).length
   if (used < maxPods) return
   throw forbidden(
     name,
     `exceeded quota: maxPods, requested: pods=1, used: pods=${used}, limited: pods=${maxPods}: delete pods that are not needed, or raise maxPods`,
   )
-}
-
-function isOfApi({ metadata }: ResourceObject): boolean {
-  return metadata.annotations?.['podd.dev/source'] === 'api'
 }
 
 function hasEnded(shown: ResourceObject): boolean {

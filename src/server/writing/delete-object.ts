@@ -71,7 +71,8 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     if (kind.kind === 'Namespace') refuseStanding(target.name)
     const { kept, shown } = findWritten(written, target)
     refusePreconditions(written, shown, options)
-    const answer = success(kind.resource, shown)
+    const details = { name: shown.metadata.name, kind: kind.resource, uid: shown.metadata.uid }
+    const answer = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
     if (kind.kind === 'Namespace') return options.dryRun ? shown : deleteNamespace(written, kept, shown)
     if (kind.kind !== 'Pod') {
       const isHeld = finalizersOf(kept.manifest).length > 0
@@ -82,7 +83,9 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     }
     const graceSeconds = graceOf(written, shown, kept.manifest, options.graceSeconds)
     const manifest = withDeletion(kept.manifest, graceSeconds, written.clock.wallMs())
-    if (options.dryRun) return { ...shown, metadata: { ...shown.metadata, ...deletionOf(manifest) } }
+    const { deletionTimestamp = null, deletionGracePeriodSeconds = null } = metadataOf(manifest)
+    if (options.dryRun)
+      return { ...shown, metadata: { ...shown.metadata, deletionTimestamp, deletionGracePeriodSeconds } }
     await writer.put(withLast(manifest, shown))
     writer.endPod(kept.uid, graceSeconds)
     return findByUid(reader, kept.uid) ?? shown
@@ -169,11 +172,6 @@ function withLast(manifest: JsonObject, shown: ResourceObject): JsonObject {
   return finalizersOf(manifest).length === 0 || status === undefined ? manifest : { ...manifest, status }
 }
 
-function deletionOf(manifest: JsonObject): JsonObject {
-  const { deletionTimestamp = null, deletionGracePeriodSeconds = null } = metadataOf(manifest)
-  return { deletionTimestamp, deletionGracePeriodSeconds }
-}
-
 function refusePreconditions(
   { kind }: WrittenKind,
   { metadata }: ResourceObject,
@@ -188,10 +186,4 @@ function refusePreconditions(
   const revision = metadata.resourceVersion ?? ''
   if (resourceVersion !== undefined && resourceVersion !== revision)
     throw refuse('ResourceVersion', resourceVersion, revision, 'modified')
-}
-
-/** The response for an object that is removed at once. */
-function success(resource: string, { metadata: { name, uid } }: ResourceObject): object {
-  const details = { name, kind: resource, uid }
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
 }
