@@ -32,16 +32,16 @@ export function startedAtMs(pod: PodObject, id: string): number | undefined {
 /** `/metrics/resource` (`pkg/kubelet/metrics/collectors/resource_metrics.go`, 1.36). */
 export function resourceMetrics(pods: readonly PodObject[], stats: NodeStats): readonly MetricFamily[] {
   const { host } = stats
-  const pairs = pairPods(pods, stats).map((pair) => {
-    const { namespace, name } = pair.pod.metadata
-    return { ...pair, labels: { namespace, pod: name } }
+  const pairs = pairPods(pods, stats).map(({ pod, stats: own }) => {
+    const { namespace, name } = pod.metadata
+    return { pod, own, labels: { namespace, pod: name } }
   })
   const ofContainers = (read: (container: ContainerStats, pod: PodObject) => number | undefined): Values =>
-    pairs.flatMap(({ pod, labels, stats: { containers } }) =>
+    pairs.flatMap(({ pod, labels, own: { containers } }) =>
       containers.map((each) => ({ labels: { container: each.name, ...labels }, value: read(each, pod) })),
     )
   const ofPods = (read: (stats: PodStats) => number | undefined): Values =>
-    pairs.map(({ labels, stats: own }) => ({ labels, value: read(own) }))
+    pairs.map(({ labels, own }) => ({ labels, value: read(own) }))
   return [
     counter(
       'node_cpu_usage_seconds_total',
