@@ -23,16 +23,12 @@ export interface ReadBounds {
  */
 export async function readBounded(path: string, bounds: ReadBounds): Promise<Buffer> {
   // Opening a pipe that has no writer must not block.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const stats = await file.stat()
-    const isSlow = !stats.isFile() && !stats.isDirectory()
-    return isSlow
-      ? await readSlow(file, { ...bounds, isPipe: stats.isFIFO() })
-      : await readRest(file, bounds.maxBytes)
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const stats = await file.stat()
+  const isSlow = !stats.isFile() && !stats.isDirectory()
+  return isSlow
+    ? await readSlow(file, { ...bounds, isPipe: stats.isFIFO() })
+    : await readRest(file, bounds.maxBytes)
 }
 
 /**
@@ -40,12 +36,8 @@ export async function readBounded(path: string, bounds: ReadBounds): Promise<Buf
  * throws.
  */
 export async function readAtOnce(path: string, maxBytes: number): Promise<Buffer> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    return await readRest(file, maxBytes)
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  return await readRest(file, maxBytes)
 }
 
 /** The text of a small file, as the kernel has them below /proc; undefined where it can't be read. */

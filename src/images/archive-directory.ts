@@ -71,15 +71,11 @@ const maxListBytes = 1024 * 1024
 
 /** Reads a list of images: a name in each line, comments from `#` on. Throws the system's errors. */
 export async function readImageList(path: string): Promise<ArchiveContent> {
-  const file = await open(path)
-  try {
-    const data = await readRest(file, maxListBytes)
-    if (data.length > maxListBytes)
-      return { kind: 'bad', message: `the list is larger than ${maxListBytes} bytes` }
-    return parseImageList(data.toString('utf8'))
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path)
+  const data = await readRest(file, maxListBytes)
+  if (data.length > maxListBytes)
+    return { kind: 'bad', message: `the list is larger than ${maxListBytes} bytes` }
+  return parseImageList(data.toString('utf8'))
 }
 
 export function parseImageList(text: string): ArchiveContent {

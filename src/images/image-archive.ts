@@ -102,15 +102,11 @@ export type Compression = 'none' | 'gzip' | 'zstd'
 
 /** Throws what the system throws. */
 async function detectCompression(path: string): Promise<Compression> {
-  const file = await open(path)
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
-    const magic = buffer.toString('hex', 0, bytesRead)
-    if (magic.startsWith('1f8b')) return 'gzip'
-    return magic === '28b52ffd' ? 'zstd' : 'none'
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
+  const magic = buffer.toString('hex', 0, bytesRead)
+  if (magic.startsWith('1f8b')) return 'gzip'
+  return magic === '28b52ffd' ? 'zstd' : 'none'
 }
 
 /** How to read the tar in a compressed archive; undefined for a file that isn't compressed, or can't be read. */

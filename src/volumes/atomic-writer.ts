@@ -82,13 +82,13 @@ function checkPaths(files: VolumeFiles): void {
   for (const path of files.keys()) {
     const names = path.split('/')
     if (path.startsWith('..') || names.some((name) => name === '' || name === '.' || name === '..')) {
-      throw new VolumeError('VOLUME_SETUP', `invalid path ${JSON.stringify(path)}`)
+      throw new VolumeError(`invalid path ${JSON.stringify(path)}`)
     }
     // Keys without a path of their own may collide with paths that were given.
     const file = parentsOf(path).find((parent) => files.has(parent))
     if (file !== undefined) {
       const [below, above] = [path, file].map((name) => JSON.stringify(name))
-      throw new VolumeError('VOLUME_SETUP', `a file stands at ${above}, where ${below} needs a directory`)
+      throw new VolumeError(`a file stands at ${above}, where ${below} needs a directory`)
     }
   }
 }

@@ -43,12 +43,8 @@ async function findClaim(
     return context.findClaim(claim)
   } catch (error) {
     if (await isReady(context, volume)) return undefined
-    throw new VolumeError(
-      'VOLUME_SETUP',
-      errorMessage(error),
-      error,
-      'Add its document to a source; the pod starts by itself then.',
-    )
+    const hint = 'Add its document to a source; the pod starts by itself then.'
+    throw new VolumeError(errorMessage(error), { cause: error, hint })
   }
 }
 
@@ -103,21 +99,14 @@ export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<Obje
 export async function purgeClaimDirectory(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
   const directory = claimDirectory(rootDir, namespace, name)
   if ((await lstat(directory)).isSymbolicLink()) {
-    throw new VolumeError(
-      'VOLUME_TEARDOWN',
-      `${directory} is a symbolic link, and podd doesn't know whose data it leads to`,
-      undefined,
-      'Remove the link, and what it leads to, by hand.',
-    )
+    const message = `${directory} is a symbolic link, and podd doesn't know whose data it leads to`
+    const hint = 'Remove the link, and what it leads to, by hand.'
+    throw new VolumeError(message, { code: 'VOLUME_TEARDOWN', hint })
   }
   const [mounted] = mountsBelow(await realpath(directory), readMounts())
   if (mounted !== undefined) {
-    throw new VolumeError(
-      'VOLUME_TEARDOWN',
-      `something is mounted at ${mounted}`,
-      undefined,
-      'Unmount it first: what is mounted there is not deleted.',
-    )
+    const hint = 'Unmount it first: what is mounted there is not deleted.'
+    throw new VolumeError(`something is mounted at ${mounted}`, { code: 'VOLUME_TEARDOWN', hint })
   }
   const purged = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
   await rename(directory, purged)
@@ -177,10 +166,8 @@ export async function takeClaimData(
   if (owner === undefined) return await writeFileAtomic(ownerFile(directory), `${source}\n`)
   if (owner === source || readsDataOf.includes(kindOfSource(owner))) return undefined
   throw new VolumeError(
-    'VOLUME_SETUP',
     `persistentvolumeclaim "${basename(directory)}" of ${sourceWords(source)} would hold data of ${sourceWords(owner)}, which it may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`,
-    undefined,
-    'Give the claim another name, purge the data, or allow it in the configuration.',
+    { hint: 'Give the claim another name, purge the data, or allow it in the configuration.' },
   )
 }
 

@@ -8,6 +8,7 @@ import { chmod, chown, lchown, lstat, mkdir, open, readdir, realpath } from 'nod
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { errorCode, errorMessage, ifThere, PoddError } from '../base/errors.ts'
+import { readAtOnce } from '../base/read-bounded.ts'
 
 const nothingThere = ['ENOENT', 'ENOTDIR']
 
@@ -20,14 +21,16 @@ export class VolumeError extends PoddError {
   readonly awaitedPath: string | undefined
 
   constructor(
-    code: 'VOLUME_SETUP' | 'VOLUME_TEARDOWN',
     message: string,
-    cause?: unknown,
-    hint?: string,
-    awaitedPath?: string,
+    more: {
+      readonly code?: 'VOLUME_TEARDOWN'
+      readonly cause?: unknown
+      readonly hint?: string | undefined
+      readonly awaitedPath?: string | undefined
+    } = {},
   ) {
-    super(code, message, { cause, hint })
-    this.awaitedPath = awaitedPath ?? awaitedPathOf(cause)
+    super(more.code ?? 'VOLUME_SETUP', message, more)
+    this.awaitedPath = more.awaitedPath ?? awaitedPathOf(more.cause)
   }
 }
 
@@ -75,14 +78,10 @@ async function walk(
 ): Promise<FileHandle> {
   let at = await openStep(root)
   for (const [index, name] of names.entries()) {
-    const below = at
-    try {
-      const path = `${handlePath(below)}/${name}`
-      if (make !== undefined && index >= make.fromStep) await makeDirectory(path)
-      at = await openStep(path)
-    } finally {
-      await below.close()
-    }
+    await using below = at
+    const path = `${handlePath(below)}/${name}`
+    if (make !== undefined && index >= make.fromStep) await makeDirectory(path)
+    at = await openStep(path)
     try {
       if ((await at.stat()).isSymbolicLink()) throw leadsOut(names.join('/'))
       if (make !== undefined && index >= make.fromStep) await setMode(at, make.mode)
@@ -123,7 +122,7 @@ async function deepestExisting(
 }
 
 function leadsOut(path: string): VolumeError {
-  return new VolumeError('VOLUME_SETUP', `path ${JSON.stringify(path)} leads out of its volume`)
+  return new VolumeError(`path ${JSON.stringify(path)} leads out of its volume`)
 }
 
 /** A path by which this process reaches exactly the file of the handle. */
@@ -141,12 +140,8 @@ async function makeDirectory(path: string): Promise<void> {
 
 /** An O_PATH handle can't be changed; reopens the directory through it. */
 async function setMode(at: FileHandle, mode: number): Promise<void> {
-  const directory = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
-  try {
-    await directory.chmod(mode)
-  } finally {
-    await directory.close()
-  }
+  await using directory = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
+  await directory.chmod(mode)
 }
 
 const maxBytes = 1024 * 1024
@@ -156,42 +151,13 @@ const maxBytes = 1024 * 1024
  * @throws VolumeError where it is no file, or larger than a mebibyte
  */
 export async function readInside(directory: string, path: string): Promise<string | undefined> {
-  try {
-    const handle = await openInside(directory, path)
-    try {
-      // A pipe or a device could block.
-      const stats = await handle.stat()
-      if (!stats.isFile()) throw new VolumeError('VOLUME_SETUP', `${path} is no file`)
-      const file = await open(handlePath(handle), constants.O_RDONLY | constants.O_NONBLOCK)
-      try {
-        const text = await readBounded(file)
-        if (text === undefined)
-          throw new VolumeError('VOLUME_SETUP', `${path} is larger than ${maxBytes} bytes`)
-        return text
-      } finally {
-        await file.close()
-      }
-    } finally {
-      await handle.close()
-    }
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-/** The content of a file that may grow meanwhile; undefined where it exceeds `maxBytes`. */
-async function readBounded(file: FileHandle): Promise<string | undefined> {
-  const { size } = await file.stat()
-  if (size > maxBytes) return undefined
-  const bytes = Buffer.alloc(maxBytes + 1)
-  let length = 0
-  for (;;) {
-    const { bytesRead } = await file.read(bytes, length, bytes.length - length)
-    if (bytesRead === 0) return bytes.toString('utf8', 0, length)
-    length += bytesRead
-    if (length > maxBytes) return undefined
-  }
+  await using handle = await ifThere(openInside(directory, path))
+  if (handle === undefined) return undefined
+  // A pipe or a device could block.
+  if (!(await handle.stat()).isFile()) throw new VolumeError(`${path} is no file`)
+  const bytes = await readAtOnce(handlePath(handle), maxBytes)
+  if (bytes.byteLength > maxBytes) throw new VolumeError(`${path} is larger than ${maxBytes} bytes`)
+  return bytes.toString('utf8')
 }
 
 /** The deepest level that is counted; each level holds a file open. */
@@ -225,15 +191,11 @@ export async function measureDirectory(
     if (stats === undefined) return
     count(stats)
     if (!stats.isDirectory() || depth > maxDepth) return
-    const opened = await ifThere(openStep(path), nothingThere)
+    await using opened = await ifThere(openStep(path), nothingThere)
     if (opened === undefined) return
-    try {
-      // It has become a link meanwhile.
-      const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
-      for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
-    } finally {
-      await opened.close()
-    }
+    // It has become a link meanwhile.
+    const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
+    for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
   }
   await visit(directory, 0)
   return { bytes, inodes }
@@ -268,12 +230,8 @@ export async function applyFsGroup(
 ): Promise<string | undefined> {
   if (changePolicy === 'OnRootMismatch' && (await isGiven(directory, gid))) return undefined
   const refusals: Refusals = { count: 0, first: undefined }
-  const top = await openStep(directory)
-  try {
-    await giveDirectory(top, { gid, depth: 0, refusals })
-  } finally {
-    await top.close()
-  }
+  await using top = await openStep(directory)
+  await giveDirectory(top, { gid, depth: 0, refusals })
   const { count, first } = refusals
   if (first === undefined) return undefined
   return `cannot give all of it to group ${gid}: ${first}${count === 1 ? '' : `, and ${count - 1} more`}`
@@ -303,16 +261,12 @@ interface Giving {
 
 async function giveEntry(path: string, giving: Giving): Promise<void> {
   const { gid, depth, refusals } = giving
-  const entry = await ifThere(openStep(path))
+  await using entry = await ifThere(openStep(path))
   if (entry === undefined) return
-  try {
-    const stats = await entry.stat()
-    if (stats.isDirectory()) return await giveDirectory(entry, { ...giving, depth: depth + 1 })
-    if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
-    else await orRefused(refusals, () => ifThere(lchown(path, stats.uid, gid)))
-  } finally {
-    await entry.close()
-  }
+  const stats = await entry.stat()
+  if (stats.isDirectory()) return await giveDirectory(entry, { ...giving, depth: depth + 1 })
+  if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
+  else await orRefused(refusals, () => ifThere(lchown(path, stats.uid, gid)))
 }
 
 async function orRefused(refusals: Refusals, act: () => Promise<unknown>): Promise<void> {

@@ -103,12 +103,8 @@ export async function writeEtcHosts(rootDir: string, uid: PodUid, content: strin
 }
 
 async function rewrite(path: string, content: string): Promise<void> {
-  const file = await open(path, 'r+')
-  try {
-    await overwriteFile(file, content)
-  } finally {
-    await file.close()
-  }
+  await using file = await open(path, 'r+')
+  await overwriteFile(file, content)
 }
 
 /**
@@ -217,15 +213,11 @@ async function bringUpToDate(
     // An empty file was left by a power cut.
     const isKnown = written !== undefined && written !== '' && shown !== ''
     if (isKnown && shown !== written && shown !== content) return 'changed'
-    const file = await open(resolvConfPath(rootDir, uid), 'r+')
-    try {
-      await removeIfExists(path)
-      await overwriteFile(file, content)
-      await writeFile(path, content, { mode: 0o640 })
-      return 'current'
-    } finally {
-      await file.close()
-    }
+    await using file = await open(resolvConfPath(rootDir, uid), 'r+')
+    await removeIfExists(path)
+    await overwriteFile(file, content)
+    await writeFile(path, content, { mode: 0o640 })
+    return 'current'
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return 'missing'
     throw error
@@ -267,20 +259,12 @@ export async function prepareTerminationLog(log: TerminationLog): Promise<string
 
 /** The message as the container left it, its last 4096 bytes; empty where it left none. */
 export async function readTerminationLog(log: TerminationLog): Promise<string> {
-  try {
-    const file = await open(pathOf(log))
-    try {
-      const { size } = await file.stat()
-      const length = Math.min(size, maxMessageBytes)
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
-      return buffer.toString('utf8', 0, bytesRead)
-    } finally {
-      await file.close()
-    }
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return ''
-    throw error
-  }
+  await using file = await ifThere(open(pathOf(log)))
+  if (file === undefined) return ''
+  const { size } = await file.stat()
+  const length = Math.min(size, maxMessageBytes)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
+  return buffer.toString('utf8', 0, bytesRead)
 }
 
 /** Removes the file of a container that is gone, if it exists. */

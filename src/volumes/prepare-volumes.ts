@@ -41,14 +41,11 @@ async function prepareVolume(volume: VolumeSpec, context: VolumeContext): Promis
       const ready = await prepare(volume, context)
       if (ready !== undefined) return ready
     }
-    throw new VolumeError('VOLUME_SETUP', 'its kind is not supported')
+    throw new VolumeError('its kind is not supported')
   } catch (error) {
-    throw new VolumeError(
-      'VOLUME_SETUP',
-      `MountVolume.SetUp failed for volume "${volume.name}" : ${errorMessage(error)}`,
-      error,
-      error instanceof PoddError ? error.hint : undefined,
-    )
+    const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${errorMessage(error)}`
+    const hint = error instanceof PoddError ? error.hint : undefined
+    throw new VolumeError(message, { cause: error, hint })
   }
 }
 
@@ -60,7 +57,7 @@ async function prepareVolume(volume: VolumeSpec, context: VolumeContext): Promis
  */
 export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<void> {
   if (!/^[\w-]+$/.test(uid)) {
-    throw new VolumeError('VOLUME_TEARDOWN', `not a pod's UID: ${JSON.stringify(uid)}`)
+    throw new VolumeError(`not a pod's UID: ${JSON.stringify(uid)}`, { code: 'VOLUME_TEARDOWN' })
   }
   try {
     const directory = realpathSync(podDirectory(rootDir, uid))
@@ -71,10 +68,7 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
     await removeTree(directory)
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return
-    throw new VolumeError(
-      'VOLUME_TEARDOWN',
-      `cannot remove the directory of pod ${uid}: ${errorMessage(error)}`,
-      error,
-    )
+    const message = `cannot remove the directory of pod ${uid}: ${errorMessage(error)}`
+    throw new VolumeError(message, { code: 'VOLUME_TEARDOWN', cause: error })
   }
 }

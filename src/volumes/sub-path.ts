@@ -36,13 +36,9 @@ export interface SubPathMount {
 export async function bindSubPath(mount: SubPathMount): Promise<string> {
   const { rootDir, uid, container, volume, index } = mount
   const target = `${podDirectory(rootDir, uid)}/volume-subpaths/${volume}/${container}/${index}`
-  const source = await openOrMake(mount)
-  try {
-    await bind(source, target)
-    return target
-  } finally {
-    await source?.close()
-  }
+  await using source = await openOrMake(mount)
+  await bind(source, target)
+  return target
 }
 
 /** Undefined where an empty directory stands for it. */
@@ -61,7 +57,7 @@ async function openOrMake(mount: SubPathMount): Promise<FileHandle | undefined> 
     // A path below a file is missing too.
     if (whenMissing.kind === 'make' || (code !== 'ENOENT' && code !== 'ENOTDIR')) throw error
     if (whenMissing.kind === 'empty') return undefined
-    throw new VolumeError('VOLUME_SETUP', whenMissing.message, error)
+    throw new VolumeError(whenMissing.message, { cause: error })
   }
 }
 
@@ -71,7 +67,7 @@ async function requireMayBeMade(volumePath: string, subPath: string): Promise<vo
   const tree = await findKernelTree(path)
   if (tree === undefined) return
   const message = `${path} does not exist, and nothing is made below ${tree}: waiting for it`
-  throw new VolumeError('VOLUME_SETUP', message, undefined, undefined, path)
+  throw new VolumeError(message, { awaitedPath: path })
 }
 
 /**
@@ -137,11 +133,8 @@ export async function makeNestedMountPoint(
     await writeFile(target, '', { flag: 'wx', mode: 0o644 })
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return
-    throw new VolumeError(
-      'VOLUME_SETUP',
-      `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`,
-      error,
-    )
+    const message = `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`
+    throw new VolumeError(message, { cause: error })
   }
 }
 
@@ -153,7 +146,7 @@ async function removeOtherKind(target: string, isDirectory: boolean, isInUse: bo
   if (isInUse) {
     const [there, wanted] = isDirectory ? ['file', 'directory'] : ['directory', 'file']
     const message = `a ${there} is there, which can become a ${wanted} once no other container that has the volume runs`
-    throw new VolumeError('VOLUME_SETUP', message)
+    throw new VolumeError(message)
   }
   await (found.isDirectory() ? rmdir(target) : unlink(target))
 }
@@ -189,10 +182,8 @@ export async function checkMountKinds(
     const { kind, what } = await kindOfVolume(volume)
     if (inImage === undefined || inImage === kind) continue
     throw new VolumeError(
-      'VOLUME_SETUP',
       `${what}, and container ${container} has a ${inImage} at ${path} in its image: a ${kind} can't be mounted over that`,
-      undefined,
-      'Mount it elsewhere, or let there be a file (a directory) on the host.',
+      { hint: 'Mount it elsewhere, or let there be a file (a directory) on the host.' },
     )
   }
 }

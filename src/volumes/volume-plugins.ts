@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { chmod, lchown, mkdir, stat, writeFile } from 'node:fs/promises'
 import { makeDirectory } from '../base/atomic-file.ts'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorMessage, ifThere } from '../base/errors.ts'
 import { isMounted, mountTmpfs } from '../host/mounts.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { PodUid, SourceKind, SourceName } from '../pod/values/ids.ts'
@@ -54,7 +54,7 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   if (volume.emptyDir === undefined) return undefined
   const { medium, sizeLimit } = volume.emptyDir
   if (medium !== '' && medium !== 'Memory') {
-    throw new VolumeError('VOLUME_SETUP', `emptyDir medium ${JSON.stringify(medium)} is not supported`)
+    throw new VolumeError(`emptyDir medium ${JSON.stringify(medium)} is not supported`)
   }
   const { rootDir, uid, memoryBytes, fsGroup } = context
   const directory = volumeDirectory(rootDir, uid, 'empty-dir', volume.name)
@@ -197,11 +197,8 @@ async function requireMayBeMade(path: string): Promise<void> {
   const tree = await findKernelTree(path)
   if (tree === undefined) return
   throw new VolumeError(
-    'VOLUME_SETUP',
     `hostPath ${path} does not exist, and nothing is made below ${tree}: waiting for it`,
-    undefined,
-    'Is the device plugged in, and its driver loaded?',
-    path,
+    { hint: 'Is the device plugged in, and its driver loaded?', awaitedPath: path },
   )
 }
 
@@ -217,24 +214,17 @@ async function checkType(path: string, check: TypeCheck): Promise<void> {
 
 function requireType(path: string, check: TypeCheck, found: Stats | undefined): void {
   if (found !== undefined && check.accepts(found)) return
-  throw new VolumeError(
-    'VOLUME_SETUP',
-    `hostPath type check failed: ${path} is not ${check.name}`,
-    undefined,
-    found === undefined
-      ? `Nothing is at ${path} on this host: make it, or let it be made by a type …OrCreate.`
-      : undefined,
-    found === undefined ? path : undefined,
-  )
+  const message = `hostPath type check failed: ${path} is not ${check.name}`
+  if (found !== undefined) throw new VolumeError(message)
+  const hint = `Nothing is at ${path} on this host: make it, or let it be made by a type …OrCreate.`
+  throw new VolumeError(message, { hint, awaitedPath: path })
 }
 
 async function statOf(path: string): Promise<Stats | undefined> {
   try {
-    return await stat(path)
+    return await ifThere(stat(path), ['ENOENT', 'ENOTDIR'])
   } catch (error) {
-    const code = errorCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new VolumeError('VOLUME_SETUP', `hostPath type check failed: ${errorMessage(error)}`, error)
+    throw new VolumeError(`hostPath type check failed: ${errorMessage(error)}`, { cause: error })
   }
 }
 
@@ -242,7 +232,7 @@ async function create(path: string, make: (path: string) => Promise<void>): Prom
   try {
     await make(path)
   } catch (error) {
-    throw new VolumeError('VOLUME_SETUP', `hostPath ${path} could not be made: ${errorMessage(error)}`, error)
+    throw new VolumeError(`hostPath ${path} could not be made: ${errorMessage(error)}`, { cause: error })
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import type { PoddConfig } from '../../config/options.ts'
-import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
+import type { DoctorFinding } from '../../decide/doctor/doctor-finding.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { ApiClient } from '../client/client.ts'
 import { nearestOr, UsageError } from './parse-arguments.ts'

@@ -11,12 +11,8 @@ import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { apiSocketPath } from '../../config/places.ts'
 import { checkHost } from '../../decide/doctor/doctor-checks.ts'
-import type {
-  DoctorFinding,
-  ExternalRuntimeFacts,
-  PortFacts,
-  RuntimeFacts,
-} from '../../decide/doctor/host-facts.ts'
+import type { DoctorFinding } from '../../decide/doctor/doctor-finding.ts'
+import type { ExternalRuntimeFacts, PortFacts, RuntimeFacts } from '../../decide/doctor/host-facts.ts'
 import { listenProblem } from '../../host/addresses.ts'
 import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
 import { systemHostProbe } from '../../host/host-probe.ts'

@@ -1,6 +1,6 @@
 import type { DaemonPlaces } from '../../api/routes.ts'
 import { apiSocketPath } from '../../config/places.ts'
-import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
+import type { DoctorFinding } from '../../decide/doctor/doctor-finding.ts'
 import { namedSocket } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { atPlaces } from '../local/down-target.ts'

@@ -1,9 +1,10 @@
 import { formatTime } from '../../base/clock.ts'
+import { error, ok, skipped, warning } from './doctor-finding.ts'
+import type { DoctorFinding } from './doctor-finding.ts'
 import { checkRuntime } from './doctor-runtime-checks.ts'
 import type {
   CgroupFacts,
   DiskFacts,
-  DoctorFinding,
   FirewallFacts,
   HostFacts,
   HostNameFacts,
@@ -34,22 +35,20 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
 }
 
 function checkRoot({ isRoot }: HostFacts): DoctorFinding {
-  if (isRoot) return { name: 'root', status: 'ok', message: 'runs as root' }
-  return {
-    name: 'root',
-    status: 'warning',
-    message: 'without root some checks see only part of the host',
-    hint: 'Run it again with sudo. `podd run` needs root too.',
-  }
+  if (isRoot) return ok('root', 'runs as root')
+  return warning(
+    'root',
+    'without root some checks see only part of the host',
+    'Run it again with sudo. `podd run` needs root too.',
+  )
 }
 
 function checkHold({ source, sinceMs }: HostFacts['holds'][number]): DoctorFinding {
-  return {
-    name: 'hold',
-    status: 'warning',
-    message: `the source ${source} is held since ${formatTime(sinceMs)}: its changes are not applied`,
-    hint: `podd resume ${source} applies them; podd get sources shows what waits.`,
-  }
+  return warning(
+    'hold',
+    `the source ${source} is held since ${formatTime(sinceMs)}: its changes are not applied`,
+    `podd resume ${source} applies them; podd get sources shows what waits.`,
+  )
 }
 
 /** For how long a crash is worth a warning. */
@@ -59,12 +58,11 @@ function checkCrash({ crash, clock }: HostFacts): readonly DoctorFinding[] {
   if (crash === undefined || clock.wallMs - crash.atMs > crashCountsMs) return []
   const { path, atMs, count } = crash
   return [
-    {
-      name: 'crashes',
-      status: 'warning',
-      message: `podd crashed at ${formatTime(atMs)} and restarted; ${count} ${count === 1 ? 'report is' : 'reports are'} kept`,
-      hint: `Read ${path}, and report it; upgrade podd.`,
-    },
+    warning(
+      'crashes',
+      `podd crashed at ${formatTime(atMs)} and restarted; ${count} ${count === 1 ? 'report is' : 'reports are'} kept`,
+      `Read ${path}, and report it; upgrade podd.`,
+    ),
   ]
 }
 
@@ -72,27 +70,21 @@ function checkFirewall(firewall: FirewallFacts): DoctorFinding {
   const name = 'iptables'
   switch (firewall.kind) {
     case 'works':
-      return {
-        name,
-        status: 'ok',
-        message: `${firewall.version}, FORWARD policy ${firewall.forwardPolicy}`,
-      }
+      return ok(name, `${firewall.version}, FORWARD policy ${firewall.forwardPolicy}`)
     case 'missing':
-      return {
+      return error(
         name,
-        status: 'error',
-        message: 'iptables is not installed; pods need it to reach the network, and for host ports',
-        hint: 'Install the package iptables.',
-      }
+        'iptables is not installed; pods need it to reach the network, and for host ports',
+        'Install the package iptables.',
+      )
     case 'broken':
-      return {
+      return error(
         name,
-        status: 'error',
-        message: `iptables does not work: ${firewall.message}`,
-        hint: 'The kernel needs nf_tables (or ip_tables) with NAT. If it was just updated, reboot the host.',
-      }
+        `iptables does not work: ${firewall.message}`,
+        'The kernel needs nf_tables (or ip_tables) with NAT. If it was just updated, reboot the host.',
+      )
     case 'unknown':
-      return { name, status: 'skipped', message: 'only root can look' }
+      return skipped(name, 'only root can look')
   }
 }
 
@@ -102,34 +94,28 @@ const neededControllers: readonly string[] = ['cpu', 'memory', 'pids']
 function checkCgroups(cgroups: CgroupFacts | undefined): readonly DoctorFinding[] {
   if (cgroups === undefined) {
     return [
-      {
-        name: 'cgroups',
-        status: 'error',
-        message: 'no cgroups are mounted at /sys/fs/cgroup',
-        hint: 'Mount them: mount -t cgroup2 none /sys/fs/cgroup. In a container, start it with --cgroupns=host and /sys/fs/cgroup mounted.',
-      },
+      error(
+        'cgroups',
+        'no cgroups are mounted at /sys/fs/cgroup',
+        'Mount them: mount -t cgroup2 none /sys/fs/cgroup. In a container, start it with --cgroupns=host and /sys/fs/cgroup mounted.',
+      ),
     ]
   }
   const missing = neededControllers.filter((name) => !cgroups.controllers.includes(name))
-  const version: DoctorFinding = {
-    name: 'cgroups',
-    status: 'ok',
-    message: `version ${cgroups.version}, driver ${cgroups.driver}`,
-  }
+  const version = ok('cgroups', `version ${cgroups.version}, driver ${cgroups.driver}`)
   if (missing.length === 0) {
     const message = cgroups.controllers.join(' ')
-    return [version, { name: 'cgroup-controllers', status: 'ok', message }]
+    return [version, ok('cgroup-controllers', message)]
   }
   return [
     version,
-    {
-      name: 'cgroup-controllers',
-      status: 'error',
-      message: `the kernel offers no ${missing.join(', ')} controller, so limits can't be kept`,
-      hint: missing.includes('memory')
+    error(
+      'cgroup-controllers',
+      `the kernel offers no ${missing.join(', ')} controller, so limits can't be kept`,
+      missing.includes('memory')
         ? 'Add cgroup_enable=memory cgroup_memory=1 to the kernel command line (on a Raspberry Pi: /boot/firmware/cmdline.txt) and reboot.'
         : 'Boot a kernel that has them.',
-    },
+    ),
   ]
 }
 
@@ -138,14 +124,15 @@ function checkKernel({ kernel, kernelRelease }: HostFacts): readonly DoctorFindi
   if (missing.length === 0) {
     const unknown = kernel.filter(({ present }) => present === undefined).map(({ name }) => name)
     const rest = unknown.length === 0 ? '' : ` (nothing tells about ${unknown.join(', ')})`
-    return [{ name: 'kernel', status: 'ok', message: `${kernelRelease} has all that pods need${rest}` }]
+    return [ok('kernel', `${kernelRelease} has all that pods need${rest}`)]
   }
-  return missing.map(({ name, purpose, option }) => ({
-    name: `kernel-${name}`,
-    status: optionalFeatures.includes(name) ? 'warning' : 'error',
-    message: `Linux ${kernelRelease} lacks ${name}: ${purpose}`,
-    hint: `Load the module, or boot a kernel with ${option}. If the kernel was just updated, reboot the host.`,
-  }))
+  return missing.map(({ name, purpose, option }) =>
+    (optionalFeatures.includes(name) ? warning : error)(
+      `kernel-${name}`,
+      `Linux ${kernelRelease} lacks ${name}: ${purpose}`,
+      `Load the module, or boot a kernel with ${option}. If the kernel was just updated, reboot the host.`,
+    ),
+  )
 }
 
 /** Without these, only pods that ask for them suffer. */
@@ -158,32 +145,29 @@ function checkDisk(disk: DiskFacts): DoctorFinding {
   const name = 'disk'
   const where = `${disk.path} (${disk.purpose})`
   if (disk.readOnly) {
-    return {
+    return error(
       name,
-      status: 'error',
-      message: `${where} is read-only`,
-      hint: 'Mount it writable, or move the directory: --root-dir, --pod-logs-dir.',
-    }
+      `${where} is read-only`,
+      'Mount it writable, or move the directory: --root-dir, --pod-logs-dir.',
+    )
   }
   const free = `${formatBytes(disk.freeBytes)} of ${formatBytes(disk.totalBytes)} free`
   const inodeShare = disk.totalInodes === 0 ? 1 : disk.freeInodes / disk.totalInodes
   if (disk.freeBytes < 64 * mebibyte || inodeShare < 0.01) {
-    return {
+    return error(
       name,
-      status: 'error',
-      message: `${where} is full: ${free}${inodeShare < 0.01 ? `, ${disk.freeInodes} inodes` : ''}`,
-      hint: 'Free some space; `podd images` shows what images take.',
-    }
+      `${where} is full: ${free}${inodeShare < 0.01 ? `, ${disk.freeInodes} inodes` : ''}`,
+      'Free some space; `podd images` shows what images take.',
+    )
   }
   if (disk.freeBytes < disk.totalBytes * 0.1 || inodeShare < 0.05) {
-    return {
+    return warning(
       name,
-      status: 'warning',
-      message: `${where} is nearly full: ${free}${inodeShare < 0.05 ? `, ${disk.freeInodes} inodes` : ''}`,
-      hint: 'Free some space before images and logs need it.',
-    }
+      `${where} is nearly full: ${free}${inodeShare < 0.05 ? `, ${disk.freeInodes} inodes` : ''}`,
+      'Free some space before images and logs need it.',
+    )
   }
-  return { name, status: 'ok', message: `${where}: ${free}` }
+  return ok(name, `${where}: ${free}`)
 }
 
 function formatBytes(bytes: number): string {
@@ -197,89 +181,80 @@ const earliestWallMs = Date.UTC(2026, 0, 1)
 function checkClock({ clock, hasSystemd }: HostFacts): DoctorFinding {
   const shown = new Date(clock.wallMs).toISOString()
   if (clock.wallMs < earliestWallMs) {
-    return {
-      name: 'clock',
-      status: 'error',
-      message: `the clock shows ${shown}, before podd was made; certificates of registries won't verify`,
-      hint: 'Set it with `date -s`, and keep it synchronized: systemd-timesyncd or chrony, and a battery for the RTC.',
-    }
+    return error(
+      'clock',
+      `the clock shows ${shown}, before podd was made; certificates of registries won't verify`,
+      'Set it with `date -s`, and keep it synchronized: systemd-timesyncd or chrony, and a battery for the RTC.',
+    )
   }
   if (clock.synchronized === false) {
-    return {
-      name: 'clock',
-      status: 'warning',
-      message: `the clock shows ${shown} and is not synchronized`,
-      hint: hasSystemd
+    return warning(
+      'clock',
+      `the clock shows ${shown} and is not synchronized`,
+      hasSystemd
         ? 'Switch it on: timedatectl set-ntp true. Where that is not supported, install systemd-timesyncd or chrony.'
         : 'Install chrony or another NTP client.',
-    }
+    )
   }
   const synchronized = clock.synchronized === true ? ', synchronized' : ''
-  return { name: 'clock', status: 'ok', message: `${shown}${synchronized}` }
+  return ok('clock', `${shown}${synchronized}`)
 }
 
 function checkInit({ hasSystemd }: HostFacts): DoctorFinding {
   const message = hasSystemd ? 'systemd' : 'not systemd: containerd runs as a plain process beside podd'
-  return { name: 'init', status: 'ok', message }
+  return ok('init', message)
 }
 
 function checkOomScore({ canLowerOomScore }: HostFacts): DoctorFinding {
-  if (canLowerOomScore) return { name: 'oom-score', status: 'ok', message: 'can be lowered' }
-  return {
-    name: 'oom-score',
-    status: 'warning',
-    message:
-      "oom_score_adj can't be lowered (no CAP_SYS_RESOURCE): guaranteed pods are not spared when memory ends",
-    hint: 'Run podd with CAP_SYS_RESOURCE, where the host can give it.',
-  }
+  if (canLowerOomScore) return ok('oom-score', 'can be lowered')
+  return warning(
+    'oom-score',
+    "oom_score_adj can't be lowered (no CAP_SYS_RESOURCE): guaranteed pods are not spared when memory ends",
+    'Run podd with CAP_SYS_RESOURCE, where the host can give it.',
+  )
 }
 
 function checkSwap({ swapBytes }: HostFacts): DoctorFinding {
   const message = swapBytes === 0 ? 'none' : `${formatBytes(swapBytes)}; memory limits count without it`
-  return { name: 'swap', status: 'ok', message }
+  return ok('swap', message)
 }
 
 function checkSharedRoot({ sharesRoot }: HostFacts): DoctorFinding {
   const name = 'shared-root'
-  if (sharesRoot === undefined)
-    return { name, status: 'skipped', message: 'nothing tells of the mounts of the host' }
-  if (sharesRoot) return { name, status: 'ok', message: '/ is a shared mount' }
-  return {
+  if (sharesRoot === undefined) return skipped(name, 'nothing tells of the mounts of the host')
+  if (sharesRoot) return ok(name, '/ is a shared mount')
+  return warning(
     name,
-    status: 'warning',
-    message:
-      '/ is not a shared mount: volumeMounts with mountPropagation HostToContainer or Bidirectional fail',
-    hint: 'Run mount --make-rshared / at each boot, before podd: systemd does it, other init programs take it in a script (OpenRC: /etc/local.d/shared.start).',
-  }
+    '/ is not a shared mount: volumeMounts with mountPropagation HostToContainer or Bidirectional fail',
+    'Run mount --make-rshared / at each boot, before podd: systemd does it, other init programs take it in a script (OpenRC: /etc/local.d/shared.start).',
+  )
 }
 
 function checkName({ host, node, isConfigured }: HostNameFacts): DoctorFinding {
   const name = 'host-name'
-  if (isConfigured || host.toLowerCase() === node) return { name, status: 'ok', message: node }
-  return {
+  if (isConfigured || host.toLowerCase() === node) return ok(name, node)
+  return warning(
     name,
-    status: 'warning',
-    message: `the host's name ${host} is no DNS name: the node is called ${node}`,
-    hint: `Rename the host (hostnamectl set-hostname ${node}), or choose a name by hostnameOverride.`,
-  }
+    `the host's name ${host} is no DNS name: the node is called ${node}`,
+    `Rename the host (hostnamectl set-hostname ${node}), or choose a name by hostnameOverride.`,
+  )
 }
 
 function checkResolver({ resolver }: HostFacts): readonly DoctorFinding[] {
   if (resolver === undefined) return []
   const name = 'resolver'
   const { path, servers, isUnreachable } = resolver
-  if (!isUnreachable) return [{ name, status: 'ok', message: `pods get ${servers.join(', ')}` }]
+  if (!isUnreachable) return [ok(name, `pods get ${servers.join(', ')}`)]
   const what =
     servers.length === 0
       ? `${path} names no server`
       : `${path} names only ${servers.join(', ')}, on the loopback of the host`
   return [
-    {
+    warning(
       name,
-      status: 'warning',
-      message: `${what}: pods with a network of their own resolve no names`,
-      hint: `Have that resolver listen on another address of the host too and name this one in ${path}, name another file with servers in resolvConf, or give such pods dnsPolicy None with servers of their own.`,
-    },
+      `${what}: pods with a network of their own resolve no names`,
+      `Have that resolver listen on another address of the host too and name this one in ${path}, name another file with servers in resolvConf, or give such pods dnsPolicy None with servers of their own.`,
+    ),
   ]
 }
 
@@ -287,21 +262,17 @@ function checkManifests({ manifests }: HostFacts): readonly DoctorFinding[] {
   if (manifests === undefined) return []
   if (manifests.exists) {
     const { path, problems = [] } = manifests
-    if (problems.length === 0) return [{ name: 'manifests', status: 'ok', message: path }]
-    return problems.map(({ place, message, hint = 'rename it' }) => ({
-      name: 'manifests',
-      status: 'warning',
-      message: `${place.path}: ${message}`,
-      hint: `${hint.charAt(0).toUpperCase()}${hint.slice(1)}.`,
-    }))
+    if (problems.length === 0) return [ok('manifests', path)]
+    return problems.map(({ place, message, hint = 'rename it' }) =>
+      warning('manifests', `${place.path}: ${message}`, `${hint.charAt(0).toUpperCase()}${hint.slice(1)}.`),
+    )
   }
   return [
-    {
-      name: 'manifests',
-      status: 'warning',
-      message: `${manifests.path} does not exist`,
-      hint: `Make it: mkdir -p ${manifests.path}. podd waits for it.`,
-    },
+    warning(
+      'manifests',
+      `${manifests.path} does not exist`,
+      `Make it: mkdir -p ${manifests.path}. podd waits for it.`,
+    ),
   ]
 }
 
@@ -309,28 +280,22 @@ function checkPort({ option, address, state }: PortFacts): DoctorFinding {
   const name = option === 'api.listen' ? 'api-port' : 'read-only-port'
   switch (state.kind) {
     case 'open':
-      return { name, status: 'ok', message: `podd listens at ${address}` }
+      return ok(name, `podd listens at ${address}`)
     case 'free':
-      return { name, status: 'ok', message: `${address} is free for ${option}` }
+      return ok(name, `${address} is free for ${option}`)
     case 'fails':
-      return {
+      return warning(
         name,
-        status: 'warning',
-        message: `${option}: ${state.message}`,
-        hint: `Find out who has the port (ss -ltnp) or whether this host has the address (ip address), or change ${option}. podd tries again every 10 s.`,
-      }
+        `${option}: ${state.message}`,
+        `Find out who has the port (ss -ltnp) or whether this host has the address (ip address), or change ${option}. podd tries again every 10 s.`,
+      )
     case 'changed':
-      return {
+      return warning(
         name,
-        status: 'warning',
-        message: `${state.served === undefined ? `podd was started without ${option}` : `podd was started with ${option} ${state.served}`}; ${address} takes effect when podd is restarted`,
-        hint: 'Restart podd; the pods keep running: systemctl restart podd',
-      }
+        `${state.served === undefined ? `podd was started without ${option}` : `podd was started with ${option} ${state.served}`}; ${address} takes effect when podd is restarted`,
+        'Restart podd; the pods keep running: systemctl restart podd',
+      )
     case 'unknown':
-      return {
-        name,
-        status: 'skipped',
-        message: `cannot tell whether podd listens at ${address}: ${state.reason}`,
-      }
+      return skipped(name, `cannot tell whether podd listens at ${address}: ${state.reason}`)
   }
 }

@@ -179,14 +179,3 @@ export interface ExternalRuntimeFacts {
 }
 
 export type RuntimeFacts = EmbeddedRuntimeFacts | ExternalRuntimeFacts
-
-/** One finding about the host. */
-export interface DoctorFinding {
-  /** Short and stable. */
-  readonly name: string
-  readonly status: 'ok' | 'warning' | 'error' | 'skipped'
-  /** What was found. */
-  readonly message: string
-  /** How to fix it; one way per line. */
-  readonly hint?: string | undefined
-}

@@ -12,7 +12,7 @@ import type { DaemonPorts } from '../../../src/cli/local/doctor.ts'
 import { formatAddress } from '../../../src/config/api-options.ts'
 import { completeConfig } from '../../../src/config/options.ts'
 import { apiSocketPath } from '../../../src/config/places.ts'
-import type { DoctorFinding } from '../../../src/decide/doctor/host-facts.ts'
+import type { DoctorFinding } from '../../../src/decide/doctor/doctor-finding.ts'
 import { freePort } from '../../support/free-port.ts'
 
 let directory = ''

@@ -457,7 +457,7 @@ describe('a device that is unplugged', () => {
         ...plain.volumes,
         prepare: async () => {
           if (isThere) return new Map()
-          throw new VolumeError('VOLUME_SETUP', 'no /dev/ttyUSB0', undefined, undefined, '/dev/ttyUSB0')
+          throw new VolumeError('no /dev/ttyUSB0', { awaitedPath: '/dev/ttyUSB0' })
         },
         whenThere: (path) => {
           expect(path).toBe('/dev/ttyUSB0')

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { checkHost } from '../../../../src/decide/doctor/doctor-checks.ts'
+import type { DoctorFinding } from '../../../../src/decide/doctor/doctor-finding.ts'
 import type {
   DiskFacts,
-  DoctorFinding,
   EmbeddedRuntimeFacts,
   ExternalRuntimeFacts,
   HostFacts,
