@@ -53,24 +53,7 @@ import { ShownResources } from './serving/resource-store.ts'
 /** A host without cgroups: podd doctor says so, and the runtime will too. */
 const noCgroups: CgroupSystem = { version: 1, hierarchies: [] }
 
-export interface PodAssembly {
-  readonly hostInfo: HostInfo
-  readonly hostName: string
-  readonly runtime: RuntimeAccess
-  readonly events: RingEventRecorder
-  /** What the API shows. */
-  readonly shown: ShownResources
-  readonly pods: PodSystem
-  readonly archives: ImageArchives
-  /** Where pods log to: after a change of the setting the directory of before, until no pod is left there. */
-  readonly podLogsDir: string
-  /** The node's addresses, which are its pods' `hostIPs` too. */
-  readonly hostIps: () => readonly string[]
-  /** What all pods together may request of CPU, memory and huge pages. */
-  readonly allocatable: ResourceList
-  /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
-  readonly removeCgroups: () => Promise<readonly string[]>
-}
+export type PodAssembly = ReturnType<typeof assemblePods>
 
 /** Constructs everything that runs pods, from the config; nothing is started yet. */
 export function assemblePods(wanted: {
@@ -81,7 +64,7 @@ export function assemblePods(wanted: {
   readonly extended?: (nodeName: string) => ResourceList
   readonly clock: Clock
   readonly logger: Logger
-}): PodAssembly {
+}) {
   const { clock, logger, extended = () => ({}) } = wanted
   const hostInfo = readHostInfo()
   const cgroups = hostInfo.cgroups ?? noCgroups
@@ -195,9 +178,13 @@ export function assemblePods(wanted: {
     shown,
     pods,
     archives,
+    /** Where pods log to: after a change of the setting the directory of before, until no pod is left there. */
     podLogsDir: config.podLogsDir,
+    /** The node's addresses, which are its pods' `hostIPs` too. */
     hostIps,
+    /** What all pods together may request of CPU, memory and huge pages. */
     allocatable: admission.limits.allocatable ?? {},
+    /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
     removeCgroups: async () => (await openCgroupTree(ground)).removeQosTree(),
   }
 }

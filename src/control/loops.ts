@@ -23,7 +23,7 @@ import { createImagePuller } from './images/image-puller.ts'
 import { listNamedImages } from './images/image-uses.ts'
 import type { PullContent } from './images/pull-watch.ts'
 import { NodeWork } from './node/node-work.ts'
-import type { NodeSettings, NodeSetup } from './node/node-work.ts'
+import type { NodeSetup } from './node/node-work.ts'
 import type { PodEnv } from './pod/env.ts'
 import type { PodHost } from './pod/host.ts'
 import { Prober } from './pod/prober.ts'
@@ -36,19 +36,6 @@ import type { ShownResources } from './serving/resource-store.ts'
 import { StatusStore } from './serving/status-store.ts'
 import { SyncLoop } from './sync-loop.ts'
 import type { SyncEvent, SyncHandlers } from './sync-loop.ts'
-
-/** The settings that the loops go by. */
-export type LoopSettings = Pick<
-  PoddConfig,
-  | 'podNameSuffix'
-  | 'maxContainerRestartPeriodMs'
-  | 'serializeImagePulls'
-  | 'maxParallelImagePulls'
-  | 'registryPullQps'
-  | 'registryBurst'
-  | 'imagePullProgressTimeoutMs'
-> &
-  NodeSettings & { readonly maxPods: number }
 
 /** Everything outside of the loops. Made at one place (`assemble.ts`). */
 export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 'logger' | 'runtimeName'> {
@@ -73,9 +60,8 @@ export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 
   readonly runProbe: RunProbe
   /** The sources that are configured: none of their pods goes before all have spoken. */
   readonly sources: readonly SourceName[]
-  readonly settings: LoopSettings
+  readonly settings: PoddConfig
   readonly admission: AdmissionRules
-  /** Which exited containers are kept. */
   readonly containerPolicy: ContainerGarbagePolicy
   readonly node: NodeSetup
 }
@@ -104,7 +90,7 @@ export function createLoops(system: SystemEnv) {
     relistMs: settings.syncFrequencyMs,
     hasOomKills: (uid, containerId) => host.cgroups.hasOomKills(uid, containerId),
     onChange: (uid) => post({ kind: 'runtime', uid }),
-    onHealth: (health) => post({ kind: 'health', health }),
+    onHealth: (problem) => post({ kind: 'health', problem }),
   })
   const prober = new Prober({
     clock,
@@ -231,9 +217,8 @@ export class Reconciler implements SyncHandlers {
     if (this.#knowsOrphans) desired.endIfOrphan(uid)
   }
 
-  async health({ health }: EventOf<'health'>): Promise<void> {
+  async health({ problem }: EventOf<'health'>): Promise<void> {
     const { state, workers, desired, awaited, knowledge, node } = this.#loops
-    const problem = health.healthy ? undefined : health.message
     const before = state.outage
     state.outage = problem
     this.#tell(knowledge.runtimeProblem)

@@ -38,7 +38,6 @@ export class PodSystem {
   readonly objects: ObjectStore
   readonly #env: SystemEnv
   readonly #loops: Loops
-  /** The work about the host as a whole. */
   readonly node: NodeWork
 
   constructor(env: SystemEnv) {
@@ -72,7 +71,6 @@ export class PodSystem {
     return this.#loops.knowledge.networkProblem
   }
 
-  /** What podd knows of its own work. */
   get healthFacts(): HealthFacts {
     const { clock, settings } = this.#env
     return {
@@ -86,7 +84,6 @@ export class PodSystem {
     }
   }
 
-  /** What the sources gave last. */
   snapshots(): readonly SourceSnapshot[] {
     return this.#loops.snapshots.all()
   }
@@ -96,12 +93,10 @@ export class PodSystem {
     return this.#loops.state.isListed ? this.#loops.workers.get(uid) : undefined
   }
 
-  /** The results of a pod's probes. */
   probes(uid: PodUid): readonly ProbeReport[] {
     return this.#loops.prober.reports(uid)
   }
 
-  /** What pods run by, and the objects that they refer to. */
   applied(): Pick<AppliedReply, 'pods' | 'objects'> {
     return {
       pods: listAppliedPods(this.#loops.workers.all()),

@@ -7,7 +7,6 @@ import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { EvictionEnd } from '../pod/state/pod-record.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { PodWorker } from './pod/worker.ts'
-import type { RuntimeHealth } from './runtime/runtime-observer.ts'
 
 /**
  * Everything that can happen, and who takes care of it:
@@ -34,7 +33,8 @@ export type SyncEvent =
       readonly onTaken?: () => void
     }
   | { readonly kind: 'runtime'; readonly uid: PodUid }
-  | { readonly kind: 'health'; readonly health: RuntimeHealth }
+  /** `problem`: why the runtime can't be used; undefined: it answered, and was listed. */
+  | { readonly kind: 'health'; readonly problem: string | undefined }
   | { readonly kind: 'stage'; readonly worker: PodWorker }
   | { readonly kind: 'probe'; readonly uid: PodUid }
   | { readonly kind: 'pull'; readonly uid: PodUid }

@@ -115,7 +115,6 @@ export class CrashGuard {
     process.exit(this.mustRestart ? await this.restart() : 0)
   }
 
-  /** The kept reports, oldest first. */
   reports(): readonly CrashReport[] {
     return listCrashReports(this.#env.rootDir)
   }

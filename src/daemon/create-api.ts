@@ -37,7 +37,6 @@ import { PodRecordStore } from '../store/pod-records.ts'
 import type { CrashReport } from '../store/reports.ts'
 import type { NamedSource } from './create-sources.ts'
 
-/** The API's readers, over the daemon's parts. */
 export function createReaders(
   config: PoddConfig,
   { hostName, runtime, pods, shown, archives }: PodAssembly,
@@ -214,7 +213,6 @@ function showJob({
   }
 }
 
-/** The reports on a pod's probes in the API's form. */
 function toProbeReports(reports: readonly ProbeReport[]): readonly ProbeReportObject[] {
   return reports.map(({ container, probe, result, counts, lastFailure }) => ({
     container,
@@ -324,7 +322,6 @@ function timeOf(atMs: number | undefined): string | undefined {
 /** How long the runtime may take to list its images for the node's status. */
 const imagesMs = 10_000
 
-/** The node, namespaces and classes, from the daemon's parts. */
 export function createClusterObjects(
   config: PoddConfig,
   { hostInfo, hostName, runtime, hostIps, pods, shown, allocatable }: PodAssembly,

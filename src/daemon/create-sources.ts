@@ -140,7 +140,6 @@ function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared)
   }
 }
 
-/** What guards sources. */
 interface GuardEnv {
   readonly assembly: PodAssembly
   readonly report: StateReport
@@ -148,7 +147,6 @@ interface GuardEnv {
   readonly logger: Logger
 }
 
-/** Creates the holds of sources. */
 export function createHolds(
   { rootDir, persistSecrets }: PoddConfig,
   { assembly: { events }, report, clock, logger }: GuardEnv,
@@ -215,13 +213,12 @@ async function describeFile(path: string): Promise<string> {
   return stats === undefined ? 'none\n' : `${stats.size} ${stats.mtimeNs} ${stats.ino}\n`
 }
 
-/** The options of requests to a URL. */
-export interface UrlRequest {
+interface UrlRequest {
   readonly url: string
-  readonly allowHttp?: boolean
+  readonly allowHttp: boolean
   readonly headers: HttpGet['headers']
-  readonly headerFiles?: HeaderFiles
-  readonly tls?: TlsFiles
+  readonly headerFiles: HeaderFiles
+  readonly tls: TlsFiles
 }
 
 /** The same for the response of a URL. */
@@ -231,10 +228,10 @@ async function fingerprintUrl(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { url, socketPath } = parseSourceUrl(request.url)
-  const allowHttp = request.allowHttp === true || socketPath !== undefined
+  const allowHttp = request.allowHttp || socketPath !== undefined
   const routes = new HttpRoutes(env, socketPath, request.tls)
   try {
-    const headers = await readHeaders(request.headers, request.headerFiles ?? {})
+    const headers = await readHeaders(request.headers, request.headerFiles)
     const answer = await getOnce(routes, { url, headers, validators: undefined, allowHttp }, signal)
     return answer.kind === 'content' ? createHash('sha256').update(answer.bytes).digest('hex') : undefined
   } finally {

@@ -92,7 +92,6 @@ export function keepSocketJob(options: {
   readonly path: string
   /** Listens at the path again where its file is gone or was replaced; resolves with whether it was. */
   readonly renew: () => Promise<boolean>
-  /** Runs the job as soon as possible. */
   readonly wake: () => void
   readonly events: NodeEventRecorder
   readonly logger: Logger

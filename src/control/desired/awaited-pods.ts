@@ -66,7 +66,6 @@ export class AwaitedPods {
     return [...this.#awaited.values()].map(({ pod }) => pod)
   }
 
-  /** These are wanted by now. */
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
     const adopted = new Set([...this.#adopted.all()].map(({ state }) => podKey(state.ref)))
     const awaited = new Map<PodKey, Awaited>()
@@ -87,7 +86,6 @@ export class AwaitedPods {
     this.#publishAll()
   }
 
-  /** Why the runtime can't be listed. */
   tell(problem: string): void {
     this.#problem = problem
     this.#publishAll()

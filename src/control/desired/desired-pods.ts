@@ -438,7 +438,6 @@ export class DesiredPods {
       if (this.#names.get(key)?.worker === undefined) yield { key, pod, isPromised: true }
   }
 
-  /** Creates it where there is none. */
   #entry(key: PodKey): PodEntry {
     const entry = this.#names.get(key) ?? newEntry()
     this.#names.set(key, entry)

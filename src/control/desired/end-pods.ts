@@ -22,7 +22,6 @@ interface EndWatch {
   readonly runtimeProblem: () => string | undefined
 }
 
-/** What is looked at of a pod. */
 export interface EndingWorker {
   readonly state: Pick<PodState, 'record' | 'stage' | 'lastError' | 'isReleased'>
 }

@@ -29,11 +29,9 @@ export interface AdmissionRules {
   /** The extended resources of the node, which clients write. */
   readonly extended?: () => ResourceList
   readonly allowedUnsafeSysctls: readonly string[]
-  /** AppArmor is on. */
   readonly appArmor: boolean
   /** RuntimeClasses by name; those of documents come after them. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
-  /** The policies of the sources of each kind. */
   readonly policies: Readonly<Record<SourceKind, SecurityPolicy>>
 }
 
@@ -59,7 +57,6 @@ export function openRules(limits: HostLimits): AdmissionRules {
 /** Why the host admits no such pod now, because it is short of something or shuts down; undefined where it does. */
 export type RefuseByNode = (pod: Pod) => NodeRefusal | undefined
 
-/** A pod to admit. */
 export interface Candidate {
   readonly pod: Pod
   readonly source: SourceName

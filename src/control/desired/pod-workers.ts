@@ -19,7 +19,6 @@ export class PodWorkers {
   readonly #workers = new Map<PodUid, PodWorker>()
   /** Those of each name, in the order of their addition. */
   readonly #named = new Map<PodKey, Set<PodWorker>>()
-  /** Pods whose records can't be read, and why. */
   readonly #unreadable = new Map<PodUid, UnreadableRecord>()
 
   constructor(observer: RuntimeObserver) {
@@ -62,7 +61,6 @@ export class PodWorkers {
     return worker
   }
 
-  /** Of a pod that is gone. */
   forget(worker: PodWorker): void {
     const { uid } = worker.ref
     if (this.#workers.get(uid) !== worker) return
@@ -108,12 +106,10 @@ export class PodWorkers {
     for (const record of records) this.#unreadable.set(record.uid, record)
   }
 
-  /** Whether there is a record of this pod, readable or not. */
   isRecorded(uid: PodUid): boolean {
     return this.#workers.has(uid) || this.#unreadable.has(uid)
   }
 
-  /** Decides what to do with a pod that runs without a record. */
   fateOf(observed: ObservedPod, isWanted: boolean): ReturnType<typeof decideUnrecorded> {
     return decideUnrecorded({ observed, isUnreadable: this.#unreadable.has(observed.uid), isWanted })
   }

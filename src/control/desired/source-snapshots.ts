@@ -32,7 +32,6 @@ interface SnapshotRules {
   readonly maxPods: number
 }
 
-/** What is wanted now. */
 export interface WantedChange {
   readonly wanted: ReadonlyMap<PodKey, WantedPod>
   /** Those that have another document since the last merge; undefined where more than that may have changed. */
@@ -300,7 +299,6 @@ function givesSameObjects(before: readonly SourceSnapshot[], after: readonly Sou
   )
 }
 
-/** A document and the source that gave it. */
 export interface WantedPod {
   readonly document: PodDocument
   readonly source: SourceName

@@ -16,7 +16,6 @@ export type ArchiveHint =
   | { readonly kind: 'written' | 'renamed'; readonly name: string }
   | { readonly kind: 'directory' }
 
-/** A file as last observed, and its state. */
 export interface SeenFile {
   readonly look: ArchiveLook
   /** Monotonic. */
@@ -129,7 +128,6 @@ export class ArchiveFiles {
       })
   }
 
-  /** Records the content of a file. */
   setContent(seen: SeenFile, content: ArchiveContent): void {
     this.#update(seen, (now) => ({ ...now, content }))
   }
@@ -141,7 +139,6 @@ export class ArchiveFiles {
     this.#update(seen, (now) => ({ ...now, failure: { message, count, retryAtMs } }))
   }
 
-  /** Records that a file was imported. */
   succeed(seen: SeenFile): void {
     this.#update(seen, ({ look, changedAtMs, isRenamed, content }) => ({
       look,

@@ -355,7 +355,6 @@ function timesOf({ sizeBytes, modifiedAtMs }: ArchiveLook) {
 /** The directory and the runtime. Errors count as temporary. */
 export interface ImageArchivesHost extends ArchivePinsHost {
   readonly directory: string
-  /** Makes the directory where there is none. */
   readonly prepare: () => Promise<void>
   readonly list: () => Promise<ArchiveDirectory>
   readonly read: (name: string) => Promise<ArchiveContent>
@@ -446,7 +445,6 @@ class PresentImages {
   }
 }
 
-/** The state of a file, as the API shows it. */
 function toArchiveReport(
   directory: string,
   { name, isList, content, failure }: Pick<ArchiveFile, 'name' | 'isList' | 'content' | 'failure'>,

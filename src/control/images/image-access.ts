@@ -77,7 +77,6 @@ interface FoundCredentials {
   readonly warnings: readonly CredentialWarning[]
 }
 
-/** Where credentials are looked for. */
 interface CredentialPlaces {
   readonly objects: ObjectViews
   /** The node's own, as they are now. */
@@ -193,7 +192,6 @@ function readSecret(secret: Secret): DockerConfigReading {
   }
 }
 
-/** The credentials and the records of pulls, as the config wants them. */
 export function createImageAccess(
   config: PoddConfig,
   objects: ObjectViews,

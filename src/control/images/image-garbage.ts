@@ -23,7 +23,6 @@ import type {
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
 import { ImageUses } from './image-uses.ts'
 
-/** The runtime and the host, as far as images are concerned. */
 export interface ImageGarbageHost {
   readonly listImages: (signal: AbortSignal) => Promise<readonly cri.Image[]>
   /** All containers of the runtime, including those of other clients. */
@@ -51,7 +50,6 @@ interface ImageGarbageEnv extends ImageGarbageSetup {
   readonly logger: Logger
 }
 
-/** The result of a collection, or of a dry run. */
 export interface ImageCollection {
   /** Before it. */
   readonly disk: DiskSpace & { readonly path: string }
@@ -278,7 +276,6 @@ function sizeOf(images: readonly ImageFacts[]): number {
   return images.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
 }
 
-/** The name to call it by. */
 export function nameOf({ names, id }: Pick<ImageFacts, 'names' | 'id'>): string {
   return names[0] ?? id
 }
@@ -289,7 +286,6 @@ export function describeFailures({ failed }: ImageCollection): string | undefine
   return failed.map(({ image, error }) => `${nameOf(image)}: ${errorMessage(error)}`).join('; ')
 }
 
-/** The result of a collection, as the API returns it. */
 export function toGarbageReport(
   collection: ImageCollection,
   items: readonly GarbageItem[],

@@ -19,7 +19,6 @@ import type { ImageReason, ImageRequest, PresentImage, PullProgress, PullRequest
 import { describePull, imageRoom, PullWatch } from './pull-watch.ts'
 import type { CheckRoom, PullContent } from './pull-watch.ts'
 
-/** What images are pulled with. */
 interface PullEnv {
   readonly images: Pick<ImageService, 'pullImage'>
   readonly credentials: ImageCredentials
@@ -31,7 +30,6 @@ interface PullEnv {
   readonly pullBurst: number
   /** Tells how far pulls are, and gives up those that hang; undefined where the runtime alone gives up. */
   readonly watch: PullWatch | undefined
-  /** Called before each pull. */
   readonly checkRoom: CheckRoom
 }
 
@@ -165,7 +163,7 @@ export class ImagePuller {
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
     try {
-      const { durationMs } = await this.#pulls.pull({
+      const durationMs = await this.#pulls.pull({
         ...request,
         image: container.image,
         onProgress: (progress) =>
@@ -218,12 +216,6 @@ function vanished(): PoddError {
   return new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
 }
 
-/** A finished pull. */
-interface FinishedPull {
-  /** How long it took, the waiting for its turn not included. */
-  readonly durationMs: number
-}
-
 /** A pull without a waiting pod is cancelled after this: an interrupted worker may request it again at once. */
 const unwantedPullMs = 10_000
 
@@ -232,7 +224,7 @@ const noAnswer = ['RUNTIME_UNAVAILABLE', 'RUNTIME_TIMEOUT'] as const
 
 /** A pull in flight, and how many wait for it. */
 interface Pull {
-  readonly work: Promise<FinishedPull>
+  readonly work: Promise<number>
   readonly cancel: AbortController
   readonly listeners: Set<(progress: PullProgress) => void>
   progress: PullProgress | undefined
@@ -256,8 +248,11 @@ export class ImagePulls {
     this.#tokens = new TokenBucket(pullQps, pullBurst, clock.monotonicMs())
   }
 
-  /** Resolves when the image was pulled. Throws the runtime's error, or the request's signal's reason. */
-  async pull(request: PullRequest): Promise<FinishedPull> {
+  /**
+   * Resolves when the image was pulled, with how many milliseconds that took, without the wait for its turn. Throws the
+   * runtime's error, or the request's signal's reason.
+   */
+  async pull(request: PullRequest): Promise<number> {
     const { clock, credentials } = this.#env
     const candidates = await credentials.candidates(request)
     const key = JSON.stringify([request.image, ...candidates.map(({ hash }) => hash)])
@@ -303,7 +298,7 @@ export class ImagePulls {
     request: PullRequest,
     candidates: readonly PullCredential[],
     { cancel, tell }: Pick<Pull, 'cancel'> & { readonly tell: (progress: PullProgress) => void },
-  ): Promise<FinishedPull> {
+  ): Promise<number> {
     const { checkRoom, clock, watch } = this.#env
     cancel.signal.throwIfAborted()
     const beganMs = clock.monotonicMs()
@@ -317,7 +312,7 @@ export class ImagePulls {
       await this.#recorded(request.image, cancel.signal, () =>
         this.#tryEach(request, candidates, cancel.signal),
       )
-      return { durationMs: clock.monotonicMs() - beganMs }
+      return clock.monotonicMs() - beganMs
     } finally {
       endWatch?.()
     }
@@ -424,14 +419,7 @@ export function createImagePuller(
   env: Pick<ImagePullerEnv, 'events' | 'clock' | 'credentials'> & {
     readonly images: ImageService
     readonly pullContent: PullContent | undefined
-    readonly settings: Pick<
-      PoddConfig,
-      | 'serializeImagePulls'
-      | 'maxParallelImagePulls'
-      | 'registryPullQps'
-      | 'registryBurst'
-      | 'imagePullProgressTimeoutMs'
-    >
+    readonly settings: PoddConfig
   },
   garbage: ImageGarbage,
   onPulling: ImagePullerEnv['onPulling'],

@@ -4,7 +4,6 @@ import type { PullSecrets } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 
-/** An image that is present. */
 export interface PresentImage {
   /** What CreateContainer takes: the id that the name resolved to. */
   readonly ref: string
@@ -25,7 +24,6 @@ export interface ImageRequest {
   readonly signal: AbortSignal
 }
 
-/** How far a pull is. */
 export interface PullProgress {
   /** `queued`: other pulls are before it. `resolving`: its manifest isn't known yet. */
   readonly phase: 'queued' | 'resolving' | 'fetching' | 'unpacking'
@@ -63,14 +61,12 @@ const imageReasons = [
 
 export type ImageReason = (typeof imageReasons)[number]
 
-/** Whether a container with this waiting reason waits for its image. */
 export function isImageReason(reason: string): boolean {
   return imageReasons.some((known) => known === reason)
 }
 
 /** An image that can't be had for now. */
 export class ImageError extends PoddError {
-  /** The container's waiting reason. */
   readonly reason: ImageReason
   /** Wall time before which it isn't tried again. */
   readonly retryAtMs: number

@@ -156,7 +156,6 @@ function namedBy(pod: Pod, by: string): readonly ImageUse[] {
   return listPodImages(pod).map((image) => ({ image, by }))
 }
 
-/** The images that a manifest names. */
 export function listPodImages({ spec }: Pod): readonly string[] {
   const wanted = [...spec.initContainers, ...spec.containers, ...selectVolumeImages(spec.volumes)]
   return wanted.map(({ image }) => image)

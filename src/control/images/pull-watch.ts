@@ -17,7 +17,6 @@ export interface PullContent {
   readBlob(digest: string): Promise<Buffer>
 }
 
-/** What pulls are watched with. */
 export interface PullWatchEnv {
   readonly content: PullContent
   readonly clock: Clock
@@ -29,7 +28,6 @@ export interface PullWatchEnv {
   readonly checkRoom?: CheckRoom | undefined
 }
 
-/** One pull in flight. */
 export interface WatchedPull {
   readonly image: string
   readonly onProgress: (progress: PullProgress) => void
@@ -301,7 +299,6 @@ export function describePull(image: string, { phase, doneBytes, totalBytes }: Pu
   }
 }
 
-/** Where the images are. */
 interface ImageDisk {
   /** Undefined if the runtime does not report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>

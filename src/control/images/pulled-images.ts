@@ -24,7 +24,6 @@ export type PullOutcome =
   /** The runtime has not answered: it may have the image. */
   | { readonly kind: 'unknown' }
 
-/** What the records are kept with. */
 interface PulledImagesEnv {
   readonly store: Pick<
     PullRecordStore,

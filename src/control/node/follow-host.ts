@@ -79,7 +79,6 @@ const settleMs = 15_000
  * with `spec.nodeName` keep the old name until their container is restarted.
  */
 export function followNameJob(options: {
-  /** The current name of the host. */
   readonly readName: () => string
   /** The node's name: the host's name when podd started. */
   readonly nodeName: string
@@ -163,7 +162,6 @@ export function podNetworkJob(options: {
   readonly sandboxes: () => number
   /** Whether some may still be in creation: a check does not see their rules. */
   readonly isMaking: () => boolean
-  /** The period of full checks. */
   readonly periodMs: number
   readonly clock: Clock
 }): NodeJob {

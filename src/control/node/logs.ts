@@ -16,7 +16,6 @@ import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
 import type { StateReport } from '../../store/state-report.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-/** The logs and their limits. */
 export interface LogSpace {
   /** Measures the logs of these pods, and the kept logs of removed ones. */
   measure(pods: readonly PodRef[]): Promise<LogSpaceFacts>
@@ -24,9 +23,7 @@ export interface LogSpace {
   remove(path: string): Promise<void>
   /** The most that all logs may take; undefined for no limit. */
   totalBytes(): Promise<number | undefined>
-  /** The available bytes of the logs' disk. */
   availableBytes(): Promise<number>
-  /** How long the logs of removed pods are kept. */
   readonly keptMs: number
 }
 
@@ -141,11 +138,9 @@ export function logLimitsJob(options: LimitedLogs): NodeJob {
 /** The logs of which containers are rotated. */
 interface RotatedLogs {
   readonly pods: () => Iterable<ObservedPod>
-  /** The directory of a container's logs. */
   readonly directory: (pod: PodRef, container: string) => string
   readonly reopen: (id: ContainerId, signal: AbortSignal) => Promise<void>
   readonly limits: LogLimits
-  /** How many logs are rotated at a time. */
   readonly workers: number
   readonly periodMs: number
   readonly clock: Clock

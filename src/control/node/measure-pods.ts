@@ -36,7 +36,6 @@ import type { PodWorker } from '../pod/worker.ts'
 import type { RuntimeAccess } from '../runtime/runtime-access.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-/** The disk usage of a directory. */
 export interface DiskUsage {
   readonly bytes: number
   readonly inodes: number
@@ -307,12 +306,10 @@ const restFactor = 20
 /** And of all pods together a fifth. */
 const roundRestFactor = 4
 
-/** What pods are measured by. */
 export interface VolumeMeasures {
   readonly workers: () => Iterable<PodWorker>
   /** The bytes that an emptyDir on disk takes. */
   readonly measure: (uid: PodUid, volume: string) => Promise<number>
-  /** Measures a pod's disk usage. */
   readonly measureStorage: (worker: PodWorker, signal: AbortSignal) => Promise<StorageUse>
   readonly clock: Clock
   readonly logger: Logger

@@ -61,7 +61,6 @@ export interface NodeJob<Name extends string = NodeJobName> {
   run(signal: AbortSignal): Promise<number | void>
 }
 
-/** The result of a job so far. */
 export interface NodeJobReport {
   readonly name: string
   readonly periodMs: number

@@ -3,7 +3,6 @@ import type { PoddConfig } from '../../config/options.ts'
 import { listThresholds } from '../../decide/node/judge-pressure.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import type { LogLimits } from '../../decide/node/plan-logs.ts'
-import type { ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ImageGarbage, ImageGarbageSetup } from '../images/image-garbage.ts'
@@ -28,9 +27,6 @@ import type { NodeJob, NodePods } from './node-jobs.ts'
 import { orphanCollectionJob, Orphans } from './orphans.ts'
 import type { OrphanSearch } from './orphans.ts'
 import { NodePressure } from './pressure.ts'
-import type { PressureSettings } from './pressure.ts'
-
-export type NodeSettings = PressureSettings & ShutdownSettings & Pick<PoddConfig, 'syncFrequencyMs'>
 
 /** What the work about the host reads, removes and is limited to. */
 export interface NodeSetup {
@@ -40,7 +36,6 @@ export interface NodeSetup {
   readonly logSpace: LogSpace
   /** The collectors of orphans, and how often something may have been left behind so far. */
   readonly orphans: OrphanSearch & { readonly disturbances: () => number }
-  /** Further node jobs. */
   readonly jobs: readonly NodeJob[]
   /** Undefined where containers' logs are not rotated. */
   readonly logRotation:
@@ -63,7 +58,7 @@ export class NodeWork {
   constructor(
     env: PodEnv,
     setup: NodeSetup,
-    settings: NodeSettings,
+    settings: PoddConfig,
     imageGarbage: ImageGarbage,
     pods: NodePods,
   ) {

@@ -25,7 +25,6 @@ import { teardownVolumes } from '../../volumes/prepare-volumes.ts'
 import { recordRemoved } from './garbage.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-/** How orphans are looked for. */
 export interface OrphanSearch {
   /** The collectors, in order: one whose orphans depend on others' removal comes after these. */
   readonly collectors: readonly OrphanCollector[]
@@ -183,7 +182,6 @@ export function orphanCollectionJob(options: {
   }
 }
 
-/** Where pods leave what may be orphaned. */
 interface PodRemains {
   readonly rootDir: string
   readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listMarked' | 'listDeadLinks'>

@@ -32,7 +32,7 @@ import { measurePods } from './measure-pods.ts'
 import type { PressureMeter } from './measure-pods.ts'
 import type { NodeJob } from './node-jobs.ts'
 
-export type PressureSettings = EvictionSettings &
+type PressureSettings = EvictionSettings &
   Pick<PoddConfig, 'evictionPressureTransitionPeriodMs' | 'evictionMaxPodGracePeriod'>
 
 /** What the host is kept from running out by. */
@@ -105,12 +105,10 @@ export class NodePressure {
     this.#signals = new Set(this.#thresholds.map(({ signal }) => signal))
   }
 
-  /** The current pressure conditions. */
   get conditions(): readonly PressureCondition[] {
     return this.#conditions
   }
 
-  /** The amounts at the last sync. */
   get observations(): Observations {
     return this.#observations
   }
@@ -173,7 +171,6 @@ export class NodePressure {
     return this.#options.meter.observe(this.#signals, signal)
   }
 
-  /** Whether a pod was evicted. */
   async #relieve(signal: AbortSignal): Promise<boolean> {
     const { events } = this.#options
     const starving = await this.#look(signal)

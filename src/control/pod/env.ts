@@ -23,20 +23,16 @@ export interface PodEnv extends PodHost {
   readonly events: EventRecorder & NodeEventRecorder
   readonly records: Pick<PodRecordStore, 'save' | 'isThere' | 'remove' | 'checkRoom'>
   readonly images: ImagePuller
-  /** Reads what the runtime has of a pod. */
   readonly observer: RuntimeObserver
-  /** What the runtime says of itself. */
   readonly knowledge: RuntimeKnowledge
   /** Is told whenever what is to be probed may have changed; has the newest verdicts. */
   readonly prober: Prober
-  /** Where pods are shown. */
   readonly statuses: StatusStore
   /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
   readonly changes: Changes
   /** For work that many pods may be about to do. */
   readonly turns: SharedTurns
   readonly limits: BackoffLimits
-  /** How many exited containers are kept. */
   readonly containerPolicy: ContainerGarbagePolicy
   /** `containerd` */
   readonly runtimeName: () => string
@@ -48,18 +44,26 @@ export interface PodEnv extends PodHost {
   readonly system: Readonly<SystemState>
 }
 
-/** Records an event of the pod, or of one of its containers. */
-export function recordEvent(
+/** Records an event of the pod, or of one of its containers, about what goes as it should. */
+export function tell(
   env: Pick<PodEnv, 'events'>,
   pod: PodRef,
-  event: { type: 'Normal' | 'Warning'; reason: string; message: string; container?: string },
+  reason: string,
+  message: string,
+  container?: string,
 ): void {
-  env.events.record({ pod, ...event })
+  env.events.record({ pod, type: 'Normal', reason, message, ...(container !== undefined && { container }) })
 }
 
-/** Records a warning event of the pod. */
-export function warn(env: Pick<PodEnv, 'events'>, pod: PodRef, reason: string, message: string): void {
-  env.events.record({ pod, type: 'Warning', reason, message })
+/** And about what doesn't. */
+export function warn(
+  env: Pick<PodEnv, 'events'>,
+  pod: PodRef,
+  reason: string,
+  message: string,
+  container?: string,
+): void {
+  env.events.record({ pod, type: 'Warning', reason, message, ...(container !== undefined && { container }) })
 }
 
 /** Why the runtime can't make a sandbox with a network of its own, and what to do; undefined where it can. */

@@ -9,7 +9,7 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import { containerResources } from '../../translate/resources.ts'
-import { recordEvent, warn } from './env.ts'
+import { tell, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchAhead } from './images.ts'
 import { retryLater, checkSeen, makeRetry } from './pass.ts'
@@ -133,7 +133,7 @@ async function executeSteps(
 function tellWhyStopped(env: PodEnv, { ref }: Pass, reason: string): void {
   if (reason === 'SandboxChanged') {
     const message = 'Pod sandbox changed, it will be killed and re-created.'
-    recordEvent(env, ref, { type: 'Normal', reason, message })
+    tell(env, ref, reason, message)
   }
   if (reason === 'CgroupRemoved') {
     const message =
@@ -195,7 +195,7 @@ async function resizeContainers(
   if (isLast) return
   const what = [...(podLevel ? ['the pod itself'] : []), ...resizes.map(({ spec }) => spec.name)]
   const message = `Pod resize completed: ${what.join(', ')}`
-  recordEvent(env, ref, { type: 'Normal', reason: 'ResizeCompleted', message })
+  tell(env, ref, 'ResizeCompleted', message)
   state.noteResized(done, podLevel ? podLevelResources(pod.spec) : undefined)
 }
 

@@ -8,7 +8,7 @@ import { selectVolumeImages } from '../../pod/schema/default-pod.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { ImageError } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
-import { recordEvent } from './env.ts'
+import { tell, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { retryLater, makeRetry } from './pass.ts'
 import type { Pass, StartAction } from './pass.ts'
@@ -183,7 +183,7 @@ async function findPreviousImage(
     throw error
   }
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
-  recordEvent(env, pass.ref, { type: 'Warning', reason: 'Failed', message, container: spec.name })
+  warn(env, pass.ref, 'Failed', message, spec.name)
   return { kind: 'present', image }
 }
 
@@ -206,6 +206,6 @@ async function checkAwaitedArchive(
   if (message === undefined) return
   env.archives.prefer(container.image)
   if (((await found) ?? (await env.images.find({ pod: pass.ref, container }))) !== undefined) return
-  recordEvent(env, pass.ref, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
+  tell(env, pass.ref, 'AwaitingImport', message, container.name)
   throw new ImageError('AwaitingImport', message, env.clock.wallMs() + archiveRetryMs)
 }

@@ -13,7 +13,7 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { computeSpecHash, findMissingReference } from '../../translate/config-hash.ts'
 import type { PodDisplay } from './display.ts'
-import { recordEvent, warn } from './env.ts'
+import { warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { execute } from './execute.ts'
 import { errorRetryMs } from './pass.ts'
@@ -167,12 +167,12 @@ export class LivePass {
     for (const [container, { reason }] of waiting) {
       if (reason !== 'CrashLoopBackOff' || waitingBefore.get(container)?.reason === reason) continue
       const message = `Back-off restarting failed container ${container} in pod ${ref.name}_${ref.namespace}(${ref.uid})`
-      recordEvent(this.#env, ref, { container, type: 'Warning', reason: 'BackOff', message })
+      warn(this.#env, ref, 'BackOff', message, container)
     }
     for (const [container, missing] of blockedRestarts) {
       if (blockedBefore.get(container) === missing) continue
       const message = `Error: ${missing}; the container keeps running, and is recreated when that is available`
-      recordEvent(this.#env, ref, { container, type: 'Warning', reason: 'Failed', message })
+      warn(this.#env, ref, 'Failed', message, container)
     }
   }
 

@@ -6,7 +6,7 @@ import { podManifestHash } from '../../pod/values/hash.ts'
 import type { HostVolume } from '../../translate/mounts.ts'
 import { podDns, podResolvConf } from '../../translate/network.ts'
 import { toSandboxConfig } from '../../translate/runtime-config.ts'
-import { recordEvent } from './env.ts'
+import { warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { foreseeImages } from './images.ts'
 import type { ForeseenImages } from './images.ts'
@@ -160,7 +160,7 @@ export async function buildSandboxConfig(
   const { pod, ref } = pass
   const cgroupParent = await env.cgroups.ensure(ref.uid, pod, appliedPod(pass))
   const dns = podDns(pod, await env.readResolver())
-  for (const warning of dns.warnings) recordEvent(env, pass.ref, { type: 'Warning', ...warning })
+  for (const { reason, message } of dns.warnings) warn(env, ref, reason, message)
   return toSandboxConfig({
     pod,
     uid: ref.uid,
@@ -176,13 +176,11 @@ export async function buildSandboxConfig(
   })
 }
 
-/** Makes the pod's volumes. */
 function prepareVolumes(env: PodEnv, pass: Pass): Promise<ReadonlyMap<string, HostVolume>> {
   return env.volumes.prepare({
     uid: pass.ref.uid,
     pod: pass.pod,
     source: pass.record.source,
-    warn: (message) =>
-      recordEvent(env, pass.ref, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
+    warn: (message) => warn(env, pass.ref, 'VolumeOwnershipNotChanged', message),
   })
 }

@@ -14,7 +14,6 @@ export interface ProbedSpec {
   readonly env?: readonly { readonly name: string; readonly value: string }[]
 }
 
-/** A running container. */
 export interface ProbedContainer {
   readonly name: string
   readonly containerId: ContainerId
@@ -31,7 +30,6 @@ export interface ProbedPod {
   readonly podIps: readonly string[]
   /** The pod is terminating: liveness and startup probes stop, readiness probes go on. */
   readonly ending: boolean
-  /** Those that run now. */
   readonly containers: readonly ProbedContainer[]
 }
 

@@ -105,7 +105,6 @@ export class Prober {
     this.#pods.delete(uid)
   }
 
-  /** The current verdicts on a pod's containers. */
   verdicts(uid: PodUid): ProbeVerdicts {
     const verdicts: Record<ContainerId, ProbeVerdicts[ContainerId]> = {}
     for (const { kind, state } of this.#workersOf(uid))
@@ -113,7 +112,6 @@ export class Prober {
     return verdicts
   }
 
-  /** All probes of a pod. */
   reports(uid: PodUid): readonly ProbeReport[] {
     return [...this.#workersOf(uid)].map(({ container, kind: probe, state, lastFailure, counts }) => {
       const { containerId, verdict: result } = state

@@ -12,7 +12,6 @@ import type { Pass } from './pass.ts'
 import { buildSandboxConfig } from './prepare.ts'
 import type { AheadWork } from './prepare.ts'
 
-/** The sandbox that containers are started in. */
 export interface SandboxInUse {
   readonly id: SandboxId
   readonly config: cri.PodSandboxConfigInput

@@ -25,7 +25,7 @@ import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../t
 import type { LoggedContainer } from '../../logs/container-log-directories.ts'
 import { awaitedPathOf } from '../../volumes/open-inside.ts'
 import type { PresentImage } from '../images/image-request.ts'
-import { recordEvent, recursiveReadOnly, warn } from './env.ts'
+import { recursiveReadOnly, tell, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { fetchImages } from './images.ts'
 import { retryLater, checkSeen, errorRetryMs, isAbandoned, makeRetry } from './pass.ts'
@@ -101,7 +101,7 @@ async function createAndStart(
       return fail(env, pass, spec, 'RunContainerError', errorMessage(error), { afterMs })
     }
     const message = `Started container ${spec.name}`
-    recordEvent(env, ref, { type: 'Normal', reason: 'Started', message, container: spec.name })
+    tell(env, ref, 'Started', message, spec.name)
     await linkLog(env, state, { name: spec.name, ...made })
     await runPostStart(env, pass, needs.sandbox, { spec, id })
     return undefined
@@ -130,12 +130,7 @@ function fail(
   message: string,
   until: Parameters<typeof makeRetry>[2],
 ): Retry {
-  recordEvent(env, pass.ref, {
-    type: 'Warning',
-    reason: 'Failed',
-    message: `Error: ${message}`,
-    container: name,
-  })
+  warn(env, pass.ref, 'Failed', `Error: ${message}`, name)
   return makeRetry(env, { reason, message }, until)
 }
 
@@ -161,7 +156,7 @@ async function createContainer(
     )
     pass.made.add(spec.name)
     const message = `Created container: ${spec.name}`
-    recordEvent(env, pass.ref, { type: 'Normal', reason: 'Created', message, container: spec.name })
+    tell(env, pass.ref, 'Created', message, spec.name)
     return { id: containerId, restartCount }
   } catch (error) {
     if (isAbandoned(pass, error)) throw error
@@ -405,12 +400,7 @@ async function runPostStart(
       { pod: pass.ref.name, uid: pass.ref.uid, container: spec.name, err: error },
       'postStart hook failed',
     )
-    recordEvent(env, pass.ref, {
-      type: 'Warning',
-      reason: 'FailedPostStartHook',
-      message: 'PostStartHook failed',
-      container: spec.name,
-    })
+    warn(env, pass.ref, 'FailedPostStartHook', 'PostStartHook failed', spec.name)
     await stopOneContainer(env, pass, {
       id,
       name: spec.name,

@@ -60,7 +60,6 @@ import type { MemoryEnv } from './memory.ts'
  */
 export type PodStage = 'adopted' | 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
 
-/** The initial state of a pod. */
 export interface NewWorker {
   readonly record: PodRecord
   readonly pod: Pod
@@ -80,7 +79,6 @@ export interface PodUpdate {
   readonly place: Required<Pick<PodRecord, 'source' | 'path' | 'owner'>>
 }
 
-/** A hook that was begun. */
 export interface HookInFlight {
   /** Rejects where it could not be begun after all. */
   readonly ended: Promise<void>
@@ -223,7 +221,6 @@ class PodLife {
     this.#enter('stopped')
   }
 
-  /** Nothing is left of it. */
   noteGone(): void {
     this.#enter('gone')
   }
@@ -248,7 +245,6 @@ class PodLife {
 
   // What is desired of it.
 
-  /** Takes the result of its admission. Returns whether it changed. */
   admit(admission: Admission): boolean {
     if (sameData(this.admission, admission)) return false
     this.admission = admission
@@ -326,7 +322,6 @@ class PodLife {
       if (state === 'running') this.#seenRunning.add(name)
   }
 
-  /** This podd has observed it itself. */
   noteSeen(): void {
     this.isSeen = true
   }
@@ -495,7 +490,6 @@ class PodLife {
     this.#linkedLogs.set(id, result)
   }
 
-  /** Forgets the logs of containers that are gone. */
   forgetLogs(): void {
     for (const id of this.#linkedLogs.keys())
       if (!this.observed.containers.some((container) => container.id === id)) this.#linkedLogs.delete(id)
@@ -532,7 +526,6 @@ class PodLife {
     return this.record.ending !== undefined && goesAwayAfter(this.record.ending)
   }
 
-  /** Whether any of its containers runs, as far as is known. */
   get hasRunning(): boolean {
     return this.observed.containers.some((container) => container.state === 'running')
   }
@@ -589,7 +582,6 @@ class PodLife {
     return { message: admission.message, containers: admission.containers ?? [] }
   }
 
-  /** The host's resources that it has. */
   asNeighbour(): Neighbour {
     return {
       key: podKey(this.ref),

@@ -12,7 +12,7 @@ import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { readContainerFacts } from '../../translate/identity.ts'
-import { recordEvent, warn } from './env.ts'
+import { tell, warn } from './env.ts'
 import type { PodEnv } from './env.ts'
 import { HookError } from './hooks.ts'
 import { checkSeen, OutdatedView } from './pass.ts'
@@ -58,12 +58,7 @@ export async function stopOneContainer(
   const { clock } = env
   const { state } = pass
   const beganMs = clock.monotonicMs()
-  recordEvent(env, pass.ref, {
-    type: 'Normal',
-    reason: 'Killing',
-    message: request.message,
-    container: request.name,
-  })
+  tell(env, pass.ref, 'Killing', request.message, request.name)
   const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
   const { preStop, turn } = request
   if (preStop !== undefined && request.graceSeconds > 0) {
@@ -151,12 +146,7 @@ async function runPreStop(
       'preStop hook failed',
     )
     const message = 'PreStopHook failed'
-    recordEvent(env, pass.ref, {
-      type: 'Warning',
-      reason: 'FailedPreStopHook',
-      message,
-      container: request.name,
-    })
+    warn(env, pass.ref, 'FailedPreStopHook', message, request.name)
   }
 }
 
@@ -172,14 +162,8 @@ export async function stopContainer(
   const graceSeconds = probe?.terminationGracePeriodSeconds ?? pass.pod.spec.terminationGracePeriodSeconds
   const request = { ...stopRequest(pass, container, graceSeconds), message }
   // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
-  if (cause === 'restart-all')
-    return stopOrForce(env, pass, container, {
-      ...request,
-      graceSeconds: 0,
-      overrideSeconds: 0,
-      preStop: undefined,
-    })
-  await stopOrForce(env, pass, container, request)
+  const atOnce = { graceSeconds: 0, overrideSeconds: 0, preStop: undefined }
+  await stopOrForce(env, pass, container, cause === 'restart-all' ? { ...request, ...atOnce } : request)
 }
 
 /** Where the runtime doesn't stop the container in time, by force. */
@@ -243,7 +227,6 @@ export async function stopPod(env: PodEnv, pass: Pass): Promise<void> {
   await settleAll(pass.observed.sandboxes.map(({ id }) => stopSandbox(env, pass, id, failed)))
 }
 
-/** A container that the runtime did not stop. */
 interface FailedStop {
   readonly container: ObservedContainer
   readonly error: unknown
@@ -284,7 +267,7 @@ async function stopSandbox(
 
 function recordNotStopped(env: PodEnv, pass: Pass, container: string, error: unknown): void {
   const message = `The runtime has not stopped container ${container}: ${errorMessage(error)}`
-  recordEvent(env, pass.ref, { type: 'Warning', reason: 'FailedKillPod', message, container })
+  warn(env, pass.ref, 'FailedKillPod', message, container)
 }
 
 /**
@@ -300,17 +283,19 @@ async function stopByForce(
   // It is the runtime that must answer: one that hangs as a whole is another matter.
   await env.calls.podSandboxStatus({ podSandboxId: sandboxId }, { deadlineMs: noticeMs })
   checkSeen(env, pass.state)
-  const tell = (message: string): void => warn(env, pass.ref, 'Killing', message)
+  const warnOf = (message: string): void => warn(env, pass.ref, 'Killing', message)
   const killed = await env.cgroups.killProcesses(pass.ref.uid, pass.pod, ids)
   if (killed > 0)
-    tell(`Killed ${killed} process${killed === 1 ? '' : 'es'} of the pod by its cgroup: the runtime did not`)
+    warnOf(
+      `Killed ${killed} process${killed === 1 ? '' : 'es'} of the pod by its cgroup: the runtime did not`,
+    )
   try {
     await stop()
   } catch (error) {
     if (!isCriError(error, 'RUNTIME_TIMEOUT')) throw error
     const pid = env.killShim(sandboxId)
     if (pid === undefined) throw error
-    tell(`Killed the shim of the pod (process ${pid}): it has given the runtime no answer`)
+    warnOf(`Killed the shim of the pod (process ${pid}): it has given the runtime no answer`)
     await stop()
   }
 }

@@ -118,7 +118,6 @@ export class PodWorker {
     if (!this.state.isSeen) this.state.see(observed)
   }
 
-  /** Takes the result of the pod's admission. */
   admit(admission: Admission): void {
     if (!this.state.admit(admission)) return
     if (admission.kind !== 'admitted') warn(this.#env, this.ref, admission.reason, admission.message)

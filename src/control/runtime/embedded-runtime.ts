@@ -24,7 +24,6 @@ import { NetworkRules } from '../../runtime/network/network-rules.ts'
 import { describeRepairs, PodBridge } from '../../runtime/network/pod-bridge.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 
-/** What the access to the runtime is made with. */
 export interface RuntimeEnv {
   readonly config: PoddConfig
   readonly hostInfo: HostInfo

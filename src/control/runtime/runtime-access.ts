@@ -158,7 +158,6 @@ export class RuntimeAccess {
     return this.#comparison.isContainerd
   }
 
-  /** How many calls of each RPC were sent. */
   get calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#calls)
   }
@@ -307,7 +306,6 @@ export class RuntimeAccess {
     return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
   }
 
-  /** The best event stream that the runtime has. */
   events(): RuntimeEventSource {
     return createEventSource(this.#client, this.#env.clock, this.#env.logger)
   }

@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { mapBounded, WakeSlot } from '../../base/waits.ts'
@@ -13,7 +12,6 @@ import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity.ts'
 import { containerStates, observePods } from '../../translate/observe.ts'
 
-/** What the observer asks the runtime. */
 export type ObserverCalls = Pick<
   RuntimeService,
   'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'
@@ -41,13 +39,11 @@ interface ObserverEnv {
   readonly instance: string
   /** Something of this pod may have changed. */
   readonly onChange: (uid: PodUid) => void
-  /** The runtime became available or unavailable. */
-  readonly onHealth: (health: RuntimeHealth) => void
+  /** The runtime became available, or unavailable and why. */
+  readonly onHealth: (problem: string | undefined) => void
   /** Whether the kernel has killed for memory in a container that has just ended. */
   readonly hasOomKills: (uid: PodUid, containerId: ContainerId) => Promise<boolean>
 }
-
-export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
 
 /** Without events, the full list is all there is (the kubelet's PLEG period). */
 const relistWithoutEventsMs = 1000
@@ -58,7 +54,7 @@ const relistWithoutEventsMs = 1000
  * than its own last write; a slow full relist finds what an event missed.
  */
 export class RuntimeObserver {
-  readonly #options: ObserverEnv
+  readonly #env: ObserverEnv
   /** Which pod a container or sandbox belongs to. */
   readonly #owners = new Map<string, PodUid>()
   readonly #statuses: RuntimeStatuses
@@ -71,7 +67,8 @@ export class RuntimeObserver {
   readonly #relistSlot = new WakeSlot()
   #polling: boolean
   #streamLost = false
-  #health: RuntimeHealth | undefined
+  /** Undefined before the first list. */
+  #health: { readonly problem: string | undefined } | undefined
   /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
   /** Since the last full list an event reported an OOM kill, which no list shows. */
@@ -80,15 +77,15 @@ export class RuntimeObserver {
   #hasListed = false
   #listedAtMs: number | undefined
 
-  constructor(options: ObserverEnv) {
-    this.#options = options
-    this.#statuses = new RuntimeStatuses(options.calls, options.clock)
-    this.#polling = options.events === undefined
+  constructor(env: ObserverEnv) {
+    this.#env = env
+    this.#statuses = new RuntimeStatuses(env.calls, env.clock)
+    this.#polling = env.events === undefined
   }
 
   /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const { events } = this.#options
+    const { events } = this.#env
     const listening = events?.run((event) => this.#onEvent(event), signal)
     await Promise.all([listening, this.#relistForever(signal)])
   }
@@ -116,7 +113,7 @@ export class RuntimeObserver {
   /** The runtime became unavailable: it counts as such until it can be listed again. */
   reportGone(message: string): void {
     this.#losses += 1
-    this.#setHealth({ healthy: false, message })
+    this.#setHealth(message)
     this.#relistSlot.wake()
   }
 
@@ -127,8 +124,8 @@ export class RuntimeObserver {
 
   /** What the runtime currently holds of one pod; `undefined` where it holds nothing. */
   async read(uid: PodUid): Promise<ObservedPod | undefined> {
-    const selector = { ...instanceSelector(this.#options.instance), [labelKeys.podUid]: uid }
-    const pods = await this.#observe(await listRuntime(this.#options.calls, selector))
+    const selector = { ...instanceSelector(this.#env.instance), [labelKeys.podUid]: uid }
+    const pods = await this.#observe(await listRuntime(this.#env.calls, selector))
     const pod = pods.get(uid)
     this.#take(uid, pod)
     return pod
@@ -157,7 +154,7 @@ export class RuntimeObserver {
     // Meanwhile owners are only added, at the end.
     const ownersBefore = this.#owners.size
     const exitedBefore = [...this.#statuses.exited()]
-    const { calls, instance } = this.#options
+    const { calls, instance } = this.#env
     const listing = await listRuntime(calls, instanceSelector(instance))
     if (this.#isAsBefore(listing)) return this.#pods
     const knownBefore = new Set([...[...this.#owners.keys()].slice(0, ownersBefore), ...exitedBefore])
@@ -183,7 +180,7 @@ export class RuntimeObserver {
     this.#forget(knownBefore, pods)
     for (const uid of new Set([...before.keys(), ...pods.keys()])) {
       const [one, other] = [before.get(uid), pods.get(uid)]
-      if (one !== other && fingerprint(one) !== fingerprint(other)) this.#options.onChange(uid)
+      if (one !== other && fingerprint(one) !== fingerprint(other)) this.#env.onChange(uid)
     }
     return pods
   }
@@ -214,7 +211,7 @@ export class RuntimeObserver {
   }
 
   async #relistForever(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
+    const { clock } = this.#env
     this.#listedAtMs = clock.monotonicMs()
     const aborted = new Promise<void>((resolve) => {
       const onAbort = (): void => {
@@ -237,25 +234,26 @@ export class RuntimeObserver {
     const losses = this.#losses
     try {
       await this.relist()
-      if (losses === this.#losses) this.#setHealth({ healthy: true })
+      if (losses === this.#losses) this.#setHealth(undefined)
     } catch (error) {
       // The first report of the loss has a better reason than a call that could not be sent.
-      if (this.#health?.healthy === false) return
-      this.#options.logger.warn({ err: error }, 'cannot list the containers of the runtime')
-      this.#setHealth({ healthy: false, message: errorMessage(error) })
+      if (this.#health?.problem !== undefined) return
+      this.#env.logger.warn({ err: error }, 'cannot list the containers of the runtime')
+      this.#setHealth(errorMessage(error))
     }
   }
 
   #relistPeriodMs(): number {
-    const { random, relistMs } = this.#options
-    const often = this.#polling || this.#streamLost || this.#health?.healthy !== true
+    const { random, relistMs } = this.#env
+    const isHealthy = this.#health !== undefined && this.#health.problem === undefined
+    const often = this.#polling || this.#streamLost || !isHealthy
     return (often ? relistWithoutEventsMs : relistMs) * (1 + random() * 0.1)
   }
 
-  #setHealth(health: RuntimeHealth): void {
-    if (sameData(this.#health, health)) return
-    this.#health = health
-    this.#options.onHealth(health)
+  #setHealth(problem: string | undefined): void {
+    if (this.#health !== undefined && this.#health.problem === problem) return
+    this.#health = { problem }
+    this.#env.onHealth(problem)
   }
 
   #onEvent(event: ObserverEvent): void {
@@ -269,7 +267,7 @@ export class RuntimeObserver {
         this.#relistSlot.wake()
         return
       case 'lost':
-        this.#options.logger.warn({ reason: event.reason }, 'the runtime event stream broke')
+        this.#env.logger.warn({ reason: event.reason }, 'the runtime event stream broke')
         this.#streamLost = true
         this.reportGone(event.reason)
         return
@@ -288,7 +286,7 @@ export class RuntimeObserver {
         break
     }
     const owner = this.#owners.get(event.containerId)
-    if (owner !== undefined) this.#options.onChange(owner)
+    if (owner !== undefined) this.#env.onChange(owner)
   }
 
   /**
@@ -299,17 +297,17 @@ export class RuntimeObserver {
     const uid = this.#owners.get(containerId)
     if (uid === undefined) return
     try {
-      if (await this.#options.hasOomKills(uid, containerId)) this.#onEvent({ kind: 'oom', containerId })
+      if (await this.#env.hasOomKills(uid, containerId)) this.#onEvent({ kind: 'oom', containerId })
     } catch (error) {
-      this.#options.logger.debug({ uid, id: containerId, err: error }, 'cannot look for OOM kills')
+      this.#env.logger.debug({ uid, id: containerId, err: error }, 'cannot look for OOM kills')
     }
   }
 
   /** Whether the runtime still holds exactly what was last observed, so that nothing has to be read or dropped. */
-  #isAsBefore({ sandboxes, containers }: Listing): boolean {
+  #isAsBefore(listing: Listing): boolean {
     if (!this.#hasListed || this.#hasOomKill || this.#statuses.hasExits) return false
-    if (this.#owners.size !== sandboxes.length + containers.length) return false
-    return isAsListed({ pods: this.#pods, owners: this.#owners }, sandboxes, containers)
+    if (this.#owners.size !== listing.sandboxes.length + listing.containers.length) return false
+    return isAsListed(listing, this.#pods, this.#owners)
   }
 
   /**
@@ -397,21 +395,14 @@ function podsOf({ sandboxes, containers }: Listing): ReadonlySet<PodUid> {
   return uids
 }
 
-/** The known state of the runtime. */
-interface KnownPods {
-  readonly pods: ReadonlyMap<PodUid, ObservedPod>
-  /** By container and sandbox. */
-  readonly owners: ReadonlyMap<string, PodUid>
-}
-
 /**
  * Whether a list of the runtime equals the known state. Allocates nothing: on an idle host nothing else happens with a
  * list of many pods.
  */
 function isAsListed(
-  { pods, owners }: KnownPods,
-  sandboxes: readonly cri.PodSandbox[],
-  containers: readonly cri.Container[],
+  { sandboxes, containers }: Listing,
+  pods: ReadonlyMap<PodUid, ObservedPod>,
+  owners: ReadonlyMap<string, PodUid>,
 ): boolean {
   for (const { id, state } of sandboxes) {
     const isReady = state === 'SANDBOX_READY'

@@ -109,7 +109,6 @@ export class RuntimeWatch {
   }
 }
 
-/** The period of the questions while a call waits for the runtime. */
 const beatMs = 500
 /** An answer within this time is normal on a loaded host. */
 const noticeableMs = 100

@@ -23,7 +23,6 @@ import { uuidOfText } from '../../pod/values/hash.ts'
 import type { ObjectStore } from './object-store.ts'
 import type { ResourceStore, ShownResources } from './resource-store.ts'
 
-/** What the objects follow from. */
 interface ClusterFacts {
   readonly shown: ShownResources
   readonly objects: ObjectStore
@@ -128,7 +127,6 @@ export class ClusterObjects {
     })
   }
 
-  /** At once. */
   showNamespaces(): void {
     const { shown, createdMs, writtenNamespaces } = this.#facts
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
@@ -289,7 +287,6 @@ function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
   }
 }
 
-/** The facts about this host. */
 interface NodeFacts {
   readonly name: string
   readonly uid: string

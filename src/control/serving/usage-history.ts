@@ -2,7 +2,6 @@ import type { PodUsageSeries, UsageHistoryReply, UsageSeries } from '../../api/u
 import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
-/** The meters. */
 export interface UsageSource {
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
   nodeUsage(signal: AbortSignal): Promise<NodeUsage>

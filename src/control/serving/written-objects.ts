@@ -15,7 +15,6 @@ import type { KeptManifest, ObjectName } from '../../sources/written/object-file
 import type { ResourceStore } from './resource-store.ts'
 import type { StatusStore } from './status-store.ts'
 
-/** What writes reach. */
 interface WrittenEnv {
   readonly objects: ApiObjects
   /** See PodSystem. */

@@ -3,6 +3,7 @@ import { sameData } from '../../../src/base/json.ts'
 import type { OrphanCollector } from '../../../src/decide/node/plan-orphans.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { defaultConfig } from '../../../src/config/options.ts'
+import type { PoddConfig } from '../../../src/config/options.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import { factsFromJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
@@ -16,7 +17,7 @@ import type { AdmissionRules } from '../../../src/control/desired/pod-admission.
 import type { Eviction } from '../../../src/control/pod/worker.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PressureMeter } from '../../../src/control/node/measure-pods.ts'
-import type { LoopSettings, SystemEnv } from '../../../src/control/loops.ts'
+import type { SystemEnv } from '../../../src/control/loops.ts'
 import type { NodeSetup } from '../../../src/control/node/node-work.ts'
 import { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
@@ -62,7 +63,7 @@ export function onHostPort(hostPort: number): JsonObject {
 export interface PodRigOptions {
   readonly sources?: readonly SourceName[]
   /** Over the defaults of the config; pulls aren't limited. */
-  readonly settings?: Partial<LoopSettings>
+  readonly settings?: Partial<PoddConfig>
   readonly admission?: AdmissionRules
   /** Which objects count, and for whose pods. */
   readonly objectRules?: ObjectRules
