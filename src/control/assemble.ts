@@ -48,7 +48,7 @@ import { execProbes } from './pod/prober.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
 import { RingEventRecorder } from './serving/event-recorder.ts'
 import { ObjectStore } from './serving/object-store.ts'
-import { ShownResources } from './serving/resource-store.ts'
+import { createShown } from './serving/resource-store.ts'
 
 /** A host without cgroups: podd doctor says so, and the runtime will too. */
 const noCgroups: CgroupSystem = { version: 1, hierarchies: [] }
@@ -74,7 +74,7 @@ export function assemblePods(wanted: {
   if (warning !== undefined) logger.warn({ reason: warning }, 'the logs keep their place')
   const { rootDir, runDir } = config
   const hostName = config.hostnameOverride ?? hostInfo.hostname
-  const shown = new ShownResources(clock.wallMs())
+  const shown = createShown(clock.wallMs())
   const events = new RingEventRecorder(rootDir, hostName, shown, clock, logger)
   const report = createStateReport(events, logger)
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })

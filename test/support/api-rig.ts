@@ -26,7 +26,7 @@ import type {
   ShownKind,
 } from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/serving/resource-store.ts'
-import { ShownResources } from '../../src/control/serving/resource-store.ts'
+import { createShown } from '../../src/control/serving/resource-store.ts'
 
 /** The objects of one kind, in a store like the daemon's, and how many watch them. */
 class KindRig<T extends ResourceObject> implements ShownKind<T> {
@@ -112,7 +112,7 @@ export const plainStats: NodeStats = {
 
 /** A real API server on a socket in a directory of its own, over stores that the test fills. */
 export class ApiRig {
-  readonly shown = new ShownResources(Date.now())
+  readonly shown = createShown(Date.now())
   readonly pods = new KindRig(this.shown.pods, () => this.shownAt)
   readonly events = new KindRig(this.shown.events, async () => {})
   readonly configmaps = new KindRig(this.shown.configmaps, async () => {})

@@ -9,7 +9,8 @@ import { ArchiveRecords } from '../../src/control/images/archive-files.ts'
 import { ImageUses } from '../../src/control/images/image-uses.ts'
 import { readPodLogsDir, savePodLogsDir } from '../../src/control/node/logs.ts'
 import { RingEventRecorder } from '../../src/control/serving/event-recorder.ts'
-import { ShownResources } from '../../src/control/serving/resource-store.ts'
+import { createShown } from '../../src/control/serving/resource-store.ts'
+import type { ShownResources } from '../../src/control/serving/resource-store.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
 import { readHolds, writeHolds, readTrialRecord, writeTrialRecord } from '../../src/store/source-records.ts'
@@ -59,7 +60,7 @@ const archivesFile = (rootDir: string) => smallFile(join(rootDir, 'image-archive
 
 function newRecorder(rootDir: string): { recorder: RingEventRecorder; shown: ShownResources } {
   const clock = new ManualClock()
-  const shown = new ShownResources(clock.wallMs())
+  const shown = createShown(clock.wallMs())
   const recorder = new RingEventRecorder(rootDir, 'h', shown, clock, silentLogger)
   return { recorder, shown }
 }

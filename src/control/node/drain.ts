@@ -12,7 +12,7 @@ import type { PodWorker } from '../pod/worker.ts'
 
 export type DrainMark = ReturnType<typeof drainMark>
 
-export interface DrainResult {
+interface DrainResult {
   readonly ended: number
   /** The pods that had not ended in time. */
   readonly stuck: readonly PodKey[]
@@ -26,87 +26,38 @@ const reason = 'Terminated'
 const message = 'Pod was terminated in response to imminent node shutdown.'
 const refusal = 'Pod was rejected as the node is shutting down.'
 
+export type NodeDrain = ReturnType<typeof createDrain>
+
 /**
  * Ends all pods before the host shuts down, in the order of their priorities, and admits none meanwhile. They are started
  * again after the next boot, or when the drain is undone.
+ * @param onChange pods may be admitted again, or no longer
  */
-export class NodeDrain {
-  readonly #env: PodEnv
-  readonly #settings: ShutdownSettings
-  readonly #mark: DrainMark
-  readonly #workers: () => Iterable<PodWorker>
-  readonly #onChange: () => void
-  #isDraining: boolean
-  #running: Promise<DrainResult> | undefined
-  #undone = new AbortController()
+export function createDrain(
+  { changes, events, clock, logger }: PodEnv,
+  settings: ShutdownSettings,
+  mark: DrainMark,
+  listWorkers: () => Iterable<PodWorker>,
+  onChange: () => void,
+) {
+  let isDraining = mark.read()
+  let running: Promise<DrainResult> | undefined
+  let undone = new AbortController()
 
-  /** @param onChange pods may be admitted again, or no longer */
-  constructor(
-    env: PodEnv,
-    settings: ShutdownSettings,
-    mark: DrainMark,
-    workers: () => Iterable<PodWorker>,
-    onChange: () => void,
-  ) {
-    this.#env = env
-    this.#settings = settings
-    this.#mark = mark
-    this.#workers = workers
-    this.#onChange = onChange
-    this.#isDraining = mark.read()
-  }
-
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
-  /** Why no pod is admitted; undefined where pods are. */
-  refusal(): NodeRefusal | undefined {
-    return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
-  }
-
-  /** Resolves when all pods have ended, or timed out. Later calls wait for the same result. Throws where undone. */
-  run(): Promise<DrainResult> {
-    this.#running ??= this.#drain().finally(() => {
-      this.#running = undefined
-    })
-    return this.#running
-  }
-
-  /** Undoes the drain: pods may start again. Throws the system's error where that can't be recorded. */
-  async undo(): Promise<void> {
-    this.#undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
-    // It may be about to write the mark.
-    await this.#running?.catch(() => undefined)
-    await this.#mark.remove()
-    if (!this.#isDraining) return
-    this.#isDraining = false
-    this.#env.events.recordNode({
-      type: 'Normal',
-      reason: 'NodeShutdownCancelled',
-      message: 'Pods start again',
-    })
-    this.#onChange()
-  }
-
-  async #drain(): Promise<DrainResult> {
-    const { events, logger } = this.#env
-    this.#undone = new AbortController()
-    this.#isDraining = true
+  async function drain(): Promise<DrainResult> {
+    undone = new AbortController()
+    isDraining = true
     try {
-      await this.#mark.write()
+      await mark.write()
     } catch (error) {
       // Pods terminate nevertheless; a podd that is killed meanwhile would start them again.
       logger.warn({ err: error, reason: errorMessage(error) }, 'cannot record that the node shuts down')
     }
-    events.recordNode({
-      type: 'Normal',
-      reason: 'NodeShutdown',
-      message: 'Terminating all pods for the shutdown of the node',
-    })
-    this.#onChange()
+    const begun = 'Terminating all pods for the shutdown of the node'
+    events.recordNode({ type: 'Normal', reason: 'NodeShutdown', message: begun })
+    onChange()
     // A finished pod keeps its phase, though its sandbox may still exist.
-    const live = [...this.#workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
+    const live = [...listWorkers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
     const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
     const groups = planShutdown(
       live.map(({ ref, state }) => ({
@@ -114,28 +65,57 @@ export class NodeDrain {
         priority: state.classedPod.spec.priority ?? 0,
         graceSeconds: state.pod.spec.terminationGracePeriodSeconds,
       })),
-      this.#settings,
+      settings,
     )
-    for (const group of groups) await this.#end(group, byKey)
+    for (const group of groups) await end(group, byKey)
     // Pods killed at their deadline take a moment to disappear.
-    await this.#await(live, killedMs)
+    await untilOver(live, killedMs)
     const stuck = live.filter((worker) => !isOver(worker)).map(({ ref }) => podKey(ref))
     return { ended: live.length - stuck.length, stuck }
   }
 
-  async #end(group: ShutdownGroup, byKey: ReadonlyMap<string, PodWorker>): Promise<void> {
-    this.#undone.signal.throwIfAborted()
+  async function end(group: ShutdownGroup, byKey: ReadonlyMap<string, PodWorker>): Promise<void> {
+    undone.signal.throwIfAborted()
     const workers = group.pods.flatMap(({ key, graceSeconds }) => {
       const worker = byKey.get(key)
       worker?.end({ cause: 'evicted', reason, message, graceSeconds, until: 'shutdown-ends' })
       return worker ?? []
     })
-    await this.#await(workers, group.waitSeconds * 1000)
+    await untilOver(workers, group.waitSeconds * 1000)
   }
 
-  async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
-    const { changes, clock } = this.#env
-    await changes.until(() => workers.every((worker) => isOver(worker)), clock, waitMs, this.#undone.signal)
+  async function untilOver(workers: readonly PodWorker[], waitMs: number): Promise<void> {
+    await changes.until(() => workers.every((worker) => isOver(worker)), clock, waitMs, undone.signal)
+  }
+
+  return {
+    get isDraining() {
+      return isDraining
+    },
+
+    /** Why no pod is admitted; undefined where pods are. */
+    refusal: (): NodeRefusal | undefined =>
+      isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined,
+
+    /** Resolves when all pods have ended, or timed out. Later calls wait for the same result. Throws where undone. */
+    run(): Promise<DrainResult> {
+      running ??= drain().finally(() => {
+        running = undefined
+      })
+      return running
+    },
+
+    /** Undoes the drain: pods may start again. Throws the system's error where that can't be recorded. */
+    async undo(): Promise<void> {
+      undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
+      // It may be about to write the mark.
+      await running?.catch(() => undefined)
+      await mark.remove()
+      if (!isDraining) return
+      isDraining = false
+      events.recordNode({ type: 'Normal', reason: 'NodeShutdownCancelled', message: 'Pods start again' })
+      onChange()
+    },
   }
 }
 

@@ -8,8 +8,8 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ImageGarbage, ImageGarbageSetup } from '../images/image-garbage.ts'
 import type { PodEnv } from '../pod/env.ts'
 import type { PodWorker } from '../pod/worker.ts'
-import { NodeDrain } from './drain.ts'
-import type { DrainMark } from './drain.ts'
+import { createDrain } from './drain.ts'
+import type { DrainMark, NodeDrain } from './drain.ts'
 import { followAddressJob, followHostJob } from './follow-host.ts'
 import {
   collectsImages,
@@ -68,7 +68,7 @@ export class NodeWork {
     this.imageGarbage = imageGarbage
     this.#containerGarbage = new ContainerGarbage(env, pods)
     this.#orphans = new Orphans({ ...setup.orphans, clock, logger })
-    this.drain = new NodeDrain(env, settings, setup.drainMark, pods.workers, () => {
+    this.drain = createDrain(env, settings, setup.drainMark, pods.workers, () => {
       this.readmitDrained()
       pods.reviewAdmission()
     })

@@ -205,41 +205,33 @@ function withRevision<T extends ResourceObject>(object: T, resourceVersion: stri
   return { ...object, metadata: { ...object.metadata, resourceVersion } }
 }
 
-/** Everything that the API shows, kind by kind, all on one counter of revisions. */
-export class ShownResources {
-  readonly revisions: Revisions
-  /** Written by StatusStore. */
-  readonly pods: ResourceStore<PodObject>
-  /** Written by RingEventRecorder, ordered by the last occurrence. */
-  readonly events: ResourceStore<EventObject>
-  /** These three are written by LocalObjects. */
-  readonly configmaps: ResourceStore<ConfigObject>
-  readonly secrets: ResourceStore<ConfigObject>
-  readonly persistentvolumeclaims: ResourceStore<ClaimObject>
-  /** These are written by ClusterObjects. */
-  readonly namespaces: ResourceStore<NamespaceObject>
-  readonly serviceaccounts: ResourceStore<ServiceAccountObject>
-  readonly nodes: ResourceStore<NodeObject>
-  readonly priorityclasses: ResourceStore<PriorityClassObject>
-  readonly runtimeclasses: ResourceStore<RuntimeClassObject>
-  /** These are written by `showKept`. */
-  readonly leases: ResourceStore<LeaseObject>
-  readonly podtemplates: ResourceStore<PodTemplateObject>
+export type ShownResources = ReturnType<typeof createShown>
 
-  /** @param wallMs now */
-  constructor(wallMs: number) {
-    this.revisions = new Revisions(wallMs)
-    this.pods = new ResourceStore<PodObject>(this.revisions, byName)
-    this.events = new ResourceStore<EventObject>(this.revisions)
-    this.configmaps = new ResourceStore<ConfigObject>(this.revisions, byName)
-    this.secrets = new ResourceStore<ConfigObject>(this.revisions, byName)
-    this.persistentvolumeclaims = new ResourceStore<ClaimObject>(this.revisions, byName)
-    this.namespaces = new ResourceStore<NamespaceObject>(this.revisions, byName)
-    this.serviceaccounts = new ResourceStore<ServiceAccountObject>(this.revisions, byName)
-    this.nodes = new ResourceStore<NodeObject>(this.revisions, byName)
-    this.priorityclasses = new ResourceStore<PriorityClassObject>(this.revisions, byName)
-    this.runtimeclasses = new ResourceStore<RuntimeClassObject>(this.revisions, byName)
-    this.leases = new ResourceStore<LeaseObject>(this.revisions, byName)
-    this.podtemplates = new ResourceStore<PodTemplateObject>(this.revisions, byName)
+/**
+ * Everything that the API shows, kind by kind, all on one counter of revisions.
+ * @param wallMs now
+ */
+export function createShown(wallMs: number) {
+  const revisions = new Revisions(wallMs)
+  const byNames = <T extends ResourceObject>() => new ResourceStore<T>(revisions, byName)
+  return {
+    revisions,
+    /** Written by StatusStore. */
+    pods: byNames<PodObject>(),
+    /** Written by RingEventRecorder, ordered by the last occurrence. */
+    events: new ResourceStore<EventObject>(revisions),
+    /** These three are written by LocalObjects. */
+    configmaps: byNames<ConfigObject>(),
+    secrets: byNames<ConfigObject>(),
+    persistentvolumeclaims: byNames<ClaimObject>(),
+    /** These are written by ClusterObjects. */
+    namespaces: byNames<NamespaceObject>(),
+    serviceaccounts: byNames<ServiceAccountObject>(),
+    nodes: byNames<NodeObject>(),
+    priorityclasses: byNames<PriorityClassObject>(),
+    runtimeclasses: byNames<RuntimeClassObject>(),
+    /** These are written by `showKept`. */
+    leases: byNames<LeaseObject>(),
+    podtemplates: byNames<PodTemplateObject>(),
   }
 }

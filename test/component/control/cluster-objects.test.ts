@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import { ClusterObjects } from '../../../src/control/serving/cluster-objects.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { eventObject, podObject } from '../../support/pod-objects.ts'
 
 function begin() {
   const clock = new ManualClock()
-  const shown = new ShownResources(clock.wallMs())
+  const shown = createShown(clock.wallMs())
   const host = {
     runtimeProblem: undefined as string | undefined,
     pressure: [] as ('MemoryPressure' | 'DiskPressure' | 'PIDPressure')[],

@@ -6,7 +6,8 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
+import type { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
@@ -21,7 +22,7 @@ let clock: ManualClock
 beforeEach(async () => {
   rootDir = await mkdtemp(join(tmpdir(), 'podd-objects-'))
   objects = new ObjectStore(plainObjectRules)
-  shown = new ShownResources(0)
+  shown = createShown(0)
   clock = new ManualClock()
   local = new LocalObjects({ objects, shown, rootDir, pods: () => [], clock, logger: silentLogger })
   local.begin()

@@ -19,7 +19,7 @@ import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PressureMeter } from '../../../src/control/node/measure-pods.ts'
 import type { SystemEnv } from '../../../src/control/loops.ts'
 import type { NodeSetup } from '../../../src/control/node/node-work.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { defaultContainerPolicy } from '../../../src/decide/node/plan-container-garbage.ts'
 import type { PodHost } from '../../../src/control/pod/host.ts'
@@ -329,7 +329,7 @@ export class PodRig {
         record: (event) => void this.events.push(event),
         recordNode: (event) => void this.nodeEvents.push(event),
       },
-      shown: new ShownResources(clock.wallMs()),
+      shown: createShown(clock.wallMs()),
       presentPod: undefined,
       runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,

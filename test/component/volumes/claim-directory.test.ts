@@ -10,7 +10,7 @@ import { finishPurges, listClaimDirectories } from '../../../src/volumes/claims.
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -35,7 +35,7 @@ function localObjects(): LocalObjects {
   })
   return new LocalObjects({
     objects: new ObjectStore(plainObjectRules),
-    shown: new ShownResources(0),
+    shown: createShown(0),
     rootDir,
     pods: () => [pod],
     clock: new ManualClock(),

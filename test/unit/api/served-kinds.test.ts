@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { columnsFor } from '../../../src/api/served-kind.ts'
 import { findKind, namesOfKind, servedKinds } from '../../../src/api/served-kinds.ts'
 import { isObjectKind, objectKinds } from '../../../src/pod/objects/object-kinds.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 describe('the kinds that are served', () => {
@@ -15,7 +15,7 @@ describe('the kinds that are served', () => {
   })
 
   it.each(servedKinds.map((kind) => [kind.resource, kind] as const))('have a store: %s', (resource) => {
-    expect(new ShownResources(0)[resource].list()).toEqual([])
+    expect(createShown(0)[resource].list()).toEqual([])
   })
 
   it.each(servedKinds.flatMap((kind) => (isObjectKind(kind.kind) ? [[kind.kind, kind] as const] : [])))(

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { RingEventRecorder } from '../../../src/control/serving/event-recorder.ts'
-import { ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { createShown } from '../../../src/control/serving/resource-store.ts'
+import type { ShownResources } from '../../../src/control/serving/resource-store.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -15,7 +16,7 @@ let recorder: RingEventRecorder
 let shown: ShownResources
 
 function newRecorder(): RingEventRecorder {
-  shown = new ShownResources(clock.wallMs())
+  shown = createShown(clock.wallMs())
   return new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
 }
 
@@ -59,7 +60,7 @@ describe('the recorder of events', () => {
     recorder.record(event('a'))
     const before = shown.revisions.latest
     await recorder.flush()
-    shown = new ShownResources(0)
+    shown = createShown(0)
     const next = new RingEventRecorder(rootDir, 'here', shown, clock, silentLogger)
     await next.load()
     expect(shown.revisions.latest).toBeGreaterThan(before)

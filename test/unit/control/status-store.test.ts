@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { PodObject } from '../../../src/api/resource.ts'
-import { ResourceStore, Revisions, ShownResources } from '../../../src/control/serving/resource-store.ts'
+import { ResourceStore, Revisions, createShown } from '../../../src/control/serving/resource-store.ts'
 import { StatusStore, TerminationCounter } from '../../../src/control/serving/status-store.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
 
@@ -32,7 +32,7 @@ function ended(finishedAt: string, exitCode = 1): PodObject {
 }
 
 it('counts each end of a container once, from its start on', () => {
-  const { pods } = new ShownResources(sinceMs)
+  const { pods } = createShown(sinceMs)
   const counter = new TerminationCounter(sinceMs)
   counter.begin(pods)
   const running = podObject({
