@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { isLoopbackHost, showUrl } from '../base/http.ts'
+import { parseSigningKey } from '../base/minisign.ts'
 import { nearestName } from '../base/text.ts'
 import {
   bad,
@@ -25,6 +26,15 @@ interface CommonSetting {
   readonly periodMs: number | undefined
   /** `${NAME}` in its documents stands for the host's values. */
   readonly substitute: boolean
+  /** Public keys of minisign, one of which must have signed each manifest; undefined: none need be signed. */
+  readonly verify: { readonly keys: readonly string[] } | undefined
+  readonly imagePolicy: ImagePolicy
+}
+
+/** Which images the pods of a source may name. */
+interface ImagePolicy {
+  /** Only those with a digest. */
+  readonly requireDigest: boolean
 }
 
 /** A manifest directory, or a single manifest. */
@@ -53,7 +63,7 @@ export interface UrlSetting extends CommonSetting {
 
 type SourceSetting = DirectorySetting | UrlSetting
 
-const commonFields = ['name', 'checkFrequency', 'substitute']
+const commonFields = ['name', 'checkFrequency', 'substitute', 'verify', 'imagePolicy']
 const directoryFields = [...commonFields, 'path', 'recursive']
 const urlFields = [
   ...commonFields,
@@ -143,6 +153,38 @@ function readCommon(entry: JsonObject): CommonSetting {
     name,
     periodMs: read(entry, 'checkFrequency', duration(100)),
     substitute: read(entry, 'substitute', flag) ?? false,
+    verify: readVerify(entry['verify']),
+    imagePolicy: readImagePolicy(entry['imagePolicy']),
+  }
+}
+
+function readVerify(json: Json | undefined): CommonSetting['verify'] {
+  if (json === undefined || json === null) return undefined
+  const example = 'verify: {keys: [RWQ…]}'
+  if (!isJsonObject(json)) throw new BadSource(`verify must be a mapping: ${example}`)
+  refuseUnknown(json, ['keys'], 'verify ')
+  const { keys } = json
+  // Without a key nothing could ever be verified; nothing may come to be unverified by an empty list.
+  if (!Array.isArray(keys) || keys.length === 0)
+    throw new BadSource(`verify.keys must list one or more public keys of minisign: ${example}`)
+  return { keys: keys.map((key, index) => readKey(key, index)) }
+}
+
+function readKey(key: Json, index: number): string {
+  if (typeof key === 'string' && parseSigningKey(key) !== undefined) return key.trim()
+  const hint = 'a text that begins with RW, the second line of the .pub file'
+  throw new BadSource(`verify.keys[${index}] is no public key of minisign: ${hint}`)
+}
+
+function readImagePolicy(json: Json | undefined): ImagePolicy {
+  if (json === undefined || json === null) return { requireDigest: false }
+  if (!isJsonObject(json))
+    throw new BadSource('imagePolicy must be a mapping: imagePolicy: {requireDigest: true}')
+  refuseUnknown(json, ['requireDigest'], 'imagePolicy ')
+  try {
+    return { requireDigest: read(json, 'requireDigest', flag) ?? false }
+  } catch (error) {
+    throw error instanceof BadSource ? new BadSource(`imagePolicy.${error.message}`) : error
   }
 }
 
@@ -179,19 +221,23 @@ function read<T>(entry: JsonObject, field: string, type: OptionType<T>): T | und
   return decoded.value
 }
 
-function refuseUnknown(entry: JsonObject, fields: readonly string[]): void {
+function refuseUnknown(entry: JsonObject, fields: readonly string[], of = ''): void {
   const unknownField = Object.keys(entry).find((field) => !fields.includes(field))
   if (unknownField === undefined) return
   const near = nearestName(unknownField, fields)
   throw new BadSource(
-    `has the unknown field ${unknownField}${near === undefined ? '' : `; did you mean ${near}?`}`,
+    `${of}has the unknown field ${unknownField}${near === undefined ? '' : `; did you mean ${near}?`}`,
   )
 }
 
 /** What may be shown of a source: a new field of it is shown only once it stands here. */
 function showSetting(source: SourceSetting): Json {
-  const { kind, name, periodMs = null, substitute } = source
-  const common = { kind, name, periodMs, substitute }
+  const { kind, name, periodMs = null, substitute, imagePolicy, verify } = source
+  const trust = {
+    verify: verify === undefined ? null : { keys: verify.keys },
+    imagePolicy: { ...imagePolicy },
+  }
+  const common = { kind, name, periodMs, substitute, ...trust }
   if (source.kind === 'file') return { ...common, path: source.path, recursive: source.recursive }
   const {
     url,

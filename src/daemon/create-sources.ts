@@ -9,7 +9,7 @@ import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
 import type { SourceName } from '../pod/values/ids.ts'
-import { createDecodeSource } from '../sources/decode-source.ts'
+import { createDecodeSource, decodeWithDigests } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import { FollowedHostValues } from '../sources/followed-values.ts'
 import { decodeWithValues, HostValueReader, readHostFacts, urlWithValues } from '../sources/host-values.ts'
@@ -23,6 +23,7 @@ import { listManifests } from '../sources/read-manifest-file.ts'
 import { SourceHolds } from '../sources/source-holds.ts'
 import { SourceTrials } from '../sources/source-trials.ts'
 import type { ReportingSource } from '../sources/source.ts'
+import { AcceptedSignatures, ManifestVerifier } from '../sources/verify-manifest.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
 import type { CrashReport } from '../store/reports.ts'
 import { smallFile } from '../store/state-report.ts'
@@ -59,12 +60,16 @@ export function createSources(
   const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
   const reader = new HostValueReader(given, config.valueFiles)
   const values = new FollowedHostValues({ reader, clock, logger })
+  const accepted = new AcceptedSignatures(smallFile(`${config.rootDir}/signatures.json`), { report, logger })
   return configuredSources(config).map((configured) => {
+    const { substitute, verify, imagePolicy } = configured
+    const own = imagePolicy.requireDigest ? decodeWithDigests(decode) : decode
     const shared = {
       clock,
       logger,
       lastGood,
-      ...(configured.substitute ? { decode: decodeWithValues(decode, reader), values } : { decode }),
+      ...(substitute ? { decode: decodeWithValues(own, reader), values } : { decode: own }),
+      verifier: verify && new ManifestVerifier(verify.keys, accepted, clock),
       fieldValidation: config.fieldValidation,
     }
     return configured.kind === 'file'
@@ -83,7 +88,12 @@ type Named<Setting> = Omit<Setting, 'name'> & { readonly name: SourceName }
 
 /** The sources of the kubelet's settings, then those of the list. */
 function configuredSources(config: PoddConfig): readonly (Named<DirectorySetting> | Named<UrlSetting>)[] {
-  const common = { periodMs: undefined, substitute: false }
+  const common = {
+    periodMs: undefined,
+    substitute: false,
+    verify: undefined,
+    imagePolicy: { requireDigest: false },
+  }
   const { staticPodPath: path, staticPodUrl: url, staticPodUrlHeader: headers } = config
   return [
     ...(path === undefined

@@ -51,6 +51,11 @@ function isSmall(bytes: Uint8Array): boolean {
 
 const ampersand = 0x26
 
+/** Decodes as `decode` does, and takes only pods whose images have digests. */
+export function decodeWithDigests(decode: DecodeSource): DecodeSource {
+  return (bytes, options) => decode(bytes, { ...options, requireDigest: true })
+}
+
 /**
  * A fault in decoding a text is a problem of the text.
  * @throws DecodeUnavailable where the system failed

@@ -107,3 +107,44 @@ function toHolds({ held }: JsonObject): Holds | undefined {
     }),
   )
 }
+
+/** The newest timestamps of the signatures that were accepted, in seconds since 1970. */
+export interface SignatureTimes {
+  /** By manifest (a path or a URL), then by the id of the key. */
+  readonly signed: ReadonlyMap<string, Readonly<Record<string, number>>>
+  /** Of manifests that are no longer remembered, by the id of the key. */
+  readonly forgotten: Readonly<Record<string, number>>
+}
+
+/** Never throws. One that can't be read is put aside and reported; any signature counts as new then. */
+export async function readSignatureTimes(file: SmallFile, report: StateReport): Promise<SignatureTimes> {
+  const none = { signed: new Map(), forgotten: {} }
+  try {
+    return (await loadState(file, migrations, toSignatureTimes, report)) ?? none
+  } catch (error) {
+    report({ path: file.path, message: errorMessage(error) })
+    return none
+  }
+}
+
+/** Throws the system's error (ENOSPC, EROFS, …). */
+export async function writeSignatureTimes(
+  file: SmallFile,
+  { signed, forgotten }: SignatureTimes,
+): Promise<void> {
+  const content = { version: migrations.length + 1, signed: Object.fromEntries(signed), forgotten }
+  await file.write(`${JSON.stringify(content)}\n`)
+}
+
+function toSignatureTimes({ signed, forgotten }: JsonObject): SignatureTimes | undefined {
+  if (!isJsonObject(signed)) return undefined
+  return { signed: new Map(Object.entries(mapOf(signed, toTimes))), forgotten: toTimes(forgotten) }
+}
+
+function toTimes(value: Json | undefined): Readonly<Record<string, number>> {
+  if (!isJsonObject(value)) return {}
+  const times = Object.entries(value).flatMap(([id, seconds]) =>
+    typeof seconds === 'number' ? [[id, seconds] as const] : [],
+  )
+  return Object.fromEntries(times)
+}

@@ -13,7 +13,14 @@ import { createShown } from '../../src/control/serving/resource-store.ts'
 import type { ShownResources } from '../../src/control/serving/resource-store.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/layout.ts'
 import { podFromManifest } from '../../src/pod/schema/default-pod.ts'
-import { readHolds, writeHolds, readTrialRecord, writeTrialRecord } from '../../src/store/source-records.ts'
+import {
+  readHolds,
+  readSignatureTimes,
+  readTrialRecord,
+  writeHolds,
+  writeSignatureTimes,
+  writeTrialRecord,
+} from '../../src/store/source-records.ts'
 import { createLastGoodStore } from '../../src/store/last-good.ts'
 import { PodRecordStore } from '../../src/store/pod-records.ts'
 import { PullRecordStore } from '../../src/store/pull-records.ts'
@@ -120,6 +127,18 @@ export const versionedFiles: readonly StateFile[] = [
         new Map([['http:fleet', { sinceMs: 1, hasCopy: true }]]),
       ),
     read: async (rootDir, report) => [...(await readHolds(smallFile(join(rootDir, 'holds.json')), report))],
+  },
+  {
+    path: 'signatures.json',
+    write: (rootDir) =>
+      writeSignatureTimes(smallFile(join(rootDir, 'signatures.json')), {
+        signed: new Map([['/m', { K: 7 }]]),
+        forgotten: { K: 5 },
+      }),
+    async read(rootDir, report) {
+      const { signed } = await readSignatureTimes(smallFile(join(rootDir, 'signatures.json')), report)
+      return [...signed]
+    },
   },
   {
     path: 'trial.json',

@@ -143,7 +143,7 @@ async function readDirectories(context: VerbContext, config: PoddConfig): Promis
   ]
   const read = directories.map(async ({ path: directory, recursive: isRecursive }) => {
     try {
-      return (await readManifests(context, [directory], { isRecursive })).documents
+      return (await readManifests(context, [directory], { isRecursive, needsSignatures: false })).documents
     } catch (error) {
       if (error instanceof PoddError) return []
       throw error

@@ -6,13 +6,14 @@ import { word } from '../../config/option-type.ts'
 import type { DecodeOptions } from '../../pod/decode/decode-documents.ts'
 import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
-import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import { documentKey, errorAt, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
 import { listManifests, lookAtFile } from '../../sources/read-manifest-file.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
 import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { VerbContext } from '../arguments/verb.ts'
+import type { CheckSignature } from './check-signature.ts'
 import type { ValuesOf } from './read-host-values.ts'
 
 const fieldValidation = word('Strict', 'Warn')
@@ -41,6 +42,17 @@ export const recursiveFlag: FlagSpec = {
   doc: 'Reads the subdirectories of directories too, as a source that says `recursive: true` does.',
 }
 
+export const verifyFlag: FlagSpec = {
+  name: 'verify',
+  doc: 'Checks the signature of each manifest (FILE.minisig, URL.minisig) by the keys of all sources in the config.',
+}
+
+export const keyFlag: FlagSpec = {
+  name: 'key',
+  label: 'KEY|FILE',
+  doc: 'Checks signatures by this public key of minisign, or that of a .pub file, instead. May be given more than once.',
+}
+
 export interface ReadManifest {
   /** As given; `-` for standard input. */
   readonly path: string
@@ -62,17 +74,23 @@ interface ReadManifests {
 export async function readManifests(
   context: VerbContext,
   paths: readonly string[],
-  { isRecursive = context.args.has('recursive') }: { readonly isRecursive?: boolean } = {},
+  {
+    isRecursive = context.args.has('recursive'),
+    needsSignatures = context.args.has('verify') || context.args.has('key'),
+  }: { readonly isRecursive?: boolean; readonly needsSignatures?: boolean } = {},
 ): Promise<ReadManifests> {
   const named = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
   // The config is read only where needed.
   const valuesOf = context.args.has('substitute')
     ? await (await import('./read-host-values.ts')).readHostValues(context)
     : undefined
+  const checkSignature = needsSignatures
+    ? await (await import('./check-signature.ts')).createCheckSignature(context)
+    : undefined
   const files: ReadManifest[] = []
   const problems: Problem[] = []
   for (const file of named) {
-    const read = await readFile(context, file, valuesOf)
+    const read = await readFile(context, file, valuesOf, checkSignature)
     files.push(read.file)
     problems.push(...read.problems)
   }
@@ -109,6 +127,7 @@ async function readFile(
   context: VerbContext,
   { path, isListed }: NamedFile,
   valuesOf: ValuesOf | undefined,
+  checkSignature: CheckSignature | undefined,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
   const wanted = fieldValidation.fromText(context.args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
@@ -118,6 +137,11 @@ async function readFile(
     return { file: { path, text: '', documents }, problems }
   }
   const text = await readText(context, path)
+  const fault = await checkSignature?.(path, text)
+  if (fault !== undefined) {
+    const problem = errorAt(placeOf(path), fault.message, fault.hint)
+    return { file: { path, text: '', documents: [] }, problems: [problem] }
+  }
   const decoded = await decodeDocuments(text, {
     path: placeOf(path),
     fieldValidation: wanted.value,

@@ -6,14 +6,17 @@ import {
   fieldValidationFlag,
   filenameFlag,
   formatProblemLine,
+  keyFlag,
   readManifests,
   recursiveFlag,
   substituteFlag,
+  verifyFlag,
 } from '../local/read-manifests.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 export const validateVerb: Verb = {
-  usage: 'validate [-f] FILE... [-R] [-o json|yaml] [--field-validation Strict|Warn]',
+  usage:
+    'validate [-f] FILE... [-R] [-o json|yaml] [--field-validation Strict|Warn] [--verify] [--key KEY|FILE]',
   help: `Checks manifests as the daemon does, without running anything. It needs no daemon; with --substitute it asks the
 one that runs for the name of the node, where a manifest has \${NODE_NAME}. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A
@@ -26,6 +29,8 @@ what classes and policies forbid is a warning.`,
     recursiveFlag,
     fieldValidationFlag,
     substituteFlag,
+    verifyFlag,
+    keyFlag,
     configFlag,
     reportFlag('a line for each problem'),
   ],
@@ -34,6 +39,7 @@ what classes and policies forbid is a warning.`,
     ['validate web.yaml db.yaml', 'some files'],
     ['validate https://fleet.example/pods.yaml', 'what a URL answers'],
     ['validate - <web.yaml', 'standard input'],
+    ['validate web.yaml --key minisign.pub', 'its signature in web.yaml.minisig, too'],
     ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {

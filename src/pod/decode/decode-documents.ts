@@ -40,6 +40,8 @@ export interface DecodeOptions {
   readonly fieldValidation?: FieldValidation
   /** The values substituted for `${NAME}`; left out, nothing is substituted. */
   readonly values?: HostValues
+  /** Whether each image must have a digest; by default it need not. */
+  readonly requireDigest?: boolean
   /** What is said of an empty text; left out, what is true of a file that a source reads. */
   readonly whenEmpty?: string
 }
@@ -246,7 +248,8 @@ class Decoder {
   }
 
   #takePod(value: JsonObject, at: FieldPath, written: Written): void {
-    const { accepted, problems } = decodePod(value, this.#options.fieldValidation ?? 'Strict')
+    const { fieldValidation = 'Strict', requireDigest } = this.#options
+    const { accepted, problems } = decodePod(value, fieldValidation, { requireDigest })
     const object = objectOf(value)
     for (const problem of problems) this.#report(problem, at, written, object)
     if (accepted !== undefined) {

@@ -12,6 +12,7 @@ import type { FaultReason, FieldPath, FieldProblem } from '../schema/issues.ts'
 import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import { fillDefaults } from '../schema/types.ts'
+import { parseImageName } from '../values/image-name.ts'
 import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
 import { validatePod } from '../validation/validate-pod.ts'
 
@@ -23,8 +24,13 @@ export interface DecodedPod {
 
 /**
  * One Pod's manifest, of kind Pod, checked, validated and defaulted. Paths in problems are relative to the manifest.
+ * @param options.requireDigest whether an image without a digest is an error; by default it is not
  */
-export function decodePod(given: JsonObject, fieldValidation: FieldValidation): DecodedPod {
+export function decodePod(
+  given: JsonObject,
+  fieldValidation: FieldValidation,
+  { requireDigest = false }: { readonly requireDigest?: boolean | undefined } = {},
+): DecodedPod {
   const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
   const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation })
   const toGiven = (problem: FieldProblem): FieldProblem => ({
@@ -38,6 +44,7 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
   const problems = mergeProblems(found, checked.meant, [
     ...asked.warnings,
     ...validatePod(pod, asked.manifest, checked.problems),
+    ...(requireDigest ? digestProblems(pod.spec) : []),
   ])
   const manifest = isJsonObject(value) ? convertManifest(value).manifest : undefined
   const isBad = manifest === undefined || problems.some((problem) => problem.severity === 'error')
@@ -45,6 +52,26 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
     accepted: isBad ? undefined : { pod, manifest },
     problems: problems.map((problem) => toGiven(problem)),
   }
+}
+
+/** Of images without a digest, also those of volumes: what is behind a tag may change at any time. */
+function digestProblems(spec: Pod['spec']): readonly FieldProblem[] {
+  const ofContainers = containerLists.flatMap((list) =>
+    spec[list].map(({ image }, index) => ({ path: ['spec', list, index, 'image'], image })),
+  )
+  const ofVolumes = spec.volumes.map(({ image }, index) => ({
+    path: ['spec', 'volumes', index, 'image', 'reference'],
+    image: image?.reference,
+  }))
+  return [...ofContainers, ...ofVolumes].flatMap(({ path, image }): FieldProblem[] => {
+    // Of a missing or invalid name something else is told.
+    const parsed = image === undefined ? undefined : parseImageName(image)
+    if (parsed === undefined || parsed.digest !== undefined) return []
+    const detail = 'must have a digest, as imagePolicy.requireDigest of this source says'
+    const message = `Invalid value: ${JSON.stringify(image)}: ${detail}`
+    const hint = `write ${image}@sha256:…, with the digest that the registry shows`
+    return [{ severity: 'error', path, reason: 'RefusedHere', message, hint }]
+  })
 }
 
 /** Fields that a cluster wrote get one warning together; each ignored field that a user wrote gets its own. */

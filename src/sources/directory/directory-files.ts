@@ -15,6 +15,7 @@ import type { FollowedValues } from '../followed-values.ts'
 import { danglingMark, fingerprintOf, isManifestName, lookAtFile } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { MissingFiles } from '../source.ts'
+import type { ManifestVerifier } from '../verify-manifest.ts'
 import type { WatchDirectory } from '../watch-directory.ts'
 import { fileWritersProblem } from './directory-problems.ts'
 import { ageMs, failureProblem, PendingFiles, readContent, readFailure, sizeOf } from './pending-files.ts'
@@ -34,6 +35,8 @@ export interface DirectorySourceOptions {
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
+  /** Left out, manifests need no signatures. */
+  readonly verifier?: ManifestVerifier | undefined
   /** The values that `decode` substitutes: after a change all texts are decoded again. */
   readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation
@@ -59,7 +62,10 @@ export interface DirectorySourceOptions {
 export class DirectoryFiles {
   readonly #directory: string
   readonly #onRead: () => void
-  readonly #options: Pick<DirectorySourceOptions, 'clock' | 'decode' | 'values' | 'fieldValidation'>
+  readonly #options: Pick<
+    DirectorySourceOptions,
+    'clock' | 'decode' | 'verifier' | 'values' | 'fieldValidation'
+  >
   readonly #taken: TakenFiles
   readonly #pending: PendingFiles
   /** How many were read since `onRead` was called. */
@@ -80,7 +86,10 @@ export class DirectoryFiles {
     directory: string,
     lastGood: readonly SourceDocument[],
     onRead: () => void,
-    options: Pick<DirectorySourceOptions, 'clock' | 'decode' | 'values' | 'fieldValidation' | 'isStrict'>,
+    options: Pick<
+      DirectorySourceOptions,
+      'clock' | 'decode' | 'verifier' | 'values' | 'fieldValidation' | 'isStrict'
+    >,
   ) {
     this.#directory = directory
     this.#onRead = onRead
@@ -123,6 +132,11 @@ export class DirectoryFiles {
   /** Whether the missing target of a link has come since this was last asked. */
   takeArrived(): boolean {
     return this.#seen.takeArrived()
+  }
+
+  /** Whether a manifest awaits a good signature. */
+  get hasUnverified(): boolean {
+    return this.#taken.unverified.size > 0
   }
 
   countPods(): number {
@@ -185,7 +199,8 @@ export class DirectoryFiles {
   /** The fingerprint of a file that was taken and from which nothing else is awaited. */
   #settled(name: string): string | undefined {
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const isAwaited = isOther || this.#pending.has(name) || this.#missing.has(name)
+    const isAwaited =
+      isOther || this.#pending.has(name) || this.#missing.has(name) || this.#taken.unverified.has(name)
     return isAwaited ? undefined : this.#taken.fingerprint(name)
   }
 
@@ -203,7 +218,9 @@ export class DirectoryFiles {
     this.#missing.noteReturn(name)
     const pending = this.#pending.get(name)
     const known = pending?.look.fingerprint ?? this.#taken.fingerprint(name)
-    if (known === look.fingerprint && hint === undefined) return
+    // Its signature may have come: not every change of one is seen.
+    const isUnverified = pending === undefined && this.#taken.unverified.has(name)
+    if (known === look.fingerprint && hint === undefined && !isUnverified) return
     this.noteMove()
     const isEmpty = look.kind === 'file' && look.sizeBytes === 0
     this.#pending.set(name, {

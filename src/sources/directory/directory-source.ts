@@ -1,5 +1,6 @@
 import { realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { signatureSuffix } from '../../base/minisign.ts'
 import { WakeSlot } from '../../base/waits.ts'
 import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import type { MountEntry } from '../../host/mounts.ts'
@@ -142,6 +143,7 @@ class DirectoryLoop {
       unfollow?.()
       await this.#watch?.close()
       await this.#saver.flush()
+      await this.#options.verifier?.flush()
     }
   }
 
@@ -194,6 +196,7 @@ class DirectoryLoop {
       const identity = await identify(this.#directory)
       const { isStrict, recursive = false } = this.#options
       const { names: listed, ...found } = await listDirectory(this.#directory, identity, recursive)
+      const passedOver = found.passedOver.filter((name) => this.#signedBy(name) === undefined)
       const { writable } = found
       if (writable !== undefined && isStrict === true) {
         this.#noteDirectoryProblem(refusedProblem(writable.path, writable.writers, this.#files.countPods()))
@@ -208,7 +211,7 @@ class DirectoryLoop {
       const wasAway =
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
-      await this.#facts.note(identity, found)
+      await this.#facts.note(identity, { ...found, passedOver })
       if (before?.device !== identity.device)
         this.#mountPoint = await findMountPoint(this.#directory, this.#options.readMounts)
       // The watched directory is hidden below a mount, or was removed with a directory above it.
@@ -279,7 +282,9 @@ class DirectoryLoop {
   }
 
   #onHint(hint: DirectoryHint): void {
+    const signed = hint.kind === 'directory' ? undefined : this.#signedBy(hint.name)
     if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
+    else if (signed !== undefined) this.#files.hint(signed, 'renamed')
     else if (hint.kind === 'written') return
     else {
       this.#files.noteMove()
@@ -290,6 +295,13 @@ class DirectoryLoop {
         this.#files.mayBeReachedThroughLinks()
     }
     this.#wake.wake()
+  }
+
+  /** The manifest that a file is the signature of; undefined where it is none, or where none is needed. */
+  #signedBy(name: string): string | undefined {
+    if (this.#options.verifier === undefined || !name.endsWith(signatureSuffix)) return undefined
+    const manifest = name.slice(0, -signatureSuffix.length)
+    return isManifestPath(manifest) ? manifest : undefined
   }
 
   #unhealthyRescanMs(): number {
@@ -304,7 +316,8 @@ class DirectoryLoop {
       this.#watchProblem === undefined &&
       !this.#facts.isOnNetwork &&
       // Nothing tells of a link's target that isn't there yet.
-      !this.#files.hasDangling
+      !this.#files.hasDangling &&
+      !this.#files.hasUnverified
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs

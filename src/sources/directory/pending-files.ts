@@ -1,5 +1,7 @@
+import { basename } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
+import { signatureSuffix } from '../../base/minisign.ts'
 import { unreadable } from '../../pod/decode/decode-documents.ts'
 import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
 import { errorAt } from '../../pod/objects/document.ts'
@@ -12,6 +14,8 @@ import { readUnchanged } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { longestRemovalMs } from '../source.ts'
 import type { OtherFiles } from '../source.ts'
+import { readSignature } from '../verify-manifest.ts'
+import type { ManifestVerifier } from '../verify-manifest.ts'
 import { hasErrors } from './taken-files.ts'
 import type { FileContent, TakenFiles } from './taken-files.ts'
 
@@ -145,6 +149,7 @@ export class PendingFiles {
       ...(read !== undefined && {
         content: {
           hasErrors: hasErrors(read.result.problems),
+          isUnverified: read.isUnverified === true,
           endsCleanly: read.endsCleanly,
           isBraced: read.isBraced,
           dropsObjects: read.dropsObjects,
@@ -205,6 +210,8 @@ export interface FileFacts {
   readonly directoryQuietMs: number
   readonly content?: {
     readonly hasErrors: boolean
+    /** It lacks a good signature, which may be about to come. */
+    readonly isUnverified: boolean
     readonly endsCleanly: boolean
     /** See isBraced. */
     readonly isBraced: boolean
@@ -220,7 +227,7 @@ export interface FileFacts {
  * closes, so a file that is written in place counts as whole after a short quiet time, and after a longer one when it
  * is empty, doesn't parse, ends in the middle of a line or at the end of a page, or gives less than before: as a file
  * does whose writer stopped halfway. A new file with JSON is taken as soon as it parses: no part of an object does, and
- * nothing of an earlier version can be in it. One that drops objects waits until nothing moves in the directory.
+ * nothing of an earlier version can be in it. One without a good signature waits for that, whichever way it came. One that drops objects waits until nothing moves in the directory.
  */
 export function computeSettleWait(facts: FileFacts): number {
   const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.directoryQuietMs : 0
@@ -229,6 +236,7 @@ export function computeSettleWait(facts: FileFacts): number {
 
 /** How long to wait until the file counts as whole. */
 function wholeWait({ sizeBytes, isWrittenInPlace, isNew, quietMs, content }: FileFacts): number {
+  if (content?.isUnverified === true) return suspiciousMs - quietMs
   if (!isWrittenInPlace && sizeBytes > 0) return 0
   if (isNew && content?.isBraced === true && !content.hasErrors) return 0
   const isSuspicious =
@@ -266,6 +274,7 @@ export async function readContent(
   look: PendingFile['look'],
   options: {
     readonly decode: DecodeSource
+    readonly verifier?: ManifestVerifier | undefined
     readonly values?: FollowedValues | undefined
     readonly fieldValidation?: FieldValidation
   },
@@ -279,7 +288,21 @@ export async function readContent(
   const content = await readUnchanged(path, look.fingerprint)
   if (content === undefined) return undefined
   const { bytes } = content
-  const { decode, values, fieldValidation = 'Strict' } = options
+  const { decode, verifier, values, fieldValidation = 'Strict' } = options
+  const fault = await verifier?.verify({
+    content: bytes,
+    id: path,
+    name: basename(path),
+    signature: await readSignature(path),
+    signaturePlace: `${path}${signatureSuffix}`,
+  })
+  if (fault !== undefined) {
+    const problems = [errorAt(path, fault.message, fault.hint)]
+    const result = { ...unreadable({ path }, fault.message), problems }
+    // It is decoded once it has a signature, whatever its content.
+    const hash = `${content.hash} ${fault.message}`
+    return { hash, result, isUnverified: true, endsCleanly: true, isBraced: false }
+  }
   // With other values the same text decodes differently.
   const { revision = 0 } = values ?? {}
   const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`

@@ -15,8 +15,11 @@ interface TakenFile {
 
 /** A file's content, read and decoded. */
 export interface FileContent {
+  /** Another one while it has no good signature. */
   readonly hash: string
   readonly result: DecodeResult
+  /** It lacks a good signature, and is not decoded. */
+  readonly isUnverified?: boolean
 }
 
 /**
@@ -28,6 +31,7 @@ export class TakenFiles {
   readonly #givers = new Map<string, Set<string>>()
   /** Of those with problems, by name. */
   readonly #problems = new Map<string, readonly Problem[]>()
+  readonly #unverified = new Set<string>()
   /** Undefined where they have to be listed again. */
   #lists: DocumentLists | undefined
 
@@ -69,6 +73,11 @@ export class TakenFiles {
     return hash.digest('hex')
   }
 
+  /** The files that lack a good signature. */
+  get unverified(): ReadonlySet<string> {
+    return this.#unverified
+  }
+
   /** Whether the file was taken, and every document in it is good. */
   isGood(name: string): boolean {
     const file = this.#files.get(name)
@@ -103,7 +112,7 @@ export class TakenFiles {
   take(name: string, seen: Pick<TakenFile, 'fingerprint' | 'sizeBytes'>, content: FileContent): boolean {
     const before = this.#files.get(name)
     const { fingerprint, sizeBytes } = seen
-    const { hash, result } = content
+    const { hash, result, isUnverified = false } = content
     if (before?.hash === hash) {
       this.#set(name, { ...before, fingerprint, sizeBytes })
       return false
@@ -111,6 +120,8 @@ export class TakenFiles {
     const documents = mergeLastGood(before?.documents ?? [], result)
     const { problems } = result
     this.#set(name, { fingerprint, sizeBytes, hash, documents, problems })
+    if (isUnverified) this.#unverified.add(name)
+    else this.#unverified.delete(name)
     if (problems.length > 0) this.#problems.set(name, problems)
     else this.#problems.delete(name)
     this.#lists = this.#lists && before && replaceDocuments(this.#lists, before.documents, documents)
@@ -120,6 +131,7 @@ export class TakenFiles {
   /** Returns whether it existed. */
   drop(name: string): boolean {
     this.#problems.delete(name)
+    this.#unverified.delete(name)
     this.#lists = undefined
     this.#forget(name)
     return this.#files.delete(name)

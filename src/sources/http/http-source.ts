@@ -17,8 +17,10 @@ import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver, mergeLastGood } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
+import { nameInUrl, signatureUrl } from '../verify-manifest.ts'
+import type { ManifestVerifier } from '../verify-manifest.ts'
 import { getOnce, readHeaders } from './http-get.ts'
-import type { HeaderFiles, HttpAnswer, Validators } from './http-get.ts'
+import type { HeaderFiles, HttpAnswer, HttpGet, Validators } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
 import type { Environment, TlsFiles } from './http-routes.ts'
 
@@ -53,6 +55,8 @@ class HttpLoop {
   readonly #routes: HttpRoutes
   readonly #saver: LastGoodSaver
   readonly #location: string
+  /** URLs that are shown alike differ in it. */
+  readonly #key: string
   #documents: readonly SourceDocument[] = []
   #documentProblems: readonly Problem[] = []
   #failure: Problem | undefined
@@ -65,6 +69,8 @@ class HttpLoop {
   /** The server gave different responses with one `ETag`: from then on requests are unconditional. */
   #lie: Problem | undefined
   #hash = ''
+  /** The digest of the answer whose signature was verified last. */
+  #verified: string | undefined
   #published: string | undefined
   #pace: Pace = firstPace
   /** Cancels the request or the wait in flight. */
@@ -80,9 +86,8 @@ class HttpLoop {
     this.#allowHttp = allowHttp === true || socketPath !== undefined
     this.#routes = new HttpRoutes(env, socketPath, tls)
     this.#location = showUrl(options.url)
-    // URLs that are shown alike have copies of their own.
-    const key = `${this.#location}#${createHash('sha256').update(options.url).digest('hex').slice(0, 8)}`
-    this.#saver = new LastGoodSaver(lastGood, name, key, logger, () => this.publish())
+    this.#key = `${this.#location}#${createHash('sha256').update(options.url).digest('hex').slice(0, 8)}`
+    this.#saver = new LastGoodSaver(lastGood, name, this.#key, logger, () => this.publish())
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -133,6 +138,7 @@ class HttpLoop {
       unfollow?.()
       patience.cancel()
       await this.#saver.flush()
+      await this.#options.verifier?.flush()
       await this.#routes.destroy()
     }
   }
@@ -194,12 +200,39 @@ class HttpLoop {
         nowMs: clock.wallMs(),
         allowHttp: this.#allowHttp,
       }
-      return await getOnce(this.#routes, get, AbortSignal.any([signal, timeout.signal]))
+      const either = AbortSignal.any([signal, timeout.signal])
+      return await this.#verify(await getOnce(this.#routes, get, either), get, either)
     } catch (error) {
       return { kind: 'failed', message: errorMessage(error) }
     } finally {
       timer.cancel()
     }
+  }
+
+  /** An answer without a good signature is a failed one. The same content is not verified twice in a row. */
+  async #verify(answer: HttpAnswer, get: HttpGet, signal: AbortSignal): Promise<HttpAnswer> {
+    const { verifier, url } = this.#options
+    if (verifier === undefined || answer.kind !== 'content' || isBlank(answer.bytes)) return answer
+    const digest = createHash('sha256').update(answer.bytes).digest('hex')
+    if (digest === this.#verified) return answer
+    const signaturePlace = showUrl(signatureUrl(url))
+    const wanted = { ...get, url: new URL(signatureUrl(get.url.href)), validators: undefined }
+    const signature = await getOnce(this.#routes, { ...wanted, waitSeconds: undefined }, signal)
+    if (signature.kind !== 'content') {
+      const why = signature.kind === 'failed' ? signature.message : 'nothing came'
+      const message = `the answer is not taken: the signature ${signaturePlace} is missing: ${why}`
+      return { kind: 'failed', message, hint: 'sign the manifest, and serve both: minisign -Sm FILE' }
+    }
+    const fault = await verifier.verify({
+      content: answer.bytes,
+      id: this.#key,
+      name: nameInUrl(get.url),
+      signature: signature.bytes,
+      signaturePlace,
+    })
+    if (fault !== undefined) return { ...fault, kind: 'failed', message: `the answer ${fault.message}` }
+    this.#verified = digest
+    return answer
   }
 
   /** Returns whether the server answered. */
@@ -305,6 +338,8 @@ export interface HttpSourceOptions {
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
+  /** Left out, answers need no signature. */
+  readonly verifier?: ManifestVerifier | undefined
   /** The values that `decode` substitutes: after a change the full response is requested at once. */
   readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation

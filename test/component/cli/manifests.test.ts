@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
+import { makeSigner } from '../../support/minisign.ts'
 import { podObject } from '../../support/pod-objects.ts'
 
 let rig: ApiRig
@@ -533,5 +534,58 @@ describe('podd drain', () => {
     expect(rig.undone).toBe(1)
     rig.status = { ...rig.status, draining: true }
     expect((await podd('status')).stdout).toMatch(/^Drained: +no pod is admitted/mu)
+  })
+})
+
+describe('signatures of manifests', () => {
+  const signer = makeSigner()
+
+  it('are checked by a key, or one in a .pub file', async () => {
+    const path = await put('web.json', manifest('web'))
+    const key = join(own, 'minisign.pub')
+    await writeFile(key, `untrusted comment: minisign public key\n${signer.publicKey}\n`)
+    const missing = await podd('validate', path, '--key', signer.publicKey)
+    expect(missing.exitCode).toBe(1)
+    expect(missing.stdout).toContain(`${path}: the signature ${path}.minisig is missing`)
+    const sign = async (comment: string) => {
+      const text = await readFile(path, 'utf8')
+      await writeFile(`${path}.minisig`, signer.sign(text, { comment }))
+    }
+    await sign('timestamp:1\tfile:web.json\thashed')
+    expect((await podd('validate', own, '--key', key)).stderr).toContain('1 valid pod, 0 errors')
+    await sign('timestamp:1\tfile:db.json\thashed')
+    expect((await podd('validate', path, '--key', key)).stdout).toContain('is for a file named db.json')
+    await put('web.json', manifest('web', 'web:2'))
+    expect((await podd('validate', path, '--key', key)).stdout).toContain('does not belong to this content')
+    const strange = await podd('validate', path, '--key', makeSigner().publicKey)
+    expect(strange.stdout).toContain('which is not trusted here')
+  })
+
+  it('are checked by the keys of the configured sources', async () => {
+    const path = await put('web.json', manifest('web'))
+    await writeFile(`${path}.minisig`, signer.sign(await readFile(path, 'utf8')))
+    const config = join(own, 'config.yaml')
+    const write = (source: object) =>
+      writeFile(
+        config,
+        JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', sources: [source] }),
+      )
+    await write({ name: 'fleet', path: '/nowhere', verify: { keys: [signer.publicKey] } })
+    const good = await podd('validate', path, '--verify', '--config', config)
+    expect(good.stderr).toContain('1 valid pod, 0 errors')
+    await write({ name: 'fleet', path: '/nowhere' })
+    const none = await podd('validate', path, '--verify', '--config', config)
+    expect(none).toMatchObject({ exitCode: 2 })
+    expect(none.stderr).toContain('no source in the config has verify.keys')
+  })
+
+  it.each([
+    ['a file that is not there', ['/nowhere.pub'], 1, 'is no public key of minisign, nor a file with one'],
+    ['a file without a key', ['/etc/hostname'], 2, 'this file has no public key of minisign'],
+  ])('are refused with %s as key', async (_what, key, exitCode, message) => {
+    const path = await put('web.json', manifest('web'))
+    const result = await podd('validate', path, '--key', ...key)
+    expect(result.exitCode).toBe(exitCode)
+    expect(result.stderr).toContain(message)
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
 import { readConfigFile } from '../../../src/config/read-config-file.ts'
+import { makeSigner } from '../../support/minisign.ts'
 
 async function read(...sources: readonly Json[]) {
   const text = JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', sources })
@@ -23,12 +24,23 @@ describe('the list of sources', () => {
     )
     expect(problems).toEqual([])
     expect(values.sources).toEqual([
-      { kind: 'file', name: 'edge', path: '/srv/pods', recursive: true, periodMs: 5000, substitute: false },
+      {
+        kind: 'file',
+        name: 'edge',
+        path: '/srv/pods',
+        recursive: true,
+        periodMs: 5000,
+        substitute: false,
+        verify: undefined,
+        imagePolicy: { requireDigest: false },
+      },
       {
         kind: 'http',
         ...fleet,
         periodMs: undefined,
         substitute: true,
+        verify: undefined,
+        imagePolicy: { requireDigest: false },
         headers: {},
         headerFiles: { Authorization: '/run/token' },
         allowHttp: false,
@@ -67,6 +79,38 @@ describe('the list of sources', () => {
     [{ ...fleet, headerFiles: { 'a b': '/x' } }, /not a header name/u],
   ])('refuses %j', async (source, message) => {
     expect(await problem(source)).toMatch(message)
+  })
+
+  it.each<[Json, RegExp]>([
+    [{ ...fleet, verify: 'x' }, /fleet: verify must be a mapping/u],
+    [{ ...fleet, verify: {} }, /verify\.keys must list one or more public keys/u],
+    [{ ...fleet, verify: { keys: [] } }, /verify\.keys must list one or more public keys/u],
+    [{ ...fleet, verify: { key: ['x'] } }, /verify has the unknown field key; did you mean keys\?/u],
+    [{ ...fleet, verify: { keys: [makeSigner().publicKey, 'x'] } }, /verify\.keys\[1\] is no public key/u],
+    [
+      { ...fleet, verify: { keys: [7] } },
+      /verify\.keys\[0\] is no public key of minisign: a text that begins/u,
+    ],
+    [{ ...fleet, imagePolicy: true }, /imagePolicy must be a mapping/u],
+    [{ ...fleet, imagePolicy: { requireDigest: 'yes' } }, /imagePolicy\.requireDigest must be/u],
+    [
+      { ...fleet, imagePolicy: { requireDigests: true } },
+      /imagePolicy has the unknown field requireDigests/u,
+    ],
+  ])('refuses %j, which would verify nothing or something else', async (source, message) => {
+    expect(await problem(source)).toMatch(message)
+  })
+
+  it('has keys that its manifests must be signed with, and may ask for digests of images', async () => {
+    const keys = [
+      makeSigner().publicKey,
+      `untrusted comment: minisign public key 7\n${makeSigner().publicKey}\n`,
+    ]
+    const trust = { verify: { keys }, imagePolicy: { requireDigest: true } }
+    const { values, problems } = await read({ name: 'edge', path: '/srv', ...trust }, { ...fleet, ...trust })
+    expect(problems).toEqual([])
+    const wanted = { verify: { keys: keys.map((key) => key.trim()) }, imagePolicy: { requireDigest: true } }
+    expect(values.sources).toMatchObject([wanted, wanted])
   })
 
   it('takes http where that is said', async () => {

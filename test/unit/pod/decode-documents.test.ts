@@ -774,3 +774,36 @@ describe('whatever the text', () => {
     )
   })
 })
+
+describe('images, where each must have a digest,', () => {
+  const digest = `sha256:${'a'.repeat(64)}`
+  const decodeStrictly = (text: string) => decodeDocuments(text, { path, requireDigest: true })
+
+  it('are refused without one, by field and place, and the pod of before stays', async () => {
+    const text = yaml(
+      'initContainers:',
+      '- {name: init, image: "busybox:1.36"}',
+      'containers:',
+      `- {name: main, image: "r.example:5000/app:2@${digest}"}`,
+      '- {name: side, image: r.example/side}',
+      'volumes:',
+      '- {name: data, image: {reference: "r.example/data:1"}}',
+    )
+    const result = await decodeStrictly(text)
+    expect(result.documents).toEqual([])
+    expect(result.heldObjects).toEqual(['default/web'])
+    const why = 'must have a digest, as imagePolicy.requireDigest of this source says'
+    expect(result.problems.map(({ field, place, message }) => [field, place.line, message])).toEqual([
+      ['spec.initContainers[0].image', 7, `Invalid value: "busybox:1.36": ${why}`],
+      ['spec.containers[1].image', 10, `Invalid value: "r.example/side": ${why}`],
+      ['spec.volumes[0].image.reference', 12, `Invalid value: "r.example/data:1": ${why}`],
+    ])
+    expect(result.problems[0]?.hint).toContain('busybox:1.36@sha256:…')
+    expect((await decodeDocuments(text, { path })).problems).toEqual([])
+  })
+
+  it('are taken with one', async () => {
+    const text = container().replace('image: busybox', `image: busybox@${digest}`)
+    expect((await decodeStrictly(text)).problems).toEqual([])
+  })
+})

@@ -9,7 +9,14 @@ import {
 import type { FileFacts } from '../../../src/sources/directory/pending-files.ts'
 import { isManifestName } from '../../../src/sources/read-manifest-file.ts'
 
-const fine = { hasErrors: false, endsCleanly: true, isBraced: false, givesLess: false, dropsObjects: false }
+const fine = {
+  hasErrors: false,
+  isUnverified: false,
+  endsCleanly: true,
+  isBraced: false,
+  givesLess: false,
+  dropsObjects: false,
+}
 const json = { ...fine, isBraced: true }
 const written: FileFacts = {
   sizeBytes: 100,
@@ -25,6 +32,7 @@ describe('computeSettleWait', () => {
   it.each<[string, FileFacts, number]>([
     ['a renamed file is whole at once', { ...written, isWrittenInPlace: false }, 0],
     ['whatever it holds', { ...written, isWrittenInPlace: false, content: { ...fine, hasErrors: true } }, 0],
+    ['but one without a signature waits for it', { ...moved, content: { ...fine, isUnverified: true } }, 400],
     ['but an empty one isn’t believed', { ...written, sizeBytes: 0, isWrittenInPlace: false }, 400],
     ['a written file waits to be quiet', written, 5],
     ['as long as it isn’t', { ...written, quietMs: 4 }, 1],

@@ -31,7 +31,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/control/node/logs.ts': ['pod-logs.json'],
   'src/control/serving/event-recorder.ts': ['events.json'],
   'src/daemon/crash-guard.ts': 'crash reports are for people: podd lists them by their names',
-  'src/daemon/create-sources.ts': ['holds.json', 'trial.json'],
+  'src/daemon/create-sources.ts': ['holds.json', 'signatures.json', 'trial.json'],
   'src/host/cgroups/files.ts': 'settings of the kernel',
   'src/host/cgroups/layout.ts': ['cgroups.json'],
   'src/host/addresses.ts': 'nothing: it opens files of the kernel to read them',
