@@ -4,6 +4,7 @@ import { keepCompiledCode } from './cli/local/compile-cache.ts'
 // Before anything else is loaded. The daemon loads its code once, and compiled code would stay in its memory.
 const isBuilt = import.meta.filename.endsWith('/dist/main.js')
 if (isBuilt && process.argv[2] !== 'run') keepCompiledCode(join(import.meta.dirname, 'cache'))
+const { usualPlaces } = await import('./config/places.ts')
 const { setPoddUmask } = await import('./base/umask.ts')
 const { runCli } = await import('./cli/run-cli.ts')
 
@@ -37,6 +38,7 @@ const exitCode = await runCli(
       return process.stdin
     },
     env: process.env,
+    usual: usualPlaces,
     onInterrupt() {
       const interrupt = new AbortController()
       process.once('SIGINT', () => interrupt.abort())

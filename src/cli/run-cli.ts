@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
 import { escapeControls } from '../base/text.ts'
+import type { UsualPlaces } from '../config/places.ts'
 import { ApiClient } from './client/client.ts'
 import type { DaemonActions, Verb, VerbContext, VerbEntry } from './arguments/verb.ts'
 import { formatError } from './output/report-format.ts'
@@ -20,6 +21,7 @@ interface Call {
   readonly stderr: Writable
   readonly stdin: AsyncIterable<Uint8Array | string>
   readonly env: Readonly<Record<string, string | undefined>>
+  readonly usual: UsualPlaces
   /** Handles Ctrl-C from here on, by aborting the signal. */
   readonly onInterrupt: () => AbortSignal
   readonly output: Output
@@ -35,7 +37,7 @@ export async function runCli(
   daemon: DaemonActions,
   process: Omit<Call, 'output' | 'notify'>,
 ): Promise<number> {
-  const { stdout, env, onInterrupt } = process
+  const { stdout, env, usual, onInterrupt } = process
   const output = createOutput(stdout)
   let errors: Writable | undefined
   const call: Call = {
@@ -50,6 +52,7 @@ export async function runCli(
       return process.stdin
     },
     env,
+    usual,
     onInterrupt,
     output,
     notify: (line) => void call.stderr.write(`${escapeControls(line)}\n`),
@@ -104,9 +107,10 @@ async function runVerb(
   const context: VerbContext = {
     args,
     daemon,
-    client: new ApiClient(await findSocket(args, call.env), systemClock),
+    client: new ApiClient(await findSocket(args, call), systemClock),
     clock: systemClock,
     env: call.env,
+    usual: call.usual,
     signal,
     stdio: call,
     notify: call.notify,

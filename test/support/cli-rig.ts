@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream'
 import type { DaemonActions } from '../../src/cli/arguments/verb.ts'
+import type { UsualPlaces } from '../../src/config/places.ts'
 import { runCli } from '../../src/cli/run-cli.ts'
 
 /** What a command line gave. */
@@ -26,6 +27,9 @@ export interface CliOptions {
   readonly closeAfterBytes?: number
 }
 
+/** The host may have a podd where one usually is. */
+const nowhere: UsualPlaces = { configPath: '/nonexistent/config.yaml', runDir: '/nonexistent/run' }
+
 /** Begins a command line in this process, with its own streams. */
 export function startCli(argv: readonly string[], options: CliOptions = {}): CliCall {
   const interrupt = new AbortController()
@@ -47,6 +51,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
       stderr: sink('stderr'),
       stdin: streamOf(options.stdin ?? ''),
       env: options.env ?? {},
+      usual: nowhere,
       onInterrupt: () => interrupt.signal,
     },
   ).then((exitCode) => ({ exitCode, ...written }))

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { apiSocketPath, defaultConfigPath, defaultRunDir } from '../../config/places.ts'
+import { apiSocketPath, defaultConfigPath } from '../../config/places.ts'
+import type { UsualPlaces } from '../../config/places.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 
 export const configFlag: FlagSpec = {
@@ -14,17 +15,17 @@ export const configFlag: FlagSpec = {
  */
 export async function findSocket(
   args: Pick<ParsedArguments, 'value'>,
-  env: Readonly<Record<string, string | undefined>>,
+  { env, usual }: { readonly env: Readonly<Record<string, string | undefined>>; readonly usual: UsualPlaces },
 ): Promise<string> {
   const said = namedSocket(args.value('socket'), env)
   if (said !== undefined) return said.replace(/^unix:\/\//u, '')
   const runDir = args.value('run-dir')
   if (runDir !== undefined && runDir !== '') return apiSocketPath(runDir)
-  const usual = apiSocketPath(defaultRunDir)
+  const usualPath = apiSocketPath(usual.runDir)
   const config = args.value('config')
-  if (config !== undefined) return (await socketOf(config)) ?? usual
-  if (existsSync(usual) || !existsSync(defaultConfigPath)) return usual
-  return (await socketOf(defaultConfigPath)) ?? usual
+  if (config !== undefined) return (await socketOf(config)) ?? usualPath
+  if (existsSync(usualPath) || !existsSync(usual.configPath)) return usualPath
+  return (await socketOf(usual.configPath)) ?? usualPath
 }
 
 /** Undefined where the config file doesn't set it. */

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../base/clock.ts'
 import type { PoddConfig } from '../../config/options.ts'
+import type { UsualPlaces } from '../../config/places.ts'
 import type { DoctorFinding } from '../../decide/doctor/doctor-finding.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { ApiClient } from '../client/client.ts'
@@ -43,6 +44,7 @@ export interface VerbContext {
   readonly daemon: DaemonActions
   readonly clock: Clock
   readonly env: Readonly<Record<string, string | undefined>>
+  readonly usual: UsualPlaces
   /** Aborted by Ctrl-C, and when the output is closed. */
   readonly signal: AbortSignal
   /** The streams themselves, for interactive verbs. */

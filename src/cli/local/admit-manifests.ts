@@ -112,7 +112,7 @@ async function placeOfField(text: string, place: Place, at: FieldPath): Promise<
 
 async function readConfig(context: VerbContext): Promise<Awaited<ReturnType<typeof loadConfig>> | Problem> {
   try {
-    return await loadConfig(context.args)
+    return await loadConfig(context)
   } catch (error) {
     if (!(error instanceof PoddError) || context.args.value('config') !== undefined) throw error
     const message = `the config has errors, so nothing was checked against it: ${error.message}`

@@ -44,8 +44,8 @@ export async function createCheckSignature(context: VerbContext): Promise<CheckS
   }
 }
 
-async function keysOfConfig({ args }: VerbContext): Promise<readonly SigningKey[]> {
-  const { config } = await loadConfig(args)
+async function keysOfConfig(context: VerbContext): Promise<readonly SigningKey[]> {
+  const { config } = await loadConfig(context)
   const keys = config.sources.flatMap(({ verify }) => verify?.keys ?? [])
   if (keys.length > 0) return readKeys(keys)
   throw new UsageError('no source in the config has verify.keys', 'name the key: --key FILE.pub')

@@ -5,7 +5,7 @@ import { nearestName } from '../../base/text.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
 import { listOptions, options } from '../../config/options.ts'
 import type { OptionKey, PoddConfig } from '../../config/options.ts'
-import { apiSocketPath, defaultConfigPath } from '../../config/places.ts'
+import { apiSocketPath } from '../../config/places.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
@@ -34,28 +34,27 @@ const placeKeys = [
 export async function findDownTarget(
   context: VerbContext,
 ): Promise<Pick<DownRequest, 'config' | 'socketPath'>> {
-  const { args, client, env, signal, notify } = context
-  if (namedSocket(args.value('socket'), env) === undefined)
-    return { config: await loadUsableConfig(args, notify) }
+  const { args, client, env, signal } = context
+  if (namedSocket(args.value('socket'), env) === undefined) return { config: await loadUsableConfig(context) }
   const { socketPath } = client
   let status: DaemonStatus
   try {
     status = await client.status(signal)
   } catch (error) {
     signal.throwIfAborted()
-    if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify) }
+    if (namesPlaces(args)) return { config: await loadUsableConfig(context) }
     throw errorCode(error) === 'DAEMON_NOT_RUNNING' ? nobodyThere(socketPath, error) : error
   }
   const { places } = status
   if (places === undefined) {
-    if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify), socketPath }
+    if (namesPlaces(args)) return { config: await loadUsableConfig(context), socketPath }
     throw unknownPlaces(socketPath, status.version)
   }
   // The default config file may be another podd's.
   const said =
     args.value('config') === undefined
       ? mergeConfig({}, readConfigFlags(optionFlags(args)))
-      : await loadUsableConfig(args, notify)
+      : await loadUsableConfig(context)
   refuseDifferent(said, places, args, {
     keys: placeKeys,
     socketPath,
@@ -121,12 +120,12 @@ function isNeeded({ field }: Problem): boolean {
 }
 
 /** The settings, also of a file with errors elsewhere: these must not keep pods running. */
-async function loadUsableConfig(args: ParsedArguments, notify: (line: string) => void): Promise<PoddConfig> {
+async function loadUsableConfig({ args, usual, notify }: VerbContext): Promise<PoddConfig> {
   try {
-    return (await loadConfig(args)).config
+    return (await loadConfig({ args, usual })).config
   } catch (error) {
     if (errorCode(error) !== 'BAD_CONFIG') throw error
-    const path = args.value('config') ?? defaultConfigPath
+    const path = args.value('config') ?? usual.configPath
     const { values, problems } = await readConfigFile(await readFile(path, 'utf8'), path)
     const errors = problems.filter(({ severity }) => severity === 'error')
     if (errors.some((problem) => isNeeded(problem))) {
@@ -151,8 +150,9 @@ function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
  * @throws PoddError PLACES_UNKNOWN where nothing tells the directories of a given socket's podd, PLACES_DIFFER, and what
  * loadConfig throws
  */
-export async function findBundleTarget({ args, client, env, signal }: VerbContext): Promise<RunRequest> {
-  const request = await loadConfig(args)
+export async function findBundleTarget(context: VerbContext): Promise<RunRequest> {
+  const { args, client, env, signal } = context
+  const request = await loadConfig(context)
   const { config } = request
   const { socketPath } = client
   const isOfConfig =

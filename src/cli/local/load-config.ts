@@ -12,10 +12,9 @@ import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Option } from '../../config/option-type.ts'
 import { listOptions } from '../../config/options.ts'
-import { defaultConfigPath } from '../../config/places.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { formatProblem } from '../output/report-format.ts'
-import type { RunRequest, HelpSection } from '../arguments/verb.ts'
+import type { RunRequest, HelpSection, VerbContext } from '../arguments/verb.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import { configFlag } from '../arguments/socket-path.ts'
@@ -49,7 +48,7 @@ function shownDefault({ defaultText, type, default: value }: Option<unknown>): s
  * The settings from a command line and its config file. Throws UsageError for a wrong flag, PoddError BAD_CONFIG that
  * lists every error of the file, or CONFIG_UNREADABLE.
  */
-export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
+export async function loadConfig({ args, usual }: Pick<VerbContext, 'args' | 'usual'>): Promise<RunRequest> {
   const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
   const warnings: Problem[] = []
   const flags = readFlags(
@@ -57,7 +56,7 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
     (message) => warnings.push({ severity: 'warning', place: { path: 'the command line' }, message }),
   )
   const named = args.value('config')
-  const file = await readFileOf(named ?? defaultConfigPath, named !== undefined)
+  const file = await readFileOf(named ?? usual.configPath, named !== undefined)
   const errors = (file?.problems ?? []).filter((problem) => problem.severity === 'error')
   if (errors.length > 0) {
     throw new PoddError('BAD_CONFIG', errors.map((problem) => formatProblem(problem)).join('\n'), {
@@ -79,7 +78,7 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
   }
   return {
     config,
-    configPath: file === undefined ? undefined : (named ?? defaultConfigPath),
+    configPath: file === undefined ? undefined : (named ?? usual.configPath),
     warnings: [...(file?.problems ?? []), ...warnings],
   }
 }

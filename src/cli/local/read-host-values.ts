@@ -20,7 +20,7 @@ export type ValuesOf = (text: Uint8Array | string) => Promise<HostValues>
 export async function readHostValues(context: VerbContext): Promise<ValuesOf> {
   const { loadConfig } = await import('./load-config.ts')
   const { HostValueReader, readHostFacts } = await import('../../sources/host-values.ts')
-  const { config } = await loadConfig(context.args)
+  const { config } = await loadConfig(context)
   const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
   const values = await new HostValueReader(given, config.valueFiles).read()
   // The config that was named may be of another host than this one.

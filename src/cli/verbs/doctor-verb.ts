@@ -26,7 +26,7 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
     const { args, client, daemon, signal } = context
     args.refuseMore('doctor')
     const format = readReportFormat(args)
-    const { config } = await loadConfig(args)
+    const { config } = await loadConfig(context)
     const places = await placesOfNamed(context)
     const findings =
       places === undefined

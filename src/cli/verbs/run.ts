@@ -13,8 +13,8 @@ Settings come from flags, then the config file, then the defaults; docs/OPTIONS.
     ['run --container-runtime-endpoint unix:///run/containerd/containerd.sock', "the host's own containerd"],
   ],
   takesSignals: true,
-  async run({ args, daemon }) {
-    args.refuseMore('run')
-    return { kind: 'done', exitCode: await daemon.startDaemon(await loadConfig(args)) }
+  async run(context) {
+    context.args.refuseMore('run')
+    return { kind: 'done', exitCode: await context.daemon.startDaemon(await loadConfig(context)) }
   },
 }

@@ -40,12 +40,11 @@ code is 1 if the daemon or the container runtime doesn't work.`,
 }
 
 /** The places of the config, unless another socket is given. */
-async function placesOf({
-  args,
-  client,
-  env,
-}: VerbContext): Promise<{ readonly rootDir: string; readonly runDir: string } | undefined> {
-  const { config } = await loadConfig(args)
+async function placesOf(
+  context: VerbContext,
+): Promise<{ readonly rootDir: string; readonly runDir: string } | undefined> {
+  const { args, client, env } = context
+  const { config } = await loadConfig(context)
   const { rootDir, runDir } = config
   const isNamed = namedSocket(args.value('socket'), env) !== undefined
   return isNamed && client.socketPath !== apiSocketPath(runDir) && args.value('root-dir') === undefined

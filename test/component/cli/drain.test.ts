@@ -67,6 +67,7 @@ function runDrain(env: Readonly<Record<string, string>>): Promise<VerbResult> {
     daemon: { startDaemon: refuse, down: refuse, doctor: refuse },
     clock,
     env: { PATH: `${directory}:${process.env['PATH']}`, ...env },
+    usual: { configPath: join(directory, 'config.yaml'), runDir: directory },
     signal: new AbortController().signal,
     stdio: process,
     notify: (line) => void notes.push(line),

@@ -20,9 +20,11 @@ it.each<readonly [what: string, flags: Readonly<Record<string, string>>, env: st
   ['the environment’s', { 'run-dir': '/r' }, '/env', '/env'],
   ['that of the run directory', { 'run-dir': '/r', config: 'config.yaml' }, '', '/r/podd.sock'],
   ['that of the config file', { config: 'config.yaml' }, '', '/run/other/podd.sock'],
-  ['the default', { config: 'plain.yaml' }, '', '/run/podd/podd.sock'],
+  ['the usual one', { config: 'plain.yaml' }, '', '/usual/run/podd.sock'],
+  ['that of the usual config file', {}, '', '/run/other/podd.sock'],
 ])('the socket to talk to is %s', async (_, flags, env, expected) => {
+  const usual = { configPath: join(directory, 'config.yaml'), runDir: '/usual/run' }
   const value = (name: string): string | undefined =>
     name === 'config' && flags[name] !== undefined ? join(directory, flags[name]) : flags[name]
-  expect(await findSocket({ value }, { PODD_SOCKET: env })).toBe(expected)
+  expect(await findSocket({ value }, { env: { PODD_SOCKET: env }, usual })).toBe(expected)
 })
