@@ -41,7 +41,6 @@ function findAfter(plant: string): readonly string[] {
   ]
   const words = `
     set -eu
-    unset PODD_TEST_MARKS
     mount -t tmpfs cgroups /sys/fs/cgroup
     marks=$1 ours=$2 theirs=$3
     # A process under the name of a program, with arguments.
@@ -51,9 +50,9 @@ function findAfter(plant: string): readonly string[] {
   const { stdout, stderr, status } = spawnSync(
     'unshare',
     [...apart, 'bash', '-c', words, script, marks, ours, theirs],
-    { encoding: 'utf8' },
+    { encoding: 'utf8', env: { ...process.env, PODD_TEST_MARKS: undefined } },
   )
-  if (status !== 0) throw new Error(stderr)
+  if (status !== 0) throw new Error(`${status} ${stderr}\n${stdout}`)
   return stdout.split('\n').filter((line) => line !== '')
 }
 
@@ -111,6 +110,49 @@ describe.skipIf(!hasNamespaces)('test/lib/leftovers.sh', () => {
   ])('finds what a rig left: %s', ([, plant, found], context) => {
     if (plant.includes('iptables') && !hasFirewall) return context.skip('no iptables')
     expect(findAfter(plant)).toEqual(found.map((line) => expect.stringMatching(line)))
+  })
+})
+
+describe.skipIf(!hasNamespaces || !hasFirewall)('test/lib/sweep.ts', () => {
+  const everything = `
+    start "containerd --config $ours/config.toml"
+    PODD_TEST_MARKS=$marks start docker-registry
+    start "containerd --config $theirs/config.toml"
+    stranger=$!
+    ip link add podd-0000ours type bridge
+    ip link add podd-1111else type bridge
+    iptables -I FORWARD -i podd-0000ours -j ACCEPT
+    iptables -I FORWARD -i podd-1111else -j ACCEPT
+    mkdir -p /sys/fs/cgroup/podd-e2e-ours/kubepods /sys/fs/cgroup/pids/podd-e2e-ours /sys/fs/cgroup/podd-e2e-else
+    mkdir -p "$ours/root" "$theirs/root"
+    mount -t tmpfs podd-e2e "$ours/root"
+    mount -t tmpfs podd-e2e "$theirs/root"
+    cp "$marks" "$marks.kept"`
+  const sweep = `"${process.execPath}" "${new URL('../lib/sweep.ts', import.meta.url).pathname}" "$marks" 2>&1`
+
+  it('removes all that bears a mark, and nothing of somebody else, and names what it removes', () => {
+    const lines = findAfter(`${everything}
+    ${sweep}
+    marks=$marks.kept
+    # What is still there of somebody else.
+    kill -0 $stranger; mountpoint -q "$theirs/root"; ls -d /sys/fs/cgroup/podd-e2e-else
+    ip -o link show podd-1111else | cut -d: -f2; iptables -S FORWARD`)
+    const [first, ...rest] = lines
+    expect(first).toBe('The tests left, and it is being removed:')
+    const told = rest.filter((line) => line.includes('ours'))
+    for (const kind of ['process', 'mount', 'link', 'iptables-save rule', 'cgroup', 'path'])
+      expect(told.join('\n')).toMatch(new RegExp(`^${kind} `, 'mu'))
+    expect(rest.filter((line) => !told.includes(line))).toEqual([
+      expect.stringMatching(/^process \d+ docker-registry/u),
+      '/sys/fs/cgroup/podd-e2e-else',
+      ' podd-1111else',
+      '-P FORWARD ACCEPT',
+      '-A FORWARD -i podd-1111else -j ACCEPT',
+    ])
+  })
+
+  it('removes the marks once nothing is left, and says nothing where nothing was', () => {
+    expect(findAfter(`${sweep}; [ ! -e "$marks" ]`)).toEqual([])
   })
 })
 

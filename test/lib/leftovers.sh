@@ -35,7 +35,7 @@ list_processes() {
 {
   list_processes | cut -d/ -f3 | sort -u | while read -r pid; do
     [ "$pid" != $$ ] || continue
-    line=$({ tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
+    line=$({ tr '\0\n' '  ' <"/proc/$pid/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
     # A kernel thread, or one that has ended, has none.
     [ -z "$line" ] || printf 'process %s %s\n' "$pid" "$line"
   done
