@@ -32,6 +32,7 @@ import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
 import { RuntimeKnowledge, RuntimeWatch, SystemState } from './runtime/runtime-watch.ts'
 import type { RuntimePulse } from './runtime/runtime-watch.ts'
 import type { ObjectStore } from './serving/object-store.ts'
+import { PodCounters } from './serving/pod-counters.ts'
 import type { ShownResources } from './serving/resource-store.ts'
 import { StatusStore } from './serving/status-store.ts'
 import { SyncLoop } from './sync-loop.ts'
@@ -77,6 +78,8 @@ export function createLoops(system: SystemEnv) {
   const { clock, random, logger, events, host, settings, objects, records, runtimeName } = system
   const changes = new Changes()
   const statuses = new StatusStore(system.shown.pods, system.presentPod)
+  const counters = new PodCounters(clock)
+  counters.follow(system.shown.pods)
   const state = new SystemState()
   const loop = new SyncLoop(clock, logger, changes)
   const post = (event: SyncEvent): void => loop.post(event)
@@ -136,6 +139,7 @@ export function createLoops(system: SystemEnv) {
     knowledge,
     prober,
     statuses,
+    counters,
     changes,
     turns: new SharedTurns(clock),
     limits: backoffLimits(settings.maxContainerRestartPeriodMs),
@@ -171,6 +175,7 @@ export function createLoops(system: SystemEnv) {
   return {
     changes,
     statuses,
+    counters,
     state,
     loop,
     observer,

@@ -10,6 +10,7 @@ import { keyOfObject } from '../pod/objects/local-object.ts'
 import { computeQosClass } from '../pod/schema/pod-resources.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { PodStatus } from '../pod/state/status.ts'
+import type { PodCounts } from '../pod/state/usage.ts'
 import { digestText } from '../pod/values/hash.ts'
 import { podKey } from '../pod/values/ids.ts'
 import type { PodKey, PodUid, SourceName } from '../pod/values/ids.ts'
@@ -69,6 +70,11 @@ export class PodSystem {
   /** Why the runtime can't make pods with a network of their own, and what to do; undefined where it can. */
   get networkProblem(): string | undefined {
     return this.#loops.knowledge.networkProblem
+  }
+
+  /** Of pods and containers since podd started. */
+  counts(): PodCounts {
+    return this.#loops.counters.counts()
   }
 
   get healthFacts(): HealthFacts {

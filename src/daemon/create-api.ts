@@ -18,7 +18,6 @@ import type { ProbeReport } from '../control/pod/prober-worker.ts'
 import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
-import type { TerminationCounter } from '../control/serving/status-store.ts'
 import { measureNode } from '../control/serving/usage.ts'
 import { boundOfSource } from '../control/desired/source-snapshots.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
@@ -42,7 +41,6 @@ export function createReaders(
   { hostName, runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
-    readonly terminations: TerminationCounter
     readonly localObjects: LocalObjects
     readonly clusterObjects: ClusterObjects
     readonly writer: WrittenObjects
@@ -86,7 +84,8 @@ export function createReaders(
       measure: (signal) => measureNode(runtime, config.rootDir, facts.clock, signal),
       runtimeMetrics: (signal) => runtime.stats.metrics(signal),
       process: () => processFacts(facts.startedAtMs()),
-      terminations: () => facts.terminations.counts(),
+      counts: () => pods.counts(),
+      operations: () => runtime.operations(),
     },
     status: {
       applied: () => ({

@@ -12,7 +12,6 @@ import type { PodAssembly } from '../control/assemble.ts'
 import { savePodLogsDir } from '../control/node/logs.ts'
 import { LocalObjects, showKept } from '../control/serving/local-objects.ts'
 import { Reach } from '../control/serving/reach.ts'
-import { TerminationCounter } from '../control/serving/status-store.ts'
 import { clockSetMs } from '../decide/plan/pod-facts.ts'
 import type { ClockReading } from '../decide/plan/pod-facts.ts'
 import { ownNodeOf } from '../decide/writing/own-node.ts'
@@ -104,8 +103,6 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const holds = createHolds(config, guardEnv)
   const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardEnv)
   const reach = new Reach(runtime, pods, config, clock)
-  const terminations = new TerminationCounter(started.wallMs)
-  terminations.begin(assembly.shown.pods)
   const localObjects = new LocalObjects({
     objects: pods.objects,
     shown: assembly.shown,
@@ -123,7 +120,6 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
-    terminations,
     localObjects,
     writer: writing,
     sources,

@@ -1,6 +1,11 @@
 import type { UsageHistoryReply } from '../../src/api/usage.ts'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { hangShim } from '../support/hang-shim.ts'
@@ -9,6 +14,62 @@ import { shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 const port = await freePort()
+const promtool = fetchPromtool()
+
+const ask = async (path: string): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text()
+
+/** promtool of Debian, or why this machine has none. */
+function fetchPromtool(): string | { readonly skipped: string } {
+  const directory = join(process.env['PODD_TEST_CACHE'] ?? '/var/cache/podd-test', 'promtool')
+  const script = new URL('../lib/debian-packages.sh', import.meta.url).pathname
+  const { status, stderr } = spawnSync(script, ['trixie', directory, 'promtool'], { encoding: 'utf8' })
+  return status === 0 ? join(directory, 'usr/bin/promtool') : { skipped: `no promtool: ${stderr.trim()}` }
+}
+
+/** What it says; rejects with that where it fails. What it only finds ugly in names is no failure. */
+async function runPromtool(args: readonly string[], input = ''): Promise<string> {
+  const child = spawn(typeof promtool === 'string' ? promtool : '', args)
+  child.stdin.end(input)
+  const [said, complaints, [code]] = await Promise.all([
+    textOf(child.stdout),
+    textOf(child.stderr),
+    once(child, 'close') as Promise<[number]>,
+  ])
+  const looksOnly = args[0] === 'check' && code === 3
+  if (code !== 0 && !looksOnly) throw new Error(`${said}${complaints}`)
+  return said
+}
+
+function readLabels(line: string): Readonly<Record<string, string>> {
+  const pairs = [...line.matchAll(/(?<name>\w+)="(?<value>(?:[^"\\]|\\.)*)"/gu)]
+  return Object.fromEntries(pairs.map(({ groups }) => [groups?.['name'] ?? '', groups?.['value'] ?? '']))
+}
+
+/** A test for promtool: these metrics for two hours, scraped as the rules have it, and what the alerts are after that. */
+function ruleTest(metrics: string, expected: Readonly<Record<string, readonly object[]>>): object {
+  const lines = metrics.split('\n').filter((line) => /^(?:kube|kubelet)_/u.test(line))
+  return {
+    rule_files: [new URL('../fixtures/alerts/kube-prometheus.yaml', import.meta.url).pathname],
+    evaluation_interval: '1m',
+    tests: [
+      {
+        interval: '1m',
+        input_series: lines.map((line) => {
+          const value = line.slice(line.lastIndexOf(' ') + 1)
+          const series = line.slice(0, line.lastIndexOf(' '))
+          const job = `job="${series.startsWith('kube_') ? 'kube-state-metrics' : 'kubelet'}"`
+          const labelled = series.endsWith('}') ? `${series.slice(0, -1)},${job}}` : `${series}{${job}}`
+          return { series: labelled, values: `${value}x120` }
+        }),
+        alert_rule_test: Object.entries(expected).map(([alertname, alerts]) => ({
+          eval_time: '90m',
+          alertname,
+          exp_alerts: alerts.map((labels) => ({ exp_labels: labels })),
+        })),
+      },
+    ],
+  }
+}
 
 describePodd(
   'the kubelet’s read-only port',
@@ -18,8 +79,6 @@ describePodd(
       const podd = rig()
       podd.drop('busy', shellPod('busy', podd.shared, 'while :; do :; done', {}))
       const { metadata } = await podd.untilReady('busy')
-      const ask = async (path: string): Promise<string> =>
-        (await fetch(`http://127.0.0.1:${port}${path}`)).text()
       const seconds = await podd.until('CPU time', async () => {
         const text = await ask('/metrics/resource')
         const found = /^container_cpu_usage_seconds_total\{.*pod="busy"\} (?<value>[\d.]+)$/mu.exec(text)
@@ -102,6 +161,59 @@ describePodd(
       podd.removeManifest('hung')
       await podd.untilGone('hung')
     })
+
+    it.skipIf(typeof promtool !== 'string')(
+      'tells the rules of kube-prometheus which pods crash, wait or are not ready, and no other' +
+        (typeof promtool === 'string' ? '' : ` (skipped: ${promtool.skipped})`),
+      async () => {
+        const podd = rig()
+        podd.drop('crash', shellPod('crash', podd.shared, 'exit 3'))
+        const absent = { name: 'main', image: 'localhost/podd-test/none:1', imagePullPolicy: 'Never' }
+        podd.drop('absent', shellPod('absent', podd.shared, '', { spec: { containers: [absent] } }))
+        const uids = await podd.until('their reasons', async () => {
+          const found = new Map<string, string>()
+          for (const line of (await ask('/metrics')).split('\n'))
+            if (line.startsWith('kube_pod_container_status_waiting_reason{')) {
+              const { pod = '', reason = '', uid = '' } = readLabels(line)
+              if (['CrashLoopBackOff', 'ErrImageNeverPull'].includes(reason)) found.set(pod, uid)
+            }
+          return found.size === 2 ? found : undefined
+        })
+        const text = await ask('/metrics')
+        expect(text).toMatch(/^kube_pod_container_status_restarts_total\{.*pod="crash",.*\} [1-9]/mu)
+        expect(text).toMatch(
+          /^kube_pod_container_status_last_terminated_reason\{.*pod="crash",.*reason="Error"\} 1$/mu,
+        )
+        expect(text).toMatch(
+          /^kubelet_started_containers_errors_total\{container_type="container",code="ErrImageNeverPull"\} [1-9]/mu,
+        )
+        expect(text).toMatch(/^kubelet_pod_start_duration_seconds_count [1-9]/mu)
+        const job = 'kube-state-metrics'
+        const container = (pod: string, reason: string) => {
+          const uid = uids.get(pod)
+          return { namespace: 'default', pod, uid, container: 'main', reason, job, severity: 'warning' }
+        }
+        const ofPod = (pod: string) => ({ namespace: 'default', pod, job, severity: 'warning' })
+        const directory = await mkdtemp(join(tmpdir(), 'podd-rules-'))
+        try {
+          const file = join(directory, 'test.json')
+          const expected: Record<string, readonly object[]> = {
+            KubePodCrashLooping: [container('crash', 'CrashLoopBackOff')],
+            KubeContainerWaiting: [container('absent', 'ErrImageNeverPull')],
+            KubePodNotReady: [ofPod('absent'), ofPod('crash')],
+            KubeletPodStartUpLatencyHigh: [],
+          }
+          await writeFile(file, JSON.stringify(ruleTest(text, expected)))
+          await expect(runPromtool(['check', 'metrics'], text)).resolves.not.toContain('error')
+          expect(await runPromtool(['test', 'rules', file])).toContain('SUCCESS')
+        } finally {
+          await rm(directory, { recursive: true, force: true })
+        }
+        podd.removeManifest('crash')
+        podd.removeManifest('absent')
+        await podd.untilGone('crash')
+      },
+    )
 
     it('serves the status page, and what was used, over the socket alone', async () => {
       const podd = rig()

@@ -17,7 +17,7 @@ import type { HealthFacts } from '../../src/decide/node/judge-health.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
-import type { NodeStats, RuntimeMetrics } from '../../src/pod/state/usage.ts'
+import type { NodeStats, PodCounts, RuntimeMetrics, RuntimeOperation } from '../../src/pod/state/usage.ts'
 import type {
   PodReach,
   ApiReaders,
@@ -184,6 +184,14 @@ export class ApiRig {
   /** What is measured of the host and its pods. */
   stats: NodeStats = plainStats
   runtimeMetrics: RuntimeMetrics = { families: [], failed: false }
+  counts: PodCounts = {
+    terminations: [],
+    starts: [],
+    failedStarts: [],
+    podStarts: { buckets: [], count: 0, sum: 0 },
+    passes: [],
+  }
+  operations: readonly RuntimeOperation[] = []
   /** What podd knows of its own work. */
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false, isNetworkDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
@@ -247,7 +255,8 @@ export class ApiRig {
         measure: async () => this.stats,
         runtimeMetrics: async () => this.runtimeMetrics,
         process: () => ({ cpuSeconds: 1.5, residentBytes: 50_000_000, startedAtSeconds: 1_767_225_600 }),
-        terminations: () => [{ type: 'container', exitCode: 139, reason: 'Error', count: 2 }],
+        counts: () => this.counts,
+        operations: () => this.operations,
       },
       page: this.page,
       claims: { purgeClaim: async () => {} },

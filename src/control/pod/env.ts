@@ -11,6 +11,7 @@ import type { PodRecordStore } from '../../store/pod-records.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
 import type { RuntimeKnowledge, SystemState } from '../runtime/runtime-watch.ts'
+import type { PodCounters } from '../serving/pod-counters.ts'
 import type { StatusStore } from '../serving/status-store.ts'
 import type { PodHost } from './host.ts'
 import type { Prober } from './prober.ts'
@@ -28,6 +29,7 @@ export interface PodEnv extends PodHost {
   /** Is told whenever what is to be probed may have changed; has the newest verdicts. */
   readonly prober: Prober
   readonly statuses: StatusStore
+  readonly counters: PodCounters
   /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
   readonly changes: Changes
   /** For work that many pods may be about to do. */

@@ -65,7 +65,12 @@ export async function fetchImages(
   { spec, awaitedImage }: StartAction,
   sandboxConfig: cri.PodSandboxConfigInput,
   foreseen: ForeseenImages,
-): Promise<{ readonly image: PresentImage | undefined; readonly used: readonly string[] }> {
+): Promise<{
+  readonly image: PresentImage | undefined
+  /** Why one of them is not there: the reason that the container waits with. */
+  readonly failure: string | undefined
+  readonly used: readonly string[]
+}> {
   const signal = pass.signals.manifest
   const retryKey = containerRetry(spec.name)
   const fetch: Fetch = { sandboxConfig, foreseen, signal, retryKey, used: [] }
@@ -74,7 +79,11 @@ export async function fetchImages(
     : findPreviousImage(env, pass, spec, awaitedImage))
   const failed = own.kind === 'unavailable' ? own : await ensureVolumeImages(env, pass, spec, fetch)
   if (failed !== undefined) retryLater(env, pass, failed.key, failed.retry)
-  return { image: failed === undefined && own.kind === 'present' ? own.image : undefined, used: fetch.used }
+  return {
+    image: failed === undefined && own.kind === 'present' ? own.image : undefined,
+    failure: failed?.retry.waiting.reason,
+    used: fetch.used,
+  }
 }
 
 /** Begins to fetch the images that a container which keeps running needs for its next start. */

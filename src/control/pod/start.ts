@@ -40,6 +40,12 @@ import { allContainers } from '../../pod/schema/pod-resources.ts'
 /** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
 const showErrorMs = 1000
 
+const containerTypes = {
+  init: 'init_container',
+  main: 'container',
+  ephemeral: 'ephemeral_container',
+} as const
+
 /**
  * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
  * events (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, Kubernetes 1.36).
@@ -54,7 +60,10 @@ export async function startContainer(
 ): Promise<void> {
   const { state } = pass
   const { spec } = action
-  const { image, used } = await fetchImages(env, pass, action, sandbox.config, ahead.images)
+  const type = containerTypes[action.role]
+  env.counters.noteStart(type)
+  const { image, failure: noImage, used } = await fetchImages(env, pass, action, sandbox.config, ahead.images)
+  if (noImage !== undefined) env.counters.noteFailedStart(type, noImage)
   if (image !== undefined) {
     checkSeen(env, state)
     state.memory.charge(action)
@@ -63,7 +72,10 @@ export async function startContainer(
     const failure = await createAndStart(env, pass, action, { sandbox, files, image })
     // A start that never came to pass for what it waits for doesn't count for its backoff.
     if (failure?.awaitedPath !== undefined) state.memory.refund(spec.name)
-    if (failure !== undefined) retryLater(env, pass, containerRetry(spec.name), failure)
+    if (failure !== undefined) {
+      env.counters.noteFailedStart(type, failure.waiting.reason)
+      retryLater(env, pass, containerRetry(spec.name), failure)
+    }
   }
   state.useImages(used)
 }

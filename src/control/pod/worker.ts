@@ -6,6 +6,7 @@ import { selectRestarts } from '../../decide/plan/restart-request.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { PassKind } from '../../pod/state/usage.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import { findMissingReference } from '../../translate/config-hash.ts'
@@ -42,6 +43,7 @@ export class PodWorker {
   readonly #display: PodDisplay
   readonly #livePass: LivePass
   readonly #endPass: EndPass
+  #nextPass: Exclude<PassKind, 'kill'>
 
   /**
    * The first pass follows the current task; of an adopted pod, `confirm`.
@@ -58,7 +60,7 @@ export class PodWorker {
     this.#onStage = onStage
     this.#reviewAdmission = reviewAdmission
     this.#loop = new PassLoop(env, {
-      pass: (signals) => this.#pass(signals),
+      pass: (signals) => this.#countedPass(signals),
       onDone: () => this.#noteDone(),
       look: (isActing) => this.#look(isActing),
       onError: (error) => this.#retryLater(error),
@@ -71,6 +73,7 @@ export class PodWorker {
     this.#display = new PodDisplay(env, this.state)
     this.#livePass = new LivePass(env, this.state, this.#loop, this.#display, (request) => this.end(request))
     this.#endPass = new EndPass(env, this.state, this.#loop, this.#display)
+    this.#nextPass = this.state.stage === 'adopted' ? 'sync' : 'create'
     if (this.state.stage !== 'adopted') this.#loop.start()
   }
 
@@ -135,6 +138,7 @@ export class PodWorker {
   update(update: PodUpdate): void {
     const change = this.state.update(update)
     if (change === 'same') return
+    if (this.#nextPass === 'sync') this.#nextPass = 'update'
     // Volumes may have files with labels and annotations.
     this.#livePass.markVolumes()
     if (change === 'spec') {
@@ -279,6 +283,18 @@ export class PodWorker {
       this.#livePass.stop()
     }
     this.#onStage(this)
+  }
+
+  async #countedPass(signals: PassSignals): Promise<void> {
+    const { counters, clock } = this.#env
+    const sinceMs = clock.monotonicMs()
+    const kind = this.state.record.ending === undefined ? this.#nextPass : 'kill'
+    this.#nextPass = 'sync'
+    try {
+      await this.#pass(signals)
+    } finally {
+      counters.notePass(kind, sinceMs)
+    }
   }
 
   /** Throws what a call threw, Interrupted where the pass was interrupted, OutdatedView where it has to begin again. */

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
+import { Histogram } from '../../base/histogram.ts'
 import { waitInQueue } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
@@ -10,6 +11,7 @@ import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import { keepConnection } from '../../host/keep-connection.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import type { RuntimeOperation } from '../../pod/state/usage.ts'
 import type { RuntimeConnection } from '../../runtime/connection.ts'
 import { ContentStore } from '../../runtime/containerd/image-records.ts'
 import { containerdPlaces, findContainerd, findShims } from '../../runtime/containerd/process.ts'
@@ -39,6 +41,9 @@ const meetAgainMs = 2000
 /** How many creating calls the runtime has at a time, for each processor, and how many removing ones (docs/PERFORMANCE.md). */
 const callsPerProcessor = 4
 
+/** The bounds of `kubelet_runtime_operations_duration_seconds` (`pkg/kubelet/metrics/metrics.go`, 1.36). */
+const callBounds = Array.from({ length: 14 }, (_, power) => 0.005 * 2.5 ** power)
+
 /**
  * The container runtime, whichever it is: the embedded one, started and watched, or one behind a socket. It may be
  * unavailable when podd starts.
@@ -61,7 +66,8 @@ export class RuntimeAccess {
   readonly #env: RuntimeEnv
   readonly #embedded: EmbeddedContainerd | undefined
   readonly #comparison: RuntimeComparison
-  readonly #calls = new Map<string, number>()
+  /** By RPC. */
+  readonly #calls = new Map<string, { errors: number; readonly durations: Histogram }>()
   #name = 'containerd'
   #version: string | undefined
   #keeper: PodNetworkKeeper | undefined
@@ -95,8 +101,11 @@ export class RuntimeAccess {
               'the runtime will cancel the start of a container if podd is killed during it',
             ),
         }),
-      onCall: (method) => {
-        this.#calls.set(method, (this.#calls.get(method) ?? 0) + 1)
+      onCall: (method, durationMs, ok) => {
+        const counted = this.#calls.get(method) ?? { errors: 0, durations: new Histogram(callBounds) }
+        this.#calls.set(method, counted)
+        counted.durations.observe(durationMs / 1000)
+        if (!ok) counted.errors += 1
         if (method === 'RunPodSandbox') for (const listener of this.#onSandbox) listener()
       },
     })
@@ -159,7 +168,16 @@ export class RuntimeAccess {
   }
 
   get calls(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#calls)
+    return Object.fromEntries([...this.#calls].map(([rpc, { durations }]) => [rpc, durations.count]))
+  }
+
+  /** The same with how many of them failed, and how long they took (seconds). */
+  operations(): readonly RuntimeOperation[] {
+    return [...this.#calls].map(([rpc, { errors, durations }]) => ({
+      rpc,
+      errors,
+      durations: durations.read(),
+    }))
   }
 
   get version(): string | undefined {
@@ -303,7 +321,7 @@ export class RuntimeAccess {
 
   /** How many events so far may have left something behind in the runtime. */
   get disturbances(): number {
-    return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
+    return this.#making.failures + (this.#calls.get('RemovePodSandbox')?.durations.count ?? 0) + this.#starts
   }
 
   events(): RuntimeEventSource {

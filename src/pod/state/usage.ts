@@ -1,3 +1,4 @@
+import type { HistogramCounts } from '../../base/histogram.ts'
 import type { PodUid } from '../values/ids.ts'
 
 /** The usage of a container at a moment, and over the time before it. */
@@ -114,4 +115,42 @@ export interface RuntimeMetricFamily {
     readonly labels: Readonly<Record<string, string>>
     readonly value: number
   }[]
+}
+
+/** As the kubelet's metrics name them. */
+export type ContainerType = 'container' | 'init_container' | 'ephemeral_container'
+
+/** The number of containers that terminated in one way. */
+export interface TerminationCount {
+  readonly type: ContainerType
+  readonly exitCode: number
+  readonly reason: string
+  readonly count: number
+}
+
+/** What a pass of a pod's worker was for. */
+export type PassKind = 'create' | 'update' | 'sync' | 'kill'
+
+/** Of pods and containers since podd started, as the kubelet counts them. */
+export interface PodCounts {
+  readonly terminations: readonly TerminationCount[]
+  readonly starts: readonly { readonly type: ContainerType; readonly count: number }[]
+  /** `code`: the reason that the container waits with. */
+  readonly failedStarts: readonly {
+    readonly type: ContainerType
+    readonly code: string
+    readonly count: number
+  }[]
+  /** Seconds from when podd first had a pod until it ran. */
+  readonly podStarts: HistogramCounts
+  /** Seconds that each pass took. */
+  readonly passes: readonly { readonly kind: PassKind; readonly durations: HistogramCounts }[]
+}
+
+/** The calls of one RPC of CRI since podd started. */
+export interface RuntimeOperation {
+  readonly rpc: string
+  readonly errors: number
+  /** Seconds; of all of them. */
+  readonly durations: HistogramCounts
 }

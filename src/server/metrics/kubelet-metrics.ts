@@ -1,9 +1,11 @@
 import { kubernetesVersion } from '../../api/resource.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
+import type { SourceObject } from '../../api/sources.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
+import type { PodCounts, RuntimeOperation } from '../../pod/state/usage.ts'
 import type { ApiReaders } from '../requests/readers.ts'
-import { counter, gauge } from './render-metrics.ts'
+import { counter, gauge, histogram } from './render-metrics.ts'
 import type { MetricFamily } from './render-metrics.ts'
 
 /** The kubelet's names of RPCs, where they differ from the RPC's own with underscores (`pkg/kubelet/kuberuntime/instrumented_services.go`, 1.36). */
@@ -23,7 +25,7 @@ const operationNames: Readonly<Record<string, string>> = {
 export function kubeletMetrics(
   status: DaemonStatus,
   pods: readonly PodObject[],
-  kubelet: Pick<ApiReaders['kubelet'], 'nodeName' | 'process' | 'terminations'>,
+  kubelet: Pick<ApiReaders['kubelet'], 'nodeName' | 'process' | 'counts' | 'operations'>,
 ): readonly MetricFamily[] {
   const process = kubelet.process()
   const states = pods.flatMap(({ status: { containerStatuses = [], initContainerStatuses = [] } }) =>
@@ -66,24 +68,8 @@ export function kubeletMetrics(
         value: of.length,
       })),
     ),
-    counter(
-      'kubelet_terminated_containers_total',
-      'Cumulative number of container terminations.',
-      kubelet.terminations().map(({ type, exitCode, reason, count }) => ({
-        labels: { container_type: type, exit_code: String(exitCode), reason },
-        value: count,
-      })),
-    ),
-    counter(
-      'kubelet_runtime_operations_total',
-      'Cumulative number of runtime operations by operation type.',
-      Object.entries(status.runtime.calls).map(([rpc, value]) => ({
-        labels: {
-          operation_type: operationNames[rpc] ?? rpc.replaceAll(/(?<=[a-z])(?=[A-Z])/gu, '_').toLowerCase(),
-        },
-        value,
-      })),
-    ),
+    ...countedMetrics(kubelet.counts()),
+    ...operationMetrics(kubelet.operations()),
     ...poddMetrics(status),
     counter(
       'process_cpu_seconds_total',
@@ -95,6 +81,131 @@ export function kubeletMetrics(
       'process_start_time_seconds',
       'Start time of the process since unix epoch in seconds.',
       process.startedAtSeconds,
+    ),
+  ]
+}
+
+function countedMetrics({
+  terminations,
+  starts,
+  failedStarts,
+  podStarts,
+  passes,
+}: PodCounts): readonly MetricFamily[] {
+  return [
+    counter(
+      'kubelet_terminated_containers_total',
+      'Cumulative number of container terminations.',
+      terminations.map(({ type, exitCode, reason, count }) => ({
+        labels: { container_type: type, exit_code: String(exitCode), reason },
+        value: count,
+      })),
+    ),
+    counter(
+      'kubelet_started_containers_total',
+      'Cumulative number of containers started',
+      starts.map(({ type, count }) => ({ labels: { container_type: type }, value: count })),
+    ),
+    counter(
+      'kubelet_started_containers_errors_total',
+      'Cumulative number of errors when starting containers',
+      failedStarts.map(({ type, code, count }) => ({ labels: { container_type: type, code }, value: count })),
+    ),
+    histogram(
+      'kubelet_pod_start_duration_seconds',
+      'Duration in seconds from when podd first had a pod until the pod ran',
+      [{ labels: {}, counts: podStarts }],
+    ),
+    histogram(
+      'kubelet_pod_worker_duration_seconds',
+      'Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill',
+      passes.map(({ kind, durations }) => ({ labels: { operation_type: kind }, counts: durations })),
+    ),
+  ]
+}
+
+/**
+ * Of calls of the runtime. Starting a pod is making its sandbox, as the kubelet counts it
+ * (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` SyncPod, 1.36).
+ */
+function operationMetrics(operations: readonly RuntimeOperation[]): readonly MetricFamily[] {
+  const labelled = operations.map(({ rpc, errors, durations }) => ({
+    labels: {
+      operation_type: operationNames[rpc] ?? rpc.replaceAll(/(?<=[a-z])(?=[A-Z])/gu, '_').toLowerCase(),
+    },
+    errors,
+    durations,
+  }))
+  const sandboxes = operations.find(({ rpc }) => rpc === 'RunPodSandbox')
+  return [
+    counter(
+      'kubelet_runtime_operations_total',
+      'Cumulative number of runtime operations by operation type.',
+      labelled.map(({ labels, durations }) => ({ labels, value: durations.count })),
+    ),
+    counter(
+      'kubelet_runtime_operations_errors_total',
+      'Cumulative number of runtime operation errors by operation type.',
+      labelled.filter(({ errors }) => errors > 0).map(({ labels, errors }) => ({ labels, value: errors })),
+    ),
+    histogram(
+      'kubelet_runtime_operations_duration_seconds',
+      'Duration in seconds of runtime operations. Broken down by operation type.',
+      labelled.map(({ labels, durations }) => ({ labels, counts: durations })),
+    ),
+    counter(
+      'kubelet_started_pods_total',
+      'Cumulative number of pods started',
+      sandboxes?.durations.count ?? 0,
+    ),
+    counter(
+      'kubelet_started_pods_errors_total',
+      'Cumulative number of errors when starting pods',
+      sandboxes?.errors ?? 0,
+    ),
+  ]
+}
+
+const sourceStates: readonly SourceObject['status']['state'][] = ['Following', 'Held', 'Failing', 'Unread']
+
+/** Of the sources that are configured. */
+export function sourceMetrics(sources: readonly SourceObject[]): readonly MetricFamily[] {
+  const labelled = sources.map(({ metadata, status }) => ({ labels: { source: metadata.name }, status }))
+  return [
+    gauge(
+      'podd_source_up',
+      '1 where a source can be read; 0 while it fails, also where its last good copy stands in for it.',
+      // One that is held is read all the same.
+      labelled.map(({ labels, status: { state, failingSince } }) => ({
+        labels,
+        value: state !== 'Unread' && failingSince === undefined ? 1 : 0,
+      })),
+    ),
+    gauge(
+      'podd_source_last_success_timestamp_seconds',
+      'When a source was read, or its server answered, last, in seconds since unix epoch.',
+      labelled.map(({ labels, status: { lastAnswerTime } }) => ({
+        labels,
+        value: lastAnswerTime === undefined ? undefined : Date.parse(lastAnswerTime) / 1000,
+      })),
+    ),
+    gauge(
+      'podd_source_revision_info',
+      'A metric with a constant 1 value labeled by the hash of what a source gave last, and the ETag of its server.',
+      labelled.map(({ labels, status: { hash = '', etag = '' } }) => ({
+        labels: { ...labels, revision: hash, etag },
+        value: 1,
+      })),
+    ),
+    gauge(
+      'podd_source_state',
+      '1 for the state that a source is in, 0 for the others.',
+      labelled.flatMap(({ labels, status }) =>
+        sourceStates.map((state) => ({
+          labels: { ...labels, state },
+          value: status.state === state ? 1 : 0,
+        })),
+      ),
     ),
   ]
 }

@@ -22,13 +22,21 @@ export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
 
 /** Those of them that only show something. */
 export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
-  const { kubelet, probes, reach, resources, status } = readers
+  const { kubelet, probes, reach, resources, sources, status } = readers
   const pods = (): readonly PodObject[] => resources.pods.reader.list()
   const show = (pattern: string, handle: Route['handle']): Route => withPods(get(pattern, handle))
   const routes = [
     show('/metrics', async () => {
-      const { kubeletMetrics } = await import('./kubelet-metrics.ts')
-      return metrics(kubeletMetrics(status.daemonStatus(), pods(), kubelet))
+      const [{ kubeletMetrics, sourceMetrics }, { stateMetrics }] = await Promise.all([
+        import('./kubelet-metrics.ts'),
+        import('./state-metrics.ts'),
+      ])
+      const shown = pods()
+      return metrics([
+        ...kubeletMetrics(status.daemonStatus(), shown, kubelet),
+        ...sourceMetrics(sources.list()),
+        ...stateMetrics(shown, kubelet.nodeName),
+      ])
     }),
     show('/metrics/resource', async ({ signal }) => {
       const { resourceMetrics } = await import('./resource-metrics.ts')

@@ -1,13 +1,36 @@
+import type { HistogramCounts } from '../../base/histogram.ts'
+
 /** The text format of Prometheus. Families without series are left out, as the kubelet does. */
 export async function renderMetrics(
   families: readonly MetricFamily[],
 ): Promise<{ readonly contentType: string; readonly body: string }> {
   // Loaded with the first request for metrics.
-  const { Counter, Gauge, Registry } = await import('prom-client')
+  const { Counter, Gauge, Histogram, Registry } = await import('prom-client')
+  /** One that was counted elsewhere. */
+  class CountedHistogram extends Histogram {
+    readonly #family: HistogramFamily
+
+    constructor(family: HistogramFamily) {
+      super({ name: family.name, help: family.help, registers: [registry] })
+      this.#family = family
+    }
+
+    /** What the registry writes out. */
+    async getForPromString(): Promise<object> {
+      const { name, help, type, series } = this.#family
+      return { name, help, type, values: series.flatMap((each) => histogramValues(name, each)) }
+    }
+  }
   const registry = new Registry()
-  for (const { name, help, type, series } of families) {
-    const [first] = series
+  for (const family of families) {
+    const [first] = family.series
     if (first === undefined) continue
+    if (family.type === 'histogram') {
+      // It registers itself.
+      void new CountedHistogram(family)
+      continue
+    }
+    const { name, help, type, series } = family
     const about = { name, help, labelNames: Object.keys(first.labels), registers: [registry] }
     const metric = type === 'counter' ? new Counter(about) : new Gauge(about)
     for (const { labels, value } of series) metric.inc({ ...labels }, value)
@@ -15,12 +38,38 @@ export async function renderMetrics(
   return { contentType: registry.contentType, body: await registry.metrics() }
 }
 
+/** The series that a histogram consists of. */
+function histogramValues(
+  name: string,
+  { labels, counts: { buckets, count, sum } }: HistogramFamily['series'][number],
+): readonly { readonly metricName: string; readonly labels: object; readonly value: number }[] {
+  const bounded = buckets.map((bucket) => ({ le: bucket.bound, value: bucket.count }))
+  return [
+    ...[...bounded, { le: '+Inf', value: count }].map(({ le, value }) => ({
+      metricName: `${name}_bucket`,
+      labels: { ...labels, le },
+      value,
+    })),
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ]
+}
+
 /** A metric with all its series. */
-export interface MetricFamily {
+export type MetricFamily = ValueFamily | HistogramFamily
+
+interface ValueFamily {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
   readonly series: readonly Series[]
+}
+
+interface HistogramFamily {
+  readonly name: string
+  readonly help: string
+  readonly type: 'histogram'
+  readonly series: readonly { readonly labels: Series['labels']; readonly counts: HistogramCounts }[]
 }
 
 interface Series {
@@ -40,6 +89,10 @@ export function gauge(name: string, help: string, values: Values): MetricFamily 
 /** As `gauge`. */
 export function counter(name: string, help: string, values: Values): MetricFamily {
   return { name, help, type: 'counter', series: seriesOf(values) }
+}
+
+export function histogram(name: string, help: string, series: HistogramFamily['series']): MetricFamily {
+  return { name, help, type: 'histogram', series }
 }
 
 function seriesOf(values: Values): readonly Series[] {

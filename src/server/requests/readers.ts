@@ -8,7 +8,14 @@ import type { AppliedReply, SourceObject } from '../../api/sources.ts'
 import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
-import type { ContainerUsage, NodeStats, NodeUsage, RuntimeMetrics } from '../../pod/state/usage.ts'
+import type {
+  ContainerUsage,
+  NodeStats,
+  NodeUsage,
+  PodCounts,
+  RuntimeMetrics,
+  RuntimeOperation,
+} from '../../pod/state/usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** Ends a subscription; a second call does nothing. */
@@ -116,15 +123,10 @@ interface KubeletReader {
   runtimeMetrics(signal: AbortSignal): Promise<RuntimeMetrics>
   /** Of podd itself. */
   process(): ProcessFacts
-  /** How many containers have terminated since podd started, by outcome. */
-  terminations(): readonly TerminationCount[]
-}
-
-export interface TerminationCount {
-  readonly type: 'container' | 'init_container' | 'ephemeral_container'
-  readonly exitCode: number
-  readonly reason: string
-  readonly count: number
+  /** Of pods and containers since podd started. */
+  counts(): PodCounts
+  /** Of the runtime since podd started. */
+  operations(): readonly RuntimeOperation[]
 }
 
 export interface ProcessFacts {

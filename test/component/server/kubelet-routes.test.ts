@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { SourceObject } from '../../../src/api/sources.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { ReadOnlyPort } from '../../../src/server/read-only-port.ts'
@@ -58,6 +59,10 @@ describe('what a kubelet serves', () => {
     expect(text).toContain('\npod_cpu_usage_seconds_total{namespace="default",pod="web"} 3.5\n')
     expect(text).toContain('\npod_memory_working_set_bytes{namespace="default",pod="web"} 70\n')
     expect(text).not.toContain('pod="done"')
+    rig.counts = {
+      ...rig.counts,
+      terminations: [{ type: 'container', exitCode: 139, reason: 'Error', count: 2 }],
+    }
     expect((await rig.call('/api/v1/nodes/box:10250/proxy/metrics')).text).toContain(
       '\nkubelet_terminated_containers_total{container_type="container",exit_code="139",reason="Error"} 2\n',
     )
@@ -167,9 +172,21 @@ describe('what a kubelet serves', () => {
   })
 
   it('is its own metrics, and podd’s', async () => {
+    const durations = (count: number) => ({ buckets: [{ bound: 0.005, count: count - 1 }], count, sum: 4.5 })
+    rig.operations = [
+      { rpc: 'RunPodSandbox', errors: 1, durations: durations(2) },
+      { rpc: 'CreateContainer', errors: 0, durations: durations(3) },
+      { rpc: 'ListPodSandbox', errors: 0, durations: durations(5) },
+    ]
+    rig.counts = {
+      terminations: [],
+      starts: [{ type: 'init_container', count: 4 }],
+      failedStarts: [{ type: 'container', code: 'ErrImagePull', count: 2 }],
+      podStarts: durations(1),
+      passes: [{ kind: 'sync', durations: durations(9) }],
+    }
     rig.status = {
       ...rig.status,
-      runtime: { ...rig.status.runtime, calls: { RunPodSandbox: 2, CreateContainer: 3, ListPodSandbox: 5 } },
       problems: [{ severity: 'error', place: { path: '/etc/pods/a.yaml' }, message: 'bad' }],
     }
     const { text } = await rig.call('/metrics')
@@ -179,9 +196,151 @@ describe('what a kubelet serves', () => {
     expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="run_podsandbox"} 2\n')
     expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="create_container"} 3\n')
     expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="list_podsandbox"} 5\n')
+    expect(text).toContain('\nkubelet_runtime_operations_errors_total{operation_type="run_podsandbox"} 1\n')
+    expect(text).not.toContain('errors_total{operation_type="create_container"}')
+    const ofSandboxes = 'kubelet_runtime_operations_duration_seconds'
+    expect(text).toContain(`\n# TYPE ${ofSandboxes} histogram\n`)
+    expect(text).toContain(
+      [
+        `\n${ofSandboxes}_bucket{operation_type="run_podsandbox",le="0.005"} 1`,
+        `${ofSandboxes}_bucket{operation_type="run_podsandbox",le="+Inf"} 2`,
+        `${ofSandboxes}_sum{operation_type="run_podsandbox"} 4.5`,
+        `${ofSandboxes}_count{operation_type="run_podsandbox"} 2\n`,
+      ].join('\n'),
+    )
+    expect(text).toContain('\nkubelet_started_pods_total 2\n')
+    expect(text).toContain('\nkubelet_started_pods_errors_total 1\n')
+    expect(text).toContain('\nkubelet_started_containers_total{container_type="init_container"} 4\n')
+    expect(text).toContain(
+      '\nkubelet_started_containers_errors_total{container_type="container",code="ErrImagePull"} 2\n',
+    )
+    expect(text).toContain('\nkubelet_pod_start_duration_seconds_count 1\n')
+    expect(text).toContain('\nkubelet_pod_worker_duration_seconds_count{operation_type="sync"} 9\n')
     expect(text).toContain('\npodd_problems{severity="error"} 1\n')
     expect(text).toContain('\npodd_source_ready{source="file"} 1\n')
     expect(text).toContain('\nprocess_cpu_seconds_total 1.5\n')
+  })
+
+  it('says of each source whether it can be read, since when, and what it gives', async () => {
+    const source = (name: string, status: Partial<SourceObject['status']>): SourceObject => ({
+      apiVersion: 'podd.dev/v1',
+      kind: 'Source',
+      metadata: { name },
+      spec: { type: 'URL', place: 'https://host/pods' },
+      status: {
+        state: 'Following',
+        mode: 'poll',
+        ready: true,
+        pods: 1,
+        objects: 0,
+        errors: 0,
+        warnings: 0,
+        lastGood: false,
+        ...status,
+      },
+    })
+    rig.sources = [
+      source('http:good', { hash: 'abc', etag: '"1"', lastAnswerTime: '2026-01-01T00:00:30Z' }),
+      source('http:bad', { state: 'Failing', lastGood: true, failingSince: '2026-01-01T00:00:30Z' }),
+      source('http:held', { state: 'Held', heldSince: '2026-01-01T00:00:30Z' }),
+      source('http:held-bad', { state: 'Held', failingSince: '2026-01-01T00:00:30Z' }),
+      source('http:new', { state: 'Unread', ready: false }),
+    ]
+    const { text } = await rig.call('/metrics')
+    const up = [...text.matchAll(/^podd_source_up\{source="(?<name>[^"]+)"\} (?<up>\d)$/gmu)]
+    expect(up.map(({ groups }) => [groups?.['name'], groups?.['up']])).toEqual([
+      ['http:good', '1'],
+      ['http:bad', '0'],
+      ['http:held', '1'],
+      ['http:held-bad', '0'],
+      ['http:new', '0'],
+    ])
+    expect(text).toContain('\npodd_source_last_success_timestamp_seconds{source="http:good"} 1767225630\n')
+    expect(text).not.toContain('podd_source_last_success_timestamp_seconds{source="http:bad"}')
+    expect(text).toContain(
+      '\npodd_source_revision_info{source="http:good",revision="abc",etag="\\"1\\""} 1\n',
+    )
+    expect(text).toContain('\npodd_source_state{source="http:bad",state="Failing"} 1\n')
+    expect(text).toContain('\npodd_source_state{source="http:bad",state="Following"} 0\n')
+  })
+
+  it('is its pods under the names and labels of kube-state-metrics', async () => {
+    const labels = 'namespace="default",pod="web",uid="uid-web"'
+    rig.pods.put(
+      podObject({
+        name: 'web',
+        spec: {
+          priorityClassName: 'high',
+          hostNetwork: true,
+          initContainers: [{ name: 'side', image: 'side:1', resources: { limits: { memory: '1Ki' } } }],
+          containers: [
+            {
+              name: 'main',
+              image: 'busybox:1',
+              resources: {
+                requests: { cpu: '250m', 'ephemeral-storage': '1M' },
+                limits: { cpu: 1, 'hugepages-2Mi': '4Mi', 'example.com/dongle': '2' },
+              },
+            },
+          ],
+        },
+        status: {
+          phase: 'Pending',
+          hostIP: '192.0.2.1',
+          podIP: '10.0.0.2',
+          conditions: [{ type: 'Ready', status: 'False' }],
+          initContainerStatuses: [containerStatus('side', { restartCount: 1 })],
+          containerStatuses: [
+            containerStatus('main', {
+              containerID: `containerd://${containerId}`,
+              state: { waiting: { reason: 'CrashLoopBackOff' } },
+              lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } },
+              ready: false,
+              restartCount: 7,
+            }),
+          ],
+        },
+      }),
+    )
+    const { text } = await rig.call('/metrics')
+    const ofWeb = text
+      .split('\n')
+      .filter((line) => line.startsWith('kube_') && line.includes('pod="web"'))
+      .map((line) => line.replace(labels, '…'))
+    const resource = (name: string, of: string, unit: string) =>
+      `{…,container="${name}",node="box",resource="${of}",unit="${unit}"}`
+    expect(ofWeb).toEqual([
+      'kube_pod_info{…,host_ip="192.0.2.1",pod_ip="10.0.0.2",node="box",created_by_kind="",created_by_name="",priority_class="high",host_network="true"} 1',
+      'kube_pod_owner{…,owner_kind="",owner_name="",owner_is_controller=""} 1',
+      'kube_pod_status_phase{…,phase="Pending"} 1',
+      'kube_pod_status_phase{…,phase="Succeeded"} 0',
+      'kube_pod_status_phase{…,phase="Failed"} 0',
+      'kube_pod_status_phase{…,phase="Unknown"} 0',
+      'kube_pod_status_phase{…,phase="Running"} 0',
+      'kube_pod_status_ready{…,condition="true"} 0',
+      'kube_pod_status_ready{…,condition="false"} 1',
+      'kube_pod_status_ready{…,condition="unknown"} 0',
+      'kube_pod_status_reason{…,reason="NodeLost"} 0',
+      'kube_pod_status_reason{…,reason="Evicted"} 0',
+      'kube_pod_status_reason{…,reason="UnexpectedAdmissionError"} 0',
+      `kube_pod_container_info{…,container="main",image_spec="busybox:1",image="busybox:1",image_id="sha256:0123",container_id="containerd://${containerId}"} 1`,
+      'kube_pod_container_status_restarts_total{…,container="main"} 7',
+      'kube_pod_container_status_waiting_reason{…,container="main",reason="CrashLoopBackOff"} 1',
+      'kube_pod_container_status_last_terminated_reason{…,container="main",reason="OOMKilled"} 1',
+      'kube_pod_container_status_ready{…,container="main"} 0',
+      'kube_pod_init_container_info{…,container="side",image_spec="side:1",image="busybox:1",image_id="sha256:0123",container_id=""} 1',
+      'kube_pod_init_container_status_restarts_total{…,container="side"} 1',
+      'kube_pod_init_container_status_ready{…,container="side"} 1',
+      `kube_pod_container_resource_requests${resource('main', 'cpu', 'core')} 0.25`,
+      `kube_pod_container_resource_requests${resource('main', 'hugepages_2Mi', 'byte')} 4194304`,
+      `kube_pod_container_resource_requests${resource('main', 'example_com_dongle', 'integer')} 2`,
+      `kube_pod_container_resource_requests${resource('main', 'ephemeral_storage', 'byte')} 1000000`,
+      `kube_pod_container_resource_limits${resource('main', 'cpu', 'core')} 1`,
+      `kube_pod_container_resource_limits${resource('main', 'hugepages_2Mi', 'byte')} 4194304`,
+      `kube_pod_container_resource_limits${resource('main', 'example_com_dongle', 'integer')} 2`,
+      `kube_pod_init_container_resource_requests${resource('side', 'memory', 'byte')} 1024`,
+      `kube_pod_init_container_resource_limits${resource('side', 'memory', 'byte')} 1024`,
+    ])
   })
 
   it('is how often each probe came to what', async () => {
