@@ -1,0 +1,230 @@
+/*
+ * Whether a new revision of a unit is healthy: from how its changed pods are seen, to a verdict. All times are monotonic, so
+ * that a clock that is set proves nothing; they begin again with podd.
+ */
+import { sameData } from '../../base/json.ts'
+import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { PodDocument, SourceDocument } from '../../pod/objects/document.ts'
+import { podReferences } from '../../pod/objects/local-object.ts'
+import type { ContainerStatus, PodStatus } from '../../pod/state/status.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+
+export interface GateSettings {
+  /** How long all changed pods have to be Ready at the same time. */
+  readonly minReadyMs: number
+  /** So many crashes of a pod's containers fail it. */
+  readonly crashes: number
+  /** How long a pod may take to be Ready once its new version is in effect. */
+  readonly progressDeadlineMs: number
+}
+
+/**
+ * How a changed pod is seen. `waiting`: its new version isn't in effect (the old one runs, say until an image can be had), or
+ * something beside its manifest keeps it from running; nothing follows from that.
+ */
+export type PodSight =
+  | { readonly kind: 'waiting' }
+  | {
+      readonly kind: 'seen'
+      readonly uid: PodUid
+      /** `failed`: nothing of it will run any more. */
+      readonly state: 'starting' | 'ready' | 'completed' | 'failed'
+      /** How often its containers have ended in a way that counts as a crash. */
+      readonly crashes: number
+      /**
+       * What runs is neither this version nor the one to go back to, but one in between, which this one can't replace yet: its
+       * failure counts, for nothing else would end it, and its success doesn't.
+       */
+      readonly isBetween?: boolean
+      /** The pod was made for this revision, so that all its crashes count. */
+      readonly isNew: boolean
+      /** How many restarts come with the change and are no crashes. */
+      readonly expectedRestarts?: number | undefined
+      /** The container whose startup probe has failed as often as it may. */
+      readonly failedStartup?: string | undefined
+      /** Of its own annotation. */
+      readonly progressDeadlineMs?: number | undefined
+      /** Why it isn't ready, as far as is known. */
+      readonly message: string
+    }
+
+/** What is remembered of a changed pod from one sight to the next. */
+export interface PodTrack {
+  readonly uid: PodUid
+  /** Since when its new version is in effect. */
+  readonly sinceMs: number
+  readonly readySinceMs?: number | undefined
+  readonly crashes: number
+  /** Those that don't count: from before, or before it was Ready for long enough. */
+  readonly pastCrashes: number
+}
+
+/** Undefined where nothing is to be remembered. */
+export function trackPod(
+  before: PodTrack | undefined,
+  sight: PodSight,
+  { minReadyMs }: Pick<GateSettings, 'minReadyMs'>,
+  nowMs: number,
+): PodTrack | undefined {
+  if (sight.kind === 'waiting') return undefined
+  const { uid, crashes } = sight
+  const known = before?.uid === uid ? before : undefined
+  const hasCrashed = known !== undefined && crashes > known.crashes
+  const readySinceMs =
+    sight.state !== 'ready' ? undefined : hasCrashed ? nowMs : (known?.readySinceMs ?? nowMs)
+  const wasReady =
+    known?.readySinceMs !== undefined && !hasCrashed && nowMs - known.readySinceMs >= minReadyMs
+  const pastCrashes = known?.pastCrashes ?? (sight.isNew ? 0 : crashes + (sight.expectedRestarts ?? 0))
+  return {
+    uid,
+    sinceMs: known?.sinceMs ?? nowMs,
+    readySinceMs,
+    crashes,
+    pastCrashes: wasReady ? crashes : pastCrashes,
+  }
+}
+
+/** A changed pod, after it was tracked. */
+export interface JudgedPod {
+  /** `namespace/name` */
+  readonly pod: string
+  readonly sight: PodSight
+  readonly track: PodTrack | undefined
+}
+
+/** Why a pod fails its unit's revision. */
+export interface PodFailure {
+  readonly pod: string
+  readonly reason: 'CrashLoopBackOff' | 'ProgressDeadlineExceeded' | 'PodFailed' | 'StartupProbeFailed'
+  readonly message: string
+}
+
+/** `wakeAtMs`: when time alone may change it. */
+export type UnitVerdict =
+  | { readonly kind: 'healthy' }
+  | {
+      readonly kind: 'failed'
+      readonly failures: readonly PodFailure[]
+      readonly wakeAtMs: number | undefined
+    }
+  | { readonly kind: 'progressing'; readonly wakeAtMs: number | undefined }
+
+/** A unit's revision is healthy when all pods that it changed are at the same time; one that fails fails it. */
+export function judgeUnit(pods: readonly JudgedPod[], settings: GateSettings, nowMs: number): UnitVerdict {
+  const outcomes = pods.map((pod) => judgePod(pod, settings, nowMs))
+  if (outcomes.every(({ kind }) => kind === 'healthy')) return { kind: 'healthy' }
+  const failures = outcomes.flatMap((outcome) => (outcome.kind === 'failed' ? [outcome.failure] : []))
+  const wakes = outcomes.flatMap((outcome) =>
+    outcome.kind !== 'healthy' && outcome.wakeAtMs !== undefined ? [outcome.wakeAtMs] : [],
+  )
+  const wakeAtMs = wakes.length === 0 ? undefined : Math.min(...wakes)
+  return failures.length === 0 ? { kind: 'progressing', wakeAtMs } : { kind: 'failed', failures, wakeAtMs }
+}
+
+type PodOutcome =
+  | { readonly kind: 'healthy' }
+  | { readonly kind: 'failed'; readonly failure: PodFailure; readonly wakeAtMs: number | undefined }
+  | { readonly kind: 'progressing'; readonly wakeAtMs: number | undefined }
+
+function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowMs: number): PodOutcome {
+  if (sight.kind === 'waiting' || track === undefined) return { kind: 'progressing', wakeAtMs: undefined }
+  const undecided: PodOutcome = { kind: 'progressing', wakeAtMs: undefined }
+  if (sight.state === 'completed') return sight.isBetween === true ? undecided : { kind: 'healthy' }
+  const healthyAtMs = track.readySinceMs === undefined ? undefined : track.readySinceMs + settings.minReadyMs
+  const fail = (reason: PodFailure['reason'], message: string): PodOutcome => ({
+    kind: 'failed',
+    failure: { pod, reason, message },
+    // Where nobody may replace it, it may yet become healthy.
+    wakeAtMs: healthyAtMs,
+  })
+  const because = sight.message === '' ? '' : `: ${sight.message}`
+  if (sight.state === 'failed') return fail('PodFailed', `pod ${pod} has failed${because}`)
+  const crashes = track.crashes - track.pastCrashes
+  if (crashes >= settings.crashes)
+    return fail('CrashLoopBackOff', `pod ${pod} has crashed ${crashes} times${because}`)
+  if (sight.failedStartup !== undefined)
+    return fail(
+      'StartupProbeFailed',
+      `the startup probe of container ${sight.failedStartup} of pod ${pod} has failed`,
+    )
+  if (healthyAtMs !== undefined) {
+    if (sight.isBetween === true) return undecided
+    return nowMs >= healthyAtMs ? { kind: 'healthy' } : { kind: 'progressing', wakeAtMs: healthyAtMs }
+  }
+  const deadlineMs = sight.progressDeadlineMs ?? settings.progressDeadlineMs
+  if (nowMs - track.sinceMs < deadlineMs) return { kind: 'progressing', wakeAtMs: track.sinceMs + deadlineMs }
+  return fail(
+    'ProgressDeadlineExceeded',
+    `pod ${pod} is not Ready ${Math.round(deadlineMs / 1000)} s after its change${because}`,
+  )
+}
+
+/**
+ * The pods of a revision that are judged: those that the one to go back to has not, or has otherwise, or that refer to a
+ * ConfigMap, Secret or other object of the unit that it has otherwise. All, where there is none to go back to.
+ */
+export function selectJudgedPods(
+  before: readonly SourceDocument[] | undefined,
+  after: readonly SourceDocument[],
+): readonly PodDocument[] {
+  const pods = after.filter((document) => isPodDocument(document))
+  if (before === undefined) return pods
+  const known = new Map(before.map((document) => [documentKey(document), document.manifest]))
+  const isChanged = (document: SourceDocument): boolean =>
+    !sameData(known.get(documentKey(document)), document.manifest)
+  const changed = new Set(after.filter((each) => isObjectDocument(each) && isChanged(each)).map(documentKey))
+  const given = new Set(after.map(documentKey))
+  for (const document of before)
+    if (isObjectDocument(document) && !given.has(documentKey(document))) changed.add(documentKey(document))
+  return pods.filter(
+    (document) =>
+      isChanged(document) || [...podReferences(document.pod)].some((reference) => changed.has(reference)),
+  )
+}
+
+/** How often the containers of a pod have ended in a way that counts as a crash, by its status. */
+export function countCrashes(
+  { initContainerStatuses = [], containerStatuses = [] }: PodStatus,
+  restartsInitAlways: ReadonlySet<string>,
+): number {
+  const inits = initContainerStatuses.map((status) => endsOf(status, restartsInitAlways.has(status.name)))
+  const mains = containerStatuses.map((status) => endsOf(status, true))
+  return [...inits, ...mains].reduce((sum, ends) => sum + ends, 0)
+}
+
+/** @param countsSuccess whether an exit with 0 counts too: the container is to run on */
+function endsOf({ restartCount, state, lastState }: ContainerStatus, countsSuccess: boolean): number {
+  if (state.running !== undefined) return restartCount
+  const ended = state.terminated ?? lastState.terminated
+  if (ended === undefined) return restartCount
+  return restartCount + (ended.exitCode !== 0 || countsSuccess ? 1 : 0)
+}
+
+/** Why a pod isn't ready: what its containers say. */
+export function explainUnready({
+  initContainerStatuses = [],
+  containerStatuses = [],
+  message,
+}: PodStatus): string {
+  const words = [...initContainerStatuses, ...containerStatuses].flatMap(
+    ({ name, ready, state, lastState }) => {
+      if (ready || state.terminated?.exitCode === 0) return []
+      const end = state.terminated ?? lastState.terminated
+      const why = [
+        state.waiting?.reason,
+        end === undefined
+          ? undefined
+          : `exit code ${end.exitCode}${end.reason === undefined ? '' : ` (${end.reason})`}`,
+        firstLine(end?.message ?? state.waiting?.message),
+      ].filter((part) => part !== undefined && part !== '')
+      return [`container ${name} ${why.length === 0 ? 'is not ready' : why.join(', ')}`]
+    },
+  )
+  return words.length > 0 ? words.join('; ') : (message ?? '')
+}
+
+const maxMessage = 300
+
+function firstLine(text: string | undefined): string | undefined {
+  return text?.split('\n', 1)[0]?.slice(0, maxMessage)
+}

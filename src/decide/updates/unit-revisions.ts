@@ -1,0 +1,226 @@
+/*
+ * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
+ * of them its source offers, which one is active, which one it goes back to, and why these differ.
+ */
+import type { SourceName } from '../../pod/values/ids.ts'
+
+/** What a unit gives, as far as revisions go. */
+export interface UnitContent {
+  /** Of its documents; equal contents have equal hashes. */
+  readonly hash: string
+  /** How many pods it has. */
+  readonly pods: number
+  /** What the source itself calls it: an ETag. */
+  readonly sourceRevision?: string | undefined
+}
+
+/** How a container of a failed revision was at last. */
+export interface ContainerEvidence {
+  /** `namespace/name` */
+  readonly pod: string
+  readonly container: string
+  readonly exitCode?: number | undefined
+  /** `Error`, `OOMKilled`, `CrashLoopBackOff`, … */
+  readonly reason?: string | undefined
+  readonly message?: string | undefined
+  /** The last lines of its log. */
+  readonly lines: readonly string[]
+}
+
+/** Why a revision failed, kept for whoever looks. */
+export interface RevisionFailure {
+  /** `CrashLoopBackOff`, `ProgressDeadlineExceeded`, `PodFailed`, `StartupProbeFailed`, `PoddCrashed` */
+  readonly reason: string
+  readonly message: string
+  /** Wall milliseconds. */
+  readonly atMs: number
+  readonly containers: readonly ContainerEvidence[]
+}
+
+export interface Revision extends UnitContent {
+  /** From 1 on, in the order in which they were offered. */
+  readonly number: number
+  /** When it was offered; wall milliseconds. */
+  readonly atMs: number
+  /** `superseded`: another one came before it was healthy. */
+  readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
+  readonly failure?: RevisionFailure | undefined
+}
+
+/**
+ * Why another revision than the offered one is active. `failed`: it did not become healthy. `crashed`: podd crashed on it
+ * again and again. `requested`: somebody rolled back.
+ */
+export type PinReason = 'failed' | 'crashed' | 'requested'
+
+/** The record of a unit, kept on disk. */
+export interface UnitRecord {
+  readonly source: SourceName
+  /** The path of a file, or the name of a URL's source. */
+  readonly unit: string
+  /** Oldest first. */
+  readonly revisions: readonly Revision[]
+  /** The greatest number that was given, also of a revision that is no longer kept. */
+  readonly latest: number
+  /** The number of the revision that the source gives. */
+  readonly offered: number
+  /** The number of the one that counts. */
+  readonly active: number
+  /** The number of the one that it goes back to; absent while none was healthy. */
+  readonly base?: number | undefined
+  /** Absent where the offered one is active. */
+  readonly pin?: { readonly why: PinReason; readonly atMs: number } | undefined
+}
+
+/** The record of a unit that was not known before. */
+export function createUnitRecord(
+  { source, unit }: Pick<UnitRecord, 'source' | 'unit'>,
+  content: UnitContent,
+  nowMs: number,
+): UnitRecord {
+  const first: Revision = { ...content, number: 1, atMs: nowMs, verdict: 'progressing' }
+  return { source, unit, revisions: [first], latest: 1, offered: 1, active: 1 }
+}
+
+export function revisionOf({ revisions }: UnitRecord, number: number | undefined): Revision | undefined {
+  return revisions.find((revision) => revision.number === number)
+}
+
+/**
+ * The source gives this content. What it gave before stays refused; what is active, too, needs no new number; anything else
+ * is tried, also a content that failed at an earlier time. Gives the same record where nothing changed.
+ */
+export function offerContent(record: UnitRecord, content: UnitContent, nowMs: number): UnitRecord {
+  if (revisionOf(record, record.offered)?.hash === content.hash) return record
+  if (revisionOf(record, record.active)?.hash === content.hash)
+    return { ...record, offered: record.active, pin: undefined }
+  const number = record.latest + 1
+  const next: Revision = { ...content, number, atMs: nowMs, verdict: 'progressing' }
+  return {
+    ...record,
+    revisions: [...supersede(record), next],
+    latest: number,
+    offered: number,
+    active: number,
+    pin: undefined,
+  }
+}
+
+/** What is progressing no longer is: another revision becomes active. */
+function supersede(record: UnitRecord): readonly Revision[] {
+  return record.revisions.map((revision) =>
+    revision.verdict === 'progressing' ? { ...revision, verdict: 'superseded' } : revision,
+  )
+}
+
+/** Whether it is not known yet that the active revision is healthy. One that was rolled back to by itself was. */
+export function isJudged({ active, base }: UnitRecord): boolean {
+  return active !== base
+}
+
+/** The revision that the unit would go back to: the last that was healthy, unless it has no pods. */
+export function fallbackOf(record: UnitRecord): Revision | undefined {
+  const base = record.base === record.active ? undefined : revisionOf(record, record.base)
+  return base !== undefined && base.pods > 0 ? base : undefined
+}
+
+/** The active revision is healthy: from now on it is the one to go back to. */
+export function noteHealthy(record: UnitRecord): UnitRecord {
+  return {
+    ...withVerdict(record, record.active, { verdict: 'healthy', failure: undefined }),
+    base: record.active,
+  }
+}
+
+/**
+ * The active revision failed. It is replaced by the one to go back to, where there is one, where that is allowed, and where
+ * nobody asked for the failed one. Otherwise it stays, and may become healthy later.
+ */
+export function noteFailed(
+  record: UnitRecord,
+  failure: RevisionFailure,
+  { why, mayRollBack }: { readonly why: 'failed' | 'crashed'; readonly mayRollBack: boolean },
+): UnitRecord {
+  const failed = withVerdict(record, record.active, { verdict: 'failed', failure })
+  const fallback = fallbackOf(record)
+  if (fallback === undefined || !mayRollBack || record.pin !== undefined) return failed
+  return { ...failed, active: fallback.number, pin: { why, atMs: failure.atMs } }
+}
+
+function withVerdict(
+  record: UnitRecord,
+  number: number,
+  change: Pick<Revision, 'verdict' | 'failure'>,
+): UnitRecord {
+  const revisions = record.revisions.map((each) => (each.number === number ? { ...each, ...change } : each))
+  return { ...record, revisions }
+}
+
+/** What to go back to unless told: the newest revision that was healthy and differs from the active one. */
+export function previousOf(record: UnitRecord): Revision | undefined {
+  const active = revisionOf(record, record.active)
+  return record.revisions.findLast(
+    ({ number, hash, verdict }) =>
+      verdict === 'healthy' && number !== record.active && hash !== active?.hash && number < record.active,
+  )
+}
+
+/** Somebody wants this revision, until the source gives something else. Gives why it can't be had in its place. */
+export function rollBackTo(
+  record: UnitRecord,
+  to: number | undefined,
+  nowMs: number,
+): { readonly record: UnitRecord } | { readonly refusal: string } {
+  const target = to === undefined ? previousOf(record) : revisionOf(record, to)
+  if (target === undefined)
+    return {
+      refusal:
+        to === undefined
+          ? `no healthy revision is kept before revision ${record.active}, which is active`
+          : `revision ${to} is not kept; there are ${record.revisions.map(({ number }) => number).join(', ')}`,
+    }
+  if (target.number === record.active) return { refusal: `revision ${target.number} is active already` }
+  if (target.number === record.offered) return { record: resumeUnit(record) }
+  const verdict = target.verdict === 'healthy' ? 'healthy' : 'progressing'
+  const next = { ...record, revisions: supersede(record), active: target.number }
+  return {
+    record: {
+      ...withVerdict(next, target.number, { verdict, failure: undefined }),
+      pin: { why: 'requested', atMs: nowMs },
+      ...(verdict === 'healthy' && { base: target.number }),
+    },
+  }
+}
+
+/** What the source gives is tried again. */
+export function resumeUnit(record: UnitRecord): UnitRecord {
+  if (record.pin === undefined) return record
+  const verdict = record.offered === record.base ? 'healthy' : 'progressing'
+  const next = { ...record, revisions: supersede(record), active: record.offered, pin: undefined }
+  return withVerdict(next, record.offered, { verdict, failure: undefined })
+}
+
+/**
+ * Keeps the newest `most` revisions and what is needed: what is offered, what is active, what it goes back to. Of others only
+ * as many, the newest first, as have room.
+ * @param bytesOf of a content, by its hash
+ */
+export function pruneRevisions(
+  record: UnitRecord,
+  { most, maxBytes, bytesOf }: { most: number; maxBytes: number; bytesOf: (hash: string) => number },
+): UnitRecord {
+  const needed = new Set([record.offered, record.active, record.base])
+  const hashes = new Set<string>()
+  let left = most
+  let usedBytes = 0
+  const kept = record.revisions.toReversed().filter(({ number, hash }) => {
+    const addedBytes = hashes.has(hash) ? 0 : bytesOf(hash)
+    const isNeeded = needed.has(number)
+    if (!isNeeded && (left <= 0 || usedBytes + addedBytes > maxBytes)) return false
+    left -= 1
+    if (!isNeeded) usedBytes += addedBytes
+    hashes.add(hash)
+    return true
+  })
+  return kept.length === record.revisions.length ? record : { ...record, revisions: kept.toReversed() }
+}

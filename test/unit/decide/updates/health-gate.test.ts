@@ -1,0 +1,341 @@
+import { describe, expect, it } from 'vitest'
+import {
+  countCrashes,
+  explainUnready,
+  judgeUnit,
+  selectJudgedPods,
+  trackPod,
+} from '../../../../src/decide/updates/health-gate.ts'
+import type {
+  GateSettings,
+  JudgedPod,
+  PodSight,
+  PodTrack,
+} from '../../../../src/decide/updates/health-gate.ts'
+import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import type { SourceDocument } from '../../../../src/pod/objects/document.ts'
+import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
+import type { ContainerStatus, PodStatus } from '../../../../src/pod/state/status.ts'
+
+const settings: GateSettings = { minReadyMs: 10_000, crashes: 3, progressDeadlineMs: 600_000 }
+type Seen = Extract<PodSight, { kind: 'seen' }>
+const seen = (change: Partial<Seen> = {}): Seen => ({
+  kind: 'seen',
+  uid: 'u',
+  state: 'starting',
+  crashes: 0,
+  isNew: true,
+  message: 'container main is not ready',
+  ...change,
+})
+
+/** What follows from sights at these times, of one pod. */
+function judge(sights: readonly (readonly [atMs: number, sight: PodSight])[]) {
+  let track: PodTrack | undefined
+  for (const [atMs, sight] of sights) track = trackPod(track, sight, settings, atMs)
+  const [atMs, sight] = sights.at(-1) ?? [0, seen()]
+  return judgeUnit([{ pod: 'default/web', sight, track }], settings, atMs)
+}
+
+const failed = (reason: string, message: RegExp) => ({
+  kind: 'failed',
+  failures: [{ pod: 'default/web', reason, message: expect.stringMatching(message) }],
+})
+const ready = seen({ state: 'ready' })
+
+describe('a changed pod', () => {
+  it.each([
+    ['that is Ready', [[0, ready]], { kind: 'progressing', wakeAtMs: 10_000 }],
+    [
+      'that is Ready for long enough',
+      [
+        [0, ready],
+        [10_000, ready],
+      ],
+      { kind: 'healthy' },
+    ],
+    [
+      'that was not Ready in between',
+      [
+        [0, ready],
+        [9000, seen()],
+        [9500, ready],
+        [12_000, ready],
+      ],
+      { kind: 'progressing', wakeAtMs: 19_500 },
+    ],
+    [
+      'that crashed in between without being seen unready',
+      [
+        [0, ready],
+        [9000, seen({ state: 'ready', crashes: 1 })],
+        [12_000, seen({ state: 'ready', crashes: 1 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 19_000 },
+    ],
+    ['that has completed', [[0, seen({ state: 'completed' })]], { kind: 'healthy' }],
+    ['whose old version runs', [[0, { kind: 'waiting' }]], { kind: 'progressing', wakeAtMs: undefined }],
+    [
+      'that starts',
+      [
+        [5, seen()],
+        [700, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_005 },
+    ],
+    [
+      'that has not crashed often enough',
+      [
+        [0, seen()],
+        [10, seen({ crashes: 2 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'that has crashed',
+      [
+        [0, seen()],
+        [10, seen({ crashes: 3 })],
+      ],
+      failed('CrashLoopBackOff', /^pod default\/web has crashed 3 times: container main is not ready$/u),
+    ],
+    [
+      'that has crashed before its change in place',
+      [
+        [0, seen({ isNew: false, crashes: 7 })],
+        [10, seen({ isNew: false, crashes: 9 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'that has crashed since its change in place',
+      [
+        [0, seen({ isNew: false, crashes: 7 })],
+        [10, seen({ isNew: false, crashes: 10 })],
+      ],
+      failed('CrashLoopBackOff', /crashed 3 times/u),
+    ],
+    [
+      'that crashes again and again, Ready for a moment each time',
+      [
+        [0, ready],
+        [5, seen({ crashes: 1 })],
+        [10, seen({ state: 'ready', crashes: 1 })],
+        [15, seen({ crashes: 3 })],
+      ],
+      failed('CrashLoopBackOff', /crashed 3 times/u),
+    ],
+    [
+      'that was Ready for long enough before it crashed',
+      [
+        [0, ready],
+        [10_000, ready],
+        [11_000, seen({ crashes: 2 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'that was replaced meanwhile',
+      [
+        [0, seen({ crashes: 2 })],
+        [100, seen({ uid: 'other', crashes: 2, isNew: false })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_100 },
+    ],
+    [
+      'that is not Ready at the deadline',
+      [
+        [0, seen()],
+        [600_000, seen()],
+      ],
+      failed('ProgressDeadlineExceeded', /is not Ready 600 s after its change/u),
+    ],
+    [
+      'that is Ready at the deadline',
+      [
+        [0, seen()],
+        [599_000, ready],
+        [600_000, ready],
+      ],
+      { kind: 'progressing', wakeAtMs: 609_000 },
+    ],
+    [
+      'that waited in between',
+      [
+        [0, seen()],
+        [1000, { kind: 'waiting' }],
+        [2000, seen()],
+        [600_000, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: 602_000 },
+    ],
+    [
+      'whose version in between runs well, and cannot be replaced yet',
+      [
+        [0, seen({ state: 'ready', isBetween: true })],
+        [60_000, seen({ state: 'ready', isBetween: true })],
+      ],
+      { kind: 'progressing', wakeAtMs: undefined },
+    ],
+    [
+      'whose version in between has completed',
+      [[0, seen({ state: 'completed', isBetween: true })]],
+      { kind: 'progressing', wakeAtMs: undefined },
+    ],
+    [
+      'whose version in between crashes, and cannot be replaced yet',
+      [[0, seen({ crashes: 3, isBetween: true })]],
+      failed('CrashLoopBackOff', /crashed 3 times/u),
+    ],
+    [
+      'with a deadline of its own',
+      [
+        [0, seen({ progressDeadlineMs: 50 })],
+        [50, seen({ progressDeadlineMs: 50 })],
+      ],
+      failed('ProgressDeadlineExceeded', /not Ready/u),
+    ],
+    [
+      'that has failed for good',
+      [[0, seen({ state: 'failed', message: 'evil' })]],
+      failed('PodFailed', /has failed: evil$/u),
+    ],
+    [
+      'whose startup probe has failed',
+      [[0, seen({ failedStartup: 'main' })]],
+      failed('StartupProbeFailed', /startup probe of container main of pod default\/web/u),
+    ],
+  ] as const)('%s', (_what, sights, verdict) => {
+    expect(judge(sights)).toEqual(verdict)
+  })
+})
+
+describe('a unit of several pods', () => {
+  const pod = (name: string, sight: PodSight, readySinceMs?: number): JudgedPod => ({
+    pod: name,
+    sight,
+    track:
+      sight.kind === 'waiting'
+        ? undefined
+        : { uid: 'u', sinceMs: 0, readySinceMs, crashes: 0, pastCrashes: 0 },
+  })
+
+  it('is healthy only when all of them are at the same time', () => {
+    const one = pod('a', ready, 0)
+    expect(judgeUnit([one, pod('b', ready, 8000)], settings, 12_000)).toEqual({
+      kind: 'progressing',
+      wakeAtMs: 18_000,
+    })
+    expect(judgeUnit([one, pod('b', { kind: 'waiting' })], settings, 12_000)).toEqual({
+      kind: 'progressing',
+      wakeAtMs: undefined,
+    })
+    expect(judgeUnit([one, pod('b', ready, 8000)], settings, 18_000)).toEqual({ kind: 'healthy' })
+  })
+
+  it('fails with the first of them that fails, and names each', () => {
+    const bad = pod('b', seen({ state: 'failed' }))
+    expect(judgeUnit([pod('a', ready, 0), bad, { ...bad, pod: 'c' }], settings, 12_000)).toMatchObject({
+      kind: 'failed',
+      failures: [{ pod: 'b' }, { pod: 'c' }],
+    })
+  })
+
+  it('of which none changed is healthy at once', () => {
+    expect(judgeUnit([], settings, 0)).toEqual({ kind: 'healthy' })
+  })
+})
+
+describe('the judged pods', () => {
+  const pod = (name: string, image = 'app:1', spec: object = {}): SourceDocument => {
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: { containers: [{ name: 'main', image, ...spec }] },
+    }
+    return { pod: podFromManifest(manifest), manifest, place: { path: '/m' } }
+  }
+  const config = (value: string): SourceDocument => {
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'conf', namespace: 'default' },
+      data: { value },
+    }
+    return { object: objectFromManifest(manifest), manifest, place: { path: '/m' } }
+  }
+  const user = pod('user', 'app:1', { envFrom: [{ configMapRef: { name: 'conf' } }] })
+
+  it.each([
+    ['all of a first revision', undefined, [pod('a'), pod('b')], ['a', 'b']],
+    ['those that changed', [pod('a'), pod('b')], [pod('a'), pod('b', 'app:2')], ['b']],
+    ['those that are new', [pod('a')], [pod('a'), pod('b')], ['b']],
+    [
+      'those that refer to what changed',
+      [pod('a'), user, config('1')],
+      [pod('a'), user, config('2')],
+      ['user'],
+    ],
+    ['those that refer to what is gone', [user, config('1')], [user], ['user']],
+    ['none, where pods only go', [pod('a'), pod('b')], [pod('a')], []],
+  ])('are %s', (_what, before, after, names) => {
+    expect(selectJudgedPods(before, after).map(({ pod: { metadata } }) => metadata.name)).toEqual(names)
+  })
+})
+
+describe('crashes', () => {
+  const status = (change: Partial<ContainerStatus>): ContainerStatus => ({
+    name: 'main',
+    state: {},
+    lastState: {},
+    ready: false,
+    restartCount: 0,
+    image: 'i',
+    imageID: 'i',
+    ...change,
+  })
+  const pod = (containers: Partial<PodStatus>): PodStatus => ({
+    phase: 'Running',
+    conditions: [],
+    qosClass: 'BestEffort',
+    ...containers,
+  })
+  const ended = (exitCode: number) => ({ terminated: { exitCode } })
+  const main = (change: Partial<ContainerStatus>): PodStatus => pod({ containerStatuses: [status(change)] })
+
+  it.each([
+    ['before a start', main({ state: { waiting: { reason: 'ContainerCreating' } } }), 0],
+    ['of a container that runs', main({ state: { running: {} }, lastState: ended(1), restartCount: 2 }), 2],
+    [
+      'of one that waits for its next start',
+      main({ state: { waiting: {} }, lastState: ended(1), restartCount: 2 }),
+      3,
+    ],
+    ['of one that has ended', main({ state: ended(1), restartCount: 2 }), 3],
+    ['of a main container that ended well', main({ state: ended(0) }), 1],
+    [
+      'of an init container that ended well',
+      pod({ initContainerStatuses: [status({ state: ended(0) })] }),
+      0,
+    ],
+    ['of an init container that did not', pod({ initContainerStatuses: [status({ state: ended(2) })] }), 1],
+    ['of a sidecar', pod({ initContainerStatuses: [status({ name: 'side', state: ended(0) })] }), 1],
+  ])('%s', (_what, given, count) => {
+    expect(countCrashes(given, new Set(['side']))).toBe(count)
+  })
+
+  it.each([
+    [
+      main({
+        state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off' } },
+        lastState: { terminated: { exitCode: 127, reason: 'StartError', message: 'no httpdd\nmore' } },
+      }),
+      'container main CrashLoopBackOff, exit code 127 (StartError), no httpdd',
+    ],
+    [main({ state: { running: {} } }), 'container main is not ready'],
+    [pod({ message: 'too much of the disk' }), 'too much of the disk'],
+  ])('are explained by what containers say', (given, text) => {
+    expect(explainUnready(given)).toBe(text)
+  })
+})

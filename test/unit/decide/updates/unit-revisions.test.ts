@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createUnitRecord,
+  fallbackOf,
+  isJudged,
+  noteFailed,
+  noteHealthy,
+  offerContent,
+  previousOf,
+  pruneRevisions,
+  resumeUnit,
+  rollBackTo,
+} from '../../../../src/decide/updates/unit-revisions.ts'
+import type { RevisionFailure, UnitRecord } from '../../../../src/decide/updates/unit-revisions.ts'
+
+const failure: RevisionFailure = {
+  reason: 'CrashLoopBackOff',
+  message: 'it crashed',
+  atMs: 9,
+  containers: [],
+}
+const first = (hash = 'a', pods = 1): UnitRecord =>
+  createUnitRecord({ source: 'file', unit: '/pods/web.yaml' }, { hash, pods }, 1)
+const offer = (record: UnitRecord, hash: string, pods = 1): UnitRecord =>
+  offerContent(record, { hash, pods }, 2)
+const fail = (record: UnitRecord, mayRollBack = true): UnitRecord =>
+  noteFailed(record, failure, { why: 'failed', mayRollBack })
+const healthy = (): UnitRecord => noteHealthy(first())
+const rolledBack = (): UnitRecord => fail(offer(healthy(), 'b'))
+const target = (outcome: ReturnType<typeof rollBackTo>): UnitRecord => {
+  if ('refusal' in outcome) throw new Error(outcome.refusal)
+  return outcome.record
+}
+
+describe('a unit', () => {
+  it('begins with its first revision, which is judged and has none to go back to', () => {
+    expect(first()).toMatchObject({ offered: 1, active: 1, latest: 1 })
+    expect([isJudged(first()), fallbackOf(first())]).toEqual([true, undefined])
+  })
+
+  it('is unchanged by what it gave before', () => {
+    const record = offer(healthy(), 'b')
+    expect(offer(record, 'b')).toBe(record)
+  })
+
+  it('keeps its first revision although it failed, and takes it for healthy later', () => {
+    const failed = fail(first())
+    expect(failed).toMatchObject({ active: 1, revisions: [{ verdict: 'failed', failure }] })
+    expect(failed.pin).toBeUndefined()
+    expect(noteHealthy(failed)).toMatchObject({ base: 1, revisions: [{ verdict: 'healthy' }] })
+    expect(noteHealthy(failed).revisions[0]?.failure).toBeUndefined()
+  })
+
+  it('goes back to its last healthy revision when the next one fails', () => {
+    expect(rolledBack()).toMatchObject({
+      offered: 2,
+      active: 1,
+      base: 1,
+      pin: { why: 'failed', atMs: 9 },
+      revisions: [{ verdict: 'healthy' }, { verdict: 'failed', failure }],
+    })
+    expect(isJudged(rolledBack())).toBe(false)
+  })
+
+  it('does not go back where that is not allowed', () => {
+    const record = fail(offer(healthy(), 'b'), false)
+    expect(record).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
+    expect(record.pin).toBeUndefined()
+  })
+
+  it('does not go back to a revision without pods', () => {
+    const record = fail(offer(noteHealthy(first('a', 0)), 'b'))
+    expect(record).toMatchObject({ active: 2 })
+    expect(record.pin).toBeUndefined()
+  })
+
+  it('stays where it went back to while its source gives the failed content', () => {
+    const record = rolledBack()
+    expect(offer(record, 'b')).toBe(record)
+  })
+
+  it('takes up the next content after it went back, and goes back to the same one if that fails too', () => {
+    const record = offer(rolledBack(), 'c')
+    expect(record).toMatchObject({ offered: 3, active: 3, base: 1 })
+    expect(record.pin).toBeUndefined()
+    expect(fail(record)).toMatchObject({ offered: 3, active: 1, pin: { why: 'failed' } })
+  })
+
+  it('needs no new number for what is active when its source gives that again', () => {
+    const record = offer(rolledBack(), 'a')
+    expect(record).toMatchObject({ offered: 1, active: 1, latest: 2 })
+    expect(record.pin).toBeUndefined()
+    expect(isJudged(record)).toBe(false)
+  })
+
+  it('tries a failed content again once its source has given something else', () => {
+    const record = offer(offer(rolledBack(), 'a'), 'b')
+    expect(record).toMatchObject({ offered: 3, active: 3, latest: 3 })
+    expect(record.revisions.at(-1)).toMatchObject({ hash: 'b', verdict: 'progressing' })
+  })
+
+  it('goes back over one that was superseded before it was healthy', () => {
+    const record = fail(offer(offer(healthy(), 'b'), 'c'))
+    expect(record).toMatchObject({ active: 1, offered: 3 })
+    expect(record.revisions.map(({ verdict }) => verdict)).toEqual(['healthy', 'superseded', 'failed'])
+  })
+
+  it('tries what failed again on request', () => {
+    const record = resumeUnit(rolledBack())
+    expect(record).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+    expect([record.pin, record.revisions[1]?.failure]).toEqual([undefined, undefined])
+    expect(resumeUnit(record)).toBe(record)
+  })
+})
+
+describe('a rollback on request', () => {
+  const two = (): UnitRecord => noteHealthy(offer(healthy(), 'b'))
+
+  it('is to the last healthy revision before the active one, and stays until the source gives something else', () => {
+    const record = target(rollBackTo(two(), undefined, 5))
+    expect(record).toMatchObject({ offered: 2, active: 1, base: 1, pin: { why: 'requested', atMs: 5 } })
+    expect(offer(record, 'b')).toBe(record)
+    expect(offer(record, 'c')).toMatchObject({ offered: 3, active: 3, base: 1 })
+  })
+
+  it('to one that was never healthy is judged, and never undone by the gate', () => {
+    const record = target(rollBackTo(noteHealthy(offer(rolledBack(), 'c')), 2, 5))
+    expect(isJudged(record)).toBe(true)
+    expect(fail(record)).toMatchObject({ active: 2, base: 3, pin: { why: 'requested' } })
+    expect(noteHealthy(record)).toMatchObject({ active: 2, base: 2, pin: { why: 'requested' } })
+  })
+
+  it('to what the source gives is no rollback any more', () => {
+    const record = target(rollBackTo(target(rollBackTo(two(), undefined, 5)), 2, 6))
+    expect(record).toMatchObject({ offered: 2, active: 2 })
+    expect(record.pin).toBeUndefined()
+  })
+
+  it.each([
+    [
+      'without an earlier healthy one',
+      healthy(),
+      undefined,
+      /no healthy revision is kept before revision 1/u,
+    ],
+    ['to one that is not kept', healthy(), 7, /revision 7 is not kept; there are 1/u],
+    ['to the active one', healthy(), 1, /revision 1 is active already/u],
+  ])('%s is refused', (_what, record, to, message) => {
+    expect(rollBackTo(record, to, 5)).toEqual({ refusal: expect.stringMatching(message) })
+  })
+
+  it('finds no other than the content that is active', () => {
+    expect(previousOf(noteHealthy(offer(two(), 'a')))).toMatchObject({ number: 2 })
+    expect(previousOf(healthy())).toBeUndefined()
+  })
+})
+
+describe('old revisions', () => {
+  const many = (): UnitRecord => ['b', 'c', 'd', 'e'].reduce((record, hash) => offer(record, hash), healthy())
+  const kept = (most: number, maxBytes: number, bytes = 1): readonly number[] =>
+    pruneRevisions(many(), { most, maxBytes, bytesOf: () => bytes }).revisions.map(({ number }) => number)
+
+  it.each([
+    ['all', 9, 100, [1, 2, 3, 4, 5]],
+    ['the newest and the one to go back to', 3, 100, [1, 3, 4, 5]],
+    ['as many as have room', 9, 2, [1, 3, 4, 5]],
+    ['what is needed, however little room there is', 1, 0, [1, 5]],
+  ])('are kept: %s', (_what, most, maxBytes, numbers) => {
+    expect(kept(most, maxBytes)).toEqual(numbers)
+  })
+
+  it('are never counted anew', () => {
+    const record = pruneRevisions(rolledBack(), { most: 1, maxBytes: 0, bytesOf: () => 9 })
+    expect(offer(offer(record, 'a'), 'c').revisions.at(-1)?.number).toBe(3)
+  })
+})
