@@ -13,7 +13,8 @@ import { isJsonObject } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration, StateReading } from '../base/state-file.ts'
-import type { SourceDocument } from '../pod/objects/document.ts'
+import { isPodDocument } from '../pod/objects/document.ts'
+import type { PodDocument, SourceDocument } from '../pod/objects/document.ts'
 import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
 import { isObjectKind } from '../pod/objects/object-kinds.ts'
 import { podFromManifest } from '../pod/schema/default-pod.ts'
@@ -115,7 +116,7 @@ export function createLastGoodStore(
         }
       }
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
-      const text = `${head.slice(0, -1)},"documents":[${(await inTurns(kept, (each) => textOf(each))).join(',')}]}\n`
+      const text = `${head.slice(0, -1)},"documents":[${(await inTurns(kept, (each) => documentToText(each))).join(',')}]}\n`
       const copy = Buffer.from(text)
       await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy, { mode: 0o600 }))
       written.set(source, {
@@ -143,13 +144,16 @@ async function inTurns<Item, Result>(
   return results
 }
 
-function textOf({ place, manifest }: SourceDocument): string {
-  return JSON.stringify({ ...place, manifest })
+/** A document as it stands in a file of podd's; `parseDocument` reads it. */
+export function documentToText(document: SourceDocument): string {
+  const { place, manifest } = document
+  const owner = isPodDocument(document) ? document.owner : undefined
+  return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), manifest })
 }
 
 function toLine({ at, remove, documents }: DocumentChange<SourceDocument>): string {
   const head = JSON.stringify({ at, remove })
-  return `${head.slice(0, -1)},"documents":[${documents.map((each) => textOf(each)).join(',')}]}\n`
+  return `${head.slice(0, -1)},"documents":[${documents.map((each) => documentToText(each)).join(',')}]}\n`
 }
 
 type CopyReading =
@@ -179,11 +183,11 @@ function readLines(
     : { reading: readState(first, migrations), changes }
 }
 
-/** Undefined where this version can't read it: then the source itself has to be read. */
-function parseDocument(item: unknown): readonly SourceDocument[] {
+/** None where this version can't read it: then the source itself has to be read. */
+export function parseDocument(item: unknown): readonly SourceDocument[] {
   if (!isJsonObject(item) || !isJsonObject(item['manifest']) || typeof item['path'] !== 'string') return []
   const manifest: JsonObject = item['manifest']
-  const { path, line, column } = item
+  const { path, line, column, owner } = item
   try {
     const place = {
       path,
@@ -192,11 +196,17 @@ function parseDocument(item: unknown): readonly SourceDocument[] {
     }
     return isObjectKind(manifest['kind'])
       ? [{ object: objectFromManifest(manifest), manifest, place }]
-      : [{ pod: podFromManifest(manifest), manifest, place }]
+      : [{ pod: podFromManifest(manifest), manifest, place, ...ownerOf(owner) }]
   } catch {
     // Validation may be stricter than that of the podd that wrote it.
     return []
   }
+}
+
+function ownerOf(owner: Json | undefined): Pick<PodDocument, 'owner'> {
+  if (!isJsonObject(owner)) return {}
+  const { kind, name } = owner
+  return typeof kind === 'string' && typeof name === 'string' ? { owner: { kind, name } } : {}
 }
 
 /** From one list of documents to the next: from `at` on, `remove` of them go and `documents` come. */

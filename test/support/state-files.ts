@@ -21,9 +21,16 @@ import {
   writeSignatureTimes,
   writeTrialRecord,
 } from '../../src/store/source-records.ts'
+import {
+  createUnitRecord,
+  noteFailed,
+  noteHealthy,
+  offerContent,
+} from '../../src/decide/updates/unit-revisions.ts'
 import { createLastGoodStore } from '../../src/store/last-good.ts'
 import { PodRecordStore } from '../../src/store/pod-records.ts'
 import { PullRecordStore } from '../../src/store/pull-records.ts'
+import { createRevisionStore } from '../../src/store/revisions.ts'
 import { smallFile } from '../../src/store/state-report.ts'
 import type { StateReport } from '../../src/store/state-report.ts'
 import { ManualClock } from './manual-clock.ts'
@@ -60,6 +67,22 @@ const record = {
   conditions: {},
   containers: {},
 }
+const revisions = noteFailed(
+  offerContent(
+    noteHealthy(createUnitRecord({ source: 'file', unit: '/m' }, { hash: 'a', pods: 1 }, 1)),
+    { hash: 'b', pods: 1 },
+    2,
+  ),
+  {
+    reason: 'r',
+    message: 'm',
+    atMs: 3,
+    containers: [{ pod: 'default/p', container: 'c', exitCode: 1, lines: ['l'] }],
+  },
+  { why: 'failed', mayRollBack: true },
+)
+const openRevisions = (rootDir: string, report: StateReport = () => undefined) =>
+  createRevisionStore(join(rootDir, 'revisions'), { persistSecrets: true, most: 10, report })
 const pulled = { imageRef: 'i', updatedAtMs: 1, access: { i: { allPods: true, secrets: [] } } }
 const pulledName = `sha256-${createHash('sha256').update(pulled.imageRef).digest('hex')}.json`
 const unpackRecordPath = (rootDir: string) => containerdPlaces(rootDir, '/run/podd').unpackRecordPath
@@ -119,6 +142,18 @@ export const versionedFiles: readonly StateFile[] = [
     read: async (rootDir: string, report: StateReport) =>
       (await createLastGoodStore(join(rootDir, directory), { report }).load('file', '/m'))?.documents.length,
   })),
+  {
+    path: `revisions/${createHash('sha256').update('file\n/m').digest('hex').slice(0, 32)}.json`,
+    write: async (rootDir) =>
+      void (await openRevisions(rootDir).save(
+        revisions,
+        new Map(['a', 'b'].map((hash) => [hash, [document]])),
+      )),
+    read: async (rootDir, report) => {
+      const store = openRevisions(rootDir, report)
+      return [await store.load(), (await store.content(revisions, 'b'))?.documents.length]
+    },
+  },
   {
     path: 'holds.json',
     write: (rootDir) =>

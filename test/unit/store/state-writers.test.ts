@@ -44,6 +44,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
   'src/store/pod-records.ts': ['records/u.json', 'ended-by-down.json'],
   'src/store/pull-records.ts': ['image-pulls/pulled/', 'image-pulls/pulling/'],
+  'src/store/revisions.ts': ['revisions/'],
   'src/volumes/atomic-writer.ts': 'a volume, which is written again where it differs',
   'src/volumes/sub-path.ts': 'an empty file',
   'src/volumes/claims.ts': ['claims/default/.source-data'],
