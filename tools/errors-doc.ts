@@ -325,6 +325,11 @@ const sections: readonly {
         'podd fetches it again after the next period; the pods keep running.',
       ),
       entry(
+        'UPDATE_REFUSED',
+        'A unit can’t go back to the revision that was asked for, or there is no such unit.',
+        '`podd history UNIT` lists the revisions that are kept.',
+      ),
+      entry(
         'SOURCE_URL',
         'A `${NAME}` in the URL of a source is none of this host’s values.',
         'Name it in `values` of the config file, or correct the URL.',

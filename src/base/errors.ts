@@ -110,6 +110,7 @@ export const errorCodes = [
   'STOPPED',
   'SUB_PATH',
   'UNREADABLE',
+  'UPDATE_REFUSED',
   'USAGE',
   'USER_RANGE',
   'VOLUME_SETUP',

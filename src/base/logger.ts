@@ -12,6 +12,8 @@ export interface LogFields {
   readonly image?: string
   readonly id?: string
   readonly job?: string
+  /** Of a unit that sources give. */
+  readonly revision?: number
   readonly count?: number
   readonly durationMs?: number
   readonly exitCode?: number

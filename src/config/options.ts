@@ -28,7 +28,7 @@ import {
 import type { Option, OptionType } from './option-type.ts'
 import { defaultRunDir } from './places.ts'
 import { containerOptions, ociRuntimeOptions, podOptions } from './pod-options.ts'
-import { sourceOptions } from './source-options.ts'
+import { sourceOptions, updateOptions } from './source-options.ts'
 
 /** What bounds podd itself; a part of the table below. */
 const daemonOptions = {
@@ -148,6 +148,7 @@ export const options = {
   sourceTrialPeriodMs: poddOption('sourceTrialPeriod', 300_000, duration(0), {
     doc: 'How long podd has to run with what its sources give until that set counts as one that works. After three crashes within this time podd runs the last set that worked of a source that has changed since. 0 disables it.',
   }),
+  ...updateOptions,
   syncFrequencyMs: kubeletOption('syncFrequency', 60_000, duration(1000), {
     flag: 'sync-frequency',
     zeroIsDefault: true,

@@ -11,6 +11,7 @@ import {
   duration,
   flag,
   headers,
+  integer,
   path,
   word,
   poddOption,
@@ -272,5 +273,24 @@ export const sourceOptions = {
   }),
   manifestPermissions: poddOption('manifestPermissions', 'Warn', word('Warn', 'Strict'), {
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',
+  }),
+} as const
+
+/** How new versions of what sources give are judged; a part of the table in options.ts. */
+export const updateOptions = {
+  updateHistory: poddOption('updates.history', 10, integer(1, 100), {
+    doc: 'How many revisions are kept of each file of a directory and of each URL, at most 1 MiB of them beside those that are needed.',
+  }),
+  updateMinReadyMs: poddOption('updates.minReady', 10_000, duration(0, 3_600_000), {
+    doc: 'How long all pods that a revision changed have to be Ready without a break until it counts as healthy.',
+  }),
+  updateCrashes: poddOption('updates.crashes', 3, integer(1, 1000), {
+    doc: 'After so many crashes of a pod that was not Ready for `updates.minReady` meanwhile its revision has failed.',
+  }),
+  updateProgressDeadlineMs: poddOption('updates.progressDeadline', 600_000, duration(1000), {
+    doc: 'How long a changed pod may take to be Ready until its revision has failed. The annotation `podd.dev/progress-deadline` on a pod goes before it.',
+  }),
+  updateRollback: poddOption('updates.rollback', true, flag, {
+    doc: 'Whether the last healthy revision takes the place of one that failed. The annotation `podd.dev/rollback: "false"` on a pod keeps its failure from having that effect.',
   }),
 } as const

@@ -23,6 +23,7 @@ import { HeldExec } from '../runtime/containerd/exec.ts'
 import { killShim } from '../runtime/containerd/process.ts'
 import { watchDirectory } from '../sources/watch-directory.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
+import { createRevisionStore } from '../store/revisions.ts'
 import { createStateReport, smallFile } from '../store/state-report.ts'
 import { execLimits } from '../translate/environment.ts'
 import type { ResolvConf } from '../translate/network.ts'
@@ -146,6 +147,11 @@ export function assemblePods(wanted: {
     credentials: access,
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(rootDir, report),
+    revisions: createRevisionStore(join(rootDir, 'revisions'), {
+      persistSecrets: config.persistSecrets,
+      most: config.updateHistory,
+      report,
+    }),
     events,
     shown,
     runProbe: createProbeRunner({

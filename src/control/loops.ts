@@ -8,6 +8,7 @@ import type { SourceName } from '../pod/values/ids.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { ImageService, RuntimeService } from '../runtime/cri-runtime.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
+import type { RevisionStore } from '../store/revisions.ts'
 import { createStateReport } from '../store/state-report.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
@@ -16,6 +17,7 @@ import type { AdmissionRules } from './desired/pod-admission.ts'
 import { PodWorkers } from './desired/pod-workers.ts'
 import type { EndedPods } from './desired/pod-workers.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
+import { UpdateGate } from './desired/update-gate.ts'
 import type { ImageArchives } from './images/archives.ts'
 import type { ImageCredentials } from './images/image-access.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
@@ -55,6 +57,7 @@ export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 
   readonly pullContent: PullContent | undefined
   readonly archives: Pick<ImageArchives, 'problems' | 'recheck' | 'run'>
   readonly records: PodEnv['records'] & Pick<PodRecordStore, 'load' | 'loadEndedByDown' | 'saveEndedByDown'>
+  readonly revisions: RevisionStore
   readonly shown: ShownResources
   /** What is shown of a pod, where that is more than its manifest and its status say. */
   readonly presentPod: ((object: PodObject) => PodObject) | undefined
@@ -122,7 +125,8 @@ export function createLoops(system: SystemEnv) {
   const imageGarbage = new ImageGarbage({
     ...system.node.imageGarbage,
     report: createStateReport(events, logger),
-    namedImages: () => (knowsAllPods() ? listNamedImages(workers.all(), snapshots.all()) : undefined),
+    namedImages: () =>
+      knowsAllPods() ? listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]) : undefined,
     clock,
     logger,
   })
@@ -159,7 +163,7 @@ export function createLoops(system: SystemEnv) {
     readmit: (now) => post({ kind: 'readmit', now }),
     reviewAdmission: () => post({ kind: 'room' }),
     reviewSources: () => {
-      for (const snapshot of snapshots.withRoom()) post({ kind: 'snapshot', snapshot })
+      for (const { source } of snapshots.withRoom()) post({ kind: 'update', source })
     },
   })
   const awaited = new AwaitedPods(env, workers)
@@ -172,6 +176,12 @@ export function createLoops(system: SystemEnv) {
   const desired = new DesiredPods(env, workers, admission, awaited, endedByDown, (worker) =>
     post({ kind: 'stage', worker }),
   )
+  const gate: UpdateGate = new UpdateGate(env, system.revisions, settings, {
+    podNameSuffix,
+    holder: (key) => desired.holder(key),
+    onChange: (source) => post({ kind: 'update', source }),
+  })
+  statuses.presentAlso((object) => gate.present(object))
   return {
     changes,
     statuses,
@@ -184,6 +194,7 @@ export function createLoops(system: SystemEnv) {
     knowledge,
     images,
     workers,
+    gate,
     snapshots,
     awaited,
     desired,
@@ -209,7 +220,16 @@ export class Reconciler implements SyncHandlers {
   }
 
   async snapshot({ snapshot }: EventOf<'snapshot'>): Promise<void> {
-    this.#loops.snapshots.take(snapshot)
+    const { gate, snapshots } = this.#loops
+    snapshots.take(await gate.take(snapshot))
+    await this.#reconcile()
+  }
+
+  async update({ source }: EventOf<'update'>): Promise<void> {
+    const { gate, snapshots } = this.#loops
+    const active = gate.compose(source)
+    if (active === undefined) return
+    snapshots.take(active)
     await this.#reconcile()
   }
 
@@ -243,7 +263,10 @@ export class Reconciler implements SyncHandlers {
       }
       node.jobs.wake('collect-orphans')
     }
-    if (before !== problem) this.#wakeAll()
+    if (before !== problem) {
+      this.#wakeAll()
+      this.#loops.gate.review()
+    }
     if (problem !== undefined && !state.isListed) awaited.tell(problem)
   }
 
@@ -261,7 +284,9 @@ export class Reconciler implements SyncHandlers {
   }
 
   probe({ uid }: EventOf<'probe'>): void {
-    this.#loops.workers.get(uid)?.notice()
+    const worker = this.#loops.workers.get(uid)
+    worker?.notice()
+    if (worker !== undefined) this.#loops.gate.notePod(worker.ref)
   }
 
   pull({ uid }: EventOf<'pull'>): void {

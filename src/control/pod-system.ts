@@ -16,6 +16,7 @@ import { podKey } from '../pod/values/ids.ts'
 import type { PodKey, PodUid, SourceName } from '../pod/values/ids.ts'
 import type { EndedByDown } from '../store/pod-records.ts'
 import { endPods } from './desired/end-pods.ts'
+import type { UpdateGate } from './desired/update-gate.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { createLoops, Reconciler } from './loops.ts'
 import type { Loops, SystemEnv } from './loops.ts'
@@ -57,9 +58,9 @@ export class PodSystem {
 
   /** Documents that are not followed, and why; warnings too. */
   problems(): readonly Problem[] {
-    const { snapshots, desired } = this.#loops
+    const { snapshots, gate, desired } = this.#loops
     const { objects, archives } = this.#env
-    return [snapshots, objects, desired, archives].flatMap((each) => each.problems())
+    return [snapshots, gate, objects, desired, archives].flatMap((each) => each.problems())
   }
 
   /** Why the runtime can't be used for now. */
@@ -92,6 +93,11 @@ export class PodSystem {
 
   snapshots(): readonly SourceSnapshot[] {
     return this.#loops.snapshots.all()
+  }
+
+  /** The revisions of what sources give, and which of them count. */
+  get gate(): UpdateGate {
+    return this.#loops.gate
   }
 
   /** The pod's worker; also undefined while it is not known what runs of the pod. */
@@ -199,6 +205,7 @@ export class PodSystem {
     } catch (error) {
       logger.error({ err: error }, 'cannot read which source owns the data of claims')
     }
+    await this.#loops.gate.begin()
     await this.#loops.desired.adopt(records, unreadable)
     const following = host.followResolver(() => this.node.followHost(), signal)
     awaited.begin()
@@ -213,6 +220,7 @@ export class PodSystem {
     await Promise.all([following, importing, this.node.jobs.run(signal), handling, observing])
     late.cancel()
     await this.#saveEndedByDown()
+    this.#loops.gate.stop()
     this.#loops.prober.stop()
     knowledge.stop()
     const stopped = this.#loops.desired.stop()

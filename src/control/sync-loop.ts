@@ -5,7 +5,7 @@ import { WakeSlot } from '../base/waits.ts'
 import type { Changes } from '../base/waits.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { EvictionEnd } from '../pod/state/pod-record.ts'
-import type { PodUid } from '../pod/values/ids.ts'
+import type { PodUid, SourceName } from '../pod/values/ids.ts'
 import type { PodWorker } from './pod/worker.ts'
 
 /**
@@ -13,7 +13,8 @@ import type { PodWorker } from './pod/worker.ts'
  *
  * | kind       | comes from                | goes to                                              |
  * |------------|---------------------------|------------------------------------------------------|
- * | snapshot   | a source                  | `sources`, then all pods are brought in line          |
+ * | snapshot   | a source                  | the gate of updates, `sources`; then all pods are brought in line |
+ * | update     | the gate; who made room   | the same, with what the source gave last              |
  * | runtime    | the runtime observer      | the worker of the pod it is about; orphans             |
  * | health     | the runtime observer      | every worker: go on, or say why not                    |
  * | stage      | a pod's worker            | desired pods: names and ports that became free        |
@@ -32,6 +33,7 @@ export type SyncEvent =
       /** Called when it was handled, or the loop has ended; never throws. */
       readonly onTaken?: () => void
     }
+  | { readonly kind: 'update'; readonly source: SourceName }
   | { readonly kind: 'runtime'; readonly uid: PodUid }
   /** `problem`: why the runtime can't be used; undefined: it answered, and was listed. */
   | { readonly kind: 'health'; readonly problem: string | undefined }
@@ -121,6 +123,8 @@ function dispatch(handlers: SyncHandlers, event: SyncEvent): void | Promise<void
   switch (event.kind) {
     case 'snapshot':
       return handlers.snapshot(event)
+    case 'update':
+      return handlers.update(event)
     case 'runtime':
       return handlers.runtime(event)
     case 'health':

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import { sameData } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
-import { countCrashes, mayHold, selectHeld } from '../decide/sources/judge-trial.ts'
+import { areRepeated, countCrashes, mayHold, selectHeld } from '../decide/sources/judge-trial.ts'
 import type { HeldSet, TrialRecord } from '../decide/sources/judge-trial.ts'
 import { errorAt, groupDocuments } from '../pod/objects/document.ts'
 import type { SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
@@ -91,6 +91,11 @@ export class SourceTrials {
     )
     this.#record = { ...this.#record, held: selectHeld(before, { crashes, podd, sources }) }
     await this.#write()
+  }
+
+  /** Whether podd has crashed again and again. To be asked after `begin`. */
+  get hasCrashedRepeatedly(): boolean {
+    return areRepeated(this.#record.crashes)
   }
 
   /** Wraps a source: while it is on trial and held, it yields the last set that worked. */

@@ -164,6 +164,11 @@ export class DesiredPods {
     }
   }
 
+  /** The pod that has this name. */
+  holder(key: PodKey): PodWorker | undefined {
+    return this.#names.get(key)?.worker
+  }
+
   /** Of those that ran when `podd down` ended them: those that are still to start. Forgets the others. */
   reviewEndedByDown(isSilent: (source: SourceName) => boolean): readonly EndedByDown[] {
     let hasForgotten = false

@@ -126,7 +126,7 @@ export interface NamingWorker {
  */
 export function listNamedImages(
   workers: Iterable<NamingWorker>,
-  snapshots: readonly SourceSnapshot[],
+  snapshots: readonly Pick<SourceSnapshot, 'pods'>[],
 ): readonly ImageUse[] {
   return [
     ...snapshots.flatMap(({ pods }) =>

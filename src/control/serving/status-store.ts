@@ -17,6 +17,7 @@ export class StatusStore {
   readonly #said = new Map<PodUid, PodObject>()
   readonly #present: (object: PodObject) => PodObject
   #onHeld: (object: PodObject) => void = () => {}
+  #change: (object: PodObject) => PodObject = (object) => object
 
   /** @param present changes the published object of a pod before it is shown */
   constructor(
@@ -35,7 +36,7 @@ export class StatusStore {
   }
 
   #show(uid: PodUid, said: PodObject): void {
-    const object = this.#present(said)
+    const object = this.#change(this.#present(said))
     if (object === said) this.#said.delete(uid)
     else this.#said.set(uid, said)
     this.#shown.put(uid, object)
@@ -75,6 +76,15 @@ export class StatusStore {
   /** Removes a provisional status. */
   removeProvisional(uid: PodUid): void {
     if (!this.#spoken.has(uid)) this.#hide(uid)
+  }
+
+  /** Changes what `present` gives once more, from now on. */
+  presentAlso(change: (object: PodObject) => PodObject): void {
+    this.#change = change
+  }
+
+  find(uid: PodUid): PodObject | undefined {
+    return this.#shown.get(uid)
   }
 
   /** Ordered by namespace and name; a terminating pod stands before its replacement. */

@@ -55,9 +55,14 @@ export function countCrashes(
   return isNew ? before.crashes + 1 : before.crashes
 }
 
+/** Whether what is new may be the reason. */
+export function areRepeated(crashes: number): boolean {
+  return crashes >= maxCrashes
+}
+
 /** Whether a source may have to be held, so that its fingerprint is needed before it is read. */
 export function mayHold(before: TrialRecord | undefined, crashes: number): boolean {
-  return before !== undefined && (crashes >= maxCrashes || Object.keys(before.held).length > 0)
+  return before !== undefined && (areRepeated(crashes) || Object.keys(before.held).length > 0)
 }
 
 /**
@@ -77,7 +82,7 @@ export function selectHeld(
     const worked = before.worked[name]
     const hasChanged =
       fingerprint !== undefined && worked?.location === location && worked.fingerprint !== fingerprint
-    if (now.crashes < maxCrashes || !hasChanged) return []
+    if (!areRepeated(now.crashes) || !hasChanged) return []
     return [[name, { location, fingerprint, podd: now.podd }] as const]
   })
   return Object.fromEntries(held)

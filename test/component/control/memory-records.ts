@@ -1,3 +1,6 @@
+import { pruneRevisions } from '../../../src/decide/updates/unit-revisions.ts'
+import type { UnitRecord } from '../../../src/decide/updates/unit-revisions.ts'
+import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import type { PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { EndedByDown, UnreadableRecord } from '../../../src/store/pod-records.ts'
@@ -58,5 +61,43 @@ export class MemoryRecords {
 
   named(name: string): PodRecord | undefined {
     return [...this.saved.values()].find((record) => record.name === name)
+  }
+}
+
+/** The revisions of units as a disk keeps them. */
+export class MemoryRevisions {
+  readonly saved = new Map<
+    string,
+    { readonly record: UnitRecord; readonly contents: ReadonlyMap<string, readonly SourceDocument[]> }
+  >()
+  /** All records that were saved, in order. */
+  readonly history: UnitRecord[] = []
+  /** What goes wrong with writes and removals from now on. */
+  failure: Error | undefined
+  /** Waited for before a write takes place. */
+  beforeSave: (record: UnitRecord) => Promise<void> = () => Promise.resolve()
+
+  async load(): Promise<readonly UnitRecord[]> {
+    return [...this.saved.values()].map(({ record }) => record)
+  }
+
+  async content({ unit }: Pick<UnitRecord, 'unit'>, hash: string) {
+    const documents = this.saved.get(unit)?.contents.get(hash)
+    return documents && { documents, lacksSecrets: false }
+  }
+
+  async save(record: UnitRecord, given: ReadonlyMap<string, readonly SourceDocument[]>): Promise<UnitRecord> {
+    const contents = new Map([...(this.saved.get(record.unit)?.contents ?? []), ...given])
+    const kept = pruneRevisions(record, { most: 10, maxBytes: 1000, bytesOf: () => 1 })
+    await this.beforeSave(kept)
+    if (this.failure !== undefined) throw this.failure
+    this.saved.set(record.unit, { record: structuredClone(kept), contents })
+    this.history.push(structuredClone(kept))
+    return kept
+  }
+
+  async remove({ unit }: Pick<UnitRecord, 'unit'>): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+    this.saved.delete(unit)
   }
 }

@@ -43,7 +43,7 @@ import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { noCredentials, plainPodHost } from '../../support/plain-pod-host.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
-import { MemoryRecords } from './memory-records.ts'
+import { MemoryRecords, MemoryRevisions } from './memory-records.ts'
 
 /** A manifest with one container `main` of image `app:1`, changed where a test cares. */
 export function podManifest(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
@@ -84,6 +84,7 @@ export class PodRig {
   /** Of claims whose data is on disk. */
   claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
   readonly records = new MemoryRecords()
+  readonly revisions = new MemoryRevisions()
   /** What stands in the run directory of a drain. */
   isMarkedDrained = false
   readonly events: PodEvent[] = []
@@ -115,6 +116,8 @@ export class PodRig {
   linkFailure: Error | undefined
   /** What containers write as their termination message. */
   lastWords = ''
+  /** The end of each container's log. */
+  lastLines = ''
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
   /** Objects that the directory holds beside its pods. */
@@ -198,10 +201,12 @@ export class PodRig {
 
   /** SIGKILL: nothing is written or called any more, whatever was in flight. */
   async kill(): Promise<void> {
-    const { failure } = this.records
+    const failures = [this.records.failure, this.revisions.failure]
     this.records.failure = new Error('podd was killed')
+    this.revisions.failure = this.records.failure
     await this.terminate()
-    this.records.failure = failure
+    this.records.failure = failures[0]
+    this.revisions.failure = failures[1]
   }
 
   /** Puts manifests where the source finds them, one file each, and shows podd. */
@@ -325,6 +330,7 @@ export class PodRig {
       archives: { problems: () => [], recheck: () => {}, run: async () => {} },
       runtimeEvents: fake.events,
       records: this.records,
+      revisions: this.revisions,
       events: {
         record: (event) => void this.events.push(event),
         recordNode: (event) => void this.nodeEvents.push(event),
@@ -431,6 +437,7 @@ export class PodRig {
         ...plain.logs,
         prepare: async (_ref, container) => !this.logged.has(container),
         newestInstance: async (_ref, container) => this.logged.get(container),
+        tail: async () => this.lastLines,
         link: async (_ref, { id }) => {
           if (this.linkFailure !== undefined) throw this.linkFailure
           this.linked.push(id)

@@ -1,0 +1,928 @@
+import type { PodObject } from '../../api/resource.ts'
+import { formatTime } from '../../base/clock.ts'
+import type { Timer } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { canonicalJson, sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { Semaphore } from '../../base/waits.ts'
+import { parseDuration } from '../../config/option-type.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { isRestartableInit } from '../../decide/plan/backoff.ts'
+import { renamePod } from '../../decide/sources/merge-snapshots.ts'
+import { podGeneration } from '../../decide/status/derive-status.ts'
+import {
+  countCrashes,
+  explainUnready,
+  judgeUnit,
+  selectJudgedPods,
+  trackPod,
+} from '../../decide/updates/health-gate.ts'
+import type { JudgedPod, PodFailure, PodSight, PodTrack } from '../../decide/updates/health-gate.ts'
+import {
+  createUnitRecord,
+  fallbackOf,
+  isJudged,
+  noteFailed,
+  noteHealthy,
+  offerContent,
+  resumeUnit,
+  revisionOf,
+  rollBackTo,
+} from '../../decide/updates/unit-revisions.ts'
+import type {
+  ContainerEvidence,
+  Revision,
+  RevisionFailure,
+  UnitRecord,
+} from '../../decide/updates/unit-revisions.ts'
+import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import { holdsSecrets } from '../../pod/objects/local-object.ts'
+import type { ContainerStatus } from '../../pod/state/status.ts'
+import { digestText } from '../../pod/values/hash.ts'
+import { kindOfSource, podKey } from '../../pod/values/ids.ts'
+import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
+import type { RevisionStore } from '../../store/revisions.ts'
+import { restartAnnotation } from '../../translate/config-hash.ts'
+import type { PodEnv } from '../pod/env.ts'
+import type { PodWorker } from '../pod/worker.ts'
+
+/** On a pod: its unit is not rolled back for its sake. */
+const rollbackAnnotation = 'podd.dev/rollback'
+/** On a pod: its own `updates.progressDeadline`. */
+const deadlineAnnotation = 'podd.dev/progress-deadline'
+/** The condition of pods of which another version is offered than the one that counts. */
+const conditionType = 'podd.dev/UpToDate'
+
+/** How long the last log lines of a failed pod may take to be read. */
+const evidenceMs = 2000
+const evidenceLines = 10
+/** After how long a record is written again that could not be; each time twice as long, up to the second. */
+const firstRetryMs = 30_000
+const longestRetryMs = 600_000
+
+/** What updates are judged by. */
+export type GateOptions = Pick<
+  PoddConfig,
+  'updateMinReadyMs' | 'updateCrashes' | 'updateProgressDeadlineMs' | 'updateRollback'
+>
+
+type GateEnv = Pick<PodEnv, 'statuses' | 'prober' | 'logs' | 'knowledge' | 'events' | 'clock' | 'logger'>
+
+/** The pods that there are, and who is told of changes. */
+interface GateSurroundings {
+  /** What the names of pods are given in addition. */
+  readonly podNameSuffix: string
+  /** The pod that has a name. */
+  readonly holder: (key: PodKey) => PodWorker | undefined
+  /** What counts of this source is something else now. */
+  readonly onChange: (source: SourceName) => void
+}
+
+/** A pod that is judged. */
+interface Judged {
+  /** As the pod's record has it. */
+  readonly document: PodDocument
+  /** What its record would have in the revision to go back to. */
+  readonly before: JsonObject | undefined
+  readonly key: PodKey
+  /** The UID of the pod of this name when the revision became active; undefined without one, and where that is not known. */
+  readonly uidBefore: string | undefined
+  /** How many of its containers the change restarts without being a crash. */
+  readonly restarts: number
+}
+
+interface Unit {
+  record: UnitRecord
+  /** Rises with each change of the record but for what is forgotten. */
+  changes: number
+  /** What its source gives now. */
+  offered: readonly SourceDocument[]
+  /** By hash: of what is offered, what is active and what it goes back to, as far as it is known. */
+  readonly contents: Map<string, readonly SourceDocument[]>
+  /** Undefined where nothing is judged. */
+  judged: readonly Judged[] | undefined
+  readonly tracks: Map<PodKey, PodTrack>
+  /** The active revision became active since podd began. */
+  isFresh: boolean
+  timer: Timer | undefined
+  /** A verdict is being carried out. */
+  isActing: boolean
+  /** It has a file. */
+  isKept: boolean
+  isUnsaved: boolean
+}
+
+/** The units of one source, and what it gave last. */
+interface SourceUnits {
+  snapshot: SourceSnapshot
+  readonly units: Map<string, Unit>
+}
+
+/** A unit as the API shows it. */
+export interface ShownUnit {
+  readonly record: UnitRecord
+  /** The pods that are being judged. */
+  readonly judged: readonly PodKey[]
+  /** Why another revision counts than the offered one, or why the offered one should not. */
+  readonly message: string | undefined
+}
+
+/**
+ * Between what sources offer and what counts: each unit (a file of a directory, the whole answer of a URL) has revisions. A
+ * new one counts at once, and is judged by how its pods go; where it fails, the last one that was healthy counts again, and
+ * the failed one is not tried again until the source gives something else. Woken by the pods' statuses and by its own
+ * deadlines. What is written over the API passes through.
+ */
+export class UpdateGate {
+  readonly #env: GateEnv
+  readonly #store: RevisionStore
+  readonly #options: GateOptions
+  readonly #pods: GateSurroundings
+  /** Records of an earlier podd whose units no source has given yet. */
+  readonly #known = new Map<string, UnitRecord>()
+  readonly #sources = new Map<SourceName, SourceUnits>()
+  /** The units that judge a pod, by its name. */
+  readonly #judging = new Map<PodKey, Set<Unit>>()
+  /** The units whose active revision is not the offered one, by the pods that they have. */
+  #heldBack: ReadonlyMap<PodKey, Unit> = new Map()
+  readonly #hashes = new WeakMap<SourceDocument, string>()
+  readonly #due = new Set<Unit>()
+  readonly #turn = new Semaphore(1)
+  #retry: Timer | undefined
+  #retryMs = firstRetryMs
+  #hasStopped = false
+  /** podd has crashed again and again: revisions that are not known to be healthy are not tried again. */
+  #distrusts = false
+
+  constructor(env: GateEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
+    this.#env = env
+    this.#store = store
+    this.#options = options
+    this.#pods = pods
+  }
+
+  /** Reads the records of an earlier podd. To be called before anything is offered. Never throws. */
+  async begin(): Promise<void> {
+    for (const record of await this.#store.load()) this.#known.set(unitKey(record), record)
+    this.#env.statuses.subscribe(({ object }) => this.#notePod(podKey(object.metadata)))
+  }
+
+  /** podd has crashed again and again. To be called before anything is offered. */
+  distrustNew(): void {
+    this.#distrusts = true
+  }
+
+  stop(): void {
+    this.#hasStopped = true
+    this.#retry?.cancel()
+    for (const unit of this.#all()) unit.timer?.cancel()
+  }
+
+  /** Takes what a source gives; gives what counts of it. */
+  async take(snapshot: SourceSnapshot): Promise<SourceSnapshot> {
+    const { source } = snapshot
+    const known = this.#sources.get(source) ?? { snapshot, units: new Map<string, Unit>() }
+    known.snapshot = snapshot
+    this.#sources.set(source, known)
+    if (kindOfSource(source) === 'api') return snapshot
+    const given = unitsOf(snapshot)
+    for (const [name, documents] of given) await this.#offer(known, name, documents)
+    this.#dropGone(known, given)
+    this.#showHeldBack()
+    return this.compose(source) ?? snapshot
+  }
+
+  /** What counts of a source, by what it gave last; undefined where it gave nothing. */
+  compose(source: SourceName): SourceSnapshot | undefined {
+    const known = this.#sources.get(source)
+    if (known === undefined) return undefined
+    const { snapshot, units } = known
+    const replaced = [...units].flatMap(([name, unit]) => {
+      const documents = activeOf(unit)
+      return documents === unit.offered ? [] : [[name, documents] as const]
+    })
+    if (replaced.length === 0) return snapshot
+    const names = new Map(replaced)
+    const kept = (document: SourceDocument): boolean => !names.has(unitOf(snapshot, document))
+    const active = replaced.flatMap(([, documents]) => documents)
+    return {
+      ...snapshot,
+      pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
+      objects: inOrder([
+        ...snapshot.objects.filter(kept),
+        ...active.filter((each) => isObjectDocument(each)),
+      ]),
+    }
+  }
+
+  /** What units would go back to, whose images have to stay. */
+  fallbacks(): readonly { readonly pods: readonly PodDocument[] }[] {
+    return [...this.#all()].flatMap((unit) => {
+      const fallback = fallbackOf(unit.record)
+      const documents = fallback && unit.contents.get(fallback.hash)
+      return documents === undefined ? [] : [{ pods: documents.filter((each) => isPodDocument(each)) }]
+    })
+  }
+
+  /** Something about pods changed of which their statuses don't tell. */
+  review(): void {
+    for (const unit of this.#all()) this.#wake(unit)
+  }
+
+  /** The verdict of a probe on this pod changed. */
+  notePod(ref: PodRef): void {
+    this.#notePod(podKey(ref))
+  }
+
+  /** All units, in the order of the sources and of their names. */
+  units(): readonly ShownUnit[] {
+    return [...this.#all()].map((unit) => ({
+      record: unit.record,
+      judged: unit.judged?.map(({ key }) => key) ?? [],
+      message: describeRecord(unit.record),
+    }))
+  }
+
+  /** Units of which something else counts than what is offered, and why. */
+  problems(): readonly Problem[] {
+    return [...this.#all()].flatMap((unit) => problemOf(unit.record, this.#locationOf(unit)) ?? [])
+  }
+
+  /** The pod with a condition where another version of it is offered. */
+  present(object: PodObject): PodObject {
+    const unit = this.#heldBack.get(podKey(object.metadata))
+    const source = object.metadata.annotations?.['podd.dev/source']
+    if (unit === undefined || unit.record.source !== source) return object
+    const { pin } = unit.record
+    const condition = {
+      type: conditionType,
+      status: 'False' as const,
+      reason: pin?.why === 'requested' ? 'RollbackRequested' : 'RolledBack',
+      message: describeRecord(unit.record) ?? '',
+      ...(pin === undefined ? {} : { lastTransitionTime: formatTime(pin.atMs) }),
+    }
+    const conditions = [...object.status.conditions, condition]
+    return { ...object, status: { ...object.status, conditions } }
+  }
+
+  /**
+   * Has a unit go back to a revision, or to the last healthy one before the active one, until its source gives something
+   * else. Gives the number of the one that counts now. Throws PoddError UPDATE_REFUSED, or the system's error where that
+   * can't be recorded.
+   */
+  rollBack(source: SourceName, unitName: string, to: number | undefined): Promise<number> {
+    return this.#request(source, unitName, (record) => {
+      const outcome = rollBackTo(record, to, this.#env.clock.wallMs())
+      if ('refusal' in outcome) throw new PoddError('UPDATE_REFUSED', `${unitName}: ${outcome.refusal}`)
+      return outcome.record
+    })
+  }
+
+  /** Tries again what the source gives. Gives the number of the revision that counts now. Throws as `rollBack`. */
+  resume(source: SourceName, unitName: string): Promise<number> {
+    return this.#request(source, unitName, (record) => resumeUnit(record))
+  }
+
+  async #request(
+    source: SourceName,
+    name: string,
+    change: (record: UnitRecord) => UnitRecord,
+  ): Promise<number> {
+    const unit = this.#sources.get(source)?.units.get(name)
+    if (unit === undefined) throw new PoddError('UPDATE_REFUSED', `there is no unit ${name}`)
+    const next = change(unit.record)
+    if (next === unit.record) return next.active
+    const documents = await this.#contentOf(unit, next, next.active)
+    if (documents === undefined)
+      throw new PoddError(
+        'UPDATE_REFUSED',
+        `${name}: the content of revision ${next.active} is not kept whole`,
+      )
+    await this.#save(unit, next)
+    this.#setActive(unit, next, documents)
+    await this.#loadBase(unit)
+    this.#env.logger.warn({ path: name, revision: next.active }, 'another revision counts on request')
+    this.#tellChange(unit)
+    return next.active
+  }
+
+  // What is offered.
+
+  async #offer(
+    { snapshot, units }: SourceUnits,
+    name: string,
+    documents: readonly SourceDocument[],
+  ): Promise<void> {
+    const { source } = snapshot
+    const nowMs = this.#env.clock.wallMs()
+    const unit = units.get(name)
+    if (unit !== undefined && isSameList(unit.offered, documents)) return
+    const hash = this.#hashOf(documents)
+    const content = { hash, pods: documents.filter((each) => isPodDocument(each)).length }
+    if (unit !== undefined) {
+      const next = offerContent(unit.record, content, nowMs)
+      unit.offered = documents
+      unit.contents.set(hash, documents)
+      if (next === unit.record) return
+      const isOther = next.active !== unit.record.active
+      unit.isUnsaved = next.base !== undefined
+      if (isOther) this.#setActive(unit, next, documents)
+      else this.#setRecord(unit, next)
+      this.#saveSoon()
+      if (isOther) await this.#loadBase(unit)
+      return
+    }
+    const earlier = this.#known.get(unitKey({ source, unit: name }))
+    this.#known.delete(unitKey({ source, unit: name }))
+    const record =
+      earlier === undefined
+        ? createUnitRecord({ source, unit: name }, content, nowMs)
+        : offerContent(earlier, content, nowMs)
+    const fresh: Unit = {
+      record,
+      changes: 0,
+      offered: documents,
+      contents: new Map([[hash, documents]]),
+      judged: undefined,
+      tracks: new Map(),
+      // A pod of this name may run by it already, where podd has no record of the unit.
+      isFresh: earlier !== undefined && record.latest !== earlier.latest,
+      timer: undefined,
+      isActing: false,
+      isKept: earlier !== undefined,
+      isUnsaved: earlier !== undefined && record !== earlier,
+    }
+    units.set(name, fresh)
+    await this.#adopt(fresh)
+    if (fresh.isUnsaved) this.#saveSoon()
+  }
+
+  /** A unit is seen for the first time since podd began: what counts of it may be something else than what is offered. */
+  async #adopt(unit: Unit): Promise<void> {
+    const { clock, logger } = this.#env
+    const fallback = fallbackOf(unit.record)
+    if (this.#distrusts && isJudged(unit.record) && fallback !== undefined) {
+      const documents = await this.#contentOf(unit, unit.record, fallback.number)
+      const failure: RevisionFailure = {
+        reason: 'PoddCrashed',
+        message: 'podd crashed again and again while it was new',
+        atMs: clock.wallMs(),
+        containers: [],
+      }
+      if (documents !== undefined) {
+        const next = noteFailed(unit.record, failure, { why: 'crashed', mayRollBack: true })
+        await this.#saveOrRetry(unit, next)
+        this.#setRecord(unit, next)
+        this.#tellRollBack(unit, failure)
+      }
+    }
+    if (unit.record.active !== unit.record.offered) {
+      const documents = await this.#contentOf(unit, unit.record, unit.record.active)
+      if (documents === undefined) {
+        logger.error(
+          { path: unit.record.unit },
+          'the content of the active revision is lost: what is offered counts',
+        )
+        this.#setRecord(unit, resumeUnit(unit.record))
+        unit.isUnsaved = true
+      }
+    }
+    await this.#loadBase(unit)
+  }
+
+  /** Begins to judge the active revision, where it is to be, against the one to go back to. */
+  async #loadBase(unit: Unit): Promise<void> {
+    const { record } = unit
+    unit.tracks.clear()
+    const before =
+      record.base === undefined || !isJudged(record)
+        ? undefined
+        : await this.#contentOf(unit, record, record.base)
+    if (unit.record !== record) return
+    this.#judge(unit, isJudged(record) ? selectJudgedPods(before, activeOf(unit)) : undefined, before)
+  }
+
+  #judge(
+    unit: Unit,
+    pods: readonly PodDocument[] | undefined,
+    before: readonly SourceDocument[] | undefined,
+  ): void {
+    for (const { key } of unit.judged ?? []) this.#judging.get(key)?.delete(unit)
+    const known = new Map(
+      before?.flatMap((document) =>
+        isPodDocument(document) ? [[documentKey(document), this.#named(document).manifest] as const] : [],
+      ),
+    )
+    unit.judged = pods?.map((document) => {
+      const { holder } = this.#pods
+      const named = this.#named(document)
+      const key = podKey(named.pod.metadata)
+      const { containers, initContainers } = document.pod.spec
+      const isOnlyRestarted =
+        sameData(known.get(documentKey(document)), named.manifest) &&
+        document.pod.metadata.annotations[restartAnnotation] === 'true'
+      return {
+        document: named,
+        before: known.get(documentKey(document)),
+        key,
+        uidBefore: unit.isFresh ? (holder(key)?.ref.uid ?? '') : undefined,
+        restarts: isOnlyRestarted ? containers.length + initContainers.length : 0,
+      }
+    })
+    for (const { key } of unit.judged ?? []) {
+      const units = this.#judging.get(key)
+      if (units === undefined) this.#judging.set(key, new Set([unit]))
+      else units.add(unit)
+    }
+    this.#wake(unit)
+  }
+
+  #dropGone({ snapshot, units }: SourceUnits, given: ReadonlyMap<string, unknown>): void {
+    if (!snapshot.ready || snapshot.isAnswer !== true) return
+    const isGone = (name: string): boolean => !given.has(name) && snapshot.unreadable?.includes(name) !== true
+    for (const [name, unit] of units) {
+      if (!isGone(name)) continue
+      this.#judge(unit, undefined, undefined)
+      unit.timer?.cancel()
+      units.delete(name)
+      if (unit.isKept) void this.#remove(unit.record)
+    }
+    for (const [key, record] of this.#known) {
+      if (record.source !== snapshot.source || !isGone(record.unit)) continue
+      this.#known.delete(key)
+      void this.#remove(record)
+    }
+  }
+
+  /** As its pod is called here. */
+  #named(document: PodDocument): PodDocument {
+    const { podNameSuffix } = this.#pods
+    return podNameSuffix === '' ? document : renamePod(document, podNameSuffix)
+  }
+
+  #hashOf(documents: readonly SourceDocument[]): string {
+    const hashes = documents.map((document) => {
+      const known = this.#hashes.get(document)
+      if (known !== undefined) return known
+      const owner = isPodDocument(document) ? document.owner : undefined
+      const hash = digestText(canonicalJson({ manifest: document.manifest, owner }))
+      this.#hashes.set(document, hash)
+      return hash
+    })
+    return digestText(hashes.join('\n'))
+  }
+
+  /** The documents of a revision, from memory or from the disk; undefined where they are not kept whole. */
+  async #contentOf(
+    unit: Unit,
+    record: UnitRecord,
+    number: number,
+  ): Promise<readonly SourceDocument[] | undefined> {
+    const hash = revisionOf(record, number)?.hash ?? ''
+    const known = unit.contents.get(hash)
+    if (known !== undefined) return known
+    const { logger } = this.#env
+    const kept = await this.#store.content(record, hash).catch((error: unknown) => {
+      logger.error({ path: record.unit, err: error }, 'cannot read a revision')
+    })
+    if (kept === undefined) return undefined
+    // Its own were kept off the disk.
+    const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
+    const documents = [...kept.documents, ...secrets]
+    unit.contents.set(hash, documents)
+    return documents
+  }
+
+  // Verdicts.
+
+  #notePod(key: PodKey): void {
+    for (const unit of this.#judging.get(key) ?? []) this.#wake(unit)
+  }
+
+  /** One look for all that happens at a time. */
+  #wake(unit: Unit): void {
+    if (unit.judged === undefined || this.#hasStopped) return
+    if (this.#due.size === 0) queueMicrotask(() => this.#lookAtDue())
+    this.#due.add(unit)
+  }
+
+  #lookAtDue(): void {
+    const due = [...this.#due]
+    this.#due.clear()
+    for (const unit of due) {
+      try {
+        this.#look(unit)
+      } catch (error) {
+        this.#env.logger.error({ path: unit.record.unit, err: error }, 'cannot judge a revision')
+      }
+    }
+  }
+
+  #look(unit: Unit): void {
+    const { clock } = this.#env
+    if (unit.judged === undefined || unit.isActing || this.#hasStopped) return
+    unit.timer?.cancel()
+    const nowMs = clock.monotonicMs()
+    const gate = {
+      minReadyMs: this.#options.updateMinReadyMs,
+      crashes: this.#options.updateCrashes,
+      progressDeadlineMs: this.#options.updateProgressDeadlineMs,
+    }
+    const pods = unit.judged.map((judged): JudgedPod => {
+      const sight = this.#see(unit, judged)
+      const track = trackPod(unit.tracks.get(judged.key), sight, gate, nowMs)
+      if (track === undefined) unit.tracks.delete(judged.key)
+      else unit.tracks.set(judged.key, track)
+      return { pod: judged.key, sight, track }
+    })
+    const verdict = judgeUnit(pods, gate, nowMs)
+    if (verdict.kind === 'healthy') return this.#pass(unit)
+    if (verdict.wakeAtMs !== undefined)
+      unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.#wake(unit))
+    const isKnown = revisionOf(unit.record, unit.record.active)?.verdict === 'failed'
+    if (verdict.kind === 'failed' && !isKnown) void this.#fail(unit, verdict.failures)
+  }
+
+  #see(unit: Unit, { document, before, key, uidBefore, restarts }: Judged): PodSight {
+    const { statuses, prober, knowledge } = this.#env
+    const worker = this.#pods.holder(key)
+    if (worker === undefined || knowledge.runtimeProblem !== undefined) return waiting
+    const { state, ref } = worker
+    const { record, admission, stage } = state
+    const isMeant = sameData(record.manifest, document.manifest)
+    const isBase = !isMeant && sameData(record.manifest, before)
+    if (record.source !== unit.record.source || isBase || record.ending !== undefined) return waiting
+    if (stage === 'adopted' || stage === 'waiting') return waiting
+    const isKept = record.failed?.until !== undefined || record.failed?.admission === true
+    if (isKept || admission?.kind !== 'admitted') return waiting
+    const status = statuses.find(ref.uid)?.status
+    if (status === undefined || status.observedGeneration !== podGeneration(record)) return waiting
+    const { containerStatuses = [] } = status
+    const { containers, initContainers } = state.pod.spec
+    const isApplied = containerStatuses.every(({ name, image, containerID }) => {
+      const spec = containers.find((container) => container.name === name)
+      return spec === undefined || containerID === undefined || image === spec.image
+    })
+    if (isMeant && !isApplied) return waiting
+    const sidecars = initContainers.filter((container) => isRestartableInit(container))
+    const { annotations } = document.pod.metadata
+    const verdicts = prober.verdicts(ref.uid)
+    const unstarted = state.observed.containers.find(({ id }) => verdicts[id]?.startup === 'failure')
+    const isReady = status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+    const isNew = uidBefore !== undefined && uidBefore !== ref.uid
+    return {
+      kind: 'seen',
+      uid: ref.uid,
+      state:
+        status.phase === 'Succeeded'
+          ? 'completed'
+          : status.phase === 'Failed'
+            ? 'failed'
+            : isReady
+              ? 'ready'
+              : 'starting',
+      crashes: countCrashes(status, new Set(sidecars.map(({ name }) => name))),
+      isNew,
+      isBetween: !isMeant,
+      expectedRestarts: isNew ? 0 : restarts,
+      failedStartup: unstarted?.name,
+      progressDeadlineMs: readDeadline(annotations[deadlineAnnotation]),
+      message: explainUnready(status),
+    }
+  }
+
+  #pass(unit: Unit): void {
+    const { logger } = this.#env
+    this.#setRecord(unit, noteHealthy(unit.record))
+    this.#judge(unit, undefined, undefined)
+    unit.isUnsaved = true
+    this.#saveSoon()
+    this.#showHeldBack()
+    logger.debug({ path: unit.record.unit, revision: unit.record.active }, 'the revision is healthy')
+  }
+
+  /** The active revision failed: what failed is recorded before anything else counts. */
+  async #fail(unit: Unit, failures: readonly PodFailure[]): Promise<void> {
+    const { clock, logger, events } = this.#env
+    const { changes, record } = unit
+    const isCurrent = (): boolean => unit.changes === changes && !this.#hasStopped
+    unit.isActing = true
+    try {
+      const [first] = failures
+      if (first === undefined) return
+      const containers = await this.#gather(failures)
+      const fallback = fallbackOf(record)
+      const documents = fallback && (await this.#contentOf(unit, record, fallback.number))
+      if (!isCurrent()) return
+      const isAllowed =
+        this.#options.updateRollback && failures.every(({ pod }) => this.#mayRollBack(unit, pod))
+      const more = failures.length - 1
+      const failure: RevisionFailure = {
+        reason: first.reason,
+        message: more === 0 ? first.message : `${first.message}; and ${more} more pods have failed`,
+        atMs: clock.wallMs(),
+        containers,
+      }
+      const mayRollBack = isAllowed && documents !== undefined
+      const next = noteFailed(record, failure, { why: 'failed', mayRollBack })
+      if (record.base !== undefined) await this.#saveOrRetry(unit, next)
+      if (!isCurrent()) return
+      for (const { pod, reason, message } of failures) {
+        const worker = this.#pods.holder(pod)
+        if (reason === 'ProgressDeadlineExceeded' && worker !== undefined)
+          events.record({ pod: worker.ref, type: 'Warning', reason, message })
+      }
+      this.#setRecord(unit, next)
+      if (next.active === record.active) {
+        logger.warn(
+          { path: record.unit, revision: record.active, reason: failure.message },
+          'a revision failed, and stays',
+        )
+        this.#showHeldBack()
+        return
+      }
+      this.#judge(unit, undefined, undefined)
+      this.#tellRollBack(unit, failure)
+      this.#tellChange(unit)
+    } catch (error) {
+      logger.error({ path: record.unit, err: error }, 'cannot carry out what follows from a failed revision')
+    } finally {
+      unit.isActing = false
+      this.#wake(unit)
+    }
+  }
+
+  #mayRollBack(unit: Unit, pod: string): boolean {
+    const judged = unit.judged?.find(({ key }) => key === pod)
+    return judged?.document.pod.metadata.annotations[rollbackAnnotation] !== 'false'
+  }
+
+  /** How the containers of failed pods are, with their last log lines; what takes long is left out. */
+  async #gather(failures: readonly PodFailure[]): Promise<readonly ContainerEvidence[]> {
+    const { statuses, clock } = this.#env
+    const late = Promise.withResolvers<undefined>()
+    const timer = clock.startTimer(evidenceMs, () => late.resolve(undefined))
+    const found = failures.slice(0, evidenceLines).flatMap(({ pod }) => {
+      const worker = this.#pods.holder(pod)
+      const status = worker && statuses.find(worker.ref.uid)?.status
+      if (worker === undefined || status === undefined) return []
+      const { initContainerStatuses = [], containerStatuses = [] } = status
+      return [...initContainerStatuses, ...containerStatuses]
+        .filter(({ ready, state }) => !ready && state.terminated?.exitCode !== 0)
+        .map(async (container) => {
+          const lines = await Promise.race([this.#readLines(worker.ref, container), late.promise])
+          return evidenceOf(pod, container, lines ?? [])
+        })
+    })
+    const evidence = await Promise.all(found)
+    timer.cancel()
+    return evidence
+  }
+
+  async #readLines(
+    ref: PodRef,
+    { name, restartCount, state, containerID }: ContainerStatus,
+  ): Promise<readonly string[]> {
+    if (containerID === undefined) return []
+    const { logs } = this.#env
+    // One that has just been started again may have said nothing yet.
+    const instances =
+      state.running === undefined || restartCount === 0 ? [restartCount] : [restartCount, restartCount - 1]
+    for (const instance of instances) {
+      // Without its log, how it ended says the rest.
+      const text = await logs.tail(ref, name, instance).catch(() => '')
+      const lines = text.split('\n').filter((line) => line !== '')
+      if (lines.length > 0) return lines.slice(-evidenceLines)
+    }
+    return []
+  }
+
+  #tellRollBack(unit: Unit, failure: RevisionFailure): void {
+    const { events, logger } = this.#env
+    const { record } = unit
+    const message = `revision ${record.offered} of ${record.unit} failed, and revision ${record.active} counts again: ${failure.message}`
+    logger.warn(
+      { path: record.unit, revision: record.active, reason: failure.message },
+      'the unit is rolled back',
+    )
+    events.recordNode({ type: 'Warning', reason: 'RolledBack', message })
+    for (const document of activeOf(unit)) {
+      const worker = isPodDocument(document)
+        ? this.#pods.holder(podKey(this.#named(document).pod.metadata))
+        : undefined
+      if (worker !== undefined)
+        events.record({ pod: worker.ref, type: 'Warning', reason: 'RolledBack', message })
+    }
+  }
+
+  // Records.
+
+  /** Another revision is active. */
+  #setActive(unit: Unit, next: UnitRecord, documents: readonly SourceDocument[]): void {
+    unit.isFresh = true
+    unit.contents.set(revisionOf(next, next.active)?.hash ?? '', documents)
+    this.#setRecord(unit, next)
+  }
+
+  #setRecord(unit: Unit, next: UnitRecord): void {
+    unit.record = next
+    unit.changes += 1
+    const needed = [next.offered, next.active, next.base].map((number) => revisionOf(next, number)?.hash)
+    for (const hash of unit.contents.keys()) if (!needed.includes(hash)) unit.contents.delete(hash)
+  }
+
+  #tellChange(unit: Unit): void {
+    this.#showHeldBack()
+    this.#pods.onChange(unit.record.source)
+  }
+
+  /** Which pods have a condition follows from the records. */
+  #showHeldBack(): void {
+    const before = this.#heldBack
+    const after = new Map<PodKey, Unit>()
+    for (const unit of this.#all()) {
+      if (describeRecord(unit.record) === undefined) continue
+      for (const document of activeOf(unit)) {
+        if (!isPodDocument(document)) continue
+        after.set(podKey(this.#named(document).pod.metadata), unit)
+      }
+    }
+    if (before.size === 0 && after.size === 0) return
+    this.#heldBack = after
+    for (const key of new Set([...before.keys(), ...after.keys()])) {
+      const worker = this.#pods.holder(key)
+      if (worker !== undefined) this.#env.statuses.refresh(worker.ref.uid)
+    }
+  }
+
+  /** Saves what is not on the disk, in the background. */
+  #saveSoon(): void {
+    void this.#turn.run(async () => {
+      for (const unit of this.#all()) {
+        if (!unit.isUnsaved || this.#hasStopped) continue
+        unit.isUnsaved = false
+        await this.#write(unit, unit.record).catch((error: unknown) => this.#saveLater(unit, error))
+      }
+    })
+  }
+
+  /** Throws the system's error. */
+  #save(unit: Unit, record: UnitRecord): Promise<void> {
+    return this.#turn.run(() => this.#write(unit, record))
+  }
+
+  /** Resolves when it is saved, or can't be: then it is tried again. */
+  #saveOrRetry(unit: Unit, record: UnitRecord): Promise<void> {
+    return this.#save(unit, record).catch((error: unknown) => this.#saveLater(unit, error))
+  }
+
+  async #write(unit: Unit, record: UnitRecord): Promise<void> {
+    const kept = await this.#store.save(record, unit.contents)
+    unit.isKept = true
+    this.#retryMs = firstRetryMs
+    // Revisions that there is no room for are forgotten.
+    if (unit.record === record && kept.base === record.base) unit.record = kept
+  }
+
+  #saveLater(unit: Unit, error: unknown): void {
+    const { logger, clock } = this.#env
+    unit.isUnsaved = true
+    logger.warn(
+      { path: unit.record.unit, reason: errorMessage(error) },
+      'cannot record the revisions of a unit',
+    )
+    if (this.#retry !== undefined || this.#hasStopped) return
+    this.#retry = clock.startTimer(this.#retryMs, () => {
+      this.#retry = undefined
+      this.#saveSoon()
+    })
+    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs)
+  }
+
+  async #remove(record: UnitRecord): Promise<void> {
+    const { logger } = this.#env
+    await this.#turn
+      .run(async () => {
+        if (this.#sources.get(record.source)?.units.has(record.unit) !== true)
+          await this.#store.remove(record)
+      })
+      .catch((error: unknown) =>
+        logger.warn(
+          { path: record.unit, reason: errorMessage(error) },
+          'cannot remove the revisions of a unit',
+        ),
+      )
+  }
+
+  *#all(): Generator<Unit, void> {
+    for (const { units } of this.#sources.values()) yield* units.values()
+  }
+
+  #locationOf({ record }: Unit): string {
+    const location = this.#sources.get(record.source)?.snapshot.location
+    return kindOfSource(record.source) === 'file' ? record.unit : (location ?? record.unit)
+  }
+}
+
+const waiting: PodSight = { kind: 'waiting' }
+
+function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): string {
+  return `${source}\n${unit}`
+}
+
+/** The unit that a document belongs to: its file, or the whole of a URL. */
+function unitOf({ source }: Pick<SourceSnapshot, 'source'>, { place }: SourceDocument): string {
+  return kindOfSource(source) === 'file' ? place.path : source
+}
+
+/** A URL is a unit also where it gives nothing, once it has answered. */
+function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceDocument[]> {
+  const units = new Map<string, SourceDocument[]>()
+  if (kindOfSource(snapshot.source) !== 'file' && snapshot.ready) units.set(snapshot.source, [])
+  for (const document of [...snapshot.pods, ...snapshot.objects]) {
+    const name = unitOf(snapshot, document)
+    const documents = units.get(name)
+    if (documents === undefined) units.set(name, [document])
+    else documents.push(document)
+  }
+  return units
+}
+
+/** By path, as their source orders them; those of one path stay in their order. */
+function inOrder<Document extends SourceDocument>(documents: readonly Document[]): readonly Document[] {
+  return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
+    a === b ? 0 : a < b ? -1 : 1,
+  )
+}
+
+function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {
+  if (record.active === record.offered) return offered
+  return contents.get(revisionOf(record, record.active)?.hash ?? '') ?? offered
+}
+
+function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
+  return before.length === after.length && before.every((document, at) => document === after[at])
+}
+
+/** Undefined for one that can't be read: the setting counts. */
+function readDeadline(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  try {
+    const deadlineMs = parseDuration(text)
+    return deadlineMs > 0 ? deadlineMs : undefined
+  } catch {
+    // It is no duration.
+    return undefined
+  }
+}
+
+function evidenceOf(
+  pod: string,
+  { name, state, lastState }: ContainerStatus,
+  lines: readonly string[],
+): ContainerEvidence {
+  const end = state.terminated ?? lastState.terminated
+  const message = end?.message ?? state.waiting?.message
+  return {
+    pod,
+    container: name,
+    ...(end !== undefined && { exitCode: end.exitCode }),
+    ...((end?.reason ?? state.waiting?.reason) !== undefined && {
+      reason: end?.reason ?? state.waiting?.reason,
+    }),
+    ...(message !== undefined && { message: message.slice(0, 1000) }),
+    lines,
+  }
+}
+
+/** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
+function describeRecord(record: UnitRecord): string | undefined {
+  const { offered, active, pin, base } = record
+  const failed = revisionOf(record, offered)
+  if (pin?.why === 'requested')
+    return `revision ${active} counts on request, and revision ${offered} is offered`
+  if (pin !== undefined)
+    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
+  if (failed?.verdict === 'failed' && base !== undefined)
+    return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
+  return undefined
+}
+
+function whyFailed(revision: Revision | undefined): string {
+  return revision?.failure?.message ?? 'it did not become healthy'
+}
+
+function problemOf(record: UnitRecord, path: string): Problem | undefined {
+  const message = describeRecord(record)
+  if (message === undefined) return undefined
+  const isRequested = record.pin?.why === 'requested'
+  return {
+    severity: isRequested ? 'warning' : 'error',
+    place: { path },
+    message,
+    hint: isRequested
+      ? '`podd resume` has what the source gives count again.'
+      : '`podd history` shows the last log lines. Correct it, or try it again: `podd resume`.',
+  }
+}

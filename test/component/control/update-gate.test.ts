@@ -1,0 +1,469 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+
+const unit = '/file/web.yaml'
+const good = ['httpd']
+const bad = ['httpdd']
+
+function web(command: readonly string[], spec: object = {}, metadata: JsonObject = {}): JsonObject {
+  return podManifest('web', { containers: [{ name: 'main', image: 'app:1', command, ...spec }] }, metadata)
+}
+
+/** Containers go by their command and image: some end at once, or can't be started. */
+function behave(to: PodRig): void {
+  to.fake.script('main', ({ config }) => {
+    const [program = ''] = config.command
+    if (program === 'httpdd') return { kind: 'exits', exitCode: 127, afterMs: 100 }
+    if (program === 'nothing') return { kind: 'fails-to-start', message: 'no such file' }
+    if (config.image?.userSpecifiedImage === 'app:2') return { kind: 'exits', exitCode: 1, afterMs: 100 }
+    return { kind: 'runs' }
+  })
+}
+
+const record = (name = unit) => rig.revisions.saved.get(name)?.record
+const uid = (): string => rig.pod('web').metadata.uid
+const upToDate = () => rig.pod('web').status.conditions.find(({ type }) => type === 'podd.dev/UpToDate')
+const command = (): readonly string[] => {
+  const container = rig.fake.containersNamed('main').find(({ state }) => state === 'CONTAINER_RUNNING')
+  return container?.config.command ?? []
+}
+
+async function begin(options: ConstructorParameters<typeof PodRig>[0] = {}): Promise<void> {
+  rig = new PodRig(options)
+  behave(rig)
+  await rig.start()
+}
+
+beforeEach(async () => {
+  await begin()
+  await rig.apply(web(good))
+  await rig.clock.advance(12_000)
+})
+
+describe('a revision whose pod is Ready for long enough', () => {
+  it('is the one to go back to from then on, on the disk too, and not before', async () => {
+    expect(record()).toMatchObject({ base: 1, active: 1, revisions: [{ verdict: 'healthy', pods: 1 }] })
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(9000)
+    expect(record()).toMatchObject({ base: 1, active: 2 })
+    await rig.clock.advance(3000)
+    expect(record()).toMatchObject({ base: 2, active: 2 })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('is one that has completed, too', async () => {
+    rig.fake.script('main', { kind: 'exits', exitCode: 0, afterMs: 100 })
+    await rig.apply(
+      podManifest('web', { restartPolicy: 'Never', containers: [{ name: 'main', image: 'app:1' }] }),
+    )
+    await rig.clock.advance(3000)
+    expect(record()).toMatchObject({ base: 2 })
+  })
+})
+
+describe('a revision whose pod crashes', () => {
+  it('is replaced by the last healthy one, with the reason where people look', async () => {
+    const before = uid()
+    rig.lastLines = 'starting\nsh: httpdd: not found\n'
+    await rig.apply(web(bad))
+    await rig.clock.advance(9000)
+    expect(command()).toEqual([])
+    await rig.clock.advance(6000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(uid()).not.toBe(before)
+    const why =
+      'revision 2 failed, and revision 1 counts again: pod default/web has crashed 3 times: container main CrashLoopBackOff, exit code 127 (Error)'
+    expect(rig.system.problems()).toMatchObject([
+      { severity: 'error', place: { path: unit }, message: expect.stringContaining(why) },
+    ])
+    expect(upToDate()).toMatchObject({
+      status: 'False',
+      reason: 'RolledBack',
+      message: expect.stringContaining(why),
+    })
+    expect(rig.reasons('web')).toContain('RolledBack')
+    expect(record()).toMatchObject({
+      offered: 2,
+      active: 1,
+      pin: { why: 'failed' },
+      revisions: [
+        {},
+        {
+          verdict: 'failed',
+          failure: {
+            reason: 'CrashLoopBackOff',
+            containers: [
+              {
+                pod: 'default/web',
+                container: 'main',
+                exitCode: 127,
+                lines: ['starting', 'sh: httpdd: not found'],
+              },
+            ],
+          },
+        },
+      ],
+    })
+  })
+
+  it('is recorded as failed before anything is done about it', async () => {
+    const seen: unknown[] = []
+    rig.revisions.beforeSave = async (saved) => {
+      if (saved.pin !== undefined) seen.push(rig.pod('web').metadata.deletionTimestamp, upToDate())
+    }
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    expect(seen).toEqual([undefined, undefined])
+    expect(command()).toEqual(good)
+  })
+
+  it('is not tried again while its source gives it, over restarts of podd', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    const starts = rig.fake.calls('StartContainer').length
+    await rig.offer()
+    await rig.kill()
+    await rig.start()
+    await rig.terminate()
+    await rig.start()
+    await rig.clock.advance(700_000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(upToDate()).toMatchObject({ reason: 'RolledBack' })
+  })
+
+  it('is followed by the next one, and no trace is left when that is healthy', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(15_000)
+    expect(command()).toEqual([...good, '-v'])
+    expect([rig.system.problems(), upToDate()]).toEqual([[], undefined])
+    expect(record()).toMatchObject({ base: 3, active: 3, offered: 3 })
+    expect(record()?.pin).toBeUndefined()
+  })
+
+  it('starts nothing anew when its source gives the good one again', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    const before = uid()
+    await rig.apply(web(good))
+    await rig.clock.advance(1000)
+    expect([uid(), rig.system.problems(), upToDate()]).toEqual([before, [], undefined])
+  })
+
+  it('goes back in place where only an image changed, and keeps the pod', async () => {
+    const before = uid()
+    await rig.apply(web(good, { image: 'app:2' }))
+    await rig.clock.advance(60_000)
+    expect([uid(), rig.container('web').image, rig.running()]).toEqual([before, 'app:1', ['web/main']])
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+  })
+
+  it('is one whose container can’t be started, too', async () => {
+    await rig.apply(web(['nothing']))
+    await rig.clock.advance(60_000)
+    expect(command()).toEqual(good)
+  })
+
+  it('stays where it is the first one, and where its base had no pods', async () => {
+    await rig.apply(podManifest('other', { containers: [{ name: 'main', image: 'app:1', command: bad }] }))
+    await rig.clock.advance(120_000)
+    expect(rig.container('other').restartCount).toBeGreaterThan(2)
+    expect(rig.system.problems()).toEqual([])
+    expect(record('/file/other.yaml')).toBeUndefined()
+  })
+
+  it('stays where somebody wants it so, and counts as healthy once it is', async () => {
+    const annotations = { 'podd.dev/rollback': 'false' }
+    await rig.apply(web(bad, {}, { annotations }))
+    await rig.clock.advance(60_000)
+    expect(rig.system.problems()).toMatchObject([
+      {
+        message: expect.stringMatching(
+          /^revision 2 failed, and is not rolled back: pod default\/web has crashed/u,
+        ),
+      },
+    ])
+    rig.fake.script('main', { kind: 'runs' })
+    await rig.clock.advance(200_000)
+    expect(record()).toMatchObject({ active: 2, base: 2, revisions: [{}, { verdict: 'healthy' }] })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('stays where the configuration says so', async () => {
+    await begin({ settings: { updateRollback: false } })
+    await rig.apply(web(good))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad))
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 2 })
+    expect(rig.system.problems()).toMatchObject([{ message: expect.stringContaining('not rolled back') }])
+  })
+
+  it('is replaced although one came after it that can’t be had', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(2000)
+    await rig.apply(web(good, { image: 'gone:1' }))
+    await rig.clock.advance(90_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ offered: 3, active: 1, pin: { why: 'failed' } })
+  })
+
+  it('leaves other units alone, which change in the same look', async () => {
+    const other = (program: readonly string[]): JsonObject =>
+      podManifest('other', { containers: [{ name: 'main', image: 'app:1', command: program }] })
+    await rig.apply(other(good))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad), other(['other']))
+    await rig.clock.advance(45_000)
+    expect([record()?.active, record('/file/other.yaml')?.base]).toEqual([1, 2])
+    expect(rig.running()).toEqual(['other/main', 'web/main'])
+  })
+
+  it('is found by its name also where the node’s is appended to it', async () => {
+    await begin({ settings: { podNameSuffix: 'node' } })
+    await rig.apply(web(good))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    expect(rig.running()).toEqual(['web-box/main'])
+    expect(rig.pod('web-box').status.conditions.map(({ type }) => type)).toContain('podd.dev/UpToDate')
+  })
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
+    'is replaced in the end although podd is killed at moment %i',
+    async (moment) => {
+      await rig.apply(web(bad))
+      await rig.clock.advance(29_000 + moment * 250)
+      await rig.kill()
+      await rig.start()
+      await rig.clock.advance(200_000)
+      expect([rig.running(), command()]).toEqual([['web/main'], good])
+      const starts = rig.fake.calls('StartContainer').length
+      await rig.kill()
+      await rig.start()
+      await rig.clock.advance(200_000)
+      expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+    },
+  )
+
+  it('is replaced on a full disk too, which is written once it has room', async () => {
+    rig.revisions.failure = new Error('ENOSPC')
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ active: 1, latest: 1 })
+    rig.revisions.failure = undefined
+    await rig.clock.advance(120_000)
+    expect(record()).toMatchObject({ active: 1, offered: 2, pin: { why: 'failed' } })
+  })
+})
+
+describe('a revision whose pod does not get Ready', () => {
+  const readinessProbe = { httpGet: { path: '/nope', port: 80 }, periodSeconds: 1 }
+  const never = (): void => {
+    rig.probe = (_id, { httpGet }) =>
+      httpGet?.path === '/nope' ? { result: 'failure', output: '404' } : { result: 'success', output: '' }
+  }
+
+  it('is replaced at the deadline, with the event that a Deployment’s has', async () => {
+    never()
+    await rig.apply(web(good, { readinessProbe }))
+    await rig.clock.advance(590_000)
+    expect(rig.condition('web', 'Ready')).toBe('False')
+    await rig.clock.advance(20_000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    expect(rig.reasons('web')).toContain('ProgressDeadlineExceeded')
+    expect(record()?.revisions[1]?.failure?.reason).toBe('ProgressDeadlineExceeded')
+  })
+
+  it('has the time that its annotation gives it', async () => {
+    never()
+    const annotations = { 'podd.dev/progress-deadline': '20s' }
+    await rig.apply(web(good, { readinessProbe }, { annotations }))
+    await rig.clock.advance(25_000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+  })
+
+  it('is not blamed for a runtime that is away, nor for the time before podd began', async () => {
+    never()
+    await rig.apply(web(good, { readinessProbe }))
+    await rig.clock.advance(500_000)
+    rig.fake.goDown()
+    await rig.clock.advance(500_000)
+    expect(record()).toMatchObject({ active: 2 })
+    rig.fake.comeUp()
+    await rig.clock.advance(500_000)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(500_000)
+    expect(record()).toMatchObject({ active: 2 })
+    await rig.clock.advance(120_000)
+    expect(record()).toMatchObject({ active: 1 })
+  })
+
+  it('is replaced at once when its startup probe has failed', async () => {
+    never()
+    await rig.apply(web(good, { startupProbe: { ...readinessProbe, failureThreshold: 2 } }))
+    await rig.clock.advance(6000)
+    expect(record()).toMatchObject({
+      active: 1,
+      revisions: [{}, { failure: { reason: 'StartupProbeFailed' } }],
+    })
+    expect(rig.condition('web', 'Ready')).toBe('True')
+  })
+
+  it('is replaced at once where nothing of it runs any more', async () => {
+    await rig.apply(
+      podManifest('web', {
+        restartPolicy: 'Never',
+        containers: [{ name: 'main', image: 'app:1', command: bad }],
+      }),
+    )
+    await rig.clock.advance(5000)
+    expect(record()?.revisions[1]?.failure).toMatchObject({ reason: 'PodFailed' })
+    expect(command()).toEqual(good)
+  })
+
+  it('is not judged while the old one runs, because an image is missing', async () => {
+    await rig.apply(web(good, { image: 'gone:1' }))
+    await rig.clock.advance(2_000_000)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+    rig.fake.addRemoteImage('gone:1')
+    await rig.clock.advance(320_000)
+    expect(record()).toMatchObject({ base: 2 })
+  })
+})
+
+describe('the answer of a URL', () => {
+  it('goes back as a whole', async () => {
+    await begin({ sources: ['http'] })
+    const named = (name: string, program: readonly string[]) => ({
+      ...web(program),
+      metadata: { name },
+    })
+    await rig.put('http', named('a', good), named('b', good))
+    await rig.clock.advance(12_000)
+    await rig.put('http', named('a', [...good, '-v']), named('b', bad), named('c', good))
+    await rig.clock.advance(45_000)
+    expect(rig.running()).toEqual(['a/main', 'b/main'])
+    expect(
+      rig.fake
+        .containersNamed('main')
+        .flatMap(({ state, config }) => (state === 'CONTAINER_RUNNING' ? [config.command] : [])),
+    ).toEqual([good, good])
+    expect(rig.system.problems()).toMatchObject([{ place: { path: '/http' } }])
+  })
+})
+
+describe('a changed ConfigMap of the unit', () => {
+  const config = (value: string) => {
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'conf', namespace: 'default' },
+      data: { value },
+    }
+    return { object: objectFromManifest(manifest), manifest, place: { path: unit } }
+  }
+
+  it('that has a pod restart and crash is taken back with it, and a mended one is tried', async () => {
+    rig.fake.script('main', ({ config: { envs } }) =>
+      envs.some(({ value }) => value.toString() === 'bad')
+        ? { kind: 'exits', exitCode: 1, afterMs: 100 }
+        : { kind: 'runs', stop: { kind: 'exits', exitCode: 0, afterMs: 100 } },
+    )
+    const annotations = { 'podd.dev/restart-on-config-change': 'true' }
+    const env = [{ name: 'V', valueFrom: { configMapKeyRef: { name: 'conf', key: 'value' } } }]
+    rig.given = [config('one')]
+    await rig.apply(web(good, { env }, { annotations }))
+    await rig.clock.advance(15_000)
+    expect(record()?.base).toBe(2)
+    rig.given = [config('bad')]
+    await rig.offer()
+    await rig.clock.advance(90_000)
+    expect(record()).toMatchObject({ active: 2, pin: { why: 'failed' } })
+    expect(rig.running()).toEqual(['web/main'])
+    rig.given = [config('two')]
+    await rig.offer()
+    await rig.clock.advance(15_000)
+    expect(record()).toMatchObject({ active: 4, base: 4 })
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a person', () => {
+  it('goes back to the revision before, until the source gives something else or it is resumed', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(12_000)
+    const back = rig.system.gate.rollBack('file', unit, undefined)
+    await rig.settle()
+    expect(await back).toBe(1)
+    await rig.clock.advance(12_000)
+    expect(command()).toEqual(good)
+    expect(upToDate()).toMatchObject({ reason: 'RollbackRequested' })
+    await rig.offer()
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(12_000)
+    expect(command()).toEqual(good)
+    const resumed = rig.system.gate.resume('file', unit)
+    await rig.settle()
+    expect(await resumed).toBe(2)
+    await rig.clock.advance(12_000)
+    expect([command(), upToDate()]).toEqual([[...good, '-v'], undefined])
+    expect(record()).toMatchObject({ active: 2, offered: 2 })
+  })
+
+  it('has what failed tried again', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    rig.fake.script('main', { kind: 'runs' })
+    const resumed = rig.system.gate.resume('file', unit)
+    await rig.settle()
+    await resumed
+    await rig.clock.advance(15_000)
+    expect(record()).toMatchObject({ base: 2, active: 2, revisions: [{}, { verdict: 'healthy' }] })
+  })
+
+  it('is told what can’t be gone back to', async () => {
+    await expect(rig.system.gate.rollBack('file', unit, 7)).rejects.toThrow(
+      '/file/web.yaml: revision 7 is not kept; there are 1',
+    )
+    await expect(rig.system.gate.rollBack('file', '/file/none.yaml', 1)).rejects.toThrow('there is no unit')
+  })
+})
+
+describe('a podd that has crashed again and again', () => {
+  it('does not try again what it was not known to be healthy', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    await rig.kill()
+    rig.boot()
+    rig.system.gate.distrustNew()
+    rig.system.offerSnapshot(rig.snapshot('file'))
+    await rig.clock.advance(15_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({
+      active: 1,
+      pin: { why: 'crashed' },
+      revisions: [{}, { failure: { reason: 'PoddCrashed' } }],
+    })
+  })
+})
+
+describe('a unit that its source no longer gives', () => {
+  it('has no revisions any more, and begins anew when it is given again', async () => {
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.revisions.saved.size).toBe(0)
+    await rig.apply(web(bad))
+    await rig.clock.advance(60_000)
+    expect(rig.system.gate.units()).toMatchObject([{ record: { active: 1 } }])
+  })
+})
