@@ -34,7 +34,9 @@
  * POST /checkpoint/{ns}/{pod}/{container}                 { items: [path on the host] }: a running container's memory and state in a file, where the runtime can; ?timeout (s); also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
- * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without
+ * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without; …/resume takes units too
+ * GET  /podd/v1/units                                     UnitObject[] (sources.ts)
+ * POST /podd/v1/units/rollback                            RollbackReply; ?unit ?to (the number of a revision)
  * GET  /podd/v1/usage                                     UsageHistoryReply (usage.ts), where the status page is on
  * GET  /ui                                                the status page where it is on; its files lie below
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again

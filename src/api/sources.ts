@@ -54,9 +54,82 @@ export interface SourceObject {
   }
 }
 
-/** POST /podd/v1/sources/hold, …/resume: the sources that were not held before, or were. */
+/** POST /podd/v1/sources/hold, …/resume: the sources that were not held before, or were; and units that were rolled back. */
 export interface HoldReply {
   readonly changed: readonly string[]
+}
+
+/**
+ * GET /podd/v1/units: one for each file of a directory and each URL, in the order of the sources. Times are those of
+ * Kubernetes' objects.
+ */
+export interface UnitObject {
+  readonly apiVersion: 'podd.dev/v1'
+  readonly kind: 'Unit'
+  /** The path of the file, or the name of the URL's source. */
+  readonly metadata: { readonly name: string }
+  readonly spec: { readonly source: string }
+  readonly status: {
+    /**
+     * `Progressing`: it is not known yet whether the active revision is healthy. `Failed`: it is not, and stays. `RolledBack`:
+     * the offered one failed, and the last healthy one is active. `RollbackRequested`: somebody wants another than the
+     * offered one.
+     */
+    readonly state: 'Progressing' | 'Healthy' | 'Failed' | 'RolledBack' | 'RollbackRequested'
+    /** The numbers of the revision that counts, of the one that the source gives, and of the one that is gone back to. */
+    readonly active: number
+    readonly offered: number
+    readonly lastHealthy?: number | undefined
+    /** Since when another revision than the offered one is active. */
+    readonly since?: string | undefined
+    readonly message?: string | undefined
+    /** `namespace/name` of the pods that are being judged. */
+    readonly progressing: readonly string[]
+    /** Oldest first. */
+    readonly revisions: readonly RevisionObject[]
+  }
+}
+
+/** The units that a word means: one of this name, else those whose path ends with it, with or without `.yaml`, or URL's sources of that name. */
+export function selectUnits(names: readonly string[], word: string): readonly string[] {
+  if (names.includes(word)) return [word]
+  return names.filter((name) => {
+    const stem = name.replace(/\.(?:ya?ml|json)$/u, '')
+    return name.endsWith(`/${word}`) || stem.endsWith(`/${word}`) || name.endsWith(`:${word}`)
+  })
+}
+
+export interface RevisionObject {
+  readonly number: number
+  readonly hash: string
+  /** When it was offered. */
+  readonly time: string
+  readonly verdict: 'Progressing' | 'Healthy' | 'Failed' | 'Superseded'
+  readonly pods: number
+  readonly failure?: FailureObject | undefined
+}
+
+/** Why a revision failed. */
+interface FailureObject {
+  readonly reason: string
+  readonly message: string
+  readonly time: string
+  readonly containers: readonly {
+    readonly pod: string
+    readonly container: string
+    readonly exitCode?: number | undefined
+    readonly reason?: string | undefined
+    readonly message?: string | undefined
+    /** The last lines of its log. */
+    readonly lines: readonly string[]
+  }[]
+}
+
+/** POST /podd/v1/units/rollback. */
+export interface RollbackReply {
+  readonly unit: string
+  /** The number of the revision that counts now. */
+  readonly active: number
 }
 
 /** The manifests that podd currently runs, and where new ones go: GET /podd/v1/applied. */

@@ -40,6 +40,16 @@ export const verbs: readonly VerbEntry[] = [
     'Write manifests into the manifest directory',
     async () => (await import('./verbs/apply.ts')).applyVerb,
   ),
+  entry(
+    'history',
+    'Show the revisions of what sources give, and why one failed',
+    async () => (await import('./verbs/history.ts')).historyVerb,
+  ),
+  entry(
+    'rollback',
+    'Go back to an earlier revision of a file or URL',
+    async () => (await import('./verbs/history.ts')).rollbackVerb,
+  ),
   entry('wait', 'Wait until pods meet a condition', async () => (await import('./verbs/wait.ts')).waitVerb),
   entry(
     'delete',

@@ -2,10 +2,11 @@ import { statSync } from 'node:fs'
 import { poddVersion } from '../api/resource.ts'
 import type { PodObject } from '../api/resource.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
-import type { SourceObject } from '../api/sources.ts'
+import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { ProbeReportObject } from '../api/usage.ts'
 import { formatTime } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
+import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { formatAddress } from '../config/api-options.ts'
 import { kubeletConfigOf } from '../config/options.ts'
@@ -20,15 +21,23 @@ import type { LocalObjects } from '../control/serving/local-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import { measureNode } from '../control/serving/usage.ts'
 import { boundOfSource } from '../control/desired/source-snapshots.ts'
+import type { ShownUnit, UpdateGate } from '../control/desired/update-gate.ts'
 import { presentWritten, WrittenObjects } from '../control/serving/written-objects.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
+import type { UnitRecord } from '../decide/updates/unit-revisions.ts'
 import { readMachineInfo } from '../host/facts/host-info.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/http/listen.ts'
-import type { ApiReaders, PageReader, ProcessFacts, SourceControl } from '../server/requests/readers.ts'
+import type {
+  ApiReaders,
+  PageReader,
+  ProcessFacts,
+  SourceControl,
+  UnitControl,
+} from '../server/requests/readers.ts'
 import type { SourceHolds, SourceState } from '../sources/source-holds.ts'
 import type { SourceReport } from '../sources/source.ts'
 import { ApiObjects } from '../sources/written/api-objects.ts'
@@ -132,6 +141,7 @@ export function createReaders(
       },
     },
     sources: createSourceControl(facts, () => pods.snapshots()),
+    units: createUnitControl(pods.gate),
     claims: facts.localObjects,
     drain: pods.node.drain,
     images: createNodeImages({
@@ -261,6 +271,72 @@ function createSourceControl(
     hold: (name) => change(name, (source) => holds.hold(source)),
     resume: (name) => change(name, (source) => holds.resume(source)),
   }
+}
+
+/** The units as the API shows them, and has them go back. */
+function createUnitControl(gate: UpdateGate): UnitControl {
+  const find = (name: string): ShownUnit => {
+    const found = gate.units().find(({ record }) => record.unit === name)
+    if (found === undefined) throw new PoddError('UPDATE_REFUSED', `there is no unit ${name}`)
+    return found
+  }
+  return {
+    list: () => gate.units().map((unit) => showUnit(unit)),
+    rollBack: (name, to) => gate.rollBack(find(name).record.source, name, to),
+    async resume(name) {
+      const { record } = find(name)
+      if (record.active === record.offered) return false
+      await gate.resume(record.source, name)
+      return true
+    },
+  }
+}
+
+/** A unit as the API shows it. */
+export function showUnit({ record, judged, message }: ShownUnit): UnitObject {
+  const { source, unit, active, offered, base, pin, revisions } = record
+  return {
+    apiVersion: 'podd.dev/v1',
+    kind: 'Unit',
+    metadata: { name: unit },
+    spec: { source },
+    status: {
+      state: stateOfUnit(record),
+      active,
+      offered,
+      lastHealthy: base,
+      since: timeOf(pin?.atMs),
+      message,
+      progressing: judged,
+      revisions: revisions.map(({ number, hash, atMs, verdict, pods, failure }) => ({
+        number,
+        hash,
+        time: formatTime(atMs),
+        verdict: verdictWords[verdict],
+        pods,
+        failure: failure && {
+          reason: failure.reason,
+          message: failure.message,
+          time: formatTime(failure.atMs),
+          containers: failure.containers,
+        },
+      })),
+    },
+  }
+}
+
+const verdictWords = {
+  progressing: 'Progressing',
+  healthy: 'Healthy',
+  failed: 'Failed',
+  superseded: 'Superseded',
+} as const
+
+function stateOfUnit({ active, base, pin, revisions }: UnitRecord): UnitObject['status']['state'] {
+  if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
+  if (active === base) return 'Healthy'
+  const isFailed = revisions.some(({ number, verdict }) => number === active && verdict === 'failed')
+  return isFailed ? 'Failed' : 'Progressing'
 }
 
 /** The most problems that are shown of one text. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { AppliedReply, SourceObject } from '../../src/api/sources.ts'
+import type { AppliedReply, SourceObject, UnitObject } from '../../src/api/sources.ts'
 import type { RemovedImage, ArchiveReport, GarbageReport } from '../../src/api/images.ts'
 import type { ProbeReportObject } from '../../src/api/usage.ts'
 import type { ResourceObject } from '../../src/api/resource.ts'
@@ -196,6 +196,9 @@ export class ApiRig {
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false, isNetworkDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
   sources: readonly SourceObject[] = []
+  units: readonly UnitObject[] = []
+  /** Which units were to go back, and where to. */
+  readonly rollbacks: string[] = []
   /** The names of those that are held. */
   readonly held = new Set<string>()
   drained: DrainReply = { ended: 2, stuck: [] }
@@ -246,6 +249,19 @@ export class ApiRig {
         list: () => this.sources,
         hold: async (name) => !this.held.has(name) && this.held.add(name).has(name),
         resume: async (name) => this.held.delete(name),
+      },
+      units: {
+        list: () => this.units,
+        rollBack: async (name, to) => {
+          if (to === 9)
+            throw new PoddError('UPDATE_REFUSED', `${name}: revision 9 is not kept; there are 1, 2`)
+          this.rollbacks.push(`${name} to ${to ?? 'the one before'}`)
+          return to ?? 1
+        },
+        resume: async (name) => {
+          this.rollbacks.push(`${name} resumed`)
+          return true
+        },
       },
       health: { checks: () => judgeHealth(this.health) },
       probes: { listProbes: () => this.probes },

@@ -97,13 +97,15 @@ what is written over the API still counts. \`podd get sources\` shows what is he
 }
 
 export const resumeVerb: Verb = {
-  usage: 'resume [SOURCE...]',
+  usage: 'resume [SOURCE|UNIT...]',
   help: `Follows sources again that were held, and applies what has changed meanwhile; \`podd get sources -o yaml\` lists that
-beforehand. Without a name, all of them.`,
+beforehand. Without a name, all of them. With the name of a unit (a file, or a URL's source), tries again what that gives
+where another revision counts, because it failed or somebody rolled back; only a name does that.`,
   flags: [],
   examples: [
     ['resume', 'follow all sources again'],
     ['resume fleet', 'follow the source fleet again'],
+    ['resume web.yaml', 'try again what failed in a file'],
   ],
   run: (context) => change(context, 'resume', 'followed again'),
 }
@@ -116,8 +118,10 @@ async function change(
   const query = new URLSearchParams(args.positionals.map((name) => ['source', name]))
   const path = `/podd/v1/sources/${verb}${query.size === 0 ? '' : `?${query.toString()}`}`
   const { changed } = await client.post<HoldReply>(path, signal)
-  const lines = changed.map((name) => `source ${name} is ${done}\n`)
+  const lines = changed.map((name) => `${name.includes('/') ? 'unit' : 'source'} ${name} is ${done}\n`)
   const nothing =
-    verb === 'hold' ? 'nothing changed: held before\n' : 'nothing changed: no such source was held\n'
+    verb === 'hold'
+      ? 'nothing changed: held before\n'
+      : `nothing changed: no such source was held${args.positionals.length === 0 ? '' : ', and no such unit rolled back'}\n`
   return { kind: 'text', text: lines.join('') || nothing }
 }

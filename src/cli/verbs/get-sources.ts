@@ -1,5 +1,5 @@
 import { formatAgeOf } from '../../api/served-kind.ts'
-import type { SourceObject } from '../../api/sources.ts'
+import type { SourceObject, UnitObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
@@ -12,6 +12,7 @@ export async function getSources(context: VerbContext, names: readonly string[])
   const { args, client, clock, signal } = context
   const format = readOutputFormat(args)
   const all = await client.get<readonly SourceObject[]>('/podd/v1/sources', signal)
+  const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
   const found =
     names.length === 0
       ? all
@@ -21,9 +22,14 @@ export async function getSources(context: VerbContext, names: readonly string[])
   if (missing.length > 0 && found.length === 0) throw new PoddError('API_NotFound', missingText.join('; '))
   return {
     kind: 'listing',
-    listings: [listSources(found, clock.wallMs(), names.length === 1)],
+    listings: [listSources(found, units, { nowMs: clock.wallMs(), isSingle: names.length === 1 })],
     format,
     notes: [
+      ...units.flatMap(({ metadata, spec, status: { message } }) =>
+        message !== undefined && found.some((source) => source.metadata.name === spec.source)
+          ? [`${metadata.name}: ${message}`]
+          : [],
+      ),
       ...missingText.map((text) => `podd: ${text}`),
       ...(all.length === 0 ? ['No sources are configured'] : []),
     ],
@@ -36,7 +42,11 @@ function isNamed(name: string, asked: string): boolean {
   return name === asked || name.endsWith(`:${asked}`)
 }
 
-function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: boolean): Listing {
+function listSources(
+  sources: readonly SourceObject[],
+  units: readonly UnitObject[],
+  { nowMs, isSingle }: { readonly nowMs: number; readonly isSingle: boolean },
+): Listing {
   const age = (time: string | undefined): string => (time === undefined ? '<none>' : formatAgeOf(time, nowMs))
   return {
     columns: [
@@ -48,6 +58,8 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
       { title: 'PENDING' },
       { title: 'ANSWERED' },
       { title: 'REVISION' },
+      { title: 'ACTIVE' },
+      { title: 'OFFERED' },
       { title: 'PLACE' },
       { title: 'MODE', wide: true },
       { title: 'LAST GOOD', wide: true },
@@ -65,6 +77,7 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
       formatPending(status.pending),
       age(status.lastAnswerTime),
       status.hash?.slice(0, 12) ?? '<none>',
+      ...formatUnits(units.filter((unit) => unit.spec.source === metadata.name)),
       spec.place,
       status.mode,
       status.lastGood ? 'yes' : 'no',
@@ -74,6 +87,18 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
     objects: sources,
     listKind: isSingle ? undefined : 'SourceList',
   }
+}
+
+/**
+ * The numbers of the active and of the offered revision: of a URL, and of the one file of a directory where they differ; else
+ * in how many files they do.
+ */
+function formatUnits(units: readonly UnitObject[]): readonly [active: string, offered: string] {
+  const differing = units.filter(({ status }) => status.active !== status.offered)
+  const [only, ...more] = differing.length > 0 ? differing : units
+  if (only === undefined) return ['<none>', '<none>']
+  if (more.length === 0) return [String(only.status.active), String(only.status.offered)]
+  return differing.length === 0 ? ['newest', 'newest'] : [`older of ${differing.length}`, 'newest']
 }
 
 function formatState({ state, heldSince, failingSince }: SourceObject['status'], nowMs: number): string {

@@ -189,7 +189,9 @@ const viewRules: Rules = {
     allow(['get'], 'podd.dev', 'pods/probes'),
   ],
   nonResourceRules: [
-    show('/podd/v1/images /podd/v1/images/archives /podd/v1/sources /podd/v1/status /podd/v1/usage'),
+    show(
+      '/podd/v1/images /podd/v1/images/archives /podd/v1/sources /podd/v1/status /podd/v1/units /podd/v1/usage',
+    ),
     show('/configz /metrics /metrics/* /pods /runningpods /stats/summary'),
   ],
 }

@@ -4,7 +4,7 @@ import type { TerminalSize } from '../../api/remote-command.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { ServedResources } from '../../api/served-kind.ts'
-import type { AppliedReply, SourceObject } from '../../api/sources.ts'
+import type { AppliedReply, SourceObject, UnitObject } from '../../api/sources.ts'
 import type { ProbeReportObject, UsageHistoryReply } from '../../api/usage.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
@@ -65,6 +65,19 @@ export interface SourceControl {
    */
   hold(name: string): Promise<boolean>
   /** Resumes a source. Returns whether it was held. Throws the system's error where that can't be recorded. */
+  resume(name: string): Promise<boolean>
+}
+
+/** The units that sources give, by the names in their objects. */
+export interface UnitControl {
+  /** In the order of the sources, and of their names. */
+  list(): readonly UnitObject[]
+  /**
+   * Has a unit go back: to this revision, or the last healthy one before the active one. Gives the number of the one that
+   * counts now. Throws PoddError UPDATE_REFUSED, or the system's error where that can't be recorded.
+   */
+  rollBack(name: string, to: number | undefined): Promise<number>
+  /** Tries again what the source gives. Returns whether something else counted. Throws as `rollBack`. */
   resume(name: string): Promise<boolean>
 }
 
@@ -152,6 +165,7 @@ export interface ApiReaders {
   readonly images: ImageStore
   readonly claims: ClaimPurger
   readonly sources: SourceControl
+  readonly units: UnitControl
   readonly drain: Drainer
   readonly reach: PodReach
   /** Left out, there is no status page. */

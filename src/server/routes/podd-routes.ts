@@ -1,6 +1,7 @@
+import { selectUnits } from '../../api/sources.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { ApiError, objectNotFound } from '../requests/api-error.ts'
-import type { ApiReaders, SourceControl } from '../requests/readers.ts'
+import type { ApiReaders, SourceControl, UnitControl } from '../requests/readers.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
 import { get, post, withPods } from '../requests/route.ts'
@@ -12,7 +13,7 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
   const { status, drain } = readers
   return [
     get('/podd/v1/status', () => jsonResponse(status.daemonStatus())),
-    ...sourceRoutes(readers.sources),
+    ...sourceRoutes(readers),
     withPods(get('/podd/v1/applied', () => jsonResponse(status.applied()))),
     withPods(post('/podd/v1/drain', async () => jsonResponse(await drain.run()))),
     withPods(
@@ -70,20 +71,73 @@ async function purgeClaim(
   return jsonResponse({ purged: name })
 }
 
-function sourceRoutes(sources: SourceControl): readonly Route[] {
-  const each = (change: (name: string) => Promise<boolean>) => (call: Call) =>
-    changeEach(sources, call, change)
+/** The routes of sources and their units: list, hold, roll back and resume. */
+function sourceRoutes({ sources, units }: ApiReaders): readonly Route[] {
   return [
     get('/podd/v1/sources', () => jsonResponse(sources.list())),
-    post(
-      '/podd/v1/sources/hold',
-      each((name) => sources.hold(name)),
-    ),
-    post(
-      '/podd/v1/sources/resume',
-      each((name) => sources.resume(name)),
-    ),
+    post('/podd/v1/sources/hold', (call) => changeEach(sources, call, (name) => sources.hold(name))),
+    post('/podd/v1/sources/resume', (call) => resumeEach(sources, units, call)),
+    get('/podd/v1/units', () => jsonResponse(units.list())),
+    withPods(post('/podd/v1/units/rollback', (call) => rollBack(units, call))),
   ]
+}
+
+/** Throws ApiError NotFound for an unknown unit, Conflict for a revision that can't be had, BadRequest for no number. */
+async function rollBack(units: UnitControl, { query }: Call): Promise<ApiResponse> {
+  const word = query.get('unit') ?? ''
+  const to = query.get('to')
+  if (to !== null && !/^[1-9]\d{0,8}$/u.test(to))
+    throw new ApiError(400, `to must be the number of a revision, not ${JSON.stringify(to)}`)
+  const found = findUnits(units, word)
+  const [unit] = found
+  if (unit === undefined || found.length > 1) throw noUnit(units, word, found)
+  try {
+    const active = await units.rollBack(unit, to === null ? undefined : Number(to))
+    return jsonResponse({ unit, active })
+  } catch (error) {
+    throw errorCode(error) === 'UPDATE_REFUSED' ? new ApiError(409, errorMessage(error)) : error
+  }
+}
+
+function findUnits(units: UnitControl, word: string): readonly string[] {
+  return selectUnits(
+    units.list().map(({ metadata }) => metadata.name),
+    word,
+  )
+}
+
+function noUnit(units: UnitControl, word: string, found: readonly string[]): ApiError {
+  if (found.length > 1) return new ApiError(400, `${JSON.stringify(word)} may be ${found.join(' or ')}`)
+  const all = units.list().map(({ metadata }) => metadata.name)
+  const some = all.slice(0, 10).join(', ')
+  const hint =
+    all.length === 0 ? 'No source gives anything.' : `There are ${some}${all.length > 10 ? ', …' : ''}.`
+  return new ApiError(404, `there is no unit ${JSON.stringify(word)}`, hint)
+}
+
+/**
+ * Follows sources that are held, and what named units give. Without a name only sources: what failed is not tried again
+ * unless it is named. Throws ApiError NotFound for an unknown name; nothing is changed then.
+ */
+async function resumeEach(sources: SourceControl, units: UnitControl, call: Call): Promise<ApiResponse> {
+  const asked = call.query.getAll('source')
+  const resumed: string[] = []
+  const named = asked.map((word) => {
+    const ofUnits = findUnits(units, word)
+    const [unit] = ofUnits
+    const all = sources.list().map(({ metadata }) => metadata.name)
+    const isSource = all.includes(word) || all.some((name) => name.endsWith(`:${word}`))
+    if (ofUnits.length > 1 && !isSource) throw noUnit(units, word, ofUnits)
+    if (unit === undefined || isSource) return { source: findSource(all, word), unit }
+    return { source: undefined, unit }
+  })
+  const held = asked.length === 0 ? sources.list().map(({ metadata }) => metadata.name) : []
+  for (const { source, unit } of [...named, ...held.map((name) => ({ source: name, unit: undefined }))]) {
+    const isHeld = source !== undefined && (await sources.resume(source))
+    const isBack = unit !== undefined && (await units.resume(unit))
+    if (isHeld || isBack) resumed.push(isHeld ? source : (unit ?? ''))
+  }
+  return jsonResponse({ changed: resumed })
 }
 
 /** Throws ApiError NotFound for an unknown source; none is changed then. */

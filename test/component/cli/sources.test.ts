@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { SourceObject } from '../../../src/api/sources.ts'
+import type { SourceObject, UnitObject } from '../../../src/api/sources.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
@@ -37,6 +37,23 @@ function sourceObject(name: string, status: Partial<SourceObject['status']> = {}
   }
 }
 
+function unitObject(source: string, name: string, [active, offered]: readonly [number, number]): UnitObject {
+  return {
+    apiVersion: 'podd.dev/v1',
+    kind: 'Unit',
+    metadata: { name },
+    spec: { source },
+    status: {
+      state: active === offered ? 'Healthy' : 'RolledBack',
+      active,
+      offered,
+      message: active === offered ? undefined : `revision ${offered} failed`,
+      progressing: [],
+      revisions: [],
+    },
+  }
+}
+
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
 
 describe('podd get sources', () => {
@@ -56,13 +73,18 @@ describe('podd get sources', () => {
         pending: { added: ['Pod default/a'], changed: ['Pod default/b', 'Pod default/c'], removed: [] },
       }),
     ]
-    const { stdout, exitCode } = await podd('get', 'sources')
-    expect(exitCode).toBe(0)
+    rig.units = [
+      unitObject('file', '/etc/pods/a.yaml', [1, 1]),
+      unitObject('file', '/etc/pods/b.yaml', [2, 2]),
+      unitObject('http:fleet', 'http:fleet', [3, 4]),
+    ]
+    const { stdout, stderr, exitCode } = await podd('get', 'sources')
+    expect([exitCode, stderr]).toEqual([0, 'http:fleet: revision 4 failed\n'])
     expect(stdout.split('\n').map((line) => line.replaceAll(/ {2,}/gu, ' | '))).toEqual([
-      'NAME | STATE | PODS | OBJECTS | ERRORS | PENDING | ANSWERED | REVISION | PLACE',
-      'file | Following | 2 | 1 | 0 | <none> | 120m | 0123456789ab | /etc/pods',
-      'http:fleet | Failing (120m) | 2 | 1 | 1 (3h) | <none> | <none> | <none> | /etc/pods',
-      'file:edge | Held (120m) | 2 | 1 | 0 | +1 ~2 | <none> | <none> | /etc/pods',
+      'NAME | STATE | PODS | OBJECTS | ERRORS | PENDING | ANSWERED | REVISION | ACTIVE | OFFERED | PLACE',
+      'file | Following | 2 | 1 | 0 | <none> | 120m | 0123456789ab | newest | newest | /etc/pods',
+      'http:fleet | Failing (120m) | 2 | 1 | 1 (3h) | <none> | <none> | <none> | 3 | 4 | /etc/pods',
+      'file:edge | Held (120m) | 2 | 1 | 0 | +1 ~2 | <none> | <none> | <none> | <none> | /etc/pods',
       '',
     ])
   })
