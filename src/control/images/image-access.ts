@@ -24,48 +24,6 @@ import type { ImageRequest, PresentImage, PullRequest } from './image-request.ts
 import { PulledImages } from './pulled-images.ts'
 import type { PullOutcome } from './pulled-images.ts'
 
-/** What pulls present to registries, and which pods may use what was pulled; with the events about both. */
-class ImageAccess {
-  readonly #credentials: PodCredentials
-  readonly #pulled: PulledImages
-  readonly #events: EventRecorder
-
-  constructor(credentials: PodCredentials, pulled: PulledImages, events: EventRecorder) {
-    this.#credentials = credentials
-    this.#pulled = pulled
-    this.#events = events
-  }
-
-  /**
-   * The credentials that fit the image of a request, best match first. They are tried in this order until a pull
-   * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36). With
-   * none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that error.
-   */
-  async candidates({ pod, image, secrets }: PullRequest): Promise<readonly PullCredential[]> {
-    const found = await this.#credentials.find(image, secrets)
-    if (pod !== undefined)
-      for (const warning of found.warnings) this.#events.record({ pod, type: 'Warning', ...warning })
-    return found.credentials
-  }
-
-  /** Whether the pod may use an image that is on the machine without a pull. */
-  mayUse({ container: { image }, secrets }: ImageRequest, { ref }: PresentImage): Promise<boolean> {
-    return this.#pulled.mayUse(image, ref, this.#credentials.findOwn(image, secrets))
-  }
-
-  /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
-  begin(image: string): Promise<void> {
-    return this.#pulled.begin(image)
-  }
-
-  /** Records its outcome. Never rejects. */
-  end(image: string, outcome: PullOutcome): Promise<void> {
-    return this.#pulled.end(image, outcome)
-  }
-}
-
-export type ImageCredentials = Pick<ImageAccess, keyof ImageAccess>
-
 /** Something that a pod's events tell; pulls go on without it. */
 interface CredentialWarning {
   readonly reason: 'FailedToRetrieveImagePullSecret' | 'FailedCredentialProvider'
@@ -192,6 +150,9 @@ function readSecret(secret: Secret): DockerConfigReading {
   }
 }
 
+/** What pulls present to registries, and which pods may use what was pulled; with the events about both. */
+export type ImageCredentials = ReturnType<typeof createImageAccess>['access']
+
 export function createImageAccess(
   config: PoddConfig,
   objects: ObjectViews,
@@ -202,7 +163,7 @@ export function createImageAccess(
     readonly clock: Clock
     readonly logger: Logger
   },
-): { readonly access: ImageCredentials; readonly pulled: PulledImages } {
+) {
   const { rootDir, imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = config
   const { events, report, clock, logger } = around
   const providers =
@@ -223,5 +184,27 @@ export function createImageAccess(
   })
   const node = new NodeDockerConfig({ rootDir, homeDir: homedir(), clock, logger })
   const credentials = new PodCredentials({ objects, node, providers })
-  return { access: new ImageAccess(credentials, pulled, events), pulled }
+  const access = {
+    /**
+     * The credentials that fit the image of a request, best match first. They are tried in this order until a pull
+     * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36).
+     * With none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that
+     * error.
+     */
+    async candidates({ pod, image, secrets }: PullRequest): Promise<readonly PullCredential[]> {
+      const found = await credentials.find(image, secrets)
+      if (pod !== undefined)
+        for (const warning of found.warnings) events.record({ pod, type: 'Warning', ...warning })
+      return found.credentials
+    },
+    /** Whether the pod may use an image that is on the machine without a pull. */
+    mayUse({ container: { image }, secrets }: ImageRequest, { ref }: PresentImage): Promise<boolean> {
+      return pulled.mayUse(image, ref, credentials.findOwn(image, secrets))
+    },
+    /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
+    begin: (image: string): Promise<void> => pulled.begin(image),
+    /** Records its outcome. Never rejects. */
+    end: (image: string, outcome: PullOutcome): Promise<void> => pulled.end(image, outcome),
+  }
+  return { access, pulled }
 }

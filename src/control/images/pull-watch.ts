@@ -78,18 +78,18 @@ const readMs = 5000
  * a pull can't be seen doesn't count, up to three times the limit.
  */
 export class PullWatch {
-  readonly #options: PullWatchEnv
+  readonly #env: PullWatchEnv
   readonly #pulls = new Set<Watched>()
   #timer: Timer | undefined
   #lookedAtMs = 0
 
-  constructor(options: PullWatchEnv) {
-    this.#options = options
+  constructor(env: PullWatchEnv) {
+    this.#env = env
   }
 
   /** Watches a pull until the returned function is called. */
   begin(pull: WatchedPull): () => void {
-    const { clock } = this.#options
+    const { clock } = this.#env
     const nowMs = clock.monotonicMs()
     const watched: Watched = {
       ...pull,
@@ -119,12 +119,12 @@ export class PullWatch {
   }
 
   #schedule(): void {
-    this.#timer = this.#options.clock.startTimer(lookMs, () => void this.#look())
+    this.#timer = this.#env.clock.startTimer(lookMs, () => void this.#look())
   }
 
   /** Never rejects. */
   async #look(): Promise<void> {
-    const { clock, content } = this.#options
+    const { clock, content } = this.#env
     const timer = this.#timer
     const nowMs = clock.monotonicMs()
     const isLate = nowMs - this.#lookedAtMs > gapMs
@@ -149,7 +149,7 @@ export class PullWatch {
   #missLook(pull: Watched, error: unknown, { nowMs, isLate }: Look): void {
     if (isLate) pull.movedAtMs = nowMs
     pull.unseenSinceMs = isLate ? nowMs : (pull.unseenSinceMs ?? nowMs)
-    const { stallMs } = this.#options
+    const { stallMs } = this.#env
     if (stallMs === 0 || nowMs - pull.unseenSinceMs < stallMs * unseenShare) return
     if (pull.state?.phase !== 'unpacking') this.#giveUp(pull, unseenError(pull.image, error, stallMs))
   }
@@ -168,10 +168,10 @@ export class PullWatch {
   }
 
   async #lookAt(pull: Watched, ingests: readonly Ingest[], { nowMs, isLate }: Look): Promise<void> {
-    const { stallMs } = this.#options
+    const { stallMs } = this.#env
     const name = parseImageName(pull.image)
     if (name === undefined) return
-    const blobs = await this.#options.content.listBlobs(name.registry, name.repository)
+    const blobs = await this.#env.content.listBlobs(name.registry, name.repository)
     const manifests = await this.#readManifests(pull, blobs)
     const state = derivePullState({ ...pull, ingests, blobs, manifests })
     if (!this.#pulls.has(pull)) return
@@ -188,7 +188,7 @@ export class PullWatch {
   }
 
   #checkRoom(pull: Watched, { missingBytes }: PullState): void {
-    const { checkRoom } = this.#options
+    const { checkRoom } = this.#env
     if (checkRoom === undefined || pull.isChecked || missingBytes === 0) return
     pull.isChecked = true
     checkRoom(missingBytes, pull.ended.signal).then(
@@ -207,7 +207,7 @@ export class PullWatch {
     const unread = blobs
       .filter(({ digest, sizeBytes }) => sizeBytes <= manifestBytes && !pull.read.has(digest))
       .toSorted((a, b) => order(a, pull.beganAtMs) - order(b, pull.beganAtMs))
-    const { clock, content, isPresent: isPresentImage } = this.#options
+    const { clock, content, isPresent: isPresentImage } = this.#env
     const beganMs = clock.monotonicMs()
     for (const blob of unread.slice(0, readsPerLook)) {
       if (clock.monotonicMs() - beganMs >= readMs) break

@@ -320,8 +320,8 @@ export interface VolumeMeasures {
  * `ephemeral-storage` (`pkg/kubelet/eviction/eviction_manager.go` localStorageEviction, 1.36). The kubelet doesn't for
  * static pods.
  */
-export function volumeLimitsJob(deps: VolumeMeasures): NodeJob {
-  const { clock } = deps
+export function volumeLimitsJob(measures: VolumeMeasures): NodeJob {
+  const { clock } = measures
   let restUntilMs = new Map<PodUid, number>()
   return {
     name: 'limit-volumes',
@@ -330,7 +330,7 @@ export function volumeLimitsJob(deps: VolumeMeasures): NodeJob {
     async run(signal) {
       const next = new Map<PodUid, number>()
       let measuredMs = 0
-      for (const worker of deps.workers()) {
+      for (const worker of measures.workers()) {
         signal.throwIfAborted()
         const { name: pod, uid } = worker.ref
         const startMs = clock.monotonicMs()
@@ -340,9 +340,9 @@ export function volumeLimitsJob(deps: VolumeMeasures): NodeJob {
           continue
         }
         try {
-          await check(worker, deps, signal)
+          await check(worker, measures, signal)
         } catch (error) {
-          deps.logger.warn({ pod, uid, err: error }, 'cannot measure what a pod takes of the disk')
+          measures.logger.warn({ pod, uid, err: error }, 'cannot measure what a pod takes of the disk')
         }
         const nowMs = clock.monotonicMs()
         measuredMs += nowMs - startMs

@@ -42,12 +42,12 @@ export interface OrphanCollection {
 
 /** Collects the remains of pods that no longer exist, one collection at a time. */
 export class Orphans {
-  readonly #options: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }
+  readonly #env: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }
   readonly #turn = new Semaphore(1)
   #firstSeen: OrphanMemory = new Map()
 
-  constructor(options: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }) {
-    this.#options = options
+  constructor(env: OrphanSearch & { readonly clock: Clock; readonly logger: Logger }) {
+    this.#env = env
   }
 
   /** Lists what a collection would find now; it counts as a look. */
@@ -65,7 +65,7 @@ export class Orphans {
   /** Removes what has been without a pod for long enough. Throws only the signal's reason. */
   collect(signal: AbortSignal): Promise<OrphanCollection> {
     return this.#turn.run(async () => {
-      const { collectors, logger } = this.#options
+      const { collectors, logger } = this.#env
       const { plan, failures } = await this.#look(signal)
       const items = plan.wait.map(({ orphan }) => itemOf(orphan, 'waiting'))
       for (const orphan of plan.remove) {
@@ -86,9 +86,9 @@ export class Orphans {
   }
 
   async #look(signal: AbortSignal): Promise<{ plan: OrphanPlan; failures: string[] }> {
-    const { clock, collectors } = this.#options
+    const { clock, collectors } = this.#env
     // Read before the look: calls completed by then have their final result.
-    const makingSinceMs = this.#options.makingSinceMs()
+    const makingSinceMs = this.#env.makingSinceMs()
     const look = { signal }
     const found: Orphan[] = []
     const failures: string[] = []

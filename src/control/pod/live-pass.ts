@@ -10,6 +10,7 @@ import { reviewSparedRestarts } from '../../decide/plan/restart-request.ts'
 import type { SparedRestarts } from '../../decide/plan/restart-request.ts'
 import { selectAwaitedImages, selectRecreations } from '../../decide/plan/start-order.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { computeSpecHash, findMissingReference } from '../../translate/config-hash.ts'
 import type { PodDisplay } from './display.ts'
@@ -234,8 +235,7 @@ function gatherFacts(env: PodEnv, state: PodState): PodFacts {
   const pod = state.allocatedPod
   const { retries, resizeRefusal } = state
   const facts = { ...state.restartFacts, pod }
-  const { initContainers, containers, ephemeralContainers } = pod.spec
-  const specs = [...initContainers, ...containers, ...ephemeralContainers]
+  const specs = allContainers(pod.spec)
   const hashes = new Map(specs.map((spec) => [spec.name, specHashOf(env, state, spec)]))
   const recreations = selectRecreations(facts, (name) => hashes.get(name))
   const blocked = state.startBlock

@@ -3,6 +3,7 @@ import { containerRetry } from '../../decide/plan/backoff.ts'
 import type { Retry } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerId, PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
@@ -35,7 +36,6 @@ import type { AheadWork, ContainerFiles } from './prepare.ts'
 import type { SandboxInUse } from './sandbox.ts'
 import type { PodState } from './state.ts'
 import { stopOneContainer } from './stop.ts'
-import { allContainers } from '../../pod/schema/pod-resources.ts'
 
 /** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
 const showErrorMs = 1000

@@ -667,7 +667,7 @@ function podLevelBefore({ record, pod: before }: PodState, after: Pod): PodRecor
  * Image fetches in flight for containers that keep running meanwhile, one per container. A pull may take long, and the
  * pod's passes don't wait for it.
  */
-export class AheadFetches {
+class AheadFetches {
   readonly #onEnd: () => void
   readonly #inFlight = new Map<string, AbortController>()
 

@@ -8,6 +8,7 @@ import {
 } from '../../decide/plan/ending.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
@@ -318,8 +319,7 @@ function stopRequest(pass: Pass, container: ObservedContainer, graceSeconds: num
 }
 
 function findSpec(pass: Pass, name: string): ContainerSpec | undefined {
-  const { initContainers, containers, ephemeralContainers } = pass.pod.spec
-  return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
+  return allContainers(pass.pod.spec).find((spec) => spec.name === name)
 }
 
 /**

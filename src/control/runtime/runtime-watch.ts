@@ -36,21 +36,21 @@ const stoppedMs = 10_000
  * or with the whole host. What happened in such a gap was not observed.
  */
 export class RuntimeWatch {
-  readonly #options: WatchEnv
+  readonly #env: WatchEnv
   #lookedMonotonicMs: number
   #lookedWallMs: number
   /** How long the last answer took. */
   #answerMs = 0
 
-  constructor(options: WatchEnv) {
-    this.#options = options
-    this.#lookedMonotonicMs = options.clock.monotonicMs()
-    this.#lookedWallMs = options.clock.wallMs()
+  constructor(env: WatchEnv) {
+    this.#env = env
+    this.#lookedMonotonicMs = env.clock.monotonicMs()
+    this.#lookedWallMs = env.clock.wallMs()
   }
 
   /** Runs until the signal is aborted; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, pulse, onFrozen } = this.#options
+    const { clock, pulse, onFrozen } = this.#env
     this.#noteLook()
     while (!signal.aborted) {
       await sleepUnlessAborted(clock, periodMs, signal)
@@ -62,7 +62,7 @@ export class RuntimeWatch {
 
   /** Whether podd is just waking up from a gap. Ask before acting on an observation. */
   look(): void {
-    const { clock, onGap } = this.#options
+    const { clock, onGap } = this.#env
     const monotonicMs = clock.monotonicMs()
     const wallMs = clock.wallMs()
     const ranMs = monotonicMs - this.#lookedMonotonicMs
@@ -73,8 +73,8 @@ export class RuntimeWatch {
   }
 
   #noteLook(): void {
-    this.#lookedMonotonicMs = this.#options.clock.monotonicMs()
-    this.#lookedWallMs = this.#options.clock.wallMs()
+    this.#lookedMonotonicMs = this.#env.clock.monotonicMs()
+    this.#lookedWallMs = this.#env.clock.wallMs()
   }
 
   /**
@@ -83,7 +83,7 @@ export class RuntimeWatch {
    * would never count.
    */
   async #ask(signal: AbortSignal): Promise<void> {
-    const { clock, pulse, onGap, onFrozen } = this.#options
+    const { clock, pulse, onGap, onFrozen } = this.#env
     const askedMs = clock.monotonicMs()
     const limitMs = Math.min(
       longestSilentMs,

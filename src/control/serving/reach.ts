@@ -9,7 +9,6 @@ import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { NamespaceUnreachable, NetnsDialers } from '../../host/netns-dialer.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { ContainerUsage, NodeUsage } from '../../pod/state/usage.ts'
 import type { PodUid, SandboxId } from '../../pod/values/ids.ts'
 import type { ExecProcess } from '../../runtime/containerd/exec-process.ts'
 import { ContainerdExec } from '../../runtime/containerd/exec.ts'
@@ -18,7 +17,7 @@ import type { RuntimeService } from '../../runtime/cri-runtime.ts'
 import type { ContainerStreams } from '../../runtime/streaming.ts'
 import { readPid } from '../../translate/observe.ts'
 import type { RuntimeAccess } from '../runtime/runtime-access.ts'
-import { NodeUsageMeter, UsageMeter } from './usage.ts'
+import { nodeUsageMeter, usageMeter } from './usage.ts'
 
 /** The fields of a pod that reaching into it needs. */
 interface ReachedPod {
@@ -63,8 +62,8 @@ export class Reach {
   readonly #rootDir: string
   readonly #clock: Clock
   readonly #dialers: NetnsDialers
-  readonly #meter: UsageMeter
-  readonly #nodeMeter: NodeUsageMeter
+  readonly usage: ReturnType<typeof usageMeter>
+  readonly nodeUsage: ReturnType<typeof nodeUsageMeter>
   readonly #exec: ContainerdExec
 
   constructor(
@@ -78,8 +77,8 @@ export class Reach {
     this.#rootDir = rootDir
     this.#clock = clock
     this.#dialers = new NetnsDialers(clock)
-    this.#nodeMeter = new NodeUsageMeter(clock)
-    this.#meter = new UsageMeter(stats, clock)
+    this.usage = usageMeter(stats, clock)
+    this.nodeUsage = nodeUsageMeter(clock)
     this.#exec = new ContainerdExec(connection, `${runDir}/exec`, clock)
   }
 
@@ -150,14 +149,6 @@ export class Reach {
 
   async restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]> {
     return this.#pod(uid).restart(containers)
-  }
-
-  nodeUsage(signal: AbortSignal): Promise<NodeUsage> {
-    return this.#nodeMeter.read(signal)
-  }
-
-  usage(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
-    return this.#meter.read(signal)
   }
 
   close(): void {

@@ -159,57 +159,42 @@ interface Reading<Found> {
   readonly found: Found
 }
 
+interface TwoReadings<Found> {
+  readonly before: Found
+  readonly now: Found
+  readonly windowMs: number
+}
+
 /**
- * Two readings of what only grows, for the difference between them, when asked and at no other time: one now, and the one
- * before, if it was taken within the last minute, else one of a second ago.
+ * Reads twice what only grows, for the difference between the readings, when asked and at no other time: one now, and
+ * the one before, if it was taken within the last minute, else one of a second ago. Throws what a reading throws, or the
+ * signal's reason.
  */
-class TwoReadings<Found> {
-  readonly #clock: Clock
-  readonly #take: (signal: AbortSignal) => Found | Promise<Found>
-  #last: Reading<Found> | undefined
-
-  constructor(clock: Clock, take: (signal: AbortSignal) => Found | Promise<Found>) {
-    this.#clock = clock
-    this.#take = take
+function twoReadings<Found>(clock: Clock, take: (signal: AbortSignal) => Found | Promise<Found>) {
+  let last: Reading<Found> | undefined
+  const read = async (signal: AbortSignal): Promise<Reading<Found>> => {
+    const found = await take(signal)
+    return { takenAtMs: clock.monotonicMs(), found }
   }
-
-  /** Throws what a reading throws, or the signal's reason. */
-  async read(
-    signal: AbortSignal,
-  ): Promise<{ readonly before: Found; readonly now: Found; readonly windowMs: number }> {
-    const clock = this.#clock
-    const ageMs = clock.monotonicMs() - (this.#last?.takenAtMs ?? -Infinity)
-    const before =
-      this.#last !== undefined && ageMs <= longestWindowMs ? this.#last : await this.#read(signal)
+  return async (signal: AbortSignal): Promise<TwoReadings<Found>> => {
+    const isRecent = last !== undefined && clock.monotonicMs() - last.takenAtMs <= longestWindowMs
+    const before = last !== undefined && isRecent ? last : await read(signal)
     const leftMs = before.takenAtMs + leastWindowMs - clock.monotonicMs()
     if (leftMs > 0) await clock.sleep(leftMs, signal)
-    const now = await this.#read(signal)
-    this.#last = now
+    const now = await read(signal)
+    last = now
     return { before: before.found, now: now.found, windowMs: now.takenAtMs - before.takenAtMs }
-  }
-
-  async #read(signal: AbortSignal): Promise<Reading<Found>> {
-    const found = await this.#take(signal)
-    return { takenAtMs: this.#clock.monotonicMs(), found }
   }
 }
 
-/** Measures what the host uses, as UsageMeter does it for containers. */
-export class NodeUsageMeter {
-  readonly #clock: Clock
-  readonly #busyMs: TwoReadings<number>
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-    this.#busyMs = new TwoReadings(clock, readBusyMs)
-  }
-
-  /** Throws the signal's reason. */
-  async read(signal: AbortSignal): Promise<NodeUsage> {
-    const { before, now, windowMs } = await this.#busyMs.read(signal)
+/** Measures what the host uses, as `usageMeter` does it for containers. Throws the signal's reason. */
+export function nodeUsageMeter(clock: Clock): (signal: AbortSignal) => Promise<NodeUsage> {
+  const readBusy = twoReadings(clock, readBusyMs)
+  return async (signal) => {
+    const { before, now, windowMs } = await readBusy(signal)
     const memory = readMemoryAmount()
     return {
-      atMs: this.#clock.wallMs(),
+      atMs: clock.wallMs(),
       windowMs: Math.round(Math.max(1, windowMs)),
       cpuNanoCores: Math.max(0, Math.round(((now - before) / Math.max(1, windowMs)) * 1e9)),
       memoryBytes: memory === undefined ? 0 : memory.capacity - memory.available,
@@ -224,25 +209,20 @@ function readBusyMs(): number {
 
 /**
  * Measures what containers use: the CPU time between two readings. (Runtimes give a rate of their own only from containerd
- * 2.x on, over a window of their own.)
+ * 2.x on, over a window of their own.) Throws CriError, or the signal's reason.
  */
-export class UsageMeter {
-  readonly #clock: Clock
-  readonly #stats: TwoReadings<ContainerReadings>
-
-  constructor(stats: Pick<RuntimeStats, 'containers'>, clock: Clock) {
-    this.#clock = clock
-    this.#stats = new TwoReadings(clock, (signal) => readContainers(stats, signal))
-  }
-
-  /** Throws CriError, or the signal's reason. */
-  async read(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
-    const { before, now, windowMs } = await this.#stats.read(signal)
-    return [...now.stats].flatMap(([id, stats]) => {
+export function usageMeter(
+  stats: Pick<RuntimeStats, 'containers'>,
+  clock: Clock,
+): (signal: AbortSignal) => Promise<readonly ContainerUsage[]> {
+  const readStats = twoReadings(clock, (signal) => readContainers(stats, signal))
+  return async (signal) => {
+    const { before, now, windowMs } = await readStats(signal)
+    return [...now.stats].flatMap(([id, found]) => {
       // It is not new: what it used since the other reading is unknown.
       if (before.unanswered.has(id)) return []
-      const usage = measure(stats, before.stats.get(id), windowMs)
-      return usage === undefined ? [] : [{ ...usage, atMs: this.#clock.wallMs() }]
+      const usage = measure(found, before.stats.get(id), windowMs)
+      return usage === undefined ? [] : [{ ...usage, atMs: clock.wallMs() }]
     })
   }
 }

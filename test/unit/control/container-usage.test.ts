@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UsageMeter } from '../../../src/control/serving/usage.ts'
+import { usageMeter } from '../../../src/control/serving/usage.ts'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import type { ContainerUsage } from '../../../src/pod/state/usage.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -7,7 +7,7 @@ import { ManualClock } from '../../support/manual-clock.ts'
 /** A runtime whose containers use CPU as the test says; it counts how often it is asked. */
 class FakeStats {
   readonly clock = new ManualClock()
-  readonly meter = new UsageMeter(
+  readonly meter = usageMeter(
     {
       containers: async () => {
         this.asked += 1
@@ -47,7 +47,7 @@ class FakeStats {
   }
 
   async read(): Promise<readonly ContainerUsage[]> {
-    const reading = this.meter.read(new AbortController().signal)
+    const reading = this.meter(new AbortController().signal)
     await this.clock.advance(1000)
     return reading
   }
@@ -76,7 +76,7 @@ describe('the usage meter', () => {
     fake.run('main', 2)
     await fake.read()
     await fake.clock.advance(30_000)
-    const [usage] = await fake.meter.read(new AbortController().signal)
+    const [usage] = await fake.meter(new AbortController().signal)
     expect(usage).toMatchObject({ windowMs: 30_000, cpuNanoCores: 2e9 })
     expect(fake.asked).toBe(3)
     await fake.clock.advance(61_000)
@@ -90,7 +90,7 @@ describe('the usage meter', () => {
     await fake.clock.advance(6000)
     fake.run('young', 1)
     await fake.clock.advance(4000)
-    const [usage] = await fake.meter.read(new AbortController().signal)
+    const [usage] = await fake.meter(new AbortController().signal)
     expect(usage).toMatchObject({ container: 'young', windowMs: 10_000, cpuNanoCores: 4e8 })
   })
 
@@ -118,8 +118,8 @@ describe('the usage meter', () => {
       { ...none, attributes: { ...attributes, id: 'y', labels: {} }, cpu },
       { ...none, attributes: null, cpu },
     ]
-    const meter = new UsageMeter({ containers: async () => ({ stats, unanswered: new Set() }) }, clock)
-    const reading = meter.read(new AbortController().signal)
+    const meter = usageMeter({ containers: async () => ({ stats, unanswered: new Set() }) }, clock)
+    const reading = meter(new AbortController().signal)
     await clock.advance(1000)
     expect(await reading).toEqual([])
   })
@@ -130,7 +130,7 @@ describe('the usage meter', () => {
     await fake.read()
     fake.run('main', 1)
     await fake.clock.advance(200)
-    const reading = fake.meter.read(new AbortController().signal)
+    const reading = fake.meter(new AbortController().signal)
     await fake.clock.advance(800)
     expect(await reading).toMatchObject([{ cpuNanoCores: 0 }])
   })
