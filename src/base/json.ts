@@ -6,6 +6,32 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** What a path of keys leads to; undefined where it leads through something that is no object. */
+export function jsonAt(value: unknown, ...path: readonly string[]): Json | undefined {
+  const [key, ...rest] = path
+  if (!isJsonObject(value) || key === undefined) return undefined
+  return rest.length === 0 ? value[key] : jsonAt(value[key], ...rest)
+}
+
+/** An empty object in the place of anything else. */
+export function objectOrEmpty(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {}
+}
+
+/** An empty list in the place of anything else. */
+export function listOrEmpty(value: unknown): readonly Json[] {
+  return isList(value) ? value : []
+}
+
+/** Of an object's texts, the entries that are texts. */
+export function textEntries(value: Json | undefined): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(objectOrEmpty(value)).flatMap(([key, text]) =>
+      typeof text === 'string' ? [[key, text]] : [],
+    ),
+  )
+}
+
 /** What a JSON text says; undefined for a text that is none, and for none at all. */
 export function parseJson(text: string | undefined): Json | undefined {
   if (text === undefined) return undefined
@@ -74,6 +100,6 @@ export function entriesOf(object: JsonObject | undefined, separator: string): re
     .sort()
 }
 
-function isList(value: Json | undefined): value is readonly Json[] {
+function isList(value: unknown): value is readonly Json[] {
   return Array.isArray(value)
 }

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, objectOrEmpty } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { canonicalQuantity } from '../pod/values/quantity.ts'
 import { bad, ok, onlyInFile, path } from './option-type.ts'
@@ -132,7 +132,7 @@ export const runtimeClasses: OptionType<RuntimeClassSettings> = {
 }
 
 function readRuntimeClass(entry: Json): Decoded<RuntimeClassSetting> {
-  const { handler, overhead = {}, ...unknown } = isJsonObject(entry) ? entry : {}
+  const { handler, overhead = {}, ...unknown } = objectOrEmpty(entry)
   if (typeof handler !== 'string' || handler === '') return bad('must have a handler')
   const [unknownField] = Object.keys(unknown)
   if (unknownField !== undefined) return bad(`has the unknown field ${unknownField}`)

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream'
 import type { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { errorCode, errorMessage, isSystemError } from '../base/errors.ts'
-import { isJsonObject } from '../base/json.ts'
+import { jsonAt, listOrEmpty, objectOrEmpty } from '../base/json.ts'
 import type { ArchiveContent } from '../decide/node/plan-image-archives.ts'
 import { normalizeImageName } from '../pod/values/image-name.ts'
 import type { TarEnd, TarFile } from './read-tar.ts'
@@ -73,14 +73,11 @@ function toReading(end: TarEnd, files: ReadonlyMap<string, Buffer>): ArchiveCont
 /** The names under which containerd imports what an index lists. */
 function readNames(file: string, index: unknown): readonly string[] {
   if (file === 'manifest.json')
-    return (Array.isArray(index) ? index : []).flatMap((entry: unknown) => {
-      const tags = isJsonObject(entry) ? entry['RepoTags'] : undefined
-      return Array.isArray(tags) ? tags.flatMap((tag: unknown) => named(tag)) : []
-    })
-  const manifests = isJsonObject(index) ? index['manifests'] : undefined
-  return (Array.isArray(manifests) ? manifests : []).flatMap((manifest: unknown) => {
-    const annotations = isJsonObject(manifest) ? manifest['annotations'] : undefined
-    if (!isJsonObject(annotations)) return []
+    return listOrEmpty(index).flatMap((entry) =>
+      listOrEmpty(jsonAt(entry, 'RepoTags')).flatMap((tag) => named(tag)),
+    )
+  return listOrEmpty(jsonAt(index, 'manifests')).flatMap((manifest) => {
+    const annotations = objectOrEmpty(jsonAt(manifest, 'annotations'))
     const name = annotations['io.containerd.image.name']
     if (name !== undefined) return named(name)
     const reference = annotations['org.opencontainers.image.ref.name']

@@ -1,6 +1,6 @@
 /* Pods from the runtime's replies, and what it says of itself. */
 import { isIP } from 'node:net'
-import { isJsonObject, parseJson } from '../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, parseJson } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { cniHint } from '../pod/state/observed.ts'
 import type {
@@ -95,8 +95,7 @@ export function readSandboxIps(network: cri.PodSandboxNetworkStatus | null | und
 /** The process in the `info` of a verbose status of a container or sandbox: containerd and CRI-O alike tell it. */
 export function readPid(info: string | undefined): number | undefined {
   // The form of `info` is the runtime's own: without JSON there is no process id in it.
-  const parsed = parseJson(info)
-  const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
+  const pid = jsonAt(parseJson(info), 'pid')
   return typeof pid === 'number' && pid > 0 ? pid : undefined
 }
 
@@ -215,9 +214,7 @@ const oldHandler: HandlerFeatures = { userNamespaces: false, recursiveReadOnlyMo
 function configuredHandlers(
   info: Readonly<Record<string, string>>,
 ): ReadonlyMap<string, HandlerFeatures> | undefined {
-  const config = parseJson(info['config'])
-  const containerd = isJsonObject(config) ? config['containerd'] : undefined
-  const runtimes = isJsonObject(containerd) ? containerd['runtimes'] : undefined
+  const runtimes = jsonAt(parseJson(info['config']), 'containerd', 'runtimes')
   if (!isJsonObject(runtimes)) return undefined
   return new Map(['', ...Object.keys(runtimes)].map((name) => [name, oldHandler]))
 }
@@ -244,13 +241,10 @@ function conditionProblem({ status }: cri.StatusResponse, wanted: string): strin
 
 /** From a verbose Status reply. */
 export function readCniPlaces(info: cri.StatusResponse['info']): CniPlaces {
-  const config = parseJson(info['config'])
-  const cni = isJsonObject(config) ? config['cni'] : undefined
-  const confDir = isJsonObject(cni) ? cni['confDir'] : undefined
-  const network = parseJson(info['cniconfig'])
-  const dirs = isJsonObject(network) ? network['PluginDirs'] : undefined
+  const confDir = jsonAt(parseJson(info['config']), 'cni', 'confDir')
+  const dirs = listOrEmpty(jsonAt(parseJson(info['cniconfig']), 'PluginDirs'))
   return {
     cniConfDir: typeof confDir === 'string' && confDir !== '' ? confDir : undefined,
-    cniPluginDirs: Array.isArray(dirs) ? dirs.filter((dir) => typeof dir === 'string') : [],
+    cniPluginDirs: dirs.filter((dir) => typeof dir === 'string'),
   }
 }

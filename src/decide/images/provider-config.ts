@@ -1,6 +1,6 @@
 /* Plugins that give credentials for images: their configuration, what each is asked, and its answer. */
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { isJsonObject, objectOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
@@ -140,7 +140,7 @@ export function readProviderResponse(text: string): ProviderResponse | string {
   const cacheMs = readCacheDuration(cacheDuration)
   if (typeof cacheMs === 'string') return `the cacheDuration of its output ${cacheMs}`
   const config = new Map<string, RegistryCredential>()
-  for (const [location, entry] of Object.entries(isJsonObject(auth) ? auth : {})) {
+  for (const [location, entry] of Object.entries(objectOrEmpty(auth))) {
     const credential = readCredential(entry)
     if (credential === undefined) return 'an entry of auth in its output lacks a username and a password'
     config.set(location, credential)

@@ -1,5 +1,13 @@
 /* Server-side apply, and who manages which fields of an object. */
-import { canonicalJson, isJsonObject, sameData, parseJson } from '../../base/json.ts'
+import {
+  canonicalJson,
+  isJsonObject,
+  jsonAt,
+  listOrEmpty,
+  objectOrEmpty,
+  parseJson,
+  sameData,
+} from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { mergeKeyOf, strategicMerge } from './patch.ts'
 import { metadataOf } from './prepare-object.ts'
@@ -77,7 +85,7 @@ export function applyManifest(
         fieldsType: 'FieldsV1',
         fieldsV1: wanted,
       }
-  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {}
+  const metadata = metadataOf(object)
   const shared = manager === 'kubectl' ? withLastApplied(metadata, applied) : metadata
   return { object: { ...object, metadata: { ...shared, managedFields: [own, ...left] } }, conflicts: [] }
 }
@@ -95,18 +103,15 @@ function withLastApplied(metadata: JsonObject, applied: JsonObject): JsonObject 
 }
 
 function lastAppliedOf(applied: JsonObject): string {
-  const metadata = isJsonObject(applied['metadata']) ? applied['metadata'] : {}
-  const annotations = isJsonObject(metadata['annotations']) ? metadata['annotations'] : {}
-  const others = Object.entries(annotations).filter(([key]) => key !== lastApplied)
+  const metadata = metadataOf(applied)
+  const others = Object.entries(objectOrEmpty(metadata['annotations'])).filter(([key]) => key !== lastApplied)
   const { annotations: _annotations, ...rest } = metadata
   const noted = { ...rest, ...(others.length > 0 && { annotations: Object.fromEntries(others) }) }
   return `${canonicalJson({ ...applied, metadata: noted })}\n`
 }
 
-function ownersOf({ metadata }: JsonObject): readonly Owner[] {
-  const entries = isJsonObject(metadata) ? metadata['managedFields'] : undefined
-  if (!Array.isArray(entries)) return []
-  return entries.flatMap((entry: Json) => {
+function ownersOf(object: JsonObject): readonly Owner[] {
+  return listOrEmpty(metadataOf(object)['managedFields']).flatMap((entry) => {
     if (!isJsonObject(entry)) return []
     const { manager, fieldsV1, operation } = entry
     if (typeof manager !== 'string' || !isJsonObject(fieldsV1)) return []
@@ -129,7 +134,7 @@ export type ManagedPath = readonly string[]
  */
 function fieldsOf(manifest: JsonObject): JsonObject {
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = manifest
-  const metadata = isJsonObject(rest['metadata']) ? rest['metadata'] : {}
+  const metadata = metadataOf(rest)
   const shown = ['labels', 'annotations', 'finalizers', 'ownerReferences'].flatMap((key) =>
     metadata[key] === undefined ? [] : [[key, metadata[key]]],
   )
@@ -154,7 +159,7 @@ function fieldsOfValue(key: string, value: Json): JsonObject {
   if (mergeKey === undefined) return {}
   return Object.fromEntries(
     items.flatMap((item) => {
-      const id = isJsonObject(item) ? item[mergeKey] : undefined
+      const id = jsonAt(item, mergeKey)
       if (!isJsonObject(item) || id === undefined) return []
       return [[`k:${JSON.stringify({ [mergeKey]: id })}`, { '.': {}, ...fieldsOfObject(item) }]]
     }),
@@ -189,8 +194,11 @@ function hasPath(fields: JsonObject, [step, ...rest]: ManagedPath): boolean {
 /** The value at a path; undefined without one. */
 function valueAt(value: Json | undefined, [step, ...rest]: ManagedPath): Json | undefined {
   if (step === undefined || step === '.') return value
-  if (step.startsWith('f:')) return isJsonObject(value) ? valueAt(value[step.slice(2)], rest) : undefined
-  return valueAt(Array.isArray(value) ? value.find((item: Json) => isItem(item, step)) : undefined, rest)
+  if (step.startsWith('f:')) return valueAt(jsonAt(value, step.slice(2)), rest)
+  return valueAt(
+    listOrEmpty(value).find((item) => isItem(item, step)),
+    rest,
+  )
 }
 
 /** A value without the field at a path. */
@@ -250,7 +258,7 @@ export interface Updater {
  */
 export function trackUpdate(before: JsonObject, after: JsonObject, { manager, time }: Updater): JsonObject {
   const given = metadataOf(after)['managedFields'] ?? metadataOf(before)['managedFields']
-  const entries = Array.isArray(given) ? given.filter((entry: Json) => isEntry(entry)) : []
+  const entries = listOrEmpty(given).filter((entry) => isEntry(entry))
   if (entries.length === 0) return withManagers(after, [])
   const changed = pathsOf(fieldsOf(after)).filter(
     (path) => !sameData(valueAt(before, path), valueAt(after, path)),
@@ -259,7 +267,7 @@ export function trackUpdate(before: JsonObject, after: JsonObject, { manager, ti
   const isOwn = (entry: JsonObject): boolean =>
     entry['manager'] === manager && entry['operation'] === 'Update'
   const kept = entries.flatMap((entry: JsonObject) => {
-    const fields = isJsonObject(entry['fieldsV1']) ? entry['fieldsV1'] : {}
+    const fields = objectOrEmpty(entry['fieldsV1'])
     const left = pathsOf(fields).filter((path) => valueAt(after, path) !== undefined && !isChanged(path))
     const paths = isOwn(entry) ? left.concat(changed) : left
     const set = setOf(paths)
@@ -279,7 +287,7 @@ export function trackUpdate(before: JsonObject, after: JsonObject, { manager, ti
 }
 
 function isEntry(entry: Json): entry is JsonObject {
-  return isJsonObject(entry) && isJsonObject(entry['fieldsV1'])
+  return isJsonObject(jsonAt(entry, 'fieldsV1'))
 }
 
 function withManagers(object: JsonObject, entries: readonly JsonObject[]): JsonObject {

@@ -1,5 +1,5 @@
 /* Rules for what is written over the API alone: namespaces, and the readiness gates of pods. */
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, textEntries } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { clusterMetaSchema } from '../../pod/objects/object-kinds.ts'
 import { checkValue } from '../../pod/schema/check-value.ts'
@@ -25,10 +25,10 @@ export function namespaceProblems(manifest: JsonObject): readonly FieldProblem[]
   const metadata = withoutTemplate(manifest['metadata'])
   const { problems } = checkValue(namespaceSchema, { ...manifest, metadata }, { fieldValidation: 'Strict' })
   const issues = new Issues()
-  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  const name = jsonAt(metadata, 'name')
   if (typeof name === 'string') issues.of('metadata', 'name').name(name, dnsLabel)
-  const { labels, annotations } = isJsonObject(metadata) ? metadata : {}
-  const texts = { labels: textsOf(labels), annotations: textsOf(annotations) }
+  const { labels, annotations } = objectOrEmpty(metadata)
+  const texts = { labels: textEntries(labels), annotations: textEntries(annotations) }
   // The name has a stricter rule, and was already reported.
   validateMetadata({ name: 'checked', namespace: 'default', ...texts }, issues.of('metadata'))
   validateClusterMetadata('Namespace', metadata, issues.of('metadata'))
@@ -40,11 +40,6 @@ function withoutTemplate(metadata: Json | undefined): Json {
   if (!isJsonObject(metadata)) return metadata ?? null
   const { generateName: _template, ...rest } = metadata
   return rest
-}
-
-function textsOf(value: Json | undefined): Record<string, string> {
-  const entries = Object.entries(isJsonObject(value) ? value : {})
-  return Object.fromEntries(entries.flatMap(([key, text]) => (typeof text === 'string' ? [[key, text]] : [])))
 }
 
 /**
@@ -61,10 +56,8 @@ export function withoutReadinessGates(manifest: JsonObject): JsonObject {
 /** The problems of a pod's readiness gates (`pkg/apis/core/validation`, validateReadinessGates, 1.36). */
 export function readinessGateProblems({ spec }: JsonObject): readonly FieldProblem[] {
   const issues = new Issues()
-  const gates = isJsonObject(spec) ? spec['readinessGates'] : undefined
-  if (!Array.isArray(gates)) return []
-  gates.forEach((gate: Json, index) => {
-    const type = isJsonObject(gate) ? gate['conditionType'] : undefined
+  listOrEmpty(jsonAt(spec, 'readinessGates')).forEach((gate, index) => {
+    const type = jsonAt(gate, 'conditionType')
     const at = issues.of('spec', 'readinessGates', index, 'conditionType')
     if (typeof type === 'string') at.name(type, qualifiedName)
     else at.required()
@@ -77,10 +70,8 @@ export function readinessGateProblems({ spec }: JsonObject): readonly FieldProbl
  * GeneratePodReadyCondition, 1.36).
  */
 export function gateReadiness(status: PodStatus, spec: JsonObject): PodStatus {
-  const gates = spec['readinessGates']
-  if (!Array.isArray(gates) || gates.length === 0) return status
-  const missing = gates.flatMap((gate: Json) => {
-    const type = isJsonObject(gate) ? gate['conditionType'] : undefined
+  const missing = listOrEmpty(spec['readinessGates']).flatMap((gate) => {
+    const type = jsonAt(gate, 'conditionType')
     if (typeof type !== 'string') return []
     const found = status.conditions.find((condition) => condition.type === type)
     if (found === undefined)

@@ -1,5 +1,5 @@
 /* What a write may change of an object that is there. */
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { defaultPod } from '../../pod/schema/default-pod.ts'
 import { Issues } from '../../pod/schema/issues.ts'
@@ -25,7 +25,7 @@ export function judgeUpdate(
   const issues = new Issues()
   const { kind } = after
   judgeFinalizers(before, after, issues)
-  const [old, fresh] = [objectAt(before, 'spec'), objectAt(after, 'spec')]
+  const [old, fresh] = [objectOrEmpty(before['spec']), objectOrEmpty(after['spec'])]
   if (kind === 'Pod') judgePod(old, fresh, scope, issues)
   if (kind === 'Pod' && scope === 'resize') judgeClass(before, after, issues)
   else if (kind === 'ConfigMap' || kind === 'Secret') judgeData(before, after, issues)
@@ -37,7 +37,7 @@ export function judgeUpdate(
 
 /** No finalizers may be added to a deleted object (ValidateNoNewFinalizers). */
 function judgeFinalizers(before: JsonObject, after: JsonObject, issues: Issues): void {
-  if (objectAt(before, 'metadata')['deletionTimestamp'] === undefined) return
+  if (objectOrEmpty(before['metadata'])['deletionTimestamp'] === undefined) return
   const known = finalizersOf(before)
   const added = finalizersOf(after).filter((name) => !known.includes(name))
   if (added.length > 0)
@@ -98,7 +98,7 @@ function judgeRemoval(before: JsonObject, after: JsonObject, list: string, issue
 }
 
 function amountsOf(container: Json | undefined, list: 'requests' | 'limits'): JsonObject {
-  return isJsonObject(container) ? objectAt(objectAt(container, 'resources'), list) : {}
+  return objectOrEmpty(jsonAt(container, 'resources', list))
 }
 
 function judgeDeadline(before: Json | undefined, after: Json | undefined, issues: Issues): void {
@@ -177,9 +177,9 @@ function withoutResources(spec: JsonObject): JsonObject {
 
 /** All but cpu and memory. */
 function frozenResources(object: JsonObject): JsonObject {
-  const { limits: _limits, requests: _requests, ...rest } = objectAt(object, 'resources')
+  const { limits: _limits, requests: _requests, ...rest } = objectOrEmpty(object['resources'])
   const others = (['limits', 'requests'] as const).flatMap((list) =>
-    Object.entries(objectAt(objectAt(object, 'resources'), list)).flatMap(([name, amount]) =>
+    Object.entries(amountsOf(object, list)).flatMap(([name, amount]) =>
       name === 'cpu' || name === 'memory' ? [] : [[`${list} ${name}`, amount] as const],
     ),
   )
@@ -194,30 +194,22 @@ function sameTaint(a: Json, b: Json): boolean {
 }
 
 function itemsOf(object: JsonObject, key: string): readonly Json[] {
-  const value = object[key]
-  return Array.isArray(value) ? value : []
+  return listOrEmpty(object[key])
 }
 
 function nameOf(value: Json): string {
-  const name = isJsonObject(value) ? value['name'] : undefined
+  const name = jsonAt(value, 'name')
   return typeof name === 'string' ? name : ''
-}
-
-function objectAt(object: JsonObject, key: string): JsonObject {
-  const value = object[key]
-  return isJsonObject(value) ? value : {}
 }
 
 /** The finalizers of an object. */
 export function finalizersOf({ metadata }: JsonObject): readonly string[] {
-  const finalizers = isJsonObject(metadata) ? metadata['finalizers'] : undefined
-  return Array.isArray(finalizers) ? finalizers.filter((name) => typeof name === 'string') : []
+  return listOrEmpty(jsonAt(metadata, 'finalizers')).filter((name) => typeof name === 'string')
 }
 
 /** Whether an object was deleted and has no finalizers left. */
 export function isReleased(manifest: JsonObject): boolean {
-  const { metadata } = manifest
-  const isDeleted = isJsonObject(metadata) && typeof metadata['deletionTimestamp'] === 'string'
+  const isDeleted = typeof jsonAt(manifest, 'metadata', 'deletionTimestamp') === 'string'
   return isDeleted && finalizersOf(manifest).length === 0
 }
 

@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { jsonAt, objectOrEmpty, sameData, textEntries } from '../../base/json.ts'
 import { Issues } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
 import { isExtendedResource } from '../../pod/schema/pod-resources.ts'
@@ -18,7 +18,11 @@ export interface OwnNode {
 
 export function ownNodeOf(manifest: JsonObject | undefined): OwnNode {
   const { labels, annotations } = metadataOf(manifest ?? {})
-  return { labels: texts(labels), annotations: texts(annotations), capacity: extendedOf(manifest ?? {}) }
+  return {
+    labels: textEntries(labels),
+    annotations: textEntries(annotations),
+    capacity: extendedOf(manifest ?? {}),
+  }
 }
 
 /**
@@ -85,28 +89,20 @@ function checkMetadata(shown: JsonObject, wanted: JsonObject, issues: Issues): v
 }
 
 function extendedAt({ status }: JsonObject): JsonObject {
-  const capacity = isJsonObject(status) ? status['capacity'] : undefined
-  const all = isJsonObject(capacity) ? Object.entries(capacity) : []
+  const capacity = objectOrEmpty(jsonAt(status, 'capacity'))
   return Object.fromEntries(
-    all.flatMap(([name, amount]) =>
+    Object.entries(capacity).flatMap(([name, amount]) =>
       isExtendedResource(name) ? [[name, typeof amount === 'number' ? String(amount) : amount]] : [],
     ),
   )
 }
 
 function extendedOf(manifest: JsonObject): Readonly<Record<string, string>> {
-  return texts(extendedAt(manifest))
+  return textEntries(extendedAt(manifest))
 }
 
 function metadataTexts(object: JsonObject, field: string): Readonly<Record<string, string>> {
-  return texts(metadataOf(object)[field])
-}
-
-function texts(values: Json | undefined): Readonly<Record<string, string>> {
-  const all = isJsonObject(values) ? Object.entries(values) : []
-  return Object.fromEntries(
-    all.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value] as const] : [])),
-  )
+  return textEntries(metadataOf(object)[field])
 }
 
 function pick(

@@ -1,6 +1,6 @@
 /* The three kinds of patches: JSON patch, JSON merge patch, strategic merge patch. */
 import { PoddError } from '../../base/errors.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 
 /** A patch that is not well-formed, or can't be applied to the object. */
@@ -132,7 +132,7 @@ function missing(path: readonly string[]): PatchError {
 /** Applies a JSON merge patch (RFC 7386). */
 export function mergePatch(current: Json | undefined, patch: Json): Json {
   if (!isJsonObject(patch)) return patch
-  const merged = new Map<string, Json>(isJsonObject(current) ? Object.entries(current) : [])
+  const merged = new Map<string, Json>(Object.entries(objectOrEmpty(current)))
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) merged.delete(key)
     else merged.set(key, mergePatch(merged.get(key), value))
@@ -181,7 +181,7 @@ const deletePrefix = '$deleteFromPrimitiveList/'
  */
 export function strategicMerge(current: Json | undefined, patch: Json): Json {
   if (!isJsonObject(patch)) throw new PatchError('a strategic merge patch must be an object')
-  return mergeObjects(isJsonObject(current) ? current : {}, patch) ?? {}
+  return mergeObjects(objectOrEmpty(current), patch) ?? {}
 }
 
 /** Undefined where the patch deletes the object. */
@@ -210,10 +210,10 @@ function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | unde
 }
 
 function mergeValue(key: string, current: Json | undefined, value: Json): Json | undefined {
-  if (isJsonObject(value)) return mergeObjects(isJsonObject(current) ? current : {}, value)
+  if (isJsonObject(value)) return mergeObjects(objectOrEmpty(current), value)
   if (!Array.isArray(value)) return value
   const items: readonly Json[] = value
-  const known: readonly Json[] = Array.isArray(current) ? current : []
+  const known = listOrEmpty(current)
   const mergeKey = mergeKeyOf(key, items)
   if (mergeKey !== undefined) return mergeLists(known, items, mergeKey)
   if (!mergedSets.includes(key)) return items
@@ -238,7 +238,7 @@ function mergeLists(current: readonly Json[], patch: readonly Json[], mergeKey: 
       throw new PatchError(`an item of the patch lacks ${mergeKey}, by which the list is merged`)
     const index = merged.findIndex((other) => isJsonObject(other) && sameData(other[mergeKey], id))
     const known = index === -1 ? {} : (merged[index] ?? {})
-    const next = mergeObjects(isJsonObject(known) ? known : {}, item)
+    const next = mergeObjects(objectOrEmpty(known), item)
     if (index === -1) {
       if (next !== undefined) merged.push(next)
     } else if (next === undefined) merged.splice(index, 1)

@@ -1,5 +1,5 @@
 /* The form in which a written object is kept: what the server sets of its metadata, and an API server's defaults. */
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { imagePullPolicyOf } from '../../pod/schema/default-pod.ts'
 
@@ -77,23 +77,20 @@ function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
 /** The preemption policy set by admission stays where an update omits it (`plugin/pkg/admission/priority`, 1.36). */
 function withPolicyOf({ spec: before }: JsonObject, after: JsonObject): JsonObject {
   const { spec } = after
-  const kept = isJsonObject(before) ? before['preemptionPolicy'] : undefined
+  const kept = jsonAt(before, 'preemptionPolicy')
   if (kept === undefined || !isJsonObject(spec) || spec['preemptionPolicy'] !== undefined) return after
   return { ...after, spec: { ...spec, preemptionPolicy: kept } }
 }
 
 export function metadataOf(manifest: JsonObject): JsonObject {
-  const { metadata } = manifest
-  return isJsonObject(metadata) ? metadata : {}
+  return objectOrEmpty(manifest['metadata'])
 }
 
 function withoutServerFields(metadata: JsonObject): JsonObject {
   const left: readonly string[] = [...serverFields, 'resourceVersion', 'selfLink', 'annotations']
   const kept = Object.entries(metadata).filter(([key, value]) => !left.includes(key) && value !== null)
-  const { annotations } = metadata
-  const shown = isJsonObject(annotations)
-    ? Object.entries(annotations).filter(([key]) => !isOwnAnnotation(key))
-    : []
+  const annotations = Object.entries(objectOrEmpty(metadata['annotations']))
+  const shown = annotations.filter(([key]) => !isOwnAnnotation(key))
   return {
     ...Object.fromEntries(kept),
     ...(shown.length > 0 && { annotations: Object.fromEntries(shown) }),
@@ -153,7 +150,7 @@ export function defaultManifest(manifest: JsonObject): JsonObject {
 /** `stringData` is for writing alone (`pkg/apis/core/v1/conversion.go`, Convert_v1_Secret_To_core_Secret, 1.36). */
 function joinStringData({ stringData, ...secret }: JsonObject): JsonObject {
   if (!isJsonObject(stringData)) return stringData === undefined ? secret : { ...secret, stringData }
-  const data = isJsonObject(secret['data']) ? secret['data'] : {}
+  const data = objectOrEmpty(secret['data'])
   const texts = Object.entries(stringData)
   const encoded = texts.flatMap(([key, text]) =>
     typeof text === 'string' ? [[key, Buffer.from(text).toString('base64')]] : [],
@@ -220,7 +217,7 @@ function defaultContainer(container: JsonObject, inHostNetwork: boolean): JsonOb
 function defaultRequests(resources: JsonObject): JsonObject {
   const { limits, requests } = resources
   if (!isJsonObject(limits) || Object.keys(limits).length === 0) return resources
-  return { ...resources, requests: { ...limits, ...(isJsonObject(requests) ? requests : {}) } }
+  return { ...resources, requests: { ...limits, ...objectOrEmpty(requests) } }
 }
 
 function defaultProbe(probe: JsonObject): JsonObject {
@@ -304,16 +301,12 @@ function each(object: JsonObject, key: string, change: (value: JsonObject) => Js
  * 1.36).
  */
 export function mergeTolerations(first: Json | undefined, second: Json | undefined): readonly Json[] {
-  const all = [...listOf(first), ...listOf(second)]
+  const all = [...listOrEmpty(first), ...listOrEmpty(second)]
   return all.filter((one, at) => {
     const isCovered = (other: Json): boolean => covers(other, one)
     if (all.slice(0, at).some((other) => sameData(other, one))) return false
     return !all.some((other, index) => index !== at && !sameData(other, one) && isCovered(other))
   })
-}
-
-function listOf(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? value : []
 }
 
 /** Whether whatever `toleration` tolerates is tolerated by `other`, too (isSuperset, there). */

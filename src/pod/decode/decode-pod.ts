@@ -1,5 +1,5 @@
 /* One manifest, checked, validated and defaulted: of a pod, of an object, or of a kind that the API only keeps. */
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
 import { keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
@@ -174,7 +174,7 @@ function convertManifest(manifest: JsonObject): {
   readonly warnings: readonly FieldProblem[]
 } {
   const spec = manifest['spec']
-  const grace = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+  const grace = jsonAt(spec, 'terminationGracePeriodSeconds')
   if (!isJsonObject(spec) || typeof grace !== 'number' || grace >= 0) return { manifest, warnings: [] }
   return {
     manifest: { ...manifest, spec: { ...spec, terminationGracePeriodSeconds: 1 } },
@@ -209,7 +209,7 @@ export interface WithoutClusterFields {
 function dropClusterFields(manifest: JsonObject): WithoutClusterFields {
   const lists = new ListCutter()
   const dropped: string[] = []
-  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  const metadata = objectOrEmpty(manifest['metadata'])
   const isDump = ['uid', 'resourceVersion', 'managedFields'].some((key) => hasValue(metadata[key]))
   const hasTemplate =
     hasValue(metadata['name']) &&
@@ -236,7 +236,7 @@ function hasValue(value: Json | undefined): boolean {
 function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[]): JsonObject {
   let tokenMounts: ReadonlySet<Json | undefined> | undefined
   const isToken = (volume: Json): boolean => {
-    const name = isJsonObject(volume) ? volume['name'] : undefined
+    const name = jsonAt(volume, 'name')
     if (!isJsonObject(volume) || typeof name !== 'string') return false
     const isInjected = name.startsWith('kube-api-access-') && 'projected' in volume
     const isOldStyle = /-token-[a-z0-9]{5}$/.test(name) && 'secret' in volume
@@ -245,9 +245,9 @@ function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[])
     return tokenMounts.has(name)
   }
   const volumes = spec['volumes']
-  const tokens = Array.isArray(volumes) ? volumes.filter((volume) => isToken(volume)) : []
+  const tokens = listOrEmpty(volumes).filter((volume) => isToken(volume))
   if (tokens.length === 0) return spec
-  const names = new Set(tokens.map((volume) => (isJsonObject(volume) ? volume['name'] : undefined)))
+  const names = new Set(tokens.map((volume) => jsonAt(volume, 'name')))
   dropped.push('the volume of the service account token')
   const isTokenMount = (mount: Json): boolean => isJsonObject(mount) && names.has(mount['name'])
   const without: Record<string, Json> = {
@@ -258,7 +258,7 @@ function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[])
     const containers = spec[listName]
     if (!Array.isArray(containers)) continue
     without[listName] = containers.map((container: Json, index) => {
-      const mounts = isJsonObject(container) ? container['volumeMounts'] : undefined
+      const mounts = jsonAt(container, 'volumeMounts')
       if (!isJsonObject(container) || mounts === undefined) return container
       const path = ['spec', listName, index, 'volumeMounts']
       const kept = lists.cut(mounts, path, isTokenMount)
@@ -271,16 +271,12 @@ function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[])
 /** Volumes that are mounted where the token is, and nowhere else. */
 function namesMountedAsToken(spec: JsonObject): ReadonlySet<Json | undefined> {
   const mounts = containerLists
-    .flatMap((listName) => listOf(spec[listName]))
-    .flatMap((container) => (isJsonObject(container) ? listOf(container['volumeMounts']) : []))
+    .flatMap((listName) => listOrEmpty(spec[listName]))
+    .flatMap((container) => listOrEmpty(jsonAt(container, 'volumeMounts')))
     .filter((mount) => isJsonObject(mount))
   const names = new Set(mounts.map(({ name }) => name))
   for (const { name, mountPath } of mounts) if (mountPath !== tokenMountPath) names.delete(name)
   return names
-}
-
-function listOf(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? value : []
 }
 
 /** Removes items from lists and remembers the others' indexes. */
@@ -404,8 +400,7 @@ function templateProblems(template: Json): readonly FieldProblem[] {
     const { type } = keptKinds.PodTemplate.schema.fields.template
     return belowTemplate(checkValue(type, template, { fieldValidation: 'Strict' }).problems)
   }
-  const { metadata: given } = template
-  const metadata = isJsonObject(given) ? given : {}
+  const metadata = objectOrEmpty(template['metadata'])
   const pod = { ...template, apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'template' } }
   return belowTemplate(decodePod(pod, 'Strict').problems)
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { isJsonObject, listOrEmpty, objectOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
@@ -37,14 +37,14 @@ export function validatePod(
   validateMetadata(pod.metadata, root.of('metadata'))
   validateNameLength(pod.metadata, root.of('metadata', 'name'))
   validateClusterMetadata('Pod', manifest['metadata'], root.of('metadata'))
-  const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
+  const given = objectOrEmpty(manifest['spec'])
   validateAnnotations(pod, { nodeName: given['nodeName'] }, root.of('metadata', 'annotations'))
   validateScheduling(given, issues)
   validateWindows(given, issues)
   validateSpec(pod.spec, issues)
   const { spec } = pod
   const volumes = validateVolumes(spec.volumes, issues.of('volumes'), {
-    given: Array.isArray(given['volumes']) ? given['volumes'] : [],
+    given: listOrEmpty(given['volumes']),
     faulty: faultyVolumes(checked),
   })
   validateRefusedFields(given, volumes, issues)

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import {
   podResourceClaimSchema,
@@ -44,9 +44,7 @@ export function validateRefusedFields(spec: JsonObject, volumes: VolumesByName, 
     validateClaimNames(resources, names, at)
   }
   for (const field of ['containers', 'initContainers'] as const) {
-    const containers = spec[field]
-    if (!Array.isArray(containers)) continue
-    for (const [index, container] of containers.entries()) {
+    for (const [index, container] of listOrEmpty(spec[field]).entries()) {
       if (!isJsonObject(container)) continue
       const at = issues.of(field, index)
       const { resources: own } = container
@@ -136,7 +134,7 @@ function mountsOf(mounts: Json | undefined): {
   readonly names: ReadonlySet<Json | undefined>
   readonly paths: ReadonlySet<Json | undefined>
 } {
-  const all = Array.isArray(mounts) ? mounts.filter((mount) => isJsonObject(mount)) : []
+  const all = listOrEmpty(mounts).filter((mount) => isJsonObject(mount))
   return {
     names: new Set(all.map(({ name }) => name)),
     paths: new Set(all.map(({ mountPath }) => mountPath)),
@@ -164,7 +162,7 @@ const controlCharacter = /[^\P{Cc}\u0080-\u009F]/u
 export function validateWindows(spec: JsonObject, issues: Issues): void {
   const fields = fieldOf({ spec: fillDefaults(windowsSchema, spec) }, 'spec', windowsSchema)
   if (fields === undefined) return
-  const isLinux = isJsonObject(spec['os']) && spec['os']['name'] === 'linux'
+  const isLinux = jsonAt(spec, 'os', 'name') === 'linux'
   const pod = fields.securityContext?.windowsOptions
   if (pod !== undefined) validateOptions(pod, isLinux, issues.of('securityContext', 'windowsOptions'))
   const processes: boolean[] = []

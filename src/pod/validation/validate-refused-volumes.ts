@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
 import { isPositive } from '../schema/pod-resources.ts'
@@ -300,6 +300,5 @@ function validateClaimTemplate(given: JsonObject, at: Issues): void {
   if (template === undefined) return
   const below = at.of('volumeClaimTemplate')
   validateLabels(template.metadata?.labels ?? {}, below.of('metadata', 'labels'))
-  const own = isJsonObject(given['volumeClaimTemplate']) ? given['volumeClaimTemplate']['spec'] : undefined
-  validateClaimSpec(template.spec, own, below.of('spec'))
+  validateClaimSpec(template.spec, jsonAt(given, 'volumeClaimTemplate', 'spec'), below.of('spec'))
 }

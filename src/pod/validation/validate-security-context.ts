@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import { isKnownCapability, sysctlValueProblem } from '../values/kernel-names.ts'
 import type { Issues } from '../schema/issues.ts'
 import type { SeccompProfile, SecurityContext } from '../schema/container-schema.ts'
@@ -20,25 +20,15 @@ const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a
  */
 export function validateSysAdmin(spec: JsonObject, issues: Issues): void {
   for (const key of ['containers', 'initContainers', 'ephemeralContainers'] as const) {
-    for (const [index, container] of listAt(spec, key).entries()) {
-      const context = objectAt(container, 'securityContext')
-      const added = listAt(objectAt(context, 'capabilities'), 'add')
+    for (const [index, container] of listOrEmpty(spec[key]).entries()) {
+      const context = objectOrEmpty(jsonAt(container, 'securityContext'))
+      const added = listOrEmpty(jsonAt(context, 'capabilities', 'add'))
       if (context['allowPrivilegeEscalation'] !== false || !added.includes('CAP_SYS_ADMIN')) continue
       const at = issues.of(key, index, 'securityContext')
       const detail = 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'
       at.invalid(context, detail, at.of('allowPrivilegeEscalation'))
     }
   }
-}
-
-function objectAt(owner: Json, key: string): JsonObject {
-  const value = isJsonObject(owner) ? owner[key] : undefined
-  return isJsonObject(value) ? value : {}
-}
-
-function listAt(owner: JsonObject, key: string): readonly Json[] {
-  const value = owner[key]
-  return Array.isArray(value) ? value : []
 }
 
 /** Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36. */

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { cleanPath } from '../../base/text.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
@@ -42,8 +42,7 @@ export function validateVolumes(
     if (seen.has(volume.name) && volume.name !== '') at.of('name').duplicate(volume.name)
     seen.add(volume.name)
     at.of('name').requiredName(volume.name, dnsLabel)
-    const own = given[index]
-    const written = isJsonObject(own) ? own : {}
+    const written = objectOrEmpty(given[index])
     const isAny = sources.some((source) => source in written)
     const [first, ...extra] = sources.filter((source) => source in (isAny ? written : volume))
     for (const source of extra) {
@@ -167,11 +166,10 @@ function validateProjected(
 ): void {
   validateMode(defaultMode, issues.of('defaultMode'))
   validatePlaces(sources, issues)
-  const all = isJsonObject(given) && Array.isArray(given['sources']) ? given['sources'] : []
+  const all = listOrEmpty(jsonAt(given, 'sources'))
   for (const [index, source] of sources.entries()) {
     const at = issues.of('sources', index)
-    const written = all[index]
-    const token = isJsonObject(written) ? written['serviceAccountToken'] : undefined
+    const token = jsonAt(all[index], 'serviceAccountToken')
     if (isJsonObject(token)) validateToken(token, issues, at)
     if (Object.keys(source).length + (token === undefined ? 0 : 1) > 1) {
       at.forbidden('may not specify more than 1 volume type per source')
