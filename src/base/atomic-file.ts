@@ -20,11 +20,6 @@ import { basename, dirname, join } from 'node:path'
 import { errorCode, ifThere } from './errors.ts'
 import { newUuid } from './random.ts'
 
-export interface AtomicFileOptions {
-  /** Permission bits of the file; by default 0600. The process's umask doesn't matter. */
-  readonly mode?: number
-}
-
 /** No umask of podd's takes any of it away. */
 const ownerOnly = 0o600
 
@@ -34,13 +29,13 @@ const ownerOnly = 0o600
  * file stands, the temp file is gone, and the system's error is thrown as it is (`code` ENOSPC, EROFS, …).
  *
  * The names of temp files start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
+ * @param mode the file's permission bits; the process's umask doesn't matter
  */
 export async function writeFileAtomic(
   path: string,
   data: string | Uint8Array,
-  options: AtomicFileOptions = {},
+  mode = ownerOnly,
 ): Promise<void> {
-  const mode = options.mode ?? ownerOnly
   const tempPath = newTempPath(path)
   const file = await callFile<number>((callback) => open(tempPath, 'wx', mode, callback))
   try {
@@ -79,8 +74,7 @@ async function writeWhole(file: number, bytes: Uint8Array): Promise<void> {
 }
 
 /** As `writeFileAtomic`, but synchronous. */
-export function writeFileAtomicSync(path: string, data: string, options: AtomicFileOptions = {}): void {
-  const mode = options.mode ?? ownerOnly
+export function writeFileAtomicSync(path: string, data: string, mode = ownerOnly): void {
   const tempPath = newTempPath(path)
   const file = openSync(tempPath, 'wx', mode)
   try {

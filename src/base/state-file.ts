@@ -71,5 +71,5 @@ export function replaceStateSync(
     renameSync(path, aside)
     report?.({ path: aside, message: before.message })
   }
-  writeFileAtomicSync(path, `${JSON.stringify(content)}\n`, mode === undefined ? {} : { mode })
+  writeFileAtomicSync(path, `${JSON.stringify(content)}\n`, mode)
 }

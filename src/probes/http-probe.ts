@@ -277,6 +277,7 @@ function takeClient(
 }
 
 function letGoOf({ client, connection }: HttpClient): void {
+  // Nobody waits for it any more, however it ends.
   client.destroy(letGo).catch(() => undefined)
   connection.destroy()
 }

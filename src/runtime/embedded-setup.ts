@@ -80,7 +80,7 @@ async function writeSandboxSeccomp(path: string): Promise<void> {
   if (existsSync(path)) return
   const { sandboxSeccompProfile } = await import('./containerd/sandbox-seccomp.ts')
   const profile = sandboxSeccompProfile(process.arch)
-  if (profile !== undefined) await writeFileAtomic(path, JSON.stringify(profile), { mode: 0o644 })
+  if (profile !== undefined) await writeFileAtomic(path, JSON.stringify(profile), 0o644)
 }
 
 /** Whether the config on the disk was another one. */
@@ -103,7 +103,7 @@ async function writeConfig(
   })
   const before = await readIfExists(places.configPath)
   if (before === config) return false
-  await writeFileAtomic(places.configPath, config, { mode: 0o644 })
+  await writeFileAtomic(places.configPath, config, 0o644)
   return before === undefined || !isSameConfig(before, config)
 }
 

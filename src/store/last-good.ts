@@ -118,7 +118,7 @@ export function createLastGoodStore(
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
       const text = `${head.slice(0, -1)},"documents":[${(await inTurns(kept, (each) => documentToText(each))).join(',')}]}\n`
       const copy = Buffer.from(text)
-      await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy, { mode: 0o600 }))
+      await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy))
       written.set(source, {
         location,
         mountPoint,

@@ -12,10 +12,13 @@ import { readAtOnce } from '../base/read-bounded.ts'
 
 const nothingThere = ['ENOENT', 'ENOTDIR']
 
-/**
- * A volume could not be set up or taken down. `VOLUME_SETUP`: the pod waits with a FailedMount event and podd
- * tries again; `VOLUME_TEARDOWN`: something on the host still uses it.
- */
+type VolumeErrorCode =
+  /** The pod waits with a FailedMount event, and podd tries again. */
+  | 'VOLUME_SETUP'
+  /** Something on the host still uses it. */
+  | 'VOLUME_TEARDOWN'
+
+/** A volume could not be set up or taken down. */
 export class VolumeError extends PoddError {
   /** The path of the host that is missing, where it could be set up with it. */
   readonly awaitedPath: string | undefined
@@ -23,7 +26,7 @@ export class VolumeError extends PoddError {
   constructor(
     message: string,
     more: {
-      readonly code?: 'VOLUME_TEARDOWN'
+      readonly code?: VolumeErrorCode
       readonly cause?: unknown
       readonly hint?: string | undefined
       readonly awaitedPath?: string | undefined

@@ -295,7 +295,7 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of user ids is in use by a pod')
   const directory = podDirectory(rootDir, uid)
   mkdirSync(directory, { recursive: true, mode: 0o750 })
-  writeFileAtomicSync(`${directory}/user-range`, `${index}\n`, { mode: 0o600 })
+  writeFileAtomicSync(`${directory}/user-range`, `${index}\n`)
   return { firstId: index * rangeLength, length: rangeLength }
 }
 

@@ -24,7 +24,7 @@ import type { ContainerdInstall } from '../support/containerd-versions.ts'
 import { isNightly } from '../support/nightly.ts'
 import { shellImage, shellImageName } from '../support/oci-image.ts'
 import { slowness } from '../support/slowness.ts'
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 
 /*
  * What validation and admission take, the runtime starts: pods of the values that the fields of both security contexts

@@ -6,6 +6,7 @@ import { keepersOf } from '../support/connection-keepers.ts'
 import { isNightly } from '../support/nightly.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 import { StartLedger } from '../support/start-ledger.ts'
@@ -15,14 +16,6 @@ const slowRuncSeconds = 0.4 * slowness
 /** All of these moments in the nightly run; the last one in any other. */
 function someOf<T>(moments: readonly T[]): readonly T[] {
   return isNightly ? moments : moments.slice(-1)
-}
-
-/** A number from 0 to 1 for each seed, always the same one (mulberry32). */
-function randomOf(seed: number): number {
-  let t = (seed + 1) * 0x6d2b79f5
-  t = Math.imul(t ^ (t >>> 15), t | 1)
-  t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
 }
 
 /** Quicker than the rig's own looks: what is waited for lasts less than these are apart. */
@@ -125,16 +118,16 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
 
   it.each(someOf([0, 1, 2, 3, 4, 5]))('at some moment (seed %i): it runs once', async (seed) => {
     const podd = rig()
-    const slow = randomOf(seed * 3)
+    const slow = seededRandom(seed * 3)()
     const name = `seeded-${seed}`
     if (slow < 0.4) podd.slowDown('create')
     else if (slow < 0.8) podd.slowDown('start')
     else podd.slowDown()
     await dropUntilStart(podd, name, seed % 2 === 0 ? 'Never' : 'Always')
-    await sleep(randomOf(seed * 3 + 1) * (slow < 0.8 ? 600 : 100))
+    await sleep(seededRandom(seed * 3 + 1)() * (slow < 0.8 ? 600 : 100))
     await podd.stopDaemon('SIGKILL')
     podd.slowDown()
-    await sleep(randomOf(seed * 3 + 2) * 600)
+    await sleep(seededRandom(seed * 3 + 2)() * 600)
     podd.launch()
     expect(await countAndRemove(podd, name)).toEqual({ starts: 1, restarts: 0 })
   })

@@ -1,4 +1,4 @@
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import type { Corpus } from './corpus.ts'
 import { asText, mutated } from './corpus.ts'
 import { documentsIn } from './directory-documents.ts'

@@ -4,7 +4,7 @@
  * problem to explain it.
  */
 import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { fuzzedText } from './fuzzed-text.ts'
 
 const inputs = Number(process.env['INPUTS'] ?? 100_000)

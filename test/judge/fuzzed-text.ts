@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { pick } from '../support/walk-pods.ts'
+import { pick } from '../support/seeded-random.ts'
 import { textCases } from './cases/text-cases.ts'
 import { mutate } from './mutate.ts'
 import { effectiveBases, ineffectiveBases } from './mutation-bases.ts'

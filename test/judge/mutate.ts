@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import { isJsonObject } from '../../src/base/json.ts'
-import { pick } from '../support/walk-pods.ts'
+import { pick } from '../support/seeded-random.ts'
 
 type Path = readonly (string | number)[]
 

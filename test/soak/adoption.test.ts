@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { AdoptionRounds } from '../support/adoption-rounds.ts'
 import { describePodd } from '../support/podd-rig.ts'
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 
 /** `PODD_ADOPTION_SEED=7` kills at the same moments again; `PODD_ADOPTION_ROUNDS` says how often. */
 const seed = Number(process.env['PODD_ADOPTION_SEED'] ?? Date.now() % 1_000_000)

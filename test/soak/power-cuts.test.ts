@@ -5,7 +5,7 @@ import { registryProgram } from '../support/loopback-registry.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { cutPower } from '../support/power-cut.ts'
 import { PowerRounds } from '../support/power-rounds.ts'
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 
 /** `PODD_POWER_SEED=7` cuts at the same moments again; `PODD_POWER_CUTS` says how often. */
 const seed = Number(process.env['PODD_POWER_SEED'] ?? Date.now() % 1_000_000)

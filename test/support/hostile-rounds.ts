@@ -10,7 +10,7 @@ import { ProcessLedger } from './process-ledger.ts'
 import type { ProcessLife } from './process-ledger.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
-import { pick, seededRandom } from './walk-pods.ts'
+import { pick, pickWeighted, seededRandom } from './seeded-random.ts'
 
 const steps = [
   ['fill-disk', 5],
@@ -24,8 +24,6 @@ const steps = [
 ] as const
 
 type Step = (typeof steps)[number][0]
-
-const total = steps.reduce((sum, [, weight]) => sum + weight, 0)
 
 /** How long a freeze lasts at least: longer than three exec probes of hostile-pods.ts take to fail. */
 const freezeMs = 9000
@@ -93,7 +91,7 @@ export class HostileRounds {
     try {
       const count = 3 + Math.floor(random() * 4)
       for (let turn = 0; turn < count; turn += 1) {
-        const step = chooseStep(random)
+        const step = pickWeighted(random, steps)
         story.push(await this.#do(step, random, causes))
         await sleep(random() < 0.5 ? random() * 200 : random() * 2500)
       }
@@ -257,11 +255,6 @@ export class HostileRounds {
       ),
     )
   }
-}
-
-function chooseStep(random: () => number): Step {
-  let at = random() * total
-  return steps.find(([, weight]) => (at -= weight) < 0)?.[0] ?? 'kill-podd'
 }
 
 function signal(pid: number, name: NodeJS.Signals): string {

@@ -8,7 +8,8 @@ import { shell, otherShell } from './podd-program.ts'
 import { conditionOf } from './podd-rig.ts'
 import type { PoddRig } from './podd-rig.ts'
 import { StartLedger } from './start-ledger.ts'
-import { containerNames, pick, randomPod, seededRandom, walkManifest } from './walk-pods.ts'
+import { pick, pickWeighted, seededRandom } from './seeded-random.ts'
+import { containerNames, randomPod, walkManifest } from './walk-pods.ts'
 import type { WalkPod } from './walk-pods.ts'
 import { slowness } from './slowness.ts'
 
@@ -43,8 +44,6 @@ type Operation = (typeof operations)[number][0]
 
 /** How long a rest in the middle may take; what isn't well then need not be. */
 const restMs = 8000
-
-const total = operations.reduce((sum, [, weight]) => sum + weight, 0)
 
 /**
  * Does at random what users, kernels and power supplies do to pods, then looks whether what runs is what
@@ -115,8 +114,7 @@ export class RandomWalk {
   }
 
   #choose(): Operation {
-    let at = this.#random() * total
-    const chosen = operations.find(([, weight]) => (at -= weight) < 0)?.[0] ?? 'add'
+    const chosen = pickWeighted(this.#random, operations)
     if (chosen === 'kill-containerd' && this.#options.killContainerd !== true) return 'kill-container'
     if (chosen === 'add' && this.#desired.size >= (this.#options.mostPods ?? 8)) return 'replace'
     const needsPod = !['add', 'kill-podd', 'stop-podd', 'kill-containerd', 'rest'].includes(chosen)

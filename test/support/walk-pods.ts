@@ -1,16 +1,5 @@
 import { otherShell, shell } from './podd-program.ts'
-
-/** A number from 0 up to 1, the same each time for the same seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = state
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
+import { pick } from './seeded-random.ts'
 
 /** How a pod's containers take SIGTERM. */
 export type Manner = 'at-once' | 'slowly' | 'deaf'
@@ -116,10 +105,4 @@ export function randomPod(
     sidecar: chance(0.2),
     hostPort: chance(0.25) ? facts.hostPort : undefined,
   }
-}
-
-export function pick<T>(random: () => number, among: readonly T[]): T {
-  const found = among[Math.floor(random() * among.length)]
-  if (found === undefined) throw new Error('nothing to pick from')
-  return found
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { seededRandom } from '../support/walk-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import type { InstalledMachine } from './installed-machine.ts'
 import { figuresOf, startedOnce } from './phases.ts'
 import type { Moment, Progress } from './progress.ts'

@@ -120,7 +120,7 @@ async function write({ path, manifest }: ManifestTarget, before: Buffer | undefi
   try {
     const place = before === undefined ? path : await realpath(path)
     const found = before === undefined ? undefined : await stat(place)
-    await writeFileAtomic(place, text, { mode: found === undefined ? 0o600 : found.mode & 0o777 })
+    await writeFileAtomic(place, text, found === undefined ? 0o600 : found.mode & 0o777)
     if (found !== undefined) await chown(place, found.uid, found.gid)
   } catch (error) {
     throw new PoddError('WRITE_FAILED', `cannot write ${path}: ${errorMessage(error)}`, { cause: error })

@@ -169,11 +169,7 @@ class Decoder {
 
   #takeObject(value: Json, at: FieldPath, written: Written): void {
     if (!isJsonObject(value)) {
-      this.#refuse(
-        { severity: 'error', path: [], message: 'must be an object with apiVersion and kind' },
-        at,
-        written,
-      )
+      this.#refuse(at, written, { path: [], message: 'must be an object with apiVersion and kind' })
       return
     }
     try {
@@ -182,7 +178,7 @@ class Decoder {
       if (ready !== undefined) this.#takeKind(ready, at, written)
     } catch (error) {
       // A defect of podd must affect only this document.
-      this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
+      this.#refuse(at, written, { path: [], ...describeFault(value, error) }, value)
     }
   }
 
@@ -195,18 +191,17 @@ class Decoder {
     const isNamed = !problems.some(
       ({ path }) => path[0] === 'metadata' && (path[1] === 'name' || path[1] === 'namespace'),
     )
-    for (const problem of problems) this.#refuse(problem, at, written, isNamed ? substituted : {})
+    for (const problem of problems) this.#refuse(at, written, problem, isNamed ? substituted : {})
     return undefined
   }
 
   #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
     const kind = value['kind']
     if (kind === undefined || kind === null || kind === '') {
-      const reason = 'FieldValueRequired' as const
       const message = 'Required value'
-      this.#refuse({ severity: 'error', path: ['kind'], reason, message }, at, written, value)
+      this.#refuse(at, written, { path: ['kind'], reason: 'FieldValueRequired', message }, value)
     } else if (typeof kind !== 'string') {
-      this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
+      this.#refuse(at, written, { path: ['kind'], message: 'must be a string' }, value)
     } else if (kind === 'Pod') this.#takePod(value, at, written)
     else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
     // The namespace of a pod is just its name: there is nothing to be made.
@@ -214,14 +209,8 @@ class Decoder {
     else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
     else {
       const { message, hint, isOtherKind } = refuseKind(kind)
-      const reason = 'RefusedHere' as const
-      this.#refuse(
-        { severity: 'error', path: ['kind'], reason, message, hint },
-        at,
-        written,
-        value,
-        !isOtherKind,
-      )
+      const problem = { path: ['kind'], reason: 'RefusedHere', message, hint } as const
+      this.#refuse(at, written, problem, value, !isOtherKind)
     }
   }
 
@@ -232,11 +221,7 @@ class Decoder {
     if (checked.value === undefined) this.#holdsAll = true
     if (items === undefined || items === null) return
     if (!Array.isArray(items)) {
-      this.#refuse(
-        { severity: 'error', path: ['items'], message: 'Invalid value: must be a list' },
-        [],
-        written,
-      )
+      this.#refuse([], written, { path: ['items'], message: 'Invalid value: must be a list' })
       return
     }
     items.forEach((item: Json, index) => {
@@ -269,14 +254,14 @@ class Decoder {
 
   /** Reports something that is no valid document; `holds` where it may be a broken one of any kind. */
   #refuse(
-    problem: FieldProblem,
     at: FieldPath,
     written: Written,
+    problem: Omit<FieldProblem, 'severity'>,
     value: JsonObject = {},
     holds = true,
   ): void {
     const named = nameOf(value)
-    this.#report(problem, at, written, objectOf(value))
+    this.#report({ ...problem, severity: 'error' }, at, written, objectOf(value))
     if (!holds) return
     this.#hold(named === undefined ? undefined : keysNamed(named))
   }

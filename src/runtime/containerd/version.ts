@@ -139,7 +139,7 @@ export async function recordVersion(places: ContainerdPlaces, { text }: Containe
   const record = `containerd - ${text}\n`
   try {
     if ((await readIfExists(recordPath(places))) === record) return
-    await writeFileAtomic(recordPath(places), record, { mode: 0o644 })
+    await writeFileAtomic(recordPath(places), record, 0o644)
   } catch {
     // The running one can still report its version.
   }

@@ -55,7 +55,7 @@ export async function preparePodNetwork(
     before.every((subnet) => wanted.includes(subnet)) || (await host.removeIdleBridge(places.bridgeName))
   const subnets = isFree ? wanted : before
   const conflist = formatConflist(places, subnets, uplinkMtu(host))
-  if (written !== conflist) await writeFileAtomic(places.conflistPath, conflist, { mode: 0o644 })
+  if (written !== conflist) await writeFileAtomic(places.conflistPath, conflist, 0o644)
   return { subnets, awaited: isFree ? undefined : wanted }
 }
 
@@ -118,7 +118,7 @@ async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promis
   // A newer podd may have written it, and takes it back.
   if ((await readIfExists(places.networkRecordPath)) !== undefined) await putAside(places.networkRecordPath)
   const record = `${JSON.stringify({ version: migrations.length + 1, subnet })}\n`
-  await writeFileAtomic(places.networkRecordPath, record, { mode: 0o644 })
+  await writeFileAtomic(places.networkRecordPath, record, 0o644)
   return subnet
 }
 

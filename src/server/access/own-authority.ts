@@ -190,7 +190,7 @@ export class OwnAuthority {
 
   #write(name: string, { key, certificate }: KeyPair): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
-    writeFileAtomicSync(join(this.#directory, `${name}.pem`), `${key}${certificate}`, { mode: 0o600 })
+    writeFileAtomicSync(join(this.#directory, `${name}.pem`), `${key}${certificate}`)
   }
 }
 

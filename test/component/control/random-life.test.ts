@@ -2,18 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { PodObject } from '../../../src/api/resource.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
 import type { RpcName } from '../../support/fake-runtime.ts'
+import { pick, seededRandom } from '../../support/seeded-random.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
-
-/** A small generator with a seed (mulberry32): a failing walk can be walked again. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 const names = ['a', 'b', 'c', 'd']
 const changing: readonly RpcName[] = [
@@ -85,7 +75,7 @@ class Walk {
   #healthy = true
 
   constructor(seed: number) {
-    this.#random = seeded(seed)
+    this.#random = seededRandom(seed)
     this.invariants = new Invariants(this.rig)
     this.rig.fake.script('stubborn', { kind: 'runs', stop: { kind: 'ignores' } })
     this.rig.fake.script('slow', { kind: 'runs', stop: { kind: 'exits', afterMs: 3000, exitCode: 0 } })
@@ -199,7 +189,7 @@ class Walk {
   }
 
   #pick<T>(from: readonly T[]): T {
-    return from[Math.floor(this.#random() * from.length)]!
+    return pick(this.#random, from)
   }
 }
 

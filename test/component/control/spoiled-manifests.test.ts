@@ -4,7 +4,7 @@ import { isPodDocument } from '../../../src/pod/objects/document.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { mergeLastGood } from '../../../src/sources/source.ts'
 import { spoiledText } from '../../judge/fuzzed-text.ts'
-import { seededRandom } from '../../support/walk-pods.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 import { PodRig } from './pod-rig.ts'
 
 const rounds = 150

@@ -57,7 +57,7 @@ describe('writeFileAtomic', () => {
     const path = join(directory, 'file')
     const before = process.umask(0o077)
     try {
-      await writeFileAtomic(path, 'x', { mode })
+      await writeFileAtomic(path, 'x', mode)
     } finally {
       process.umask(before)
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { fuzzedText } from '../../judge/fuzzed-text.ts'
-import { seededRandom } from '../../support/walk-pods.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 import { slowness } from '../../support/slowness.ts'
 
 const head = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n'

@@ -3,7 +3,7 @@ import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { listDocuments, replaceDocuments } from '../../../src/sources/directory/taken-files.ts'
-import { seededRandom } from '../../support/walk-pods.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 
 function document(kind: 'Pod' | 'ConfigMap'): SourceDocument {
   const place = { path: 'a.yaml' }

@@ -6,7 +6,7 @@ import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { applyChange, parseChanges, selectChange, createLastGoodStore } from '../../../src/store/last-good.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
-import { seededRandom } from '../../support/walk-pods.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 
 it('the change from one list to another makes the one the other', () => {
   const random = seededRandom(18)

@@ -15,7 +15,7 @@ import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import type { Pod } from '../../../../src/pod/schema/pod-schema.ts'
 import { makePod, sidecar } from '../../../support/pod-builders.ts'
 import type { PodChanges } from '../../../support/pod-builders.ts'
-import { pick, seededRandom } from '../../../support/walk-pods.ts'
+import { pick, seededRandom } from '../../../support/seeded-random.ts'
 
 const roomy: HostLimits = { maxPods: 110 }
 

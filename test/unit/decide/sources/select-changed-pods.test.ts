@@ -3,7 +3,7 @@ import { mergePods, selectChangedPods } from '../../../../src/decide/sources/mer
 import type { PodDocument, SourceName, SourceSnapshot } from '../../../../src/pod/objects/document.ts'
 import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import { podKey } from '../../../../src/pod/values/ids.ts'
-import { pick, seededRandom } from '../../../support/walk-pods.ts'
+import { pick, seededRandom } from '../../../support/seeded-random.ts'
 
 function document(name: string, path = `${name}.yaml`): PodDocument {
   const manifest = {
