@@ -127,7 +127,7 @@ export function createRevisionStore(
       )
       const head = JSON.stringify({ version, ...kept })
       const text = `${head.slice(0, -1)},"contents":{${contents.join(',')}}}\n`
-      await writeInto(directory, 0o700, () => writeFileAtomic(file.path, text, { mode: 0o600 }))
+      await writeInto(directory, 0o700, () => writeFileAtomic(file.path, text))
       return kept
     },
     /** Throws the system's error. */
