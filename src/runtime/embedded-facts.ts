@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { readBounded } from '../base/read-bounded.ts'
+import type { PoddConfig } from '../config/options.ts'
 import type { EmbeddedRuntimeFacts, RegistryHostsFacts } from '../decide/doctor/host-facts.ts'
 import { readHostsFile } from '../decide/doctor/registry-hosts.ts'
 import { findExecutable } from '../host/run-command.ts'
@@ -28,42 +29,38 @@ export type DaemonAnswer =
   /** podd may not ask it. */
   | { readonly kind: 'unknown' }
 
-export interface EmbeddedFactsOptions {
-  readonly rootDir: string
-  readonly runDir: string
-  readonly askDaemon: () => Promise<DaemonAnswer>
-  readonly clock: Clock
-  /** Only root may open containerd's socket. */
-  readonly isRoot: boolean
-  /** The configured ones; empty where podd chooses. */
-  readonly podCidrs: readonly string[]
-  /** Where the settings of registries are. */
-  readonly registryConfigDir: string
-  /** The path of a static pause program, if there is one. */
-  readonly pauseProgram: string | undefined
-  readonly cniDirectories?: readonly string[]
-}
-
-/** Gathers the facts about an embedded containerd, whether it runs or not. Changes nothing. */
-export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promise<EmbeddedRuntimeFacts> {
-  const places = containerdPlaces(options.rootDir, options.runDir)
+/**
+ * Gathers the facts about an embedded containerd, whether it runs or not. Changes nothing.
+ * @param isRoot who may open containerd's socket
+ * @param pauseProgram the path of a static one, if there is one
+ */
+export async function gatherEmbeddedFacts(
+  config: Pick<PoddConfig, 'rootDir' | 'runDir' | 'podCidrs' | 'registryConfigDir'>,
+  askDaemon: () => Promise<DaemonAnswer>,
+  isRoot: boolean,
+  pauseProgram: string | undefined,
+  clock: Clock,
+): Promise<EmbeddedRuntimeFacts> {
+  const places = containerdPlaces(config.rootDir, config.runDir)
   const running = findContainerd(places)
-  const configured = options.podCidrs.length === 0 ? undefined : options.podCidrs.join(', ')
+  const configured = config.podCidrs.length === 0 ? undefined : config.podCidrs.join(', ')
   // Without root it can't be read, which `podd doctor` reports; a free one stands in for it.
   const recorded = configured ?? (await readRecordedSubnet(places).catch(() => undefined))
   return {
     kind: 'embedded',
     pid: running?.pid,
-    ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
+    ...(running === undefined
+      ? await explainAbsence(askDaemon, places)
+      : await askContainerd(places, isRoot, clock)),
     newerVersion: await findNewerVersion(places, running),
     // Without root libcni's results can't be read, which `podd doctor` reports.
     networkFaults: describeRepairs(places.bridgeName, await findBridgeFaults(places).catch(() => [])),
-    cniDirectories: (options.cniDirectories ?? knownCniBinDirs).map((path) => {
+    cniDirectories: knownCniBinDirs.map((path) => {
       const missing = missingCniPlugins(path)
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
     }),
-    pauseProgram: options.pauseProgram,
-    registryHosts: await readRegistryHosts(options.registryConfigDir, options.clock),
+    pauseProgram,
+    registryHosts: await readRegistryHosts(config.registryConfigDir, clock),
     subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
   }
 }
@@ -88,8 +85,9 @@ type Health = Pick<EmbeddedRuntimeFacts, 'answers' | 'failure'>
 
 /** The facts about a running containerd. */
 async function askContainerd(
-  { clock, isRoot }: EmbeddedFactsOptions,
   { socketPath }: ContainerdPlaces,
+  isRoot: boolean,
+  clock: Clock,
 ): Promise<Health> {
   const answers = await criAnswers(socketPath, clock, 2_000)
   return { answers: answers || isRoot ? answers : undefined, failure: undefined }
@@ -97,7 +95,7 @@ async function askContainerd(
 
 /** The facts about a containerd that doesn't run; podd may report why. */
 async function explainAbsence(
-  { askDaemon }: EmbeddedFactsOptions,
+  askDaemon: () => Promise<DaemonAnswer>,
   { logPath, rootDir }: ContainerdPlaces,
 ): Promise<Health> {
   const said = await askDaemon()

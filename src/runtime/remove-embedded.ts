@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { removeTree } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
+import { readTextIfThere } from '../base/read-bounded.ts'
 import { detectCgroups } from '../host/cgroups/layout.ts'
 import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { findExecutable, commandOutput } from '../host/run-command.ts'
@@ -65,7 +65,7 @@ async function removeBridge(places: ContainerdPlaces): Promise<void> {
 
 /** /sys shows a link for a moment after it was removed. */
 function hasLink(name: string): boolean {
-  return readOr('/proc/net/dev')
+  return (readTextIfThere('/proc/net/dev') ?? '')
     .split('\n')
     .some((line) => line.trimStart().startsWith(`${name}:`))
 }
@@ -84,20 +84,12 @@ async function removeShimSockets(places: ContainerdPlaces): Promise<void> {
   const tasks = join(places.stateDir, 'io.containerd.runtime.v2.task', 'k8s.io')
   // Without it no shim has run. A socket that stays costs nothing: the next boot clears /run.
   for (const id of await readdir(tasks).catch(() => [])) {
-    const said = ['address', 'bootstrap.json'].map((name) => readOr(join(tasks, id, name))).join('\n')
+    const said = ['address', 'bootstrap.json']
+      .map((name) => readTextIfThere(join(tasks, id, name)))
+      .join('\n')
     for (const [, path] of said.matchAll(/unix:\/\/(\/run\/containerd\/s\/[0-9a-f]+)/g)) {
       if (path !== undefined) await rm(path, { force: true })
     }
-  }
-}
-
-/** Empty where it is gone, as a process that has ended, or isn't one of the files that a version of containerd writes. */
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // What it would tell of needs no removal.
-    return ''
   }
 }
 
@@ -116,7 +108,7 @@ async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<R
     const shimPids = shims.map((shim) => shim.pid)
     const contained = selectDescendants(processes, shimPids).filter((process) => !process.zombie)
     for (const process of contained) {
-      const own = readOr(`/proc/${process.pid}/cgroup`)
+      const own = readTextIfThere(`/proc/${process.pid}/cgroup`) ?? ''
       for (const cgroup of system === undefined ? [] : cgroupDirectories(own, system)) cgroups.add(cgroup)
       signalProcess(process, 'SIGKILL')
     }

@@ -97,16 +97,8 @@ async function gatherRuntimeFacts(
     return gatherExternalFacts(config.containerRuntimeEndpoint, systemClock, signal)
   }
   const pause = await findPauseProgram(systemHostProbe.find)
-  return gatherEmbeddedFacts({
-    rootDir: config.rootDir,
-    runDir: config.runDir,
-    askDaemon: async () => containerdOf(await askDaemon()),
-    clock: systemClock,
-    isRoot,
-    podCidrs: config.podCidrs,
-    registryConfigDir: config.registryConfigDir,
-    pauseProgram: pause?.hostPath,
-  })
+  const ask = async (): Promise<DaemonAnswer> => containerdOf(await askDaemon())
+  return gatherEmbeddedFacts(config, ask, isRoot, pause?.hostPath, systemClock)
 }
 
 type Asked = { readonly status: DaemonStatus } | { readonly error: unknown }

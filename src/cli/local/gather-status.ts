@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
 import type { EventListObject, PodListObject } from '../../api/resource.ts'
@@ -8,6 +8,7 @@ import { formatTime } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import { readNodeAddress } from '../../host/addresses.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import { listProcesses } from '../../host/processes.ts'
@@ -121,7 +122,7 @@ function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
   const places = containerdPlaces(rootDir, runDir)
   const processes = listProcesses()
   const containerd = findContainerd(places, processes)
-  const events = readEventFile(readText(join(rootDir, 'events.json')))
+  const events = readEventFile(readTextIfThere(join(rootDir, 'events.json')))
   return {
     rootDir,
     containerd: {
@@ -160,7 +161,7 @@ function readJsonFiles(directory: string): readonly { name: string; content: Jso
     .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
     .flatMap((name) => {
       // podd puts one that is no JSON aside at its next start.
-      const content = parseJson(readText(join(directory, name)))
+      const content = parseJson(readTextIfThere(join(directory, name)))
       return isJsonObject(content) ? [{ name: name.replace(/\.json$/u, ''), content }] : []
     })
 }
@@ -183,15 +184,6 @@ function namesIn(directory: string): readonly string[] {
   } catch {
     // podd never ran here, or only root may read it.
     return []
-  }
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // podd never ran here, or only root may read it.
-    return undefined
   }
 }
 

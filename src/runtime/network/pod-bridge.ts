@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { basename } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import { untilAddressesChange } from '../../host/addresses.ts'
 import { commandOutput } from '../../host/run-command.ts'
 import { readCniResults } from './cni-results.ts'
@@ -169,12 +170,8 @@ function masterOf(port: string): string {
 
 /** Empty where the kernel has no such file. */
 function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    // A kernel without IPv6 has none of its settings; they count as off.
-    return ''
-  }
+  // A kernel without IPv6 has none of its settings; they count as off.
+  return readTextIfThere(path)?.trim() ?? ''
 }
 
 /** A kernel without IPv6, say, has no such file. */

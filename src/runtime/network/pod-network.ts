@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { createServer, isIPv4 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { putAside, readIfExists, writeFileAtomic } from '../../base/atomic-file.ts'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import { findExecutable, runCommand } from '../../host/run-command.ts'
@@ -98,7 +98,7 @@ export function readHostNetwork(): HostNetwork {
     .flatMap((list) => list ?? [])
     .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
     .filter((network) => network !== undefined)
-  const routes = parseRoutes(readOr('/proc/net/route'))
+  const routes = parseRoutes(readTextIfThere('/proc/net/route') ?? '')
   return { routes, addresses, mtu: readMtu, claim: claimSubnet, removeIdleBridge }
 }
 
@@ -164,17 +164,8 @@ async function removeIdleBridge(bridge: string): Promise<boolean> {
 }
 
 function readMtu(device: string): number | undefined {
-  const mtu = Number(readOr(`/sys/class/net/${device}/mtu`))
+  const mtu = Number(readTextIfThere(`/sys/class/net/${device}/mtu`))
   return mtu > 0 ? mtu : undefined
-}
-
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // The kernel has no such file for this device.
-    return ''
-  }
 }
 
 /** An IPv4 network as numbers: `base` has its host bits cleared. */

@@ -13,16 +13,18 @@ import type { DaemonAnswer } from '../../../src/runtime/embedded-facts.ts'
 let directory: string
 
 const gather = (daemonSays: DaemonAnswer, isRoot = true) =>
-  gatherEmbeddedFacts({
-    rootDir: join(directory, 'root'),
-    runDir: join(directory, 'run'),
-    askDaemon: async () => daemonSays,
-    clock: systemClock,
+  gatherEmbeddedFacts(
+    {
+      rootDir: join(directory, 'root'),
+      runDir: join(directory, 'run'),
+      podCidrs: ['10.99.0.0/24'],
+      registryConfigDir: join(directory, 'certs.d'),
+    },
+    async () => daemonSays,
     isRoot,
-    podCidrs: ['10.99.0.0/24'],
-    pauseProgram: undefined,
-    registryConfigDir: join(directory, 'certs.d'),
-  })
+    undefined,
+    systemClock,
+  )
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'podd-facts-'))
