@@ -5,7 +5,14 @@ import { columnsFor } from '../../api/served-kind.ts'
 import type { KindColumn, ServedKind } from '../../api/served-kind.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { escapeControls, escapeLine } from '../../base/text.ts'
-import type { Listing, OutputFormat, PrintableObject, TableStyle, VerbResult } from '../arguments/verb.ts'
+import type {
+  Column,
+  Listing,
+  OutputFormat,
+  PrintableObject,
+  TableStyle,
+  VerbResult,
+} from '../arguments/verb.ts'
 import { formatJson, formatProblem, formatYaml } from './report-format.ts'
 import { Table } from './table.ts'
 
@@ -138,6 +145,11 @@ function writeFailed(cause: unknown): PoddError {
       ? process.getBuiltinModule('node:util').getSystemErrorMessage(cause.errno)
       : errorMessage(cause)
   return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
+}
+
+/** @param wide the titles of columns only with `-o wide` */
+export function titled(titles: readonly string[], wide: readonly string[] = []): readonly Column[] {
+  return [...titles.map((title) => ({ title })), ...wide.map((title) => ({ title, wide: true }))]
 }
 
 export function listObjects(

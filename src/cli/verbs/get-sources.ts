@@ -3,6 +3,7 @@ import type { SourceObject, UnitObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
 import { readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { titled } from '../output/print.ts'
 
 /**
  * The sources, all or by name. Exit code 1 where a named one isn't there.
@@ -49,23 +50,10 @@ function listSources(
 ): Listing {
   const age = (time: string | undefined): string => (time === undefined ? '<none>' : formatAgeOf(time, nowMs))
   return {
-    columns: [
-      { title: 'NAME' },
-      { title: 'STATE' },
-      { title: 'PODS' },
-      { title: 'OBJECTS' },
-      { title: 'ERRORS' },
-      { title: 'PENDING' },
-      { title: 'ANSWERED' },
-      { title: 'REVISION' },
-      { title: 'ACTIVE' },
-      { title: 'OFFERED' },
-      { title: 'PLACE' },
-      { title: 'MODE', wide: true },
-      { title: 'LAST GOOD', wide: true },
-      { title: 'ETAG', wide: true },
-      { title: 'MESSAGE', wide: true },
-    ],
+    columns: titled(
+      'NAME STATE PODS OBJECTS ERRORS PENDING ANSWERED REVISION ACTIVE OFFERED PLACE'.split(' '),
+      ['MODE', 'LAST GOOD', 'ETAG', 'MESSAGE'],
+    ),
     rows: sources.map(({ metadata, spec, status }) => [
       metadata.name,
       formatState(status, nowMs),

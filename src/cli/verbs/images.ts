@@ -10,6 +10,7 @@ import { UsageError } from '../arguments/parse-arguments.ts'
 import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { titled } from '../output/print.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 import { formatImageSize, Table } from '../output/table.ts'
 import { actOnEach, exportImagesVerb, importImagesVerb, pullImagesVerb } from './move-images.ts'
@@ -55,26 +56,15 @@ function toListing(
   const named = images.flatMap((image) => imageNames(image).map((name) => ({ image, name })))
   named.sort((a, b) => (a.name.repository + a.name.tag < b.name.repository + b.name.tag ? -1 : 1))
   return {
-    columns: [
-      { title: 'IMAGE' },
-      { title: 'TAG' },
-      ...(shown.digests ? [{ title: 'DIGEST' }] : []),
-      { title: 'IMAGE ID' },
-      { title: 'SIZE' },
-      { title: 'PINNED' },
-      { title: 'USED BY', wide: true },
-    ],
+    columns: titled(
+      ['IMAGE', 'TAG', ...(shown.digests ? ['DIGEST'] : []), 'IMAGE ID', 'SIZE', 'PINNED'],
+      ['USED BY'],
+    ),
     rows: named.map(({ image, name: { repository, tag } }) => {
       const digests = shown.digests ? [short(digestOf(image, repository))] : []
-      const usedBy = image.usedBy?.join(', ') ?? ''
+      const usedBy = image.usedBy?.join(', ') || '<none>'
       const [size, pinned] = [formatImageSize(image.sizeBytes), image.pinned ? 'yes' : 'no']
-      return [repository, tag].concat(
-        digests,
-        short(image.id),
-        size,
-        pinned,
-        usedBy === '' ? '<none>' : usedBy,
-      )
+      return [repository, tag, ...digests, short(image.id), size, pinned, usedBy]
     }),
     objects: images.map((image) => ({
       kind: 'Image',

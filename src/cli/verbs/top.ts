@@ -7,6 +7,7 @@ import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { allNamespacesFlag, namedInAll, namespaceFlag, readNamespace } from '../arguments/pod-argument.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, Verb, VerbContext } from '../arguments/verb.ts'
+import { titled } from '../output/print.ts'
 
 export const topVerb: Verb = {
   usage: 'top (pods [POD] | nodes) [--containers] [--sort-by cpu|memory] [-n NAMESPACE | -A] [-o json|yaml]',
@@ -108,12 +109,12 @@ function listUsage(
     return byName(a, b)
   })
   return {
-    columns: [
-      ...(withNamespace ? [{ title: 'NAMESPACE' }] : []),
-      ...(byContainer ? [{ title: 'POD' }, { title: 'NAME' }] : [{ title: 'NAME' }]),
-      { title: 'CPU(cores)' },
-      { title: 'MEMORY(bytes)' },
-    ],
+    columns: titled([
+      ...(withNamespace ? ['NAMESPACE'] : []),
+      ...(byContainer ? ['POD', 'NAME'] : ['NAME']),
+      'CPU(cores)',
+      'MEMORY(bytes)',
+    ]),
     rows: sorted.map(({ names, cpuNanoCores, memoryBytes }) =>
       names.concat(`${Math.ceil(cpuNanoCores / 1e6)}m`, `${Math.floor(memoryBytes / 1024 ** 2)}Mi`),
     ),
@@ -134,7 +135,7 @@ async function listNodeUsage(
       : [await client.get<NodeMetrics>(`${path}/${encodeURIComponent(name)}`, signal)]
   const { items: nodes } = await client.get<ResourceList<NodeObject>>('/api/v1/nodes', signal)
   return {
-    columns: ['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)'].map((title) => ({ title })),
+    columns: titled(['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)']),
     rows: metrics.map(({ metadata, usage }) => {
       const node = nodes.find((each) => each.metadata.name === metadata.name)
       const { cpu = '0', memory = '0' } = node?.status.allocatable ?? {}
