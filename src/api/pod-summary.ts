@@ -94,11 +94,8 @@ function stateReason({ state }: ContainerStatus): string | undefined {
   return state.terminated === undefined ? undefined : endReason(state.terminated)
 }
 
-function endReason({
-  reason,
-  signal,
-  exitCode,
-}: NonNullable<ContainerStatus['state']['terminated']>): string {
+function endReason(end: NonNullable<ContainerStatus['state']['terminated']>): string {
+  const { reason, signal, exitCode } = end
   if (reason !== undefined && reason !== '') return reason
   return signal === undefined || signal === 0 ? `ExitCode:${exitCode}` : `Signal:${signal}`
 }

@@ -115,7 +115,7 @@ export async function endDaemon(
   clock: Clock,
 ): Promise<void> {
   const daemon = await findDaemon(config, signal, clock)
-  if (socketPath !== undefined) await refuseOther(socketPath, daemon, { config, signal, clock })
+  if (socketPath !== undefined) await refuseOther(socketPath, daemon, config, signal, clock)
   if (daemon === undefined) return
   const { pid } = daemon
   report(`ending the daemon (pid ${pid})`)
@@ -156,11 +156,9 @@ async function findDaemon(
 async function refuseOther(
   socketPath: string,
   found: HostProcess | undefined,
-  {
-    config,
-    signal,
-    clock,
-  }: { readonly config: PoddConfig; readonly signal: AbortSignal; readonly clock: Clock },
+  { runDir }: PoddConfig,
+  signal: AbortSignal,
+  clock: Clock,
 ): Promise<void> {
   try {
     if ((await askStatus(socketPath, signal, clock)).pid === found?.pid) return
@@ -171,7 +169,7 @@ async function refuseOther(
   }
   throw new PoddError(
     'DAEMON_UNKNOWN',
-    `the podd that answers at ${socketPath} is not the one that works in ${config.runDir}`,
+    `the podd that answers at ${socketPath} is not the one that works in ${runDir}`,
     { hint: 'Run `podd down` where that podd runs, maybe in a container.' },
   )
 }

@@ -55,11 +55,9 @@ export async function findDownTarget(
     args.value('config') === undefined
       ? mergeConfig({}, readConfigFlags(optionFlags(args)))
       : await loadUsableConfig(context)
-  refuseDifferent(said, places, args, {
-    keys: placeKeys,
-    socketPath,
-    hint: 'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.',
-  })
+  const hint =
+    'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.'
+  refuseDifferent(said, places, args, socketPath, hint, placeKeys)
   return { config: atPlaces(said, places), socketPath }
 }
 
@@ -74,11 +72,9 @@ function refuseDifferent(
   said: PoddConfig,
   places: DaemonPlaces,
   args: ParsedArguments,
-  {
-    keys,
-    socketPath,
-    hint,
-  }: { keys: readonly (typeof placeKeys)[number][]; socketPath: string; hint: string },
+  socketPath: string,
+  hint: string,
+  keys: readonly (typeof placeKeys)[number][],
 ): void {
   const given = new Set<OptionKey>(args.value('config') === undefined ? [] : ['rootDir', 'runDir'])
   for (const [key, { flag }] of listOptions())
@@ -171,11 +167,8 @@ export async function findBundleTarget(context: VerbContext): Promise<RunRequest
     if (isOfConfig || namesPlaces(args)) return request
     throw placesNotReported(`podd at ${socketPath} does not report its directories`)
   }
-  refuseDifferent(config, places, args, {
-    keys: ['rootDir', 'runDir'],
-    socketPath,
-    hint: 'Name the socket alone, or both --root-dir and --run-dir, without PODD_SOCKET.',
-  })
+  const hint = 'Name the socket alone, or both --root-dir and --run-dir, without PODD_SOCKET.'
+  refuseDifferent(config, places, args, socketPath, hint, ['rootDir', 'runDir'])
   if (isOfConfig) return { ...request, config: atPlaces(config, places) }
   // The default config file is another podd's.
   const said = mergeConfig({}, readConfigFlags(optionFlags(args)))

@@ -46,13 +46,8 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
 }
 
 /** The status of the podd at the given socket, if it answers: doctor's checks find out why it doesn't. */
-async function placesOfNamed({
-  args,
-  client,
-  env,
-  signal,
-  notify,
-}: VerbContext): Promise<DaemonPlaces | undefined> {
+async function placesOfNamed(context: VerbContext): Promise<DaemonPlaces | undefined> {
+  const { args, client, env, signal, notify } = context
   if (namedSocket(args.value('socket'), env) === undefined) return undefined
   try {
     return (await client.status(signal)).places

@@ -64,7 +64,7 @@ function toListing(
       const digests = shown.digests ? [short(digestOf(image, repository))] : []
       const usedBy = image.usedBy?.join(', ') || '<none>'
       const [size, pinned] = [formatImageSize(image.sizeBytes), image.pinned ? 'yes' : 'no']
-      return [repository, tag, ...digests, short(image.id), size, pinned, usedBy]
+      return [repository, tag].concat(digests, short(image.id), size, pinned, usedBy)
     }),
     objects: images.map((image) => ({
       kind: 'Image',

@@ -40,12 +40,9 @@ code is 1 if the daemon or the container runtime doesn't work.`,
 }
 
 /** The places of the config, unless another socket is given. */
-async function placesOf(
-  context: VerbContext,
-): Promise<{ readonly rootDir: string; readonly runDir: string } | undefined> {
+async function placesOf(context: VerbContext): Promise<Parameters<typeof gatherStatus>[1]> {
   const { args, client, env } = context
-  const { config } = await loadConfig(context)
-  const { rootDir, runDir } = config
+  const { rootDir, runDir } = (await loadConfig(context)).config
   const isNamed = namedSocket(args.value('socket'), env) !== undefined
   return isNamed && client.socketPath !== apiSocketPath(runDir) && args.value('root-dir') === undefined
     ? undefined

@@ -103,13 +103,8 @@ function toMemory(
   return { time, usageBytes: usage, workingSetBytes: workingSet, rssBytes: rss, pageFaults, majorPageFaults }
 }
 
-function toInterface({
-  name,
-  receivedBytes,
-  receiveErrors,
-  sentBytes,
-  sendErrors,
-}: PodStats['interfaces'][number]): object {
+function toInterface(one: PodStats['interfaces'][number]): object {
+  const { name, receivedBytes, receiveErrors, sentBytes, sendErrors } = one
   return { name, rxBytes: receivedBytes, rxErrors: receiveErrors, txBytes: sentBytes, txErrors: sendErrors }
 }
 
