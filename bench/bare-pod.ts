@@ -1,5 +1,5 @@
 import type { CriClient } from '../src/runtime/cri-client.ts'
-import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import type { PodSandboxConfig, Sent } from '../src/cri-types/cri-v1.ts'
 import { benchImage } from './podd-under-test.ts'
 
 export interface BarePodFacts {
@@ -17,13 +17,13 @@ export class BarePod {
   readonly podSandboxId: string
   readonly #client: CriClient
   readonly #facts: BarePodFacts
-  readonly #config: PodSandboxConfigInput
+  readonly #config: Sent<PodSandboxConfig>
   #containerId = ''
 
   private constructor(
     client: CriClient,
     facts: BarePodFacts,
-    made: { config: PodSandboxConfigInput; id: string },
+    made: { config: Sent<PodSandboxConfig>; id: string },
   ) {
     this.#client = client
     this.#facts = facts
@@ -34,7 +34,7 @@ export class BarePod {
   /** RunPodSandbox. */
   static async run(client: CriClient, facts: BarePodFacts): Promise<BarePod> {
     const { name, uid, directory } = facts
-    const config: PodSandboxConfigInput = {
+    const config: Sent<PodSandboxConfig> = {
       metadata: { name, uid, namespace: 'bench', attempt: 0 },
       hostname: 'bare',
       logDirectory: `${directory}/bare-logs`,

@@ -1,7 +1,7 @@
 /** Containers for the exec probes of bench/probes.ts, and the call that both sides send. */
 import { systemClock } from '../src/base/clock.ts'
 import { CriClient } from '../src/runtime/cri-client.ts'
-import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import type { PodSandboxConfig, Sent } from '../src/cri-types/cri-v1.ts'
 import type { ExecSync } from '../src/probes/exec-probe.ts'
 import { benchImage } from './podd-under-test.ts'
 
@@ -20,7 +20,7 @@ export async function withExecPlace(
   body: (place: ExecPlace) => Promise<unknown>,
 ): Promise<void> {
   const { runtime } = client
-  const sandboxConfig: PodSandboxConfigInput = {
+  const sandboxConfig: Sent<PodSandboxConfig> = {
     metadata: { name: 'probed', uid: 'probed', namespace: 'bench', attempt: 0 },
     hostname: 'probed',
     logDirectory: `${options.directory}/probed-logs`,

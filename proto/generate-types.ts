@@ -2,8 +2,8 @@
  * Writes the types of src/cri-types from cri-v1.proto, in the shapes that src/grpc/load-proto.ts has grpc-js give: camelCase
  * names, 64-bit integers as numbers, enums as their names.
  *
- * Every message gives two types: `X` (what is received: scalars, lists and maps always present, messages nullable), and
- * `XInput` (what may be sent: all fields optional).
+ * A message's type is what is received: scalars, lists and maps always present, messages nullable. `Sent` of it is what
+ * may be sent: all fields optional.
  */
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -30,15 +30,13 @@ function fieldType(field: protobuf.Field): string {
 
 function messageLines({ name, fieldsArray }: protobuf.Type): string {
   const fields = fieldsArray.map((field) => `  readonly ${field.name}: ${fieldType(field)}`)
-  const received =
-    fields.length === 0
-      ? `export type ${name} = Readonly<Record<string, never>>`
-      : `export interface ${name} {\n${fields.join('\n')}\n}`
-  return `${received}\nexport type ${name}Input = Sent<${name}>`
+  return fields.length === 0
+    ? `export type ${name} = Readonly<Record<string, never>>`
+    : `export interface ${name} {\n${fields.join('\n')}\n}`
 }
 
 const sentType = `/** A message as it may be sent: what it leaves out has its default. */
-type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
+export type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
 
 type SentValue<Value> = Value extends Uint8Array
   ? Uint8Array

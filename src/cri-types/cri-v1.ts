@@ -1,7 +1,7 @@
 // Generated from proto/cri-v1.proto by `npm run generate`. Do not edit.
 
 /** A message as it may be sent: what it leaves out has its default. */
-type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
+export type Sent<Message> = { readonly [Field in keyof Message]?: SentValue<Message[Field]> | undefined }
 
 type SentValue<Value> = Value extends Uint8Array
   ? Uint8Array
@@ -16,7 +16,6 @@ type SentValue<Value> = Value extends Uint8Array
 export interface VersionRequest {
   readonly version: string
 }
-export type VersionRequestInput = Sent<VersionRequest>
 
 export interface VersionResponse {
   readonly version: string
@@ -24,14 +23,12 @@ export interface VersionResponse {
   readonly runtimeVersion: string
   readonly runtimeApiVersion: string
 }
-export type VersionResponseInput = Sent<VersionResponse>
 
 export interface DNSConfig {
   readonly servers: readonly string[]
   readonly searches: readonly string[]
   readonly options: readonly string[]
 }
-export type DNSConfigInput = Sent<DNSConfig>
 
 export interface PortMapping {
   readonly protocol: Protocol
@@ -39,7 +36,6 @@ export interface PortMapping {
   readonly hostPort: number
   readonly hostIp: string
 }
-export type PortMappingInput = Sent<PortMapping>
 
 export interface Mount {
   readonly containerPath: string
@@ -54,21 +50,18 @@ export interface Mount {
   readonly imageSubPath: string
   readonly mountOptions: readonly string[]
 }
-export type MountInput = Sent<Mount>
 
 export interface IDMapping {
   readonly hostId: number
   readonly containerId: number
   readonly length: number
 }
-export type IDMappingInput = Sent<IDMapping>
 
 export interface UserNamespace {
   readonly mode: NamespaceMode
   readonly uids: readonly IDMapping[]
   readonly gids: readonly IDMapping[]
 }
-export type UserNamespaceInput = Sent<UserNamespace>
 
 export interface NamespaceOption {
   readonly network: NamespaceMode
@@ -77,12 +70,10 @@ export interface NamespaceOption {
   readonly targetId: string
   readonly usernsOptions: UserNamespace | null
 }
-export type NamespaceOptionInput = Sent<NamespaceOption>
 
 export interface Int64Value {
   readonly value: number
 }
-export type Int64ValueInput = Sent<Int64Value>
 
 export interface LinuxSandboxSecurityContext {
   readonly namespaceOptions: NamespaceOption | null
@@ -97,13 +88,11 @@ export interface LinuxSandboxSecurityContext {
   readonly apparmor: SecurityProfile | null
   readonly seccompProfilePath: string
 }
-export type LinuxSandboxSecurityContextInput = Sent<LinuxSandboxSecurityContext>
 
 export interface SecurityProfile {
   readonly profileType: ProfileType
   readonly localhostRef: string
 }
-export type SecurityProfileInput = Sent<SecurityProfile>
 
 export type ProfileType = 'RuntimeDefault' | 'Unconfined' | 'Localhost'
 
@@ -114,7 +103,6 @@ export interface LinuxPodSandboxConfig {
   readonly overhead: LinuxContainerResources | null
   readonly resources: LinuxContainerResources | null
 }
-export type LinuxPodSandboxConfigInput = Sent<LinuxPodSandboxConfig>
 
 export interface PodSandboxMetadata {
   readonly name: string
@@ -122,7 +110,6 @@ export interface PodSandboxMetadata {
   readonly namespace: string
   readonly attempt: number
 }
-export type PodSandboxMetadataInput = Sent<PodSandboxMetadata>
 
 export interface PodSandboxConfig {
   readonly metadata: PodSandboxMetadata | null
@@ -134,61 +121,49 @@ export interface PodSandboxConfig {
   readonly annotations: Readonly<Record<string, string>>
   readonly linux: LinuxPodSandboxConfig | null
 }
-export type PodSandboxConfigInput = Sent<PodSandboxConfig>
 
 export interface RunPodSandboxRequest {
   readonly config: PodSandboxConfig | null
   readonly runtimeHandler: string
 }
-export type RunPodSandboxRequestInput = Sent<RunPodSandboxRequest>
 
 export interface RunPodSandboxResponse {
   readonly podSandboxId: string
 }
-export type RunPodSandboxResponseInput = Sent<RunPodSandboxResponse>
 
 export interface StopPodSandboxRequest {
   readonly podSandboxId: string
 }
-export type StopPodSandboxRequestInput = Sent<StopPodSandboxRequest>
 
 export type StopPodSandboxResponse = Readonly<Record<string, never>>
-export type StopPodSandboxResponseInput = Sent<StopPodSandboxResponse>
 
 export interface RemovePodSandboxRequest {
   readonly podSandboxId: string
 }
-export type RemovePodSandboxRequestInput = Sent<RemovePodSandboxRequest>
 
 export type RemovePodSandboxResponse = Readonly<Record<string, never>>
-export type RemovePodSandboxResponseInput = Sent<RemovePodSandboxResponse>
 
 export interface PodSandboxStatusRequest {
   readonly podSandboxId: string
   readonly verbose: boolean
 }
-export type PodSandboxStatusRequestInput = Sent<PodSandboxStatusRequest>
 
 export interface PodIP {
   readonly ip: string
 }
-export type PodIPInput = Sent<PodIP>
 
 export interface PodSandboxNetworkStatus {
   readonly ip: string
   readonly additionalIps: readonly PodIP[]
 }
-export type PodSandboxNetworkStatusInput = Sent<PodSandboxNetworkStatus>
 
 export interface Namespace {
   readonly options: NamespaceOption | null
 }
-export type NamespaceInput = Sent<Namespace>
 
 export interface LinuxPodSandboxStatus {
   readonly namespaces: Namespace | null
 }
-export type LinuxPodSandboxStatusInput = Sent<LinuxPodSandboxStatus>
 
 export interface PodSandboxStatus {
   readonly id: string
@@ -201,7 +176,6 @@ export interface PodSandboxStatus {
   readonly annotations: Readonly<Record<string, string>>
   readonly runtimeHandler: string
 }
-export type PodSandboxStatusInput = Sent<PodSandboxStatus>
 
 export interface PodSandboxStatusResponse {
   readonly status: PodSandboxStatus | null
@@ -209,24 +183,20 @@ export interface PodSandboxStatusResponse {
   readonly containersStatuses: readonly ContainerStatus[]
   readonly timestamp: number
 }
-export type PodSandboxStatusResponseInput = Sent<PodSandboxStatusResponse>
 
 export interface PodSandboxStateValue {
   readonly state: PodSandboxState
 }
-export type PodSandboxStateValueInput = Sent<PodSandboxStateValue>
 
 export interface PodSandboxFilter {
   readonly id: string
   readonly state: PodSandboxStateValue | null
   readonly labelSelector: Readonly<Record<string, string>>
 }
-export type PodSandboxFilterInput = Sent<PodSandboxFilter>
 
 export interface ListPodSandboxRequest {
   readonly filter: PodSandboxFilter | null
 }
-export type ListPodSandboxRequestInput = Sent<ListPodSandboxRequest>
 
 export interface PodSandbox {
   readonly id: string
@@ -237,38 +207,31 @@ export interface PodSandbox {
   readonly annotations: Readonly<Record<string, string>>
   readonly runtimeHandler: string
 }
-export type PodSandboxInput = Sent<PodSandbox>
 
 export interface ListPodSandboxResponse {
   readonly items: readonly PodSandbox[]
 }
-export type ListPodSandboxResponseInput = Sent<ListPodSandboxResponse>
 
 export interface PodSandboxStatsRequest {
   readonly podSandboxId: string
 }
-export type PodSandboxStatsRequestInput = Sent<PodSandboxStatsRequest>
 
 export interface PodSandboxStatsResponse {
   readonly stats: PodSandboxStats | null
 }
-export type PodSandboxStatsResponseInput = Sent<PodSandboxStatsResponse>
 
 export interface PodSandboxStatsFilter {
   readonly id: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-export type PodSandboxStatsFilterInput = Sent<PodSandboxStatsFilter>
 
 export interface ListPodSandboxStatsRequest {
   readonly filter: PodSandboxStatsFilter | null
 }
-export type ListPodSandboxStatsRequestInput = Sent<ListPodSandboxStatsRequest>
 
 export interface ListPodSandboxStatsResponse {
   readonly stats: readonly PodSandboxStats[]
 }
-export type ListPodSandboxStatsResponseInput = Sent<ListPodSandboxStatsResponse>
 
 export interface PodSandboxAttributes {
   readonly id: string
@@ -276,13 +239,11 @@ export interface PodSandboxAttributes {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
 }
-export type PodSandboxAttributesInput = Sent<PodSandboxAttributes>
 
 export interface PodSandboxStats {
   readonly attributes: PodSandboxAttributes | null
   readonly linux: LinuxPodSandboxStats | null
 }
-export type PodSandboxStatsInput = Sent<PodSandboxStats>
 
 export interface LinuxPodSandboxStats {
   readonly cpu: CpuUsage | null
@@ -292,14 +253,12 @@ export interface LinuxPodSandboxStats {
   readonly containers: readonly ContainerStats[]
   readonly io: IoUsage | null
 }
-export type LinuxPodSandboxStatsInput = Sent<LinuxPodSandboxStats>
 
 export interface NetworkUsage {
   readonly timestamp: number
   readonly defaultInterface: NetworkInterfaceUsage | null
   readonly interfaces: readonly NetworkInterfaceUsage[]
 }
-export type NetworkUsageInput = Sent<NetworkUsage>
 
 export interface NetworkInterfaceUsage {
   readonly name: string
@@ -308,13 +267,11 @@ export interface NetworkInterfaceUsage {
   readonly txBytes: UInt64Value | null
   readonly txErrors: UInt64Value | null
 }
-export type NetworkInterfaceUsageInput = Sent<NetworkInterfaceUsage>
 
 export interface ProcessUsage {
   readonly timestamp: number
   readonly processCount: UInt64Value | null
 }
-export type ProcessUsageInput = Sent<ProcessUsage>
 
 export interface ImageSpec {
   readonly image: string
@@ -323,13 +280,11 @@ export interface ImageSpec {
   readonly runtimeHandler: string
   readonly imageRef: string
 }
-export type ImageSpecInput = Sent<ImageSpec>
 
 export interface KeyValue {
   readonly key: string
   readonly value: Buffer
 }
-export type KeyValueInput = Sent<KeyValue>
 
 export interface LinuxContainerResources {
   readonly cpuPeriod: number
@@ -343,13 +298,11 @@ export interface LinuxContainerResources {
   readonly unified: Readonly<Record<string, string>>
   readonly memorySwapLimitInBytes: number
 }
-export type LinuxContainerResourcesInput = Sent<LinuxContainerResources>
 
 export interface HugepageLimit {
   readonly pageSize: string
   readonly limit: number
 }
-export type HugepageLimitInput = Sent<HugepageLimit>
 
 export interface SELinuxOption {
   readonly user: string
@@ -357,14 +310,12 @@ export interface SELinuxOption {
   readonly type: string
   readonly level: string
 }
-export type SELinuxOptionInput = Sent<SELinuxOption>
 
 export interface Capability {
   readonly addCapabilities: readonly string[]
   readonly dropCapabilities: readonly string[]
   readonly addAmbientCapabilities: readonly string[]
 }
-export type CapabilityInput = Sent<Capability>
 
 export interface LinuxContainerSecurityContext {
   readonly capabilities: Capability | null
@@ -385,38 +336,32 @@ export interface LinuxContainerSecurityContext {
   readonly apparmorProfile: string
   readonly seccompProfilePath: string
 }
-export type LinuxContainerSecurityContextInput = Sent<LinuxContainerSecurityContext>
 
 export interface LinuxContainerConfig {
   readonly resources: LinuxContainerResources | null
   readonly securityContext: LinuxContainerSecurityContext | null
 }
-export type LinuxContainerConfigInput = Sent<LinuxContainerConfig>
 
 export interface LinuxContainerUser {
   readonly uid: number
   readonly gid: number
   readonly supplementalGroups: readonly number[]
 }
-export type LinuxContainerUserInput = Sent<LinuxContainerUser>
 
 export interface ContainerMetadata {
   readonly name: string
   readonly attempt: number
 }
-export type ContainerMetadataInput = Sent<ContainerMetadata>
 
 export interface Device {
   readonly containerPath: string
   readonly hostPath: string
   readonly permissions: string
 }
-export type DeviceInput = Sent<Device>
 
 export interface CDIDevice {
   readonly name: string
 }
-export type CDIDeviceInput = Sent<CDIDevice>
 
 export interface ContainerConfig {
   readonly metadata: ContainerMetadata | null
@@ -437,49 +382,39 @@ export interface ContainerConfig {
   readonly CDIDevices: readonly CDIDevice[]
   readonly stopSignal: Signal
 }
-export type ContainerConfigInput = Sent<ContainerConfig>
 
 export interface CreateContainerRequest {
   readonly podSandboxId: string
   readonly config: ContainerConfig | null
   readonly sandboxConfig: PodSandboxConfig | null
 }
-export type CreateContainerRequestInput = Sent<CreateContainerRequest>
 
 export interface CreateContainerResponse {
   readonly containerId: string
 }
-export type CreateContainerResponseInput = Sent<CreateContainerResponse>
 
 export interface StartContainerRequest {
   readonly containerId: string
 }
-export type StartContainerRequestInput = Sent<StartContainerRequest>
 
 export type StartContainerResponse = Readonly<Record<string, never>>
-export type StartContainerResponseInput = Sent<StartContainerResponse>
 
 export interface StopContainerRequest {
   readonly containerId: string
   readonly timeout: number
 }
-export type StopContainerRequestInput = Sent<StopContainerRequest>
 
 export type StopContainerResponse = Readonly<Record<string, never>>
-export type StopContainerResponseInput = Sent<StopContainerResponse>
 
 export interface RemoveContainerRequest {
   readonly containerId: string
 }
-export type RemoveContainerRequestInput = Sent<RemoveContainerRequest>
 
 export type RemoveContainerResponse = Readonly<Record<string, never>>
-export type RemoveContainerResponseInput = Sent<RemoveContainerResponse>
 
 export interface ContainerStateValue {
   readonly state: ContainerState
 }
-export type ContainerStateValueInput = Sent<ContainerStateValue>
 
 export interface ContainerFilter {
   readonly id: string
@@ -487,12 +422,10 @@ export interface ContainerFilter {
   readonly podSandboxId: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-export type ContainerFilterInput = Sent<ContainerFilter>
 
 export interface ListContainersRequest {
   readonly filter: ContainerFilter | null
 }
-export type ListContainersRequestInput = Sent<ListContainersRequest>
 
 export interface Container {
   readonly id: string
@@ -506,18 +439,15 @@ export interface Container {
   readonly annotations: Readonly<Record<string, string>>
   readonly imageId: string
 }
-export type ContainerInput = Sent<Container>
 
 export interface ListContainersResponse {
   readonly containers: readonly Container[]
 }
-export type ListContainersResponseInput = Sent<ListContainersResponse>
 
 export interface ContainerStatusRequest {
   readonly containerId: string
   readonly verbose: boolean
 }
-export type ContainerStatusRequestInput = Sent<ContainerStatusRequest>
 
 export interface ContainerStatus {
   readonly id: string
@@ -540,47 +470,39 @@ export interface ContainerStatus {
   readonly user: ContainerUser | null
   readonly stopSignal: Signal
 }
-export type ContainerStatusInput = Sent<ContainerStatus>
 
 export interface ContainerStatusResponse {
   readonly status: ContainerStatus | null
   readonly info: Readonly<Record<string, string>>
 }
-export type ContainerStatusResponseInput = Sent<ContainerStatusResponse>
 
 export interface ContainerResources {
   readonly linux: LinuxContainerResources | null
 }
-export type ContainerResourcesInput = Sent<ContainerResources>
 
 export interface ContainerUser {
   readonly linux: LinuxContainerUser | null
 }
-export type ContainerUserInput = Sent<ContainerUser>
 
 export interface UpdateContainerResourcesRequest {
   readonly containerId: string
   readonly linux: LinuxContainerResources | null
   readonly annotations: Readonly<Record<string, string>>
 }
-export type UpdateContainerResourcesRequestInput = Sent<UpdateContainerResourcesRequest>
 
 export type UpdateContainerResourcesResponse = Readonly<Record<string, never>>
-export type UpdateContainerResourcesResponseInput = Sent<UpdateContainerResourcesResponse>
 
 export interface ExecSyncRequest {
   readonly containerId: string
   readonly cmd: readonly string[]
   readonly timeout: number
 }
-export type ExecSyncRequestInput = Sent<ExecSyncRequest>
 
 export interface ExecSyncResponse {
   readonly stdout: Buffer
   readonly stderr: Buffer
   readonly exitCode: number
 }
-export type ExecSyncResponseInput = Sent<ExecSyncResponse>
 
 export interface ExecRequest {
   readonly containerId: string
@@ -590,12 +512,10 @@ export interface ExecRequest {
   readonly stdout: boolean
   readonly stderr: boolean
 }
-export type ExecRequestInput = Sent<ExecRequest>
 
 export interface ExecResponse {
   readonly url: string
 }
-export type ExecResponseInput = Sent<ExecResponse>
 
 export interface AttachRequest {
   readonly containerId: string
@@ -604,33 +524,27 @@ export interface AttachRequest {
   readonly stdout: boolean
   readonly stderr: boolean
 }
-export type AttachRequestInput = Sent<AttachRequest>
 
 export interface AttachResponse {
   readonly url: string
 }
-export type AttachResponseInput = Sent<AttachResponse>
 
 export interface PortForwardRequest {
   readonly podSandboxId: string
   readonly port: readonly number[]
 }
-export type PortForwardRequestInput = Sent<PortForwardRequest>
 
 export interface PortForwardResponse {
   readonly url: string
 }
-export type PortForwardResponseInput = Sent<PortForwardResponse>
 
 export interface ImageFilter {
   readonly image: ImageSpec | null
 }
-export type ImageFilterInput = Sent<ImageFilter>
 
 export interface ListImagesRequest {
   readonly filter: ImageFilter | null
 }
-export type ListImagesRequestInput = Sent<ListImagesRequest>
 
 export interface Image {
   readonly id: string
@@ -642,24 +556,20 @@ export interface Image {
   readonly spec: ImageSpec | null
   readonly pinned: boolean
 }
-export type ImageInput = Sent<Image>
 
 export interface ListImagesResponse {
   readonly images: readonly Image[]
 }
-export type ListImagesResponseInput = Sent<ListImagesResponse>
 
 export interface ImageStatusRequest {
   readonly image: ImageSpec | null
   readonly verbose: boolean
 }
-export type ImageStatusRequestInput = Sent<ImageStatusRequest>
 
 export interface ImageStatusResponse {
   readonly image: Image | null
   readonly info: Readonly<Record<string, string>>
 }
-export type ImageStatusResponseInput = Sent<ImageStatusResponse>
 
 export interface AuthConfig {
   readonly username: string
@@ -669,45 +579,36 @@ export interface AuthConfig {
   readonly identityToken: string
   readonly registryToken: string
 }
-export type AuthConfigInput = Sent<AuthConfig>
 
 export interface PullImageRequest {
   readonly image: ImageSpec | null
   readonly auth: AuthConfig | null
   readonly sandboxConfig: PodSandboxConfig | null
 }
-export type PullImageRequestInput = Sent<PullImageRequest>
 
 export interface PullImageResponse {
   readonly imageRef: string
 }
-export type PullImageResponseInput = Sent<PullImageResponse>
 
 export interface RemoveImageRequest {
   readonly image: ImageSpec | null
 }
-export type RemoveImageRequestInput = Sent<RemoveImageRequest>
 
 export type RemoveImageResponse = Readonly<Record<string, never>>
-export type RemoveImageResponseInput = Sent<RemoveImageResponse>
 
 export interface NetworkConfig {
   readonly podCidr: string
 }
-export type NetworkConfigInput = Sent<NetworkConfig>
 
 export interface RuntimeConfig {
   readonly networkConfig: NetworkConfig | null
 }
-export type RuntimeConfigInput = Sent<RuntimeConfig>
 
 export interface UpdateRuntimeConfigRequest {
   readonly runtimeConfig: RuntimeConfig | null
 }
-export type UpdateRuntimeConfigRequestInput = Sent<UpdateRuntimeConfigRequest>
 
 export type UpdateRuntimeConfigResponse = Readonly<Record<string, never>>
-export type UpdateRuntimeConfigResponseInput = Sent<UpdateRuntimeConfigResponse>
 
 export interface RuntimeCondition {
   readonly type: string
@@ -715,36 +616,30 @@ export interface RuntimeCondition {
   readonly reason: string
   readonly message: string
 }
-export type RuntimeConditionInput = Sent<RuntimeCondition>
 
 export interface RuntimeStatus {
   readonly conditions: readonly RuntimeCondition[]
 }
-export type RuntimeStatusInput = Sent<RuntimeStatus>
 
 export interface StatusRequest {
   readonly verbose: boolean
 }
-export type StatusRequestInput = Sent<StatusRequest>
 
 export interface RuntimeHandlerFeatures {
   readonly recursiveReadOnlyMounts: boolean
   readonly userNamespaces: boolean
 }
-export type RuntimeHandlerFeaturesInput = Sent<RuntimeHandlerFeatures>
 
 export interface RuntimeHandler {
   readonly name: string
   readonly features: RuntimeHandlerFeatures | null
 }
-export type RuntimeHandlerInput = Sent<RuntimeHandler>
 
 export interface RuntimeFeatures {
   readonly supplementalGroupsPolicy: boolean
   readonly userNamespacesHostNetwork: boolean
   readonly mountOptions: boolean
 }
-export type RuntimeFeaturesInput = Sent<RuntimeFeatures>
 
 export interface StatusResponse {
   readonly status: RuntimeStatus | null
@@ -752,20 +647,16 @@ export interface StatusResponse {
   readonly runtimeHandlers: readonly RuntimeHandler[]
   readonly features: RuntimeFeatures | null
 }
-export type StatusResponseInput = Sent<StatusResponse>
 
 export type ImageFsInfoRequest = Readonly<Record<string, never>>
-export type ImageFsInfoRequestInput = Sent<ImageFsInfoRequest>
 
 export interface UInt64Value {
   readonly value: number
 }
-export type UInt64ValueInput = Sent<UInt64Value>
 
 export interface FilesystemIdentifier {
   readonly mountpoint: string
 }
-export type FilesystemIdentifierInput = Sent<FilesystemIdentifier>
 
 export interface FilesystemUsage {
   readonly timestamp: number
@@ -773,40 +664,33 @@ export interface FilesystemUsage {
   readonly usedBytes: UInt64Value | null
   readonly inodesUsed: UInt64Value | null
 }
-export type FilesystemUsageInput = Sent<FilesystemUsage>
 
 export interface ImageFsInfoResponse {
   readonly imageFilesystems: readonly FilesystemUsage[]
   readonly containerFilesystems: readonly FilesystemUsage[]
 }
-export type ImageFsInfoResponseInput = Sent<ImageFsInfoResponse>
 
 export interface ContainerStatsRequest {
   readonly containerId: string
 }
-export type ContainerStatsRequestInput = Sent<ContainerStatsRequest>
 
 export interface ContainerStatsResponse {
   readonly stats: ContainerStats | null
 }
-export type ContainerStatsResponseInput = Sent<ContainerStatsResponse>
 
 export interface ListContainerStatsRequest {
   readonly filter: ContainerStatsFilter | null
 }
-export type ListContainerStatsRequestInput = Sent<ListContainerStatsRequest>
 
 export interface ContainerStatsFilter {
   readonly id: string
   readonly podSandboxId: string
   readonly labelSelector: Readonly<Record<string, string>>
 }
-export type ContainerStatsFilterInput = Sent<ContainerStatsFilter>
 
 export interface ListContainerStatsResponse {
   readonly stats: readonly ContainerStats[]
 }
-export type ListContainerStatsResponseInput = Sent<ListContainerStatsResponse>
 
 export interface ContainerAttributes {
   readonly id: string
@@ -814,7 +698,6 @@ export interface ContainerAttributes {
   readonly labels: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
 }
-export type ContainerAttributesInput = Sent<ContainerAttributes>
 
 export interface ContainerStats {
   readonly attributes: ContainerAttributes | null
@@ -824,13 +707,11 @@ export interface ContainerStats {
   readonly swap: SwapUsage | null
   readonly io: IoUsage | null
 }
-export type ContainerStatsInput = Sent<ContainerStats>
 
 export interface PsiStats {
   readonly Full: PsiData | null
   readonly Some: PsiData | null
 }
-export type PsiStatsInput = Sent<PsiStats>
 
 export interface PsiData {
   readonly Total: number
@@ -838,7 +719,6 @@ export interface PsiData {
   readonly Avg60: number
   readonly Avg300: number
 }
-export type PsiDataInput = Sent<PsiData>
 
 export interface CpuUsage {
   readonly timestamp: number
@@ -846,7 +726,6 @@ export interface CpuUsage {
   readonly usageNanoCores: UInt64Value | null
   readonly psi: PsiStats | null
 }
-export type CpuUsageInput = Sent<CpuUsage>
 
 export interface MemoryUsage {
   readonly timestamp: number
@@ -858,41 +737,33 @@ export interface MemoryUsage {
   readonly majorPageFaults: UInt64Value | null
   readonly psi: PsiStats | null
 }
-export type MemoryUsageInput = Sent<MemoryUsage>
 
 export interface IoUsage {
   readonly timestamp: number
   readonly psi: PsiStats | null
 }
-export type IoUsageInput = Sent<IoUsage>
 
 export interface SwapUsage {
   readonly timestamp: number
   readonly swapAvailableBytes: UInt64Value | null
   readonly swapUsageBytes: UInt64Value | null
 }
-export type SwapUsageInput = Sent<SwapUsage>
 
 export interface ReopenContainerLogRequest {
   readonly containerId: string
 }
-export type ReopenContainerLogRequestInput = Sent<ReopenContainerLogRequest>
 
 export type ReopenContainerLogResponse = Readonly<Record<string, never>>
-export type ReopenContainerLogResponseInput = Sent<ReopenContainerLogResponse>
 
 export interface CheckpointContainerRequest {
   readonly containerId: string
   readonly location: string
   readonly timeout: number
 }
-export type CheckpointContainerRequestInput = Sent<CheckpointContainerRequest>
 
 export type CheckpointContainerResponse = Readonly<Record<string, never>>
-export type CheckpointContainerResponseInput = Sent<CheckpointContainerResponse>
 
 export type GetEventsRequest = Readonly<Record<string, never>>
-export type GetEventsRequestInput = Sent<GetEventsRequest>
 
 export interface ContainerEventResponse {
   readonly containerId: string
@@ -901,43 +772,35 @@ export interface ContainerEventResponse {
   readonly podSandboxStatus: PodSandboxStatus | null
   readonly containersStatuses: readonly ContainerStatus[]
 }
-export type ContainerEventResponseInput = Sent<ContainerEventResponse>
 
 export type ListMetricDescriptorsRequest = Readonly<Record<string, never>>
-export type ListMetricDescriptorsRequestInput = Sent<ListMetricDescriptorsRequest>
 
 export interface ListMetricDescriptorsResponse {
   readonly descriptors: readonly MetricDescriptor[]
 }
-export type ListMetricDescriptorsResponseInput = Sent<ListMetricDescriptorsResponse>
 
 export interface MetricDescriptor {
   readonly name: string
   readonly help: string
   readonly labelKeys: readonly string[]
 }
-export type MetricDescriptorInput = Sent<MetricDescriptor>
 
 export type ListPodSandboxMetricsRequest = Readonly<Record<string, never>>
-export type ListPodSandboxMetricsRequestInput = Sent<ListPodSandboxMetricsRequest>
 
 export interface ListPodSandboxMetricsResponse {
   readonly podMetrics: readonly PodSandboxMetrics[]
 }
-export type ListPodSandboxMetricsResponseInput = Sent<ListPodSandboxMetricsResponse>
 
 export interface PodSandboxMetrics {
   readonly podSandboxId: string
   readonly metrics: readonly Metric[]
   readonly containerMetrics: readonly ContainerMetrics[]
 }
-export type PodSandboxMetricsInput = Sent<PodSandboxMetrics>
 
 export interface ContainerMetrics {
   readonly containerId: string
   readonly metrics: readonly Metric[]
 }
-export type ContainerMetricsInput = Sent<ContainerMetrics>
 
 export interface Metric {
   readonly name: string
@@ -946,30 +809,16 @@ export interface Metric {
   readonly labelValues: readonly string[]
   readonly value: UInt64Value | null
 }
-export type MetricInput = Sent<Metric>
 
 export type RuntimeConfigRequest = Readonly<Record<string, never>>
-export type RuntimeConfigRequestInput = Sent<RuntimeConfigRequest>
 
 export interface RuntimeConfigResponse {
   readonly linux: LinuxRuntimeConfiguration | null
 }
-export type RuntimeConfigResponseInput = Sent<RuntimeConfigResponse>
 
 export interface LinuxRuntimeConfiguration {
   readonly cgroupDriver: CgroupDriver
 }
-export type LinuxRuntimeConfigurationInput = Sent<LinuxRuntimeConfiguration>
-
-export interface UpdatePodSandboxResourcesRequest {
-  readonly podSandboxId: string
-  readonly overhead: LinuxContainerResources | null
-  readonly resources: LinuxContainerResources | null
-}
-export type UpdatePodSandboxResourcesRequestInput = Sent<UpdatePodSandboxResourcesRequest>
-
-export type UpdatePodSandboxResourcesResponse = Readonly<Record<string, never>>
-export type UpdatePodSandboxResourcesResponseInput = Sent<UpdatePodSandboxResourcesResponse>
 
 export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 

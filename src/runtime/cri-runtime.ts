@@ -15,62 +15,56 @@ export interface CallOptions {
   readonly isUngated?: boolean | undefined
 }
 
-type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<Reply>
+type Rpc<Request, Reply> = (request: cri.Sent<Request>, options?: CallOptions) => Promise<Reply>
 
 /**
  * What podd calls of CRI v1's RuntimeService, one method per RPC. Replies are checked as the kubelet checks them
  * (`cri-client/pkg/remote_runtime.go`, Kubernetes 1.36). All methods throw CriError.
  */
 export interface RuntimeService {
-  readonly version: Rpc<cri.VersionRequestInput, cri.VersionResponse>
-  readonly runPodSandbox: Rpc<cri.RunPodSandboxRequestInput, cri.RunPodSandboxResponse>
-  readonly stopPodSandbox: Rpc<cri.StopPodSandboxRequestInput, cri.StopPodSandboxResponse>
-  readonly removePodSandbox: Rpc<cri.RemovePodSandboxRequestInput, cri.RemovePodSandboxResponse>
-  readonly podSandboxStatus: Rpc<cri.PodSandboxStatusRequestInput, cri.PodSandboxStatusResponse>
-  readonly listPodSandbox: Rpc<cri.ListPodSandboxRequestInput, cri.ListPodSandboxResponse>
-  readonly createContainer: Rpc<cri.CreateContainerRequestInput, cri.CreateContainerResponse>
-  readonly startContainer: Rpc<cri.StartContainerRequestInput, cri.StartContainerResponse>
-  readonly stopContainer: Rpc<cri.StopContainerRequestInput, cri.StopContainerResponse>
-  readonly removeContainer: Rpc<cri.RemoveContainerRequestInput, cri.RemoveContainerResponse>
-  readonly listContainers: Rpc<cri.ListContainersRequestInput, cri.ListContainersResponse>
-  readonly containerStatus: Rpc<cri.ContainerStatusRequestInput, cri.ContainerStatusResponse>
+  readonly version: Rpc<cri.VersionRequest, cri.VersionResponse>
+  readonly runPodSandbox: Rpc<cri.RunPodSandboxRequest, cri.RunPodSandboxResponse>
+  readonly stopPodSandbox: Rpc<cri.StopPodSandboxRequest, cri.StopPodSandboxResponse>
+  readonly removePodSandbox: Rpc<cri.RemovePodSandboxRequest, cri.RemovePodSandboxResponse>
+  readonly podSandboxStatus: Rpc<cri.PodSandboxStatusRequest, cri.PodSandboxStatusResponse>
+  readonly listPodSandbox: Rpc<cri.ListPodSandboxRequest, cri.ListPodSandboxResponse>
+  readonly createContainer: Rpc<cri.CreateContainerRequest, cri.CreateContainerResponse>
+  readonly startContainer: Rpc<cri.StartContainerRequest, cri.StartContainerResponse>
+  readonly stopContainer: Rpc<cri.StopContainerRequest, cri.StopContainerResponse>
+  readonly removeContainer: Rpc<cri.RemoveContainerRequest, cri.RemoveContainerResponse>
+  readonly listContainers: Rpc<cri.ListContainersRequest, cri.ListContainersResponse>
+  readonly containerStatus: Rpc<cri.ContainerStatusRequest, cri.ContainerStatusResponse>
   readonly updateContainerResources: Rpc<
-    cri.UpdateContainerResourcesRequestInput,
+    cri.UpdateContainerResourcesRequest,
     cri.UpdateContainerResourcesResponse
   >
-  readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequestInput, cri.ReopenContainerLogResponse>
-  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequestInput, cri.CheckpointContainerResponse>
-  readonly execSync: Rpc<cri.ExecSyncRequestInput, cri.ExecSyncResponse>
-  readonly exec: Rpc<cri.ExecRequestInput, cri.ExecResponse>
-  readonly attach: Rpc<cri.AttachRequestInput, cri.AttachResponse>
-  readonly portForward: Rpc<cri.PortForwardRequestInput, cri.PortForwardResponse>
-  readonly containerStats: Rpc<cri.ContainerStatsRequestInput, cri.ContainerStatsResponse>
-  readonly listContainerStats: Rpc<cri.ListContainerStatsRequestInput, cri.ListContainerStatsResponse>
-  readonly podSandboxStats: Rpc<cri.PodSandboxStatsRequestInput, cri.PodSandboxStatsResponse>
-  readonly listPodSandboxStats: Rpc<cri.ListPodSandboxStatsRequestInput, cri.ListPodSandboxStatsResponse>
-  readonly updateRuntimeConfig: Rpc<cri.UpdateRuntimeConfigRequestInput, cri.UpdateRuntimeConfigResponse>
-  readonly status: Rpc<cri.StatusRequestInput, cri.StatusResponse>
-  readonly listMetricDescriptors: Rpc<
-    cri.ListMetricDescriptorsRequestInput,
-    cri.ListMetricDescriptorsResponse
-  >
-  readonly listPodSandboxMetrics: Rpc<
-    cri.ListPodSandboxMetricsRequestInput,
-    cri.ListPodSandboxMetricsResponse
-  >
-  readonly runtimeConfig: Rpc<cri.RuntimeConfigRequestInput, cri.RuntimeConfigResponse>
+  readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequest, cri.ReopenContainerLogResponse>
+  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequest, cri.CheckpointContainerResponse>
+  readonly execSync: Rpc<cri.ExecSyncRequest, cri.ExecSyncResponse>
+  readonly exec: Rpc<cri.ExecRequest, cri.ExecResponse>
+  readonly attach: Rpc<cri.AttachRequest, cri.AttachResponse>
+  readonly portForward: Rpc<cri.PortForwardRequest, cri.PortForwardResponse>
+  readonly containerStats: Rpc<cri.ContainerStatsRequest, cri.ContainerStatsResponse>
+  readonly listContainerStats: Rpc<cri.ListContainerStatsRequest, cri.ListContainerStatsResponse>
+  readonly podSandboxStats: Rpc<cri.PodSandboxStatsRequest, cri.PodSandboxStatsResponse>
+  readonly listPodSandboxStats: Rpc<cri.ListPodSandboxStatsRequest, cri.ListPodSandboxStatsResponse>
+  readonly updateRuntimeConfig: Rpc<cri.UpdateRuntimeConfigRequest, cri.UpdateRuntimeConfigResponse>
+  readonly status: Rpc<cri.StatusRequest, cri.StatusResponse>
+  readonly listMetricDescriptors: Rpc<cri.ListMetricDescriptorsRequest, cri.ListMetricDescriptorsResponse>
+  readonly listPodSandboxMetrics: Rpc<cri.ListPodSandboxMetricsRequest, cri.ListPodSandboxMetricsResponse>
+  readonly runtimeConfig: Rpc<cri.RuntimeConfigRequest, cri.RuntimeConfigResponse>
 }
 
 export interface ImageService {
-  readonly listImages: Rpc<cri.ListImagesRequestInput, cri.ListImagesResponse>
-  readonly imageStatus: Rpc<cri.ImageStatusRequestInput, cri.ImageStatusResponse>
-  readonly pullImage: Rpc<cri.PullImageRequestInput, cri.PullImageResponse>
-  readonly removeImage: Rpc<cri.RemoveImageRequestInput, cri.RemoveImageResponse>
-  readonly imageFsInfo: Rpc<cri.ImageFsInfoRequestInput, cri.ImageFsInfoResponse>
+  readonly listImages: Rpc<cri.ListImagesRequest, cri.ListImagesResponse>
+  readonly imageStatus: Rpc<cri.ImageStatusRequest, cri.ImageStatusResponse>
+  readonly pullImage: Rpc<cri.PullImageRequest, cri.PullImageResponse>
+  readonly removeImage: Rpc<cri.RemoveImageRequest, cri.RemoveImageResponse>
+  readonly imageFsInfo: Rpc<cri.ImageFsInfoRequest, cri.ImageFsInfoResponse>
 }
 
 /** CRI's name for an image. */
-export function specOf(image: string): cri.ImageSpecInput {
+export function specOf(image: string): cri.Sent<cri.ImageSpec> {
   return { image, userSpecifiedImage: image }
 }
 

@@ -62,12 +62,12 @@ export function containerMounts(input: {
   readonly selinux: boolean
   /** For a pod with a user namespace: files of the host's root belong to the pod's root inside it. */
   readonly userRange?: UserRange | undefined
-}): readonly cri.MountInput[] {
+}): readonly cri.Sent<cri.Mount>[] {
   const { container, etcHostsPath, resolvConfPath, terminationLogPath, userRange } = input
   const mounts = container.volumeMounts.map((mount, index) => volumeMount(mount, index, input))
   const own = new Set(mounts.map(({ containerPath }) => containerPath))
   const all = [...mounts]
-  const add = (containerPath: string, hostPath: string, more: cri.MountInput = {}): void =>
+  const add = (containerPath: string, hostPath: string, more: cri.Sent<cri.Mount> = {}): void =>
     void all.push({ containerPath, hostPath, ...more, selinuxRelabel: input.selinux })
   if (etcHostsPath !== undefined && !own.has('/etc/hosts')) add('/etc/hosts', etcHostsPath)
   // As the runtime's own is.
@@ -81,7 +81,10 @@ export function containerMounts(input: {
 }
 
 /** The runtime maps an image's files itself. */
-function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
+function withMappings(
+  mount: cri.Sent<cri.Mount>,
+  mapped: readonly cri.Sent<cri.IDMapping>[],
+): cri.Sent<cri.Mount> {
   return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
 }
 
@@ -92,7 +95,7 @@ function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput
 export function selectNestedMounts(
   container: Pick<ContainerSpec, 'volumeMounts'>,
   volumes: ReadonlyMap<string, HostVolume>,
-  mounts: readonly cri.MountInput[],
+  mounts: readonly cri.Sent<cri.Mount>[],
 ): readonly NestedMount[] {
   const directories = new Map(
     container.volumeMounts.flatMap(({ name, mountPath, subPath = '', subPathExpr = '' }) => {
@@ -123,7 +126,7 @@ function volumeMount(
     Parameters<typeof containerMounts>[0],
     'volumes' | 'selinux' | 'subPaths' | 'recursiveReadOnly'
   >,
-): cri.MountInput {
+): cri.Sent<cri.Mount> {
   const volume = input.volumes.get(mount.name)
   if (volume === undefined) throw new PoddError('INTERNAL', `volume ${mount.name} was not prepared`)
   if (volume.image !== undefined) {

@@ -1,6 +1,6 @@
 /* What a pod sees of names: its resolv.conf, its host name, its hosts file. */
 import { PoddError } from '../base/errors.ts'
-import type { DNSConfigInput } from '../cri-types/cri-v1.ts'
+import type { DNSConfig, Sent } from '../cri-types/cri-v1.ts'
 import type { HostAlias, Pod, PodDnsConfig } from '../pod/schema/pod-schema.ts'
 
 /** The content of a resolv.conf. */
@@ -48,7 +48,7 @@ function isLoopback(server: string): boolean {
 
 /** A pod's resolv.conf, and a warning event about it (`reason`, `message`). */
 export interface PodDns {
-  readonly config: DNSConfigInput
+  readonly config: Sent<DNSConfig>
   readonly warnings: readonly {
     readonly reason: 'MissingClusterDNS' | 'DNSConfigForming'
     readonly message: string
@@ -76,7 +76,7 @@ export function podResolvConf(pod: Pod, host: ResolvConf): string {
 }
 
 /** The text of a resolv.conf, as containerd writes one. */
-export function formatResolvConf({ servers = [], searches = [], options = [] }: DNSConfigInput): string {
+export function formatResolvConf({ servers = [], searches = [], options = [] }: Sent<DNSConfig>): string {
   const lines = [
     ...(searches.length === 0 ? [] : [`search ${searches.join(' ')}`]),
     ...servers.map((server) => `nameserver ${server}`),

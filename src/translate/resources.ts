@@ -62,7 +62,7 @@ function cpuAndMemory(
   requests: ResourceList,
   limits: ResourceList,
   facts: ResourceFacts,
-): cri.LinuxContainerResourcesInput {
+): cri.Sent<cri.LinuxContainerResources> {
   const cpuLimitMilli = quantityMilliValue(limits['cpu'] ?? '0')
   const memoryLimitBytes = quantityValue(limits['memory'] ?? '0')
   return {
@@ -82,7 +82,7 @@ export function containerResources(
   spec: PodSpec,
   container: ContainerSpec,
   facts: ResourceFacts,
-): cri.LinuxContainerResourcesInput {
+): cri.Sent<cri.LinuxContainerResources> {
   const { requests } = container.resources
   const limits = boundLimits(container.resources.limits, spec.resources?.limits ?? {})
   const base = cpuAndMemory(requests, limits, facts)
@@ -110,10 +110,10 @@ function swapShareBytes(spec: PodSpec, container: ContainerSpec, facts: Resource
 }
 
 function swapLimit(
-  base: cri.LinuxContainerResourcesInput,
+  base: cri.Sent<cri.LinuxContainerResources>,
   facts: ResourceFacts,
   swapBytes: number,
-): cri.LinuxContainerResourcesInput {
+): cri.Sent<cri.LinuxContainerResources> {
   if (!facts.swapController) return {}
   // Version 1 counts memory and swap together: the same number for both leaves none for swap.
   if (facts.cgroupVersion === 1) return { memorySwapLimitInBytes: base.memoryLimitInBytes ?? 0 }
@@ -124,7 +124,7 @@ function swapLimit(
 export function hugePageLimits(
   limits: ResourceList,
   hostSizes: readonly string[],
-): readonly cri.HugepageLimitInput[] {
+): readonly cri.Sent<cri.HugepageLimit>[] {
   const asked = new Map(
     Object.entries(limits)
       .filter(([name]) => name.startsWith('hugepages-'))
@@ -150,7 +150,7 @@ export function hugePageSizeName(quantity: string): string {
 export function sandboxResources(
   spec: PodSpec,
   facts: ResourceFacts,
-): Pick<cri.LinuxPodSandboxConfigInput, 'resources' | 'overhead'> {
+): Pick<cri.Sent<cri.LinuxPodSandboxConfig>, 'resources' | 'overhead'> {
   const { overhead } = spec
   const [requests, limits] = [podRequests(spec, 'without-overhead'), podLimits(spec, 'without-overhead')]
   return {

@@ -1,5 +1,5 @@
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { DNSConfigInput, PodSandboxConfigInput, PortMappingInput } from '../cri-types/cri-v1.ts'
+import type { DNSConfig, PodSandboxConfig, PortMapping, Sent } from '../cri-types/cri-v1.ts'
 import { isSidecar } from '../pod/schema/pod-resources.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { normalSysctl } from '../pod/values/kernel-names.ts'
@@ -33,7 +33,7 @@ export interface SandboxInput {
   /** Absolute; see identity.ts. */
   readonly logDirectory: string
   /** From podDns. */
-  readonly dns: DNSConfigInput
+  readonly dns: Sent<DNSConfig>
   readonly resources: ResourceFacts
   /** For a pod with a user namespace. */
   readonly userRange?: UserRange | undefined
@@ -45,7 +45,7 @@ export interface SandboxInput {
  * `kuberuntime_sandbox.go`, generatePodSandboxConfig (1.36).
  * @throws PoddError POD_HOSTNAME_TOO_LONG
  */
-export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
+export function toSandboxConfig(input: SandboxInput): Sent<PodSandboxConfig> {
   const { pod, uid, attempt, instance, manifestHash } = input
   const { metadata, spec } = pod
   return {
@@ -73,10 +73,10 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
  * for the port of a main container, it is the main container's, as in the kubelet, which opens no other
  * (`pkg/kubelet/kuberuntime/kuberuntime_sandbox.go`, 1.36).
  */
-function portMappings(spec: PodSpec): readonly PortMappingInput[] {
+function portMappings(spec: PodSpec): readonly Sent<PortMapping>[] {
   const main = mappingsOf(spec.containers)
   const sidecars = mappingsOf(spec.initContainers.filter((container) => isSidecar(spec, container)))
-  const byPort = new Map<string, PortMappingInput>()
+  const byPort = new Map<string, Sent<PortMapping>>()
   for (const mapping of [...main, ...sidecars]) {
     const key = hostPortKey(mapping)
     if (!byPort.has(key)) byPort.set(key, mapping)
@@ -84,11 +84,11 @@ function portMappings(spec: PodSpec): readonly PortMappingInput[] {
   return [...sidecars, ...main].filter((mapping) => byPort.get(hostPortKey(mapping)) === mapping)
 }
 
-function hostPortKey({ protocol, hostPort, hostIp }: PortMappingInput): string {
+function hostPortKey({ protocol, hostPort, hostIp }: Sent<PortMapping>): string {
   return `${protocol}/${hostIp}/${hostPort}`
 }
 
-function mappingsOf(containers: PodSpec['containers']): readonly PortMappingInput[] {
+function mappingsOf(containers: PodSpec['containers']): readonly Sent<PortMapping>[] {
   return containers.flatMap(({ ports }) =>
     ports.flatMap(({ hostPort, containerPort, protocol, hostIP }) =>
       hostPort === undefined || hostPort === 0
@@ -116,7 +116,7 @@ export interface ContainerInput {
   /** Expanded with it; see environment.ts. */
   readonly command: ContainerCommand
   /** From containerMounts. */
-  readonly mounts: readonly cri.MountInput[]
+  readonly mounts: readonly cri.Sent<cri.Mount>[]
   readonly resources: ResourceFacts
   readonly security: SecurityFacts
   /** For a pod with a user namespace. */
@@ -126,7 +126,7 @@ export interface ContainerInput {
 }
 
 /** `kuberuntime_container.go`, generateContainerConfig (1.36). */
-export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInput {
+export function toContainerConfig(input: ContainerInput): cri.Sent<cri.ContainerConfig> {
   const { pod, uid, container, restartCount, instance, environment } = input
   return {
     metadata: { name: container.name, attempt: restartCount },

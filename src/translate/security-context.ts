@@ -1,6 +1,6 @@
 /* Security settings of sandboxes and containers, and the ids that a user namespace maps. */
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { IDMappingInput } from '../cri-types/cri-v1.ts'
+import type { IDMapping, Sent } from '../cri-types/cri-v1.ts'
 import type {
   AppArmorProfile,
   ContainerSpec,
@@ -76,7 +76,10 @@ export function effectiveSecurityContext(
 }
 
 /** `pkg/kubelet/kuberuntime/util/util.go`, NamespacesForPod (1.36). */
-export function namespaceOptions(spec: PodSpec, userRange: UserRange | undefined): cri.NamespaceOptionInput {
+export function namespaceOptions(
+  spec: PodSpec,
+  userRange: UserRange | undefined,
+): cri.Sent<cri.NamespaceOption> {
   return {
     network: spec.hostNetwork ? 'NODE' : 'POD',
     ipc: spec.hostIPC ? 'NODE' : 'POD',
@@ -105,7 +108,7 @@ export function hasPrivilegedContainer(spec: PodSpec): boolean {
 export function sandboxSecurityContext(
   spec: PodSpec,
   own: { readonly userRange?: UserRange | undefined; readonly seccompPath?: string | undefined } = {},
-): cri.LinuxSandboxSecurityContextInput {
+): cri.Sent<cri.LinuxSandboxSecurityContext> {
   const pod = spec.securityContext
   return {
     namespaceOptions: namespaceOptions(spec, own.userRange),
@@ -125,7 +128,7 @@ export function sandboxSecurityContext(
  * CRI takes a group only beside a user, and which user the sandbox's image has is the runtime's to know: without one,
  * the pod's group is its containers' alone. The kubelet sends the group, and no such pod starts.
  */
-function sandboxRunAs(pod: PodSecurityContext | undefined): cri.LinuxSandboxSecurityContextInput {
+function sandboxRunAs(pod: PodSecurityContext | undefined): cri.Sent<cri.LinuxSandboxSecurityContext> {
   if (pod?.runAsUser === undefined) return {}
   const group = pod.runAsGroup === undefined ? {} : { runAsGroup: { value: pod.runAsGroup } }
   return { runAsUser: { value: pod.runAsUser }, ...group }
@@ -144,7 +147,7 @@ export function containerSecurityContext(
     readonly targetContainerId?: string | undefined
     readonly userRange?: UserRange | undefined
   },
-): cri.LinuxContainerSecurityContextInput {
+): cri.Sent<cri.LinuxContainerSecurityContext> {
   const { imageUser, security, targetContainerId } = input
   const pod = spec.securityContext
   const effective = effectiveSecurityContext(pod, container.securityContext)
@@ -174,7 +177,7 @@ export function containerSecurityContext(
   }
 }
 
-function toRunAs(effective: SecurityContext, image: ImageUser): cri.LinuxContainerSecurityContextInput {
+function toRunAs(effective: SecurityContext, image: ImageUser): cri.Sent<cri.LinuxContainerSecurityContext> {
   const group = effective.runAsGroup === undefined ? {} : { runAsGroup: { value: effective.runAsGroup } }
   if (effective.runAsUser !== undefined) return { ...group, runAsUser: { value: effective.runAsUser } }
   // CRI takes a group only beside a user.
@@ -185,7 +188,7 @@ function toRunAs(effective: SecurityContext, image: ImageUser): cri.LinuxContain
 }
 
 /** `helpers.go`, getSeccompProfile (1.36). A privileged container is unconfined whatever this says. */
-function toSeccompProfile(effective: SecurityContext, facts: SecurityFacts): cri.SecurityProfileInput {
+function toSeccompProfile(effective: SecurityContext, facts: SecurityFacts): cri.Sent<cri.SecurityProfile> {
   const profile: SeccompProfile = effective.seccompProfile ?? {
     type: facts.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
   }
@@ -198,7 +201,7 @@ function toSeccompProfile(effective: SecurityContext, facts: SecurityFacts): cri
 function toAppArmor({
   type,
   localhostProfile = '',
-}: AppArmorProfile): cri.LinuxContainerSecurityContextInput {
+}: AppArmorProfile): cri.Sent<cri.LinuxContainerSecurityContext> {
   switch (type) {
     case 'RuntimeDefault':
       return { apparmor: { profileType: type }, apparmorProfile: 'runtime/default' }
@@ -231,6 +234,6 @@ export interface UserRange {
   readonly length: number
 }
 
-export function idMappings({ firstId, length }: UserRange): readonly IDMappingInput[] {
+export function idMappings({ firstId, length }: UserRange): readonly Sent<IDMapping>[] {
   return [{ hostId: firstId, containerId: 0, length }]
 }

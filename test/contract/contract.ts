@@ -67,7 +67,7 @@ export class Contract {
   }
 
   /** The config of a pod that no case has used before. */
-  podConfig(extra: cri.PodSandboxConfigInput = {}): cri.PodSandboxConfigInput {
+  podConfig(extra: cri.Sent<cri.PodSandboxConfig> = {}): cri.Sent<cri.PodSandboxConfig> {
     this.#pods += 1
     const name = `pod${this.#pods}`
     return {
@@ -80,7 +80,7 @@ export class Contract {
     }
   }
 
-  async runPod(sandboxConfig: cri.PodSandboxConfigInput = this.podConfig()): Promise<ContractPod> {
+  async runPod(sandboxConfig: cri.Sent<cri.PodSandboxConfig> = this.podConfig()): Promise<ContractPod> {
     const { podSandboxId } = await this.client.runtime.runPodSandbox({ config: sandboxConfig })
     return new ContractPod(this.client, podSandboxId, sandboxConfig)
   }
@@ -88,16 +88,19 @@ export class Contract {
 
 export class ContractPod {
   readonly id: string
-  readonly sandboxConfig: cri.PodSandboxConfigInput
+  readonly sandboxConfig: cri.Sent<cri.PodSandboxConfig>
   readonly #client: CriClient
 
-  constructor(client: CriClient, id: string, sandboxConfig: cri.PodSandboxConfigInput) {
+  constructor(client: CriClient, id: string, sandboxConfig: cri.Sent<cri.PodSandboxConfig>) {
     this.#client = client
     this.id = id
     this.sandboxConfig = sandboxConfig
   }
 
-  containerConfig(program: Program, extra: cri.ContainerConfigInput = {}): cri.CreateContainerRequestInput {
+  containerConfig(
+    program: Program,
+    extra: cri.Sent<cri.ContainerConfig> = {},
+  ): cri.Sent<cri.CreateContainerRequest> {
     const config = {
       metadata: { name: program, attempt: 0 },
       image: { image: shellImageName },
@@ -110,12 +113,12 @@ export class ContractPod {
     return { podSandboxId: this.id, sandboxConfig: this.sandboxConfig, config }
   }
 
-  async create(program: Program, extra: cri.ContainerConfigInput = {}): Promise<string> {
+  async create(program: Program, extra: cri.Sent<cri.ContainerConfig> = {}): Promise<string> {
     const { containerId } = await this.#client.runtime.createContainer(this.containerConfig(program, extra))
     return containerId
   }
 
-  async start(program: Program, extra: cri.ContainerConfigInput = {}): Promise<string> {
+  async start(program: Program, extra: cri.Sent<cri.ContainerConfig> = {}): Promise<string> {
     const containerId = await this.create(program, extra)
     await this.#client.runtime.startContainer({ containerId })
     return containerId

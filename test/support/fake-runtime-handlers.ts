@@ -53,14 +53,14 @@ function matches(
   return Object.entries(selector ?? {}).every(([key, value]) => labels[key] === value)
 }
 
-function sandboxItem(sandbox: FakeSandbox): cri.PodSandboxInput {
+function sandboxItem(sandbox: FakeSandbox): cri.Sent<cri.PodSandbox> {
   const { id, config, runtimeHandler, createdAtMs, ready } = sandbox
   const { metadata, labels, annotations } = config
   const state = ready ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY'
   return { id, metadata, labels, annotations, runtimeHandler, createdAt: nanos(createdAtMs), state }
 }
 
-function containerItem(container: FakeContainer): cri.ContainerInput {
+function containerItem(container: FakeContainer): cri.Sent<cri.Container> {
   const { id, sandbox, config, image, createdAtMs, state } = container
   const { metadata, labels, annotations } = config
   return {
@@ -76,7 +76,7 @@ function containerItem(container: FakeContainer): cri.ContainerInput {
   }
 }
 
-function containerStatus(container: FakeContainer): cri.ContainerStatusInput {
+function containerStatus(container: FakeContainer): cri.Sent<cri.ContainerStatus> {
   const { config, startedAtMs, finishedAtMs, exitCode, reason, message, resources, sandbox } = container
   const { id, metadata, image, imageRef, state, createdAt, labels, annotations } = containerItem(container)
   return {
@@ -100,7 +100,7 @@ function containerStatus(container: FakeContainer): cri.ContainerStatusInput {
   }
 }
 
-function imageItem(image: FakeImage): cri.ImageInput {
+function imageItem(image: FakeImage): cri.Sent<cri.Image> {
   return {
     id: image.id,
     repoTags: image.tags,
@@ -118,7 +118,7 @@ export function fakeHandlers(
 ): Record<string, FakeHandler> {
   const { clock } = settings
 
-  const containerStats = (container: FakeContainer): cri.ContainerStatsInput => {
+  const containerStats = (container: FakeContainer): cri.Sent<cri.ContainerStats> => {
     if (container.process === undefined) throw failed('unexpected metrics response: []')
     const timestamp = nanos(clock.wallMs())
     const { id, config } = container
@@ -134,7 +134,7 @@ export function fakeHandlers(
     }
   }
   const running = (): FakeContainer[] => [...world.containers.values()].filter((c) => c.process !== undefined)
-  const sandboxStats = (sandbox: FakeSandbox): cri.PodSandboxStatsInput => {
+  const sandboxStats = (sandbox: FakeSandbox): cri.Sent<cri.PodSandboxStats> => {
     const { metadata, labels, annotations } = sandbox.config
     const containers = running().filter((container) => container.sandbox === sandbox)
     const timestamp = nanos(clock.wallMs())
@@ -156,13 +156,13 @@ export function fakeHandlers(
   const streamingUrl = (kind: string, id: string): object => ({ url: `http://127.0.0.1:10010/${kind}/${id}` })
 
   return {
-    Version: (): cri.VersionResponseInput => ({
+    Version: (): cri.Sent<cri.VersionResponse> => ({
       version: settings.apiVersion,
       runtimeName: 'containerd',
       runtimeVersion: settings.version,
       runtimeApiVersion: 'v1',
     }),
-    Status: ({ verbose }: cri.StatusRequest): cri.StatusResponseInput => ({
+    Status: ({ verbose }: cri.StatusRequest): cri.Sent<cri.StatusResponse> => ({
       status: {
         conditions: [
           {
@@ -206,7 +206,9 @@ export function fakeHandlers(
       if (sandbox !== undefined) world.removeSandbox(sandbox)
       return {}
     },
-    PodSandboxStatus: ({ podSandboxId }: cri.PodSandboxStatusRequest): cri.PodSandboxStatusResponseInput => {
+    PodSandboxStatus: ({
+      podSandboxId,
+    }: cri.PodSandboxStatusRequest): cri.Sent<cri.PodSandboxStatusResponse> => {
       const sandbox = world.getSandbox(podSandboxId)
       const options = sandbox.config.linux?.securityContext?.namespaceOptions ?? null
       return {
@@ -217,7 +219,7 @@ export function fakeHandlers(
         },
       }
     },
-    ListPodSandbox: ({ filter }: cri.ListPodSandboxRequest): cri.ListPodSandboxResponseInput => ({
+    ListPodSandbox: ({ filter }: cri.ListPodSandboxRequest): cri.Sent<cri.ListPodSandboxResponse> => ({
       items: [...world.sandboxes.values()]
         .map(sandboxItem)
         .filter(
@@ -231,7 +233,7 @@ export function fakeHandlers(
     CreateContainer: ({
       podSandboxId,
       config,
-    }: cri.CreateContainerRequest): cri.CreateContainerResponseInput => {
+    }: cri.CreateContainerRequest): cri.Sent<cri.CreateContainerResponse> => {
       const sandbox = world.sandboxes.get(podSandboxId)
       if (sandbox === undefined) throw notFound(`failed to find sandbox id "${podSandboxId}"`)
       if (config === null) throw failed('container config must include metadata')
@@ -252,7 +254,7 @@ export function fakeHandlers(
       if (container !== undefined) world.removeContainer(container)
       return {}
     },
-    ListContainers: ({ filter }: cri.ListContainersRequest): cri.ListContainersResponseInput => ({
+    ListContainers: ({ filter }: cri.ListContainersRequest): cri.Sent<cri.ListContainersResponse> => ({
       containers: [...world.containers.values()]
         .map(containerItem)
         .filter(
@@ -263,7 +265,9 @@ export function fakeHandlers(
             matches(labels, filter?.labelSelector),
         ),
     }),
-    ContainerStatus: ({ containerId }: cri.ContainerStatusRequest): cri.ContainerStatusResponseInput => ({
+    ContainerStatus: ({
+      containerId,
+    }: cri.ContainerStatusRequest): cri.Sent<cri.ContainerStatusResponse> => ({
       status: containerStatus(world.getContainer(containerId)),
     }),
     UpdateContainerResources: ({ containerId, linux }: cri.UpdateContainerResourcesRequest) => {
@@ -283,7 +287,7 @@ export function fakeHandlers(
     ExecSync: async (
       { containerId, cmd, timeout }: cri.ExecSyncRequest,
       signal,
-    ): Promise<cri.ExecSyncResponseInput> => {
+    ): Promise<cri.Sent<cri.ExecSyncResponse>> => {
       const container = runningContainer(containerId, 'failed to exec in container')
       const { exitCode = 0, stdout = '', stderr = '', afterMs = 0, ...exec } = settings.exec(container, cmd)
       const tooLong = exec.outlivesTimeout !== true && timeout > 0 && afterMs > timeout * 1000
@@ -345,12 +349,14 @@ export function fakeHandlers(
     ListMetricDescriptors: () => ({ descriptors: [] }),
     ListPodSandboxMetrics: () => ({ podMetrics: [] }),
 
-    ListImages: (): cri.ListImagesResponseInput => ({ images: [...world.images.values()].map(imageItem) }),
-    ImageStatus: ({ image }: cri.ImageStatusRequest): cri.ImageStatusResponseInput => {
+    ListImages: (): cri.Sent<cri.ListImagesResponse> => ({
+      images: [...world.images.values()].map(imageItem),
+    }),
+    ImageStatus: ({ image }: cri.ImageStatusRequest): cri.Sent<cri.ImageStatusResponse> => {
       const found = world.findImage(image?.image ?? '')
       return { image: found === undefined ? null : imageItem(found) }
     },
-    PullImage: ({ image }: cri.PullImageRequest): cri.PullImageResponseInput => {
+    PullImage: ({ image }: cri.PullImageRequest): cri.Sent<cri.PullImageResponse> => {
       const name = fullImageName(image?.image ?? '')
       const found = settings.registry.get(name)
       if (found === undefined) throw notFound(`failed to pull and unpack image "${name}": ${name}`)
@@ -362,7 +368,7 @@ export function fakeHandlers(
       if (found !== undefined) world.images.delete(found.id)
       return {}
     },
-    ImageFsInfo: (): cri.ImageFsInfoResponseInput => ({
+    ImageFsInfo: (): cri.Sent<cri.ImageFsInfoResponse> => ({
       imageFilesystems: [
         {
           timestamp: nanos(clock.wallMs()),

@@ -20,7 +20,7 @@ export interface ImageRequest {
   readonly fresh?: boolean
   /** Whose credentials a pull may use beside the node's; undefined where the pod has none. */
   readonly secrets?: PullSecrets | undefined
-  readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
+  readonly sandboxConfig: cri.Sent<cri.PodSandboxConfig> | undefined
   readonly signal: AbortSignal
 }
 
@@ -39,7 +39,7 @@ export interface PullRequest {
   readonly pod?: PodRef | undefined
   /** Whose credentials it may use beside the node's. */
   readonly secrets?: PullSecrets | undefined
-  readonly sandboxConfig?: cri.PodSandboxConfigInput | undefined
+  readonly sandboxConfig?: cri.Sent<cri.PodSandboxConfig> | undefined
   /** Ends the waiting for it. */
   readonly signal: AbortSignal
   /** Called when the pull waits for its turn, and while it is in flight where the runtime tells how far it is. */

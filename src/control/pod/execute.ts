@@ -233,7 +233,7 @@ async function checkUsage(env: PodEnv, resize: ContainerResize): Promise<void> {
 async function updateContainer(env: PodEnv, pod: Pod, { container, spec }: ContainerResize): Promise<void> {
   const wanted = containerResources(pod.spec, spec, env.resources)
   // Only what a resize is about: the rest stays as the container was made with.
-  const linux: cri.LinuxContainerResourcesInput = {
+  const linux: cri.Sent<cri.LinuxContainerResources> = {
     cpuShares: wanted.cpuShares,
     cpuPeriod: wanted.cpuPeriod,
     cpuQuota: wanted.cpuQuota,

@@ -32,7 +32,7 @@ export function foreseeImages(env: PodEnv, pass: Pass, actions: readonly StartAc
 /** What images are fetched with. */
 interface Fetch {
   /** Of the sandbox that the container will be in, where there is one. */
-  readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
+  readonly sandboxConfig: cri.Sent<cri.PodSandboxConfig> | undefined
   readonly foreseen: ForeseenImages
   /** Ends the wait for it. */
   readonly signal: AbortSignal
@@ -63,7 +63,7 @@ export async function fetchImages(
   env: PodEnv,
   pass: Pass,
   { spec, awaitedImage }: StartAction,
-  sandboxConfig: cri.PodSandboxConfigInput,
+  sandboxConfig: cri.Sent<cri.PodSandboxConfig>,
   foreseen: ForeseenImages,
 ): Promise<{
   readonly image: PresentImage | undefined

@@ -15,7 +15,7 @@ import type { Pass, StartAction } from './pass.ts'
 /** What a sandbox that is about to be made needs. */
 interface SandboxNeeds {
   readonly volumes: Promise<ReadonlyMap<string, HostVolume>>
-  readonly config: Promise<cri.PodSandboxConfigInput>
+  readonly config: Promise<cri.Sent<cri.PodSandboxConfig>>
 }
 
 /**
@@ -26,7 +26,7 @@ interface SandboxNeeds {
 export class AheadWork {
   readonly images: ForeseenImages
   /** Where it begins with a container in the sandbox that is there. */
-  readonly sandboxConfig: Promise<cri.PodSandboxConfigInput> | undefined
+  readonly sandboxConfig: Promise<cri.Sent<cri.PodSandboxConfig>> | undefined
   readonly #env: PodEnv
   readonly #pass: Pass
   readonly #first: StartAction | undefined
@@ -156,7 +156,7 @@ export async function buildSandboxConfig(
   env: PodEnv,
   pass: Pass,
   attempt: number,
-): Promise<cri.PodSandboxConfigInput> {
+): Promise<cri.Sent<cri.PodSandboxConfig>> {
   const { pod, ref } = pass
   const cgroupParent = await env.cgroups.ensure(ref.uid, pod, appliedPod(pass))
   const dns = podDns(pod, await env.readResolver())

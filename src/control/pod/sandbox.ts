@@ -14,7 +14,7 @@ import type { AheadWork } from './prepare.ts'
 
 export interface SandboxInUse {
   readonly id: SandboxId
-  readonly config: cri.PodSandboxConfigInput
+  readonly config: cri.Sent<cri.PodSandboxConfig>
   readonly ips: readonly string[]
 }
 
@@ -42,7 +42,7 @@ export async function createSandbox(
     return fail(env, pass, 'FailedMount', errorMessage(error), awaitedPathOf(error))
   }
   let id: SandboxId
-  let config: cri.PodSandboxConfigInput
+  let config: cri.Sent<cri.PodSandboxConfig>
   try {
     config = await needs.config
     await env.volumes.removeResolvConf(ref.uid)
@@ -92,7 +92,7 @@ function isOutcomeUnknown(error: unknown): boolean {
 export async function useObservedSandbox(
   env: PodEnv,
   pass: Pass,
-  begun?: Promise<cri.PodSandboxConfigInput>,
+  begun?: Promise<cri.Sent<cri.PodSandboxConfig>>,
 ): Promise<SandboxInUse | undefined> {
   const sandbox = pass.observed.sandboxes[0]
   if (sandbox === undefined) return undefined
@@ -105,7 +105,7 @@ async function inspectSandbox(
   env: PodEnv,
   pass: Pass,
   id: SandboxId,
-  config: cri.PodSandboxConfigInput,
+  config: cri.Sent<cri.PodSandboxConfig>,
 ): Promise<SandboxInUse> {
   if (pass.pod.spec.hostNetwork) return { id, config, ips: env.hostIps() }
   const { status } = await env.calls.podSandboxStatus({ podSandboxId: id })

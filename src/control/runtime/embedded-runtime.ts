@@ -74,7 +74,7 @@ export function createEmbedded(
 /** The ids of the sandboxes that CRI lists. */
 export async function listSandboxIds(
   runtime: Pick<RuntimeService, 'listPodSandbox'>,
-  filter: cri.PodSandboxFilterInput = {},
+  filter: cri.Sent<cri.PodSandboxFilter> = {},
 ): Promise<ReadonlySet<string>> {
   const { items } = await runtime.listPodSandbox({ filter })
   return new Set(items.map(({ id }) => id))

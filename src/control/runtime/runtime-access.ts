@@ -298,7 +298,7 @@ export class RuntimeAccess {
   /** Keeps the pods' network; undefined where podd doesn't own it. */
   podNetworkKeeper(): PodNetworkKeeper | undefined {
     if (this.#embedded === undefined) return undefined
-    const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
+    const filter: cri.Sent<cri.PodSandboxFilter> = { state: { state: 'SANDBOX_READY' } }
     const listReady = () => listSandboxIds(this.runtime, filter)
     this.#keeper ??= createPodNetworkKeeper(this.#embedded, listReady, this.#env)
     return this.#keeper

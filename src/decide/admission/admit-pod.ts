@@ -170,10 +170,9 @@ interface SharesTotal {
 }
 
 export function totalShares(all: readonly HostShares[]): SharesTotal {
-  const requests = new Map<string, bigint>()
-  for (const { requests: own } of all)
-    for (const [name, amount] of own) requests.set(name, (requests.get(name) ?? 0n) + amount)
-  return { pods: all.length, requests }
+  const total = new Sum()
+  for (const shares of all) total.add(shares)
+  return total
 }
 
 /** Of each resource the smaller amount of both forms of a pod: it has that much whichever of them runs. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isJsonObject, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import type { AuthConfigInput } from '../../cri-types/cri-v1.ts'
+import type { AuthConfig, Sent } from '../../cri-types/cri-v1.ts'
 
 /** A registry credential; never logged, nor part of an error or an event. */
 export interface RegistryCredential {
@@ -112,7 +112,7 @@ export function credentialHash(credential: RegistryCredential): string {
 }
 
 /** The CRI form. With an identity token the user name is only a placeholder. */
-export function toAuthConfig(credential: RegistryCredential): AuthConfigInput {
+export function toAuthConfig(credential: RegistryCredential): Sent<AuthConfig> {
   const { username, password, identityToken, registryToken } = credential
   if (identityToken !== '' && password === '') return { identityToken }
   return {

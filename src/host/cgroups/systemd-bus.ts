@@ -99,10 +99,7 @@ function readReply(socket: Socket, message: Buffer, onReply: (reply: BusReply) =
  */
 
 /** A setting of a unit; `t` is an unsigned 64-bit number. */
-export type UnitProperty =
-  | { readonly name: string; readonly type: 's'; readonly value: string }
-  | { readonly name: string; readonly type: 'b'; readonly value: boolean }
-  | { readonly name: string; readonly type: 't'; readonly value: bigint }
+export type UnitProperty = Scalar & { readonly name: string }
 
 /** One argument of a method of systemd's manager. */
 export type BusArgument =
@@ -177,26 +174,25 @@ function writeProperty(writer: Writer, property: UnitProperty): void {
   writer.align(8)
   writer.text(property.name)
   writer.signature(property.type)
-  switch (property.type) {
-    case 's':
-      writer.text(property.value)
-      break
-    case 'b':
-      writer.uint32(property.value ? 1 : 0)
-      break
-    case 't':
-      writer.uint64(property.value)
-      break
-  }
+  writeScalar(writer, property)
+}
+
+type Scalar =
+  | { readonly type: 's'; readonly value: string }
+  | { readonly type: 'b'; readonly value: boolean }
+  | { readonly type: 't'; readonly value: bigint }
+
+function writeScalar(writer: Writer, { type, value }: Scalar): void {
+  if (type === 's') writer.text(value)
+  else if (type === 'b') writer.uint32(value ? 1 : 0)
+  else writer.uint64(value)
 }
 
 function writeArgument(writer: Writer, argument: BusArgument): void {
   switch (argument.type) {
     case 's':
-      writer.text(argument.value)
-      break
     case 'b':
-      writer.uint32(argument.value ? 1 : 0)
+      writeScalar(writer, argument)
       break
     case 'a(sv)':
       writer.array(8, () => {

@@ -3,7 +3,7 @@ import type { Alias, Document } from 'yaml'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { FieldPath } from '../schema/issues.ts'
-import { findTextFault, splitJson } from './text-faults.ts'
+import { countUpTo, findTextFault, splitJson } from './text-faults.ts'
 import type { Slice } from './text-faults.ts'
 import {
   findOversize,
@@ -198,14 +198,8 @@ class LineIndex {
   }
 
   positionOf(offset: number): Position {
-    let low = 0
-    let high = this.#starts.length - 1
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2)
-      if ((this.#starts[middle] ?? 0) <= offset) low = middle
-      else high = middle - 1
-    }
-    return { line: low + 1, column: offset - (this.#starts[low] ?? 0) + 1 }
+    const line = countUpTo(this.#starts, offset, (start) => start)
+    return { line, column: offset - (this.#starts[line - 1] ?? 0) + 1 }
   }
 }
 

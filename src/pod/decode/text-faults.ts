@@ -137,7 +137,10 @@ class SpaceScanner {
     const places = this.#places
     return {
       text: this.#parts.join('') + this.#text.slice(this.#copied),
-      originalOffset: (offset) => offset - addedBefore(places, offset),
+      originalOffset: (offset) => {
+        const before = countUpTo(places, offset, (place) => place.offset)
+        return offset - (places[before - 1]?.added ?? 0)
+      },
     }
   }
 
@@ -312,17 +315,15 @@ class SpaceScanner {
   }
 }
 
-/** How much was added before a place of the new text, by halving. */
-function addedBefore(
-  places: readonly { readonly offset: number; readonly added: number }[],
-  offset: number,
-): number {
+/** How many of items in ascending order are at most so large, by halving. */
+export function countUpTo<T>(items: readonly T[], most: number, sizeOf: (item: T) => number): number {
   let low = 0
-  let high = places.length
+  let high = items.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((places[middle]?.offset ?? 0) <= offset) low = middle + 1
+    const item = items[middle]
+    if (item !== undefined && sizeOf(item) <= most) low = middle + 1
     else high = middle
   }
-  return low === 0 ? 0 : (places[low - 1]?.added ?? 0)
+  return low
 }
