@@ -176,7 +176,7 @@ export const options = {
   }),
   persistSecrets: poddOption('persistSecrets', true, flag, {
     flag: 'persist-secrets',
-    doc: 'Whether the last good copy of a source contains its Secrets (a file owned by root, mode 0600). Without them, pods that need a Secret wait after a boot until its source can be read.',
+    doc: 'Whether the last good copy of a source, and the revisions of what it gives, contain its Secrets (files owned by root, mode 0600). Without them, pods that need a Secret wait after a boot until its source can be read.',
   }),
   podNameSuffix: poddOption('podNameSuffix', 'none', word('none', 'node'), {
     flag: 'pod-name-suffix',

@@ -4,9 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
 import { freePort } from '../support/free-port.ts'
+import { isNightly } from '../support/nightly.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
+import { shellPod, wordsOf } from '../support/shell-pods.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { slowness } from '../support/slowness.ts'
 
 /** What each URL gives. */
@@ -166,4 +169,108 @@ describePodd('a bad update that starts', { config }, (rig) => {
       expect((await podd.untilReady(name)).metadata.uid).toBe(uid)
     },
   )
+})
+
+describePodd('revisions', { config }, (rig) => {
+  it.concurrent('of files that change at once go forward and back each by itself, and are listed', async () => {
+    const podd = rig()
+    const said = (word: string) => `say ${word}; stay`
+    podd.drop('forward', shellPod('forward', podd.shared, said('one')))
+    podd.drop('back', shellPod('back', podd.shared, said('one')))
+    await untilUnit(podd, '/forward.yaml', 'Healthy')
+    await untilUnit(podd, '/back.yaml', 'Healthy')
+    podd.drop('forward', shellPod('forward', podd.shared, said('two')))
+    podd.drop('back', shellPod('back', podd.shared, 'echo no such thing >&2; exit 3'))
+    await untilUnit(podd, '/back.yaml', 'RolledBack')
+    await podd.until('the update', () => wordsOf(podd.lines('forward')).includes('two'))
+    const forward = await podd.until('a healthy update', async () => {
+      const unit = await untilUnit(podd, '/forward.yaml', 'Healthy')
+      return unit.status.active === 2 ? unit : undefined
+    })
+    expect(forward.status).toMatchObject({ offered: 2, lastHealthy: 2 })
+    const history = await podd.cli('history', 'back')
+    expect(history.stdout).toMatch(/^1 +Healthy +1 +\S+ +active +<none>$/mu)
+    expect(history.stdout).toMatch(/^2 +Failed +1 +\S+ +offered +CrashLoopBackOff$/mu)
+    expect(history.stderr).toMatch(
+      /default\/back, container main: exit code 3 \(Error\)\n +\| no such thing/u,
+    )
+    await podd.untilEvent(
+      'back',
+      'RolledBack',
+      /revision 2 of .*\/back\.yaml failed, and revision 1 counts again/u,
+    )
+    expect(wordsOf(podd.lines('back')).filter((word) => word === 'one')).toHaveLength(2)
+
+    // A good one after the bad one; then back and forth by hand.
+    podd.drop('back', shellPod('back', podd.shared, said('three')))
+    await podd.untilLine('back', / three$/u)
+    await podd.until(
+      'revision 3',
+      async () => (await untilUnit(podd, '/back.yaml', 'Healthy')).status.active === 3,
+    )
+    expect(await podd.notes()).not.toContain('back.yaml')
+    expect(await podd.cliOk('rollback', 'back')).toMatch(/^revision 1 of .*\/back\.yaml counts until/u)
+    await podd.until('the first one', () => wordsOf(podd.lines('back')).at(-1) === 'one')
+    expect(await podd.notes()).toMatch(/revision 1 counts on request, and revision 3 is offered/u)
+    expect(await podd.cliOk('resume', 'back')).toMatch(/^unit .*\/back\.yaml is followed again/u)
+    await podd.until('the third one', () => wordsOf(podd.lines('back')).at(-1) === 'three')
+  })
+
+  it.concurrent('that fail by their ConfigMap are mended by it', async () => {
+    const podd = rig()
+    const settings = (level: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'mended-settings' },
+      data: { LEVEL: level },
+    })
+    const pod = shellPod('mended', podd.shared, 'say $LEVEL; [ $LEVEL = bad ] && exit 1; stay', {
+      metadata: { annotations: { 'podd.dev/restart-on-config-change': 'true' } },
+      container: { envFrom: [{ configMapRef: { name: 'mended-settings' } }] },
+    })
+    podd.drop('mended', pod, settings('good'))
+    await untilUnit(podd, '/mended.yaml', 'Healthy')
+    podd.drop('mended', pod, settings('bad'))
+    await untilUnit(podd, '/mended.yaml', 'RolledBack')
+    await podd.untilReady('mended')
+    await podd.until('the good one', () => wordsOf(podd.lines('mended')).at(-1) === 'good')
+    podd.drop('mended', pod, settings('better'))
+    await podd.untilLine('mended', / better$/u)
+    const mended = await untilUnit(podd, '/mended.yaml', 'Healthy')
+    expect(mended.status).toMatchObject({ active: 3, offered: 3 })
+  })
+})
+
+/** Where podd is killed, in milliseconds after the bad version was given. */
+const seed = Number(process.env['PODD_ROLLBACK_SEED'] ?? 7)
+const kills = isNightly ? 20 : 5
+
+describePodd('a rollback', { config: { updates: { minReady: '1s', crashes: 1 } } }, (rig) => {
+  it(`is carried out although podd is killed at one of ${kills} moments (seed ${seed}), and what failed stays refused`, async () => {
+    const podd = rig()
+    const random = seededRandom(seed)
+    const bad = shellPod('killed', podd.shared, 'say bad; exit 1')
+    const good = (round: number): object => shellPod('killed', podd.shared, `say good ${round}; stay`)
+    for (let round = 0; round < kills; round += 1) {
+      podd.drop('killed', good(round))
+      await podd.until(`round ${round}`, async () => {
+        const { status } = await untilUnit(podd, '/killed.yaml', 'Healthy')
+        return status.active === status.offered && wordsOf(podd.lines('killed')).at(-1) === `good ${round}`
+      })
+      const atMs = Math.floor(random() * 2500)
+      podd.drop('killed', bad)
+      await sleep(atMs)
+      await podd.restartDaemon('SIGKILL')
+      const { status } = await untilUnit(podd, '/killed.yaml', 'RolledBack')
+      await podd.until(`round ${round} again, killed after ${atMs} ms`, async () => {
+        const isGood = wordsOf(podd.lines('killed')).at(-1) === `good ${round}`
+        return isGood && conditionOf(await podd.untilReady('killed'), 'podd.dev/UpToDate') === 'False'
+      })
+      expect(status.revisions.at(-1)?.verdict).toBe('Failed')
+      const count = podd.lines('killed').length
+      await podd.restartDaemon('SIGKILL')
+      await podd.untilReady('killed')
+      expect(podd.lines('killed')).toHaveLength(count)
+    }
+  }, 600_000)
 })

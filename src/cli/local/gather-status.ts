@@ -148,10 +148,11 @@ function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
         message,
         count,
       })),
-    unreadable: ['.', 'records', 'sources', 'sources/worked', 'sources/held'].flatMap((directory) =>
-      namesIn(join(rootDir, directory))
-        .filter((name) => name.endsWith(unreadableSuffix))
-        .map((name) => join(rootDir, directory, name)),
+    unreadable: ['.', 'records', 'sources', 'sources/worked', 'sources/held', 'revisions'].flatMap(
+      (directory) =>
+        namesIn(join(rootDir, directory))
+          .filter((name) => name.endsWith(unreadableSuffix))
+          .map((name) => join(rootDir, directory, name)),
     ),
   }
 }

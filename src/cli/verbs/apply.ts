@@ -1,5 +1,5 @@
 import { chown, realpath, stat } from 'node:fs/promises'
-import type { AppliedReply } from '../../api/sources.ts'
+import type { AppliedReply, UnitObject } from '../../api/sources.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
@@ -28,6 +28,7 @@ import {
   readManifests,
 } from '../local/read-manifests.ts'
 import { readFilenames } from './diff.ts'
+import { describeFailure } from './history.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
 export const applyVerb: Verb = {
@@ -156,7 +157,10 @@ async function waitUntilRunning(
         paths.includes(each.place.path) &&
         (clock.monotonicMs() > readByMs || !known.has(formatProblem(each))),
     )
-    if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
+    if (problem !== undefined) {
+      await showFailure(context, problem.place.path)
+      throw new PoddError('WAIT_FAILED', formatProblem(problem))
+    }
     refuseHeld(status, paths, 'written')
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const { items: pods } = await client.getList<PodListObject>(listPath('pods', undefined), signal)
@@ -186,6 +190,14 @@ async function waitUntilRunning(
     }
     await clock.sleep(lookMs, signal)
   }
+}
+
+/** How the containers ended of what this file gives, where that failed, with the last lines of their logs. */
+async function showFailure({ client, signal, notify }: VerbContext, path: string): Promise<void> {
+  const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
+  const { offered, revisions = [] } = units.find(({ metadata }) => metadata.name === path)?.status ?? {}
+  for (const revision of revisions)
+    if (revision.number === offered) for (const line of describeFailure(revision)) notify(line)
 }
 
 /** But for the name, which may have got a suffix. */

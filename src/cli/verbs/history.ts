@@ -32,7 +32,7 @@ the last log lines of its containers. A file may be named by its path or the end
       kind: 'listing',
       listings: [listRevisions(unit, clock.wallMs())],
       format,
-      notes: isTable ? failureNotes(unit) : [],
+      notes: isTable ? unit.status.revisions.flatMap((revision) => describeFailure(revision)) : [],
     }
   },
 }
@@ -108,19 +108,15 @@ function listRevisions(unit: UnitObject, nowMs: number): Listing {
   }
 }
 
-/** Why each failed one did, with the last lines of its containers' logs. */
-function failureNotes({ status }: UnitObject): readonly string[] {
-  return status.revisions.flatMap(({ number, failure }) =>
-    failure === undefined
-      ? []
-      : [
-          `revision ${number} failed: ${failure.message}`,
-          ...failure.containers.flatMap(({ pod, container, exitCode, reason, lines }) => [
-            `  ${pod}, container ${container}:${exitCode === undefined ? '' : ` exit code ${exitCode}`}${reason === undefined ? '' : ` (${reason})`}`,
-            ...lines.map((line) => `    | ${line}`),
-          ]),
-        ],
-  )
+/** Why a revision failed, with the last lines of its containers' logs; nothing of one that did not. */
+export function describeFailure({ number, failure }: RevisionObject): readonly string[] {
+  if (failure === undefined) return []
+  const containers = failure.containers.flatMap(({ pod, container, exitCode, reason, lines }) => {
+    const code = exitCode === undefined ? '' : ` exit code ${exitCode}`
+    const why = reason === undefined ? '' : ` (${reason})`
+    return [`  ${pod}, container ${container}:${code}${why}`, ...lines.map((line) => `    | ${line}`)]
+  })
+  return [`revision ${number} failed: ${failure.message}`, ...containers]
 }
 
 export const rollbackVerb: Verb = {

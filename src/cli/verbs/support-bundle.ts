@@ -119,7 +119,14 @@ interface StateFiles {
 }
 
 /** The directories below the root directory that hold objects, Secrets too. */
-const objectDirectories = ['sources', 'sources/worked', 'sources/held', 'api']
+const objectDirectories = ['sources', 'sources/worked', 'sources/held', 'revisions', 'api']
+
+/** The last log lines of failed containers stand in the revisions of units: a bundle has no logs of pods. */
+function withoutLogs(content: Json): Json {
+  const text = JSON.stringify(content, (key, value: Json) => (key === 'lines' ? undefined : value))
+  const kept: Json = JSON.parse(text)
+  return kept
+}
 
 /** Reads podd's own files; of one that isn't JSON the content is left out, as its secrets can't be recognized. */
 function readStateFiles(rootDir: string): StateFiles {
@@ -136,7 +143,12 @@ function readStateFiles(rootDir: string): StateFiles {
       const path = join('state', directory, name)
       const text = readWhole(join(rootDir, directory, name))
       const content = parseLines(text)
-      if (content !== undefined) sources.push({ path, kind: 'json', content })
+      if (content !== undefined)
+        sources.push({
+          path,
+          kind: 'json',
+          content: directory === 'revisions' ? withoutLogs(content) : content,
+        })
       else {
         // The bundle says what is missing, and the daemon reports its unreadable files.
         const leftOut = `left out: ${text.length} characters that are not JSON\n`

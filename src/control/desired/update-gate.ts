@@ -898,13 +898,13 @@ function evidenceOf(
 
 /** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
 function describeRecord(record: UnitRecord): string | undefined {
-  const { offered, active, pin, base } = record
+  const { offered, active, pin } = record
   const failed = revisionOf(record, offered)
   if (pin?.why === 'requested')
     return `revision ${active} counts on request, and revision ${offered} is offered`
   if (pin !== undefined)
     return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
-  if (failed?.verdict === 'failed' && base !== undefined)
+  if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
     return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
   return undefined
 }

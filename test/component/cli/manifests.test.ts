@@ -348,6 +348,53 @@ describe('podd apply', () => {
     expect(refused).toMatchObject({ exitCode: 1 })
     expect(refused.stderr).toContain('is refused')
   })
+
+  it('gives up when what it wrote is rolled back, with the last lines of the containers’ logs', async () => {
+    const written = join(manifests, 'web.yaml')
+    using call = startCli(['apply', '--wait', '-f', await put('web.yaml', manifest('web'))], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => readdir(manifests)).toEqual(['web.yaml'])
+    const time = '2026-01-01T00:00:00Z'
+    const ended = { pod: 'default/web', container: 'main', exitCode: 127, reason: 'Error' }
+    const revision = { number: 2, hash: 'b', time, verdict: 'Failed', pods: 1 } as const
+    rig.units = [
+      {
+        apiVersion: 'podd.dev/v1',
+        kind: 'Unit',
+        metadata: { name: written },
+        spec: { source: 'file' },
+        status: {
+          state: 'RolledBack',
+          active: 1,
+          offered: 2,
+          progressing: [],
+          revisions: [
+            {
+              ...revision,
+              failure: {
+                reason: 'CrashLoopBackOff',
+                message: 'pod default/web has crashed 3 times',
+                time,
+                containers: [{ ...ended, lines: ['sh: httpdd: not found'] }],
+              },
+            },
+          ],
+        },
+      },
+    ]
+    rig.status = {
+      ...rig.status,
+      problems: [{ severity: 'error', place: { path: written }, message: 'revision 2 failed' }],
+    }
+    const { exitCode, stderr } = await call.outcome
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(
+      'revision 2 failed: pod default/web has crashed 3 times\n' +
+        '  default/web, container main: exit code 127 (Error)\n' +
+        '    | sh: httpdd: not found\n',
+    )
+  })
 })
 
 const readyCondition = (status: 'True' | 'False') => ({

@@ -161,9 +161,22 @@ describe('a support bundle of a podd that is dead', () => {
       'sources/file.json',
       JSON.stringify({ documents: [{ manifest: secret }], filling: 'x'.repeat(2 ** 20) }),
     ],
+    [
+      'an earlier revision has',
+      'revisions/0.json',
+      JSON.stringify({ version: 1, contents: { a: { documents: [{ manifest: secret }] } } }),
+    ],
   ])('has no value of a Secret that %s', async (_title, path, text) => {
     plant(join(rootDir, path), text)
     expect(faultsOfWhole(await pack(...ofDirectories()))).toEqual([])
+  })
+
+  it('has why a revision failed, and no line of its containers’ logs', async () => {
+    const failure = { message: 'it has crashed', containers: [{ lines: ['a line of a log'] }] }
+    state('api/secret.default.word.json', secret)
+    state('revisions/0.json', { version: 1, revisions: [{ failure }] })
+    const { bundle } = await pack(...ofDirectories())
+    expect([bundle.includes('it has crashed'), bundle.includes('a line of a log')]).toEqual([true, false])
   })
 
   it('lacks what may hold values where no Secret is on disk', async () => {
