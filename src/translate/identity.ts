@@ -3,7 +3,7 @@
  * are the kubelet's (`pkg/kubelet/types/labels.go`, `pkg/kubelet/kuberuntime/labels.go`, 1.36), so that
  * crictl, log shippers and metric collectors recognise the pods.
  */
-import { isJsonObject, parseJson } from '../base/json.ts'
+import { isJsonObject, listOrEmpty, parseJson, textEntries } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { ContainerPort, ContainerSpec, LifecycleHandler } from '../pod/schema/container-schema.ts'
 import { resizableResources } from '../pod/schema/pod-resources.ts'
@@ -131,7 +131,6 @@ export interface ContainerFacts {
 /** Reads what containerAnnotations wrote; what is missing or garbled counts as absent. */
 export function readContainerFacts(annotations: StringMap): ContainerFacts {
   const policy = annotations[annotationKeys.terminationMessagePolicy]
-  const ports = parseJson(annotations[annotationKeys.ports])
   return {
     specHash: annotations[annotationKeys.hash] ?? '',
     restartCount: readCount(annotations[annotationKeys.restartCount]),
@@ -142,7 +141,7 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
     terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
     terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
     preStop: readHandler(parseJson(annotations[annotationKeys.preStopHandler])),
-    ports: Array.isArray(ports) ? ports.flatMap((port) => readPort(port) ?? []) : [],
+    ports: listOrEmpty(parseJson(annotations[annotationKeys.ports])).flatMap((port) => readPort(port) ?? []),
   }
 }
 
@@ -156,10 +155,7 @@ function readResources(value: unknown): ResourceLists | undefined {
 }
 
 function readList(value: unknown): ResourceList | undefined {
-  if (!isJsonObject(value)) return undefined
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount]] : [])),
-  )
+  return isJsonObject(value) ? textEntries(value) : undefined
 }
 
 function optionalString(object: JsonObject, key: string): string | undefined {
@@ -198,7 +194,7 @@ function readHandler(value: unknown): LifecycleHandler | undefined {
       path: optionalString(httpGet, 'path') ?? '/',
       port,
       scheme: httpGet['scheme'] === 'HTTPS' ? 'HTTPS' : 'HTTP',
-      httpHeaders: (Array.isArray(httpHeaders) ? httpHeaders : [])
+      httpHeaders: listOrEmpty(httpHeaders)
         .filter((header) => isJsonObject(header))
         .map((header) => ({
           name: optionalString(header, 'name') ?? '',

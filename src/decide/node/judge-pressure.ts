@@ -122,12 +122,12 @@ export function judgePressure(
   const due = missed.filter(({ key, graceMs }) => nowMs - (missedSinceMs.get(key) ?? nowMs) >= graceMs)
   const conditionLastMs = new Map([
     ...before.conditionLastMs,
-    ...missed.map(({ signal }) => [conditionOf[signal], nowMs] as const),
+    ...missed.map(({ signal }) => [shortOf[signal].condition, nowMs] as const),
   ])
   for (const [condition, lastMs] of conditionLastMs)
     if (lastMs < nowMs && nowMs - lastMs >= transitionMs) conditionLastMs.delete(condition)
   const all = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const
-  const short = new Set(missed.map(({ signal }) => conditionOf[signal]))
+  const short = new Set(missed.map(({ signal }) => shortOf[signal].condition))
   const isMemory = (threshold: Threshold): boolean => starvedResource(threshold) === 'memory'
   const starving = due.filter(({ signal }) => observations.has(signal))
   return {
@@ -156,32 +156,23 @@ function thresholdAmount(value: ThresholdValue, capacity: number): number {
   return value.kind === 'amount' ? value.amount : Math.floor(value.share * capacity)
 }
 
-const conditionOf: Readonly<Record<EvictionSignal, PressureCondition>> = {
-  'memory.available': 'MemoryPressure',
-  'allocatableMemory.available': 'MemoryPressure',
-  'nodefs.available': 'DiskPressure',
-  'nodefs.inodesFree': 'DiskPressure',
-  'imagefs.available': 'DiskPressure',
-  'imagefs.inodesFree': 'DiskPressure',
-  'containerfs.available': 'DiskPressure',
-  'containerfs.inodesFree': 'DiskPressure',
-  'pid.available': 'PIDPressure',
-}
-
-const resourceOf: Readonly<Record<EvictionSignal, StarvedResource>> = {
-  'memory.available': 'memory',
-  'allocatableMemory.available': 'memory',
-  'nodefs.available': 'ephemeral-storage',
-  'nodefs.inodesFree': 'inodes',
-  'imagefs.available': 'ephemeral-storage',
-  'imagefs.inodesFree': 'inodes',
-  'containerfs.available': 'ephemeral-storage',
-  'containerfs.inodesFree': 'inodes',
-  'pid.available': 'pids',
+/** What is short where a signal tells so. */
+const shortOf: Readonly<
+  Record<EvictionSignal, { readonly condition: PressureCondition; readonly resource: StarvedResource }>
+> = {
+  'memory.available': { condition: 'MemoryPressure', resource: 'memory' },
+  'allocatableMemory.available': { condition: 'MemoryPressure', resource: 'memory' },
+  'nodefs.available': { condition: 'DiskPressure', resource: 'ephemeral-storage' },
+  'nodefs.inodesFree': { condition: 'DiskPressure', resource: 'inodes' },
+  'imagefs.available': { condition: 'DiskPressure', resource: 'ephemeral-storage' },
+  'imagefs.inodesFree': { condition: 'DiskPressure', resource: 'inodes' },
+  'containerfs.available': { condition: 'DiskPressure', resource: 'ephemeral-storage' },
+  'containerfs.inodesFree': { condition: 'DiskPressure', resource: 'inodes' },
+  'pid.available': { condition: 'PIDPressure', resource: 'pids' },
 }
 
 export function starvedResource({ signal }: Pick<Threshold, 'signal'>): StarvedResource {
-  return resourceOf[signal]
+  return shortOf[signal].resource
 }
 
 /** Why the node does not admit a pod now. */

@@ -75,16 +75,7 @@ export function applyManifest(
     return paths.length === 0 ? [] : [{ ...entry, fieldsV1: setOf(paths) }]
   })
   const isSame = before !== undefined && sameData(before.fields, wanted)
-  const own = isSame
-    ? before.entry
-    : {
-        manager,
-        operation: 'Apply',
-        apiVersion: applied['apiVersion'] ?? 'v1',
-        time,
-        fieldsType: 'FieldsV1',
-        fieldsV1: wanted,
-      }
+  const own = isSame ? before.entry : entryOf(applied, { manager, time }, 'Apply', wanted)
   const metadata = metadataOf(object)
   const shared = manager === 'kubectl' ? withLastApplied(metadata, applied) : metadata
   return { object: { ...object, metadata: { ...shared, managedFields: [own, ...left] } }, conflicts: [] }
@@ -275,15 +266,18 @@ export function trackUpdate(before: JsonObject, after: JsonObject, { manager, ti
     return sameData(set, fields) ? [entry] : [{ ...entry, ...(isOwn(entry) && { time }), fieldsV1: set }]
   })
   const isNew = changed.length > 0 && !kept.some((entry) => isOwn(entry))
-  const own = {
-    manager,
-    operation: 'Update',
-    apiVersion: after['apiVersion'] ?? 'v1',
-    time,
-    fieldsType: 'FieldsV1',
-    fieldsV1: setOf(changed),
-  }
+  const own = entryOf(after, { manager, time }, 'Update', setOf(changed))
   return withManagers(after, isNew ? [...kept, own] : kept)
+}
+
+/** What metadata.managedFields says of a manager's fields. */
+function entryOf(
+  { apiVersion = 'v1' }: JsonObject,
+  { manager, time }: Updater,
+  operation: 'Apply' | 'Update',
+  fieldsV1: JsonObject,
+): JsonObject {
+  return { manager, operation, apiVersion, time, fieldsType: 'FieldsV1', fieldsV1 }
 }
 
 function isEntry(entry: Json): entry is JsonObject {
