@@ -236,6 +236,7 @@ missing_packages() {
   command -v catatonit >/dev/null || echo catatonit
   command -v docker-registry >/dev/null || echo docker-registry
   command -v git >/dev/null || echo git
+  command -v minisign >/dev/null || echo minisign
   command -v nano >/dev/null || echo nano
   command -v rsync >/dev/null || echo rsync
   command -v vim >/dev/null || echo vim

@@ -124,6 +124,10 @@ export const registryOptions = {
     secret: false,
     doc: 'The directory of the programs of credential provider plugins.',
   }),
+  imageVerifiers: poddOption('imageVerifiers', undefined, optionalPath, {
+    secret: false,
+    doc: 'A directory of programs that the embedded containerd, 2.1 or later, asks before it pulls an image: its plugin `io.containerd.image-verifier.v1.bindir`. Each runs as root with `-name NAME -digest DIGEST`, for a minute at most; the image is pulled only if all exit with 0. Images that are imported are not asked about. Pulled layers are kept packed too then, which takes more of the disk. Changes of the programs take effect at the next pull.',
+  }),
   imagePullCredentialsVerificationPolicy: kubeletOption(
     'imagePullCredentialsVerificationPolicy',
     'NeverVerifyPreloadedImages',
@@ -146,6 +150,8 @@ export const registryOptions = {
 
 /** What is wrong with these settings together, each with its field (`pkg/kubelet/apis/config/validation/validation.go`, 1.36). */
 export function registryOptionProblems(config: {
+  readonly containerRuntimeEndpoint: string
+  readonly imageVerifiers: string | undefined
   readonly imageCredentialProviderConfig: string | undefined
   readonly imageCredentialProviderBinDir: string | undefined
   readonly imagePullCredentialsVerificationPolicy: string
@@ -156,6 +162,11 @@ export function registryOptionProblems(config: {
     config
   const isUnused = list.length > 0 && policy !== 'NeverVerifyAllowlistedImages'
   return problemsWhere(
+    [
+      config.imageVerifiers !== undefined && config.containerRuntimeEndpoint !== 'embedded',
+      'imageVerifiers',
+      `is for the embedded containerd only, and containerRuntimeEndpoint is ${config.containerRuntimeEndpoint}: name the directory in the config of that one`,
+    ],
     [
       file !== undefined && directory === undefined,
       'imageCredentialProviderBinDir',

@@ -144,6 +144,7 @@ export class EmbeddedContainerd {
       version: programs.version,
       rootDir: places.rootDir,
       snapshotter,
+      hasVerifiers: this.#options.imageVerifiers !== undefined,
     }
     await recordVersion(places, programs.version)
     await this.images.prepare(importTarget)

@@ -172,6 +172,8 @@ export interface ImageImportTarget {
   readonly rootDir?: string
   /** By default containerd's own default. */
   readonly snapshotter?: string
+  /** It asks image verifiers, for which it pulls without `sync_fs`. */
+  readonly hasVerifiers?: boolean
 }
 
 /** Ten minutes, and the time that an SD card takes: it unpacks 1 MB a second. */
@@ -214,8 +216,8 @@ export async function importImageFile(
 }
 
 /**
- * containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there: they are written
- * to the disk. Throws HostCommandError where that fails.
+ * containerd 1.x, and 2.x that asks image verifiers, leaves unpacked layers to the page cache, but records at once that they
+ * are there: they are written to the disk. Throws HostCommandError where that fails.
  */
 export async function writeOutLayers(target: ImageImportTarget): Promise<void> {
   const { rootDir } = target
@@ -223,9 +225,9 @@ export async function writeOutLayers(target: ImageImportTarget): Promise<void> {
   await commandOutput('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
 }
 
-/** Whether what it unpacks is in the page cache alone at first: it has no `sync_fs`. */
-function needsWriteOut({ version }: Pick<ImageImportTarget, 'version'>): boolean {
-  return version.major < 2
+/** Whether what it unpacks is in the page cache alone at first: without `sync_fs`. */
+function needsWriteOut({ version, hasVerifiers = false }: ImageImportTarget): boolean {
+  return version.major < 2 || hasVerifiers
 }
 
 /** Reads the output of `ctr images import`: `unpacking NAME (DIGEST)...done` for each image. */

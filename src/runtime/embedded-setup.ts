@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify } from 'smol-toml'
@@ -31,6 +31,8 @@ export interface ContainerdFileOptions {
   readonly registryConfigDir: string
   /** Milliseconds without progress after which containerd ends a pull; 0 or undefined: never. */
   readonly pullStallMs?: number | undefined
+  /** A directory of programs that containerd asks before it pulls an image. */
+  readonly imageVerifiers?: string | undefined
   /** Overrides the one that fits the disk. */
   readonly snapshotter?: string | undefined
 }
@@ -59,6 +61,7 @@ export async function writeContainerdFiles(
       hint: 'Choose a shorter --run-dir.',
     })
   }
+  if (options.imageVerifiers !== undefined) await checkVerifiers(options.imageVerifiers, programs.version)
   try {
     await mkdir(places.rootDir, { recursive: true, mode: 0o700 })
     await mkdir(places.runDir, { recursive: true, mode: 0o711 })
@@ -74,6 +77,29 @@ export async function writeContainerdFiles(
       hint: `Free space on the disk of ${places.rootDir}, or make it writable.`,
     })
   }
+}
+
+/**
+ * containerd takes any image where the directory is missing or empty, and so does a version whose CRI doesn't ask verifiers.
+ * @throws EmbeddedContainerdError
+ */
+async function checkVerifiers(directory: string, version: ContainerdVersion): Promise<void> {
+  if (version.major < 2 || (version.major === 2 && version.minor < 1))
+    throw new EmbeddedContainerdError(
+      `imageVerifiers needs containerd 2.1 or newer, and containerd ${version.text} is installed: it would pull every image`,
+      { hint: 'Install a newer containerd, or take imageVerifiers out of the config.' },
+    )
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw new EmbeddedContainerdError(`imageVerifiers cannot be read: ${errorMessage(error)}`, {
+      cause: error,
+      hint: `Create ${directory}, and put the programs there that judge images.`,
+    })
+  })
+  if (names.length > 0) return
+  throw new EmbeddedContainerdError(
+    `imageVerifiers names ${directory}, which is empty: containerd would pull every image`,
+    { hint: 'Put the programs there that judge images, or take imageVerifiers out of the config.' },
+  )
 }
 
 async function writeSandboxSeccomp(path: string): Promise<void> {
@@ -100,6 +126,7 @@ async function writeConfig(
     snapshotter: options.snapshotter,
     registryConfigDir: options.registryConfigDir,
     pullStallMs: options.pullStallMs ?? 0,
+    imageVerifiers: options.imageVerifiers,
   })
   const before = await readIfExists(places.configPath)
   if (before === config) return false
@@ -108,7 +135,7 @@ async function writeConfig(
 }
 
 interface ConfigTable {
-  readonly [key: string]: string | number | boolean | readonly string[] | ConfigTable
+  readonly [key: string]: string | number | boolean | readonly string[] | ConfigTable | readonly ConfigTable[]
 }
 
 /** What the config depends on besides the places. */
@@ -129,6 +156,8 @@ export interface ContainerdConfigInput {
   readonly registryConfigDir: string
   /** Milliseconds without progress after which containerd ends a pull; 0: never. */
   readonly pullStallMs: number
+  /** See ContainerdFileOptions. */
+  readonly imageVerifiers?: string | undefined
 }
 
 /**
@@ -214,12 +243,9 @@ function modernCri(input: ContainerdConfigInput): ConfigTable {
   return {
     'io.containerd.cri.v1.images': {
       snapshotter: input.snapshotter,
-      discard_unpacked_layers: true,
       // podd cancels stalled pulls sooner, and reports why: this bounds pulls that it can't see.
       image_pull_progress_timeout: `${input.pullStallMs}ms`,
-      // The transfer service can't discard layers.
-      use_local_image_pull: true,
-      image_pull_with_sync_fs: true,
+      ...modernPull(input),
       pinned_images: { sandbox: input.sandboxImage },
       registry: { config_path: input.registryConfigDir },
     },
@@ -228,10 +254,33 @@ function modernCri(input: ContainerdConfigInput): ConfigTable {
       cni: { bin_dirs: input.cniBinDirs, conf_dir: input.places.cniConfDir, use_internal_loopback: true },
       containerd: runtimes(input),
     },
-    // Other plugins need it, though nothing is ever stored there; its default is outside podd's directories.
-    'io.containerd.image-verifier.v1.bindir': { bin_dir: join(input.places.rootDir, 'image-verifiers') },
+    ...imageVerifier(input),
     // Unpacked layers are on the disk before the image is recorded: a power cut leaves no partial image.
     'io.containerd.service.v1.diff-service': { default: ['walking'], sync_fs: true },
+  }
+}
+
+/**
+ * Only the transfer service asks image verifiers; it can neither discard layers nor sync them, and with these settings CRI
+ * would not use it (`internal/cri/config`, CheckLocalImagePullConfigs, 2.1).
+ */
+function modernPull({ imageVerifiers }: ContainerdConfigInput): ConfigTable {
+  return imageVerifiers === undefined
+    ? { discard_unpacked_layers: true, use_local_image_pull: true, image_pull_with_sync_fs: true }
+    : { use_local_image_pull: false }
+}
+
+function imageVerifier({ imageVerifiers, places, snapshotter }: ContainerdConfigInput): ConfigTable {
+  const plugin = 'io.containerd.image-verifier.v1.bindir'
+  // Other plugins need it, though nothing is ever stored there; its default is outside podd's directories.
+  if (imageVerifiers === undefined) return { [plugin]: { bin_dir: join(places.rootDir, 'image-verifiers') } }
+  return {
+    // By default it skips those behind the tenth.
+    [plugin]: { bin_dir: imageVerifiers, max_verifiers: -1, per_verifier_timeout: '60s' },
+    // It unpacks with containerd's default snapshotter alone.
+    'io.containerd.transfer.v1.local': {
+      unpack_config: [{ platform: `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`, snapshotter }],
+    },
   }
 }
 

@@ -22,6 +22,7 @@ export const onEachContainerd: Readonly<Record<string, string>> = {
   'test/e2e/pod-life.test.ts': 'all that one pod goes through, on podd and this containerd together',
   'test/e2e/resize.test.ts': 'UpdateContainerResources on what runs',
   'test/e2e/runtime-features.test.ts': 'what one version can and another can’t',
+  'test/e2e/trust.test.ts': 'whether it asks image verifiers, and pulls by that',
   'test/e2e/short-pods.test.ts': 'what pods leave of networks, mounts, cgroups, shims and snapshots',
   'test/fault/containerd-killed.test.ts': 'its death, and what it knows of the pods afterwards',
   'test/fault/hostile-rounds.test.ts': 'all faults one after the other, with podd adopting what runs',

@@ -49,6 +49,7 @@ export function createEmbedded(
     sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
     podCidrs: config.podCidrs,
     registryConfigDir: config.registryConfigDir,
+    imageVerifiers: config.imageVerifiers,
     ociRuntimes: config.ociRuntimes,
     // podd's own look at a pull comes first.
     pullStallMs: 3 * config.imagePullProgressTimeoutMs,

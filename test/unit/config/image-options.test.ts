@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { imageOptionProblems, parallelPulls, pullOptionProblems } from '../../../src/config/image-options.ts'
+import {
+  imageOptionProblems,
+  parallelPulls,
+  pullOptionProblems,
+  registryOptionProblems,
+} from '../../../src/config/image-options.ts'
 import { defaultConfig } from '../../../src/config/options.ts'
 import { readConfigFile } from '../../../src/config/read-config-file.ts'
 
@@ -90,6 +95,24 @@ describe('serializeImagePulls and maxParallelImagePulls', () => {
         field: 'maxParallelImagePulls',
         message: 'cannot be more than 1 unless serializeImagePulls is false',
       },
+    ])
+  })
+})
+
+describe('verifiers of images', () => {
+  const settings = {
+    imageCredentialProviderConfig: undefined,
+    imageCredentialProviderBinDir: undefined,
+    imagePullCredentialsVerificationPolicy: 'NeverVerify',
+    preloadedImagesVerificationAllowlist: [],
+    imageVerifiers: '/etc/podd/verifiers',
+  }
+
+  it('are for the embedded containerd only: another one would not ask them', () => {
+    expect(registryOptionProblems({ ...settings, containerRuntimeEndpoint: 'embedded' })).toEqual([])
+    const containerRuntimeEndpoint = 'unix:///run/containerd/containerd.sock'
+    expect(registryOptionProblems({ ...settings, containerRuntimeEndpoint })).toEqual([
+      { field: 'imageVerifiers', message: expect.stringContaining('is for the embedded containerd only') },
     ])
   })
 })

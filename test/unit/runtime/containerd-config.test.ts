@@ -75,6 +75,24 @@ describe('formatContainerdConfig', () => {
     expect(toml).toContain(`required_plugins = [ ${plugins.join(', ')} ]`)
   })
 
+  it('has CRI pull by the service that asks image verifiers, all of them, where there are some', () => {
+    const toml = formatContainerdConfig(input({ version: v21, imageVerifiers: '/etc/podd/verifiers' }))
+    expect(section(toml, modernImages)).toContain('use_local_image_pull = false')
+    // With either CRI would pull by itself, and ask none.
+    expect(toml).not.toMatch(/discard_unpacked_layers|image_pull_with_sync_fs/u)
+    expect(section(toml, 'plugins."io.containerd.image-verifier.v1.bindir"')).toEqual([
+      'bin_dir = "/etc/podd/verifiers"',
+      'max_verifiers = -1',
+      'per_verifier_timeout = "60s"',
+    ])
+    expect(toml).toMatch(
+      /\[\[plugins\."io\.containerd\.transfer\.v1\.local"\.unpack_config\]\]\nplatform = "linux\/\w+"\nsnapshotter = "overlayfs"/u,
+    )
+    const without = formatContainerdConfig(input({ version: v21 }))
+    expect(section(without, modernImages)).toContain('use_local_image_pull = true')
+    expect(without).not.toContain('max_verifiers')
+  })
+
   it('gives 1.x the first plugin directory and 2.x all of them', () => {
     expect(section(formatContainerdConfig(input()), `${legacyCri}.cni`)).toContain('bin_dir = "/usr/lib/cni"')
     const modern = formatContainerdConfig(input({ version: v21 }))
