@@ -42,8 +42,10 @@ check() { # NAME COMMAND... : a step that counts as one test
 }
 
 tests() { # FILE...
-  local status=0
-  step tests vitest run --project unit --project component "$@" --reporter=dot \
+  local status=0 order=()
+  # Each file's tests in another order each night.
+  [ -z "${PODD_TEST_NIGHTLY-}" ] || order=(--sequence.shuffle.tests "--sequence.seed=$(date +%Y%m%d)")
+  step tests vitest run --project unit --project component "${order[@]}" "$@" --reporter=dot \
     --reporter=./test/lib/unhandled-errors.ts --reporter=json --outputFile.json="$results/check.json" || status=$?
   echo "$status check.json unit and component tests" >>"$results/runs"
 }

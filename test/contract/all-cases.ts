@@ -1,4 +1,3 @@
-import { expect } from 'vitest'
 import { containerCases } from './container-cases.ts'
 import type { Contract } from './contract.ts'
 import { identityCases } from './identity-cases.ts'
@@ -15,10 +14,4 @@ export function allCases(contract: Contract): void {
   sandboxCases(contract)
   containerCases(contract)
   restartCases(contract)
-
-  contract.holds('every RPC of the client has been called', async () => {
-    const methods = [...Object.keys(contract.client.runtime), ...Object.keys(contract.client.images)]
-    const called = [...contract.called].map((name) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`)
-    expect(called.sort()).toEqual(methods.sort())
-  })
 }

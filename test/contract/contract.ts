@@ -9,11 +9,12 @@ import { shellImageName } from '../support/oci-image.ts'
 /** One runtime under the contract: its client, and what cases need to make pods on it. */
 export class Contract {
   /** The RPCs that cases have made so far. */
-  readonly called = new Set<string>()
+  readonly #called = new Set<string>()
   readonly #name: string
   readonly #start: () => Promise<ContractTarget>
   #target: ContractTarget | undefined
   #client: CriClient | undefined
+  #cases = 0
   #passed = 0
   #pods = 0
 
@@ -26,7 +27,7 @@ export class Contract {
   register(): void {
     beforeAll(async () => {
       this.#target = await this.#start()
-      const onCall = (method: string): void => void this.called.add(method)
+      const onCall = (method: string): void => void this.#called.add(method)
       this.#client = new CriClient({ endpoint: this.target.endpoint, clock: systemClock, onCall })
     })
     afterEach(async () => {
@@ -38,6 +39,8 @@ export class Contract {
       this.#client?.close()
       await this.#target?.remove()
       process.stdout.write(`contract: ${this.#passed} cases held on ${this.#name}\n`)
+      // Where some were not asked for, or failed, that says nothing.
+      if (this.#passed === this.#cases) this.#expectAllCalled()
     })
   }
 
@@ -58,12 +61,20 @@ export class Contract {
 
   /** One counted case. */
   holds(what: string, check: () => Promise<void>): void {
+    this.#cases += 1
     // Every case asserts; vitest sees that where the case is written.
     // eslint-disable-next-line vitest/expect-expect
     it(what, async () => {
       await check()
       this.#passed += 1
     })
+  }
+
+  /** All cases together make every call of the client. */
+  #expectAllCalled(): void {
+    const methods = [...Object.keys(this.client.runtime), ...Object.keys(this.client.images)]
+    const called = [...this.#called].map((name) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`)
+    expect(called.toSorted()).toEqual(methods.toSorted())
   }
 
   /** The config of a pod that no case has used before. */

@@ -40,7 +40,7 @@ const podd = (line: string, options: CliOptions = {}): Promise<CliOutcome> =>
 const recent = (secondsAgo: number): string => new Date(Date.now() - secondsAgo * 1000).toISOString()
 
 describe('podd status', () => {
-  const jobs = [
+  const jobsOf = () => [
     { name: 'limit-volumes', periodSeconds: 10, running: false, runs: 0 },
     {
       name: 'rotate-logs',
@@ -55,7 +55,7 @@ describe('podd status', () => {
 
   it('shows the host, the runtime, the sources, the pods, the last errors, and the periodic work that failed', async () => {
     vi.setSystemTime(Date.now())
-    rig.status = { ...rig.status, startedAt: recent(300), jobs }
+    rig.status = { ...rig.status, startedAt: recent(300), jobs: jobsOf() }
     rig.pods.put(podObject({ metadata: { name: 'web' }, status: { phase: 'Running' } }))
     for (const [type, reason, message] of [
       ['Warning', 'DiskFull', 'no space'],
@@ -145,6 +145,7 @@ describe('podd status', () => {
   })
 
   it('is a report for programs', async () => {
+    const jobs = jobsOf()
     rig.status = { ...rig.status, jobs }
     const report = JSON.parse((await podd('status -o json')).stdout)
     expect(report).toMatchObject({ apiVersion: 'podd.dev/v1', kind: 'StatusReport', pid: 42, jobs })
