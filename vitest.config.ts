@@ -77,9 +77,6 @@ export default defineConfig({
           name: 'page',
           include: ['test/page/**/*.test.ts'],
           ...quick,
-          testTimeout: 60_000 * slowness,
-          // Chromium drops its requests when a network device comes or goes, as those of pods do.
-          retry: 2,
         },
       },
       {

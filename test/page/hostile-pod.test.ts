@@ -133,7 +133,8 @@ describe.skipIf(chromiumPath === undefined || address === undefined)(
           'set-cookie': 'by-header=1; path=/',
           'content-security-policy': "script-src 'unsafe-inline' *",
         })
-        response.end(url.endsWith('.svg') ? drawing : url.endsWith('.js') ? attack : page)
+        const text = url.endsWith('.svg') ? drawing : url.endsWith('.js') ? attack : page
+        response.end(url === '/quiet' ? '<!doctype html><title>quiet</title>' : text)
       })
       await new Promise<void>((ready) => pod.listen(0, address, ready))
       const bound = pod.address()
@@ -164,9 +165,10 @@ describe.skipIf(chromiumPath === undefined || address === undefined)(
     })
 
     const goTo = async (url: string): Promise<void> => {
+      // What the page before asks for is over then.
+      await tab.open('about:blank')
       asked.length = 0
-      await tab.send('Page.navigate', { url: 'about:blank' })
-      await tab.send('Page.navigate', { url })
+      await tab.open(url)
     }
 
     const shows = (text: string) =>
@@ -267,7 +269,8 @@ describe.skipIf(chromiumPath === undefined || address === undefined)(
         await goTo(`${origins[way]}/ui`)
         await shows('Pods')
         expect(await tab.evaluate(socket)).toBe('open')
-        for (const other of ['data:text/html,other', `http://evil.example:${port}/`]) {
+        // The page of the pod itself goes elsewhere as soon as it is loaded.
+        for (const other of ['data:text/html,other', `http://evil.example:${port}/quiet`]) {
           await goTo(other)
           await expect.poll(() => tab.evaluate('document.readyState')).toBe('complete')
           expect(await tab.evaluate(socket)).toBe('refused')

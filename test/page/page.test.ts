@@ -46,8 +46,7 @@ describe.skipIf(chromiumPath === undefined)('the status page in Chromium', () =>
   })
 
   async function open(hash = ''): Promise<void> {
-    await tab.send('Page.navigate', { url: 'about:blank' })
-    await tab.send('Page.navigate', { url: `${rig.url}/ui${hash}` })
+    await tab.open(`${rig.url}/ui${hash}`)
   }
 
   const sees = (selector = 'main') => expect.poll(() => tab.text(selector), { timeout: 10_000 * slowness })

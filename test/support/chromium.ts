@@ -4,12 +4,15 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { WebSocket } from 'ws'
 
 /** Debian's; undefined where there is none. */
 export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
   existsSync(path),
 )
+
+const blank = 'about:blank'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -40,7 +43,7 @@ export class Chromium {
     ]
     const program = spawn(
       path,
-      [...flags, ...quiet, ...more, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank'],
+      [...flags, ...quiet, ...more, `--user-data-dir=${profile}`, '--remote-debugging-port=0', blank],
       { stdio: ['ignore', 'ignore', 'pipe'], detached: true, env: { ...process.env, HOME: profile } },
     )
     const exited = once(program, 'exit')
@@ -66,12 +69,26 @@ export class Chromium {
   }
 
   async #openTab(): Promise<void> {
-    const { targetId } = await this.send('Target.createTarget', { url: 'about:blank' })
+    const { targetId } = await this.send('Target.createTarget', { url: blank })
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true })
     this.#session = String(sessionId)
     for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await this.send(`${domain}.enable`)
     // podd's authority is not known to the browser.
     await this.send('Security.setIgnoreCertificateErrors', { ignore: true })
+  }
+
+  /**
+   * Leaves what is shown, and opens a page: scripts that are evaluated from now on run in it. Chromium drops its requests when
+   * a network device of the host comes or goes, as those of pods do: then it is asked for again.
+   */
+  async open(url: string): Promise<void> {
+    const shown = () => this.evaluate('location.href').catch(() => undefined)
+    await this.send('Page.navigate', { url: blank })
+    await expect.poll(shown).toBe(blank)
+    if (url === blank) return
+    const load = async () => (await this.send('Page.navigate', { url }))['errorText']
+    await expect.poll(load).not.toBe('net::ERR_NETWORK_CHANGED')
+    await expect.poll(shown).not.toBe(blank)
   }
 
   send(method: string, params: Json = {}): Promise<Json> {
