@@ -202,8 +202,6 @@ export function createLoops(system: SystemEnv) {
   }
 }
 
-type EventOf<Kind extends SyncEvent['kind']> = Extract<SyncEvent, { kind: Kind }>
-
 /** What is done about each event. Compares what the sources give with the pods that there are, as soon as both are known. */
 export class Reconciler implements SyncHandlers {
   readonly #env: SystemEnv
@@ -219,13 +217,13 @@ export class Reconciler implements SyncHandlers {
     this.#loops = loops
   }
 
-  async snapshot({ snapshot }: EventOf<'snapshot'>): Promise<void> {
+  async snapshot({ snapshot }: SyncEvent<'snapshot'>): Promise<void> {
     const { gate, snapshots } = this.#loops
     snapshots.take(await gate.take(snapshot))
     await this.#reconcile()
   }
 
-  async update({ source }: EventOf<'update'>): Promise<void> {
+  async update({ source }: SyncEvent<'update'>): Promise<void> {
     const { gate, snapshots } = this.#loops
     const active = gate.compose(source)
     if (active === undefined) return
@@ -233,7 +231,7 @@ export class Reconciler implements SyncHandlers {
     await this.#reconcile()
   }
 
-  runtime({ uid }: EventOf<'runtime'>): void {
+  runtime({ uid }: SyncEvent<'runtime'>): void {
     const { state, workers, desired } = this.#loops
     const worker = workers.get(uid)
     if (worker !== undefined) return worker.notice()
@@ -242,7 +240,7 @@ export class Reconciler implements SyncHandlers {
     if (this.#knowsOrphans) desired.endIfOrphan(uid)
   }
 
-  async health({ problem }: EventOf<'health'>): Promise<void> {
+  async health({ problem }: SyncEvent<'health'>): Promise<void> {
     const { state, workers, desired, awaited, knowledge, node } = this.#loops
     const before = state.outage
     state.outage = problem
@@ -270,7 +268,7 @@ export class Reconciler implements SyncHandlers {
     if (problem !== undefined && !state.isListed) awaited.tell(problem)
   }
 
-  stage({ worker }: EventOf<'stage'>): void {
+  stage({ worker }: SyncEvent<'stage'>): void {
     const { workers, prober, observer, desired, node } = this.#loops
     const { stage } = worker.state
     // An event may be late: a pod of the same UID may have come in its place.
@@ -283,13 +281,13 @@ export class Reconciler implements SyncHandlers {
     if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
   }
 
-  probe({ uid }: EventOf<'probe'>): void {
+  probe({ uid }: SyncEvent<'probe'>): void {
     const worker = this.#loops.workers.get(uid)
     worker?.notice()
     if (worker !== undefined) this.#loops.gate.notePod(worker.ref)
   }
 
-  pull({ uid }: EventOf<'pull'>): void {
+  pull({ uid }: SyncEvent<'pull'>): void {
     this.#loops.workers.get(uid)?.showPull()
   }
 
@@ -307,7 +305,7 @@ export class Reconciler implements SyncHandlers {
     this.#loops.desired.reviewAdmission()
   }
 
-  readmit({ now }: EventOf<'readmit'>): void {
+  readmit({ now }: SyncEvent<'readmit'>): void {
     this.#loops.desired.readmitEvicted(now)
   }
 

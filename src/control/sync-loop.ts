@@ -26,28 +26,34 @@ import type { PodWorker } from './pod/worker.ts'
  * | readmit    | the work about the host   | desired pods: those that were evicted until now        |
  * | orphans    | the garbage collection    | desired pods, which end what no source wants           |
  */
-export type SyncEvent =
-  | {
-      readonly kind: 'snapshot'
-      readonly snapshot: SourceSnapshot
-      /** Called when it was handled, or the loop has ended; never throws. */
-      readonly onTaken?: () => void
-    }
-  | { readonly kind: 'update'; readonly source: SourceName }
-  | { readonly kind: 'runtime'; readonly uid: PodUid }
+interface EventFields {
+  readonly snapshot: {
+    readonly snapshot: SourceSnapshot
+    /** Called when it was handled, or the loop has ended; never throws. */
+    readonly onTaken?: () => void
+  }
+  readonly update: { readonly source: SourceName }
+  readonly runtime: { readonly uid: PodUid }
   /** `problem`: why the runtime can't be used; undefined: it answered, and was listed. */
-  | { readonly kind: 'health'; readonly problem: string | undefined }
-  | { readonly kind: 'stage'; readonly worker: PodWorker }
-  | { readonly kind: 'probe'; readonly uid: PodUid }
-  | { readonly kind: 'pull'; readonly uid: PodUid }
-  | { readonly kind: 'readiness' }
-  | { readonly kind: 'features' }
-  | { readonly kind: 'room' }
-  | { readonly kind: 'readmit'; readonly now: EvictionEnd }
-  | { readonly kind: 'orphans' }
+  readonly health: { readonly problem: string | undefined }
+  readonly stage: { readonly worker: PodWorker }
+  readonly probe: { readonly uid: PodUid }
+  readonly pull: { readonly uid: PodUid }
+  readonly readiness: unknown
+  readonly features: unknown
+  readonly room: unknown
+  readonly readmit: { readonly now: EvictionEnd }
+  readonly orphans: unknown
+}
+
+type EventKind = keyof EventFields
+
+export type SyncEvent<Kind extends EventKind = EventKind> = {
+  [Each in Kind]: { readonly kind: Each } & EventFields[Each]
+}[Kind]
 
 export type SyncHandlers = {
-  readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void | Promise<void>
+  readonly [Kind in EventKind]: (event: SyncEvent<Kind>) => void | Promise<void>
 }
 
 /**
@@ -119,33 +125,11 @@ export class SyncLoop {
   }
 }
 
-function dispatch(handlers: SyncHandlers, event: SyncEvent): void | Promise<void> {
-  switch (event.kind) {
-    case 'snapshot':
-      return handlers.snapshot(event)
-    case 'update':
-      return handlers.update(event)
-    case 'runtime':
-      return handlers.runtime(event)
-    case 'health':
-      return handlers.health(event)
-    case 'stage':
-      return handlers.stage(event)
-    case 'probe':
-      return handlers.probe(event)
-    case 'pull':
-      return handlers.pull(event)
-    case 'readiness':
-      return handlers.readiness(event)
-    case 'features':
-      return handlers.features(event)
-    case 'room':
-      return handlers.room(event)
-    case 'readmit':
-      return handlers.readmit(event)
-    case 'orphans':
-      return handlers.orphans(event)
-  }
+function dispatch<Kind extends EventKind>(
+  handlers: SyncHandlers,
+  event: SyncEvent<Kind>,
+): void | Promise<void> {
+  return handlers[event.kind](event)
 }
 
 /** Whoever waits for the event goes on. */

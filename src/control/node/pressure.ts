@@ -89,7 +89,7 @@ const conditionReasons: Readonly<Record<PressureCondition, readonly [string, str
  * static pods because they would not return, podd starts them again when the pressure is over.
  */
 export class NodePressure {
-  readonly #options: Relief
+  readonly #env: Relief
   readonly #thresholds: readonly Threshold[]
   readonly #signals: ReadonlySet<EvictionSignal>
   #state: PressureState = noPressure
@@ -99,9 +99,9 @@ export class NodePressure {
   /** When each warning was last logged during this shortage, in monotonic milliseconds. */
   readonly #warnedMs = new Map<string, number>()
 
-  constructor(options: Relief) {
-    this.#options = options
-    this.#thresholds = listThresholds(options.settings)
+  constructor(env: Relief) {
+    this.#env = env
+    this.#thresholds = listThresholds(env.settings)
     this.#signals = new Set(this.#thresholds.map(({ signal }) => signal))
   }
 
@@ -123,7 +123,7 @@ export class NodePressure {
    * kubelet looks for the first time when it starts, and admits static pods meanwhile.) Never throws.
    */
   async begin(): Promise<void> {
-    const { clock, logger } = this.#options
+    const { clock, logger } = this.#env
     const over = new AbortController()
     const look = this.#look(over.signal).catch((error: unknown) =>
       logger.debug({ err: error }, 'cannot find out what the node is short of'),
@@ -147,7 +147,7 @@ export class NodePressure {
 
   /** While the node is short of something, it is measured more often: pods wait for the end of the shortage. */
   async #awaitRelief(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
+    const { clock } = this.#env
     const untilMs = clock.monotonicMs() + periodMs - reliefPollMs
     while (this.#shortages.length > 0 && clock.monotonicMs() < untilMs) {
       await clock.sleep(reliefPollMs, signal)
@@ -156,7 +156,7 @@ export class NodePressure {
   }
 
   async #look(signal: AbortSignal): Promise<readonly Threshold[]> {
-    const { settings, clock } = this.#options
+    const { settings, clock } = this.#env
     this.#observations = await this.#observe(signal)
     const verdict = judgePressure(this.#thresholds, this.#observations, this.#state, {
       transitionMs: settings.evictionPressureTransitionPeriodMs,
@@ -168,11 +168,11 @@ export class NodePressure {
   }
 
   #observe(signal: AbortSignal): Promise<Observations> {
-    return this.#options.meter.observe(this.#signals, signal)
+    return this.#env.meter.observe(this.#signals, signal)
   }
 
   async #relieve(signal: AbortSignal): Promise<boolean> {
-    const { events } = this.#options
+    const { events } = this.#env
     const starving = await this.#look(signal)
     const [threshold] = starving
     if (threshold === undefined) return false
@@ -195,14 +195,14 @@ export class NodePressure {
 
   /** Frees space without ending a pod, where the disk is short that holds the images. */
   async #reclaim({ signal: starved }: Threshold, signal: AbortSignal): Promise<void> {
-    const { meter, collectImages } = this.#options
+    const { meter, collectImages } = this.#env
     const isDisk = starved.startsWith('nodefs.') || starved.startsWith('imagefs.')
     // Where images have a disk of their own, removing some frees no space on the node's.
     if (isDisk && (await meter.diskOf(starved)) !== 'node') await collectImages(signal)
   }
 
   async #evict(threshold: Threshold, observations: Observations, signal: AbortSignal): Promise<boolean> {
-    const { settings, meter, workers, changes, clock, logger } = this.#options
+    const { settings, meter, workers, changes, clock, logger } = this.#env
     const resource = starvedResource(threshold)
     const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
     const disk = isDisk ? await meter.diskOf(threshold.signal) : 'both'
@@ -233,15 +233,15 @@ export class NodePressure {
 
   /** Logs it at most once an hour during the shortage. */
   #warn(message: string, fields: LogFields & { readonly reason: string }): void {
-    const nowMs = this.#options.clock.monotonicMs()
+    const nowMs = this.#env.clock.monotonicMs()
     const key = `${message} ${fields.reason}`
     if (nowMs - (this.#warnedMs.get(key) ?? -Infinity) < repeatWarningMs) return
     this.#warnedMs.set(key, nowMs)
-    this.#options.logger.warn(fields, message)
+    this.#env.logger.warn(fields, message)
   }
 
   #show({ conditions, shortages }: PressureVerdict): void {
-    const { events, onShortages, onRelaxed, logger } = this.#options
+    const { events, onShortages, onRelaxed, logger } = this.#env
     const before = this.#conditions
     const hasChanged = shortages.join(' ') !== this.#shortages.join(' ')
     this.#shortages = shortages

@@ -10,7 +10,7 @@ import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime, sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, textEntries } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
 import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
@@ -269,9 +269,6 @@ function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
   if (!isJsonObject(metadata)) return undefined
   const { name, uid, labels, deletionTimestamp } = metadata
   if (typeof name !== 'string' || typeof uid !== 'string') return undefined
-  const texts = Object.entries(isJsonObject(labels) ? labels : {}).flatMap(([key, value]) =>
-    typeof value === 'string' ? [[key, value]] : [],
-  )
   const isTerminating = typeof deletionTimestamp === 'string'
   return {
     apiVersion: 'v1',
@@ -280,7 +277,7 @@ function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
       ...metadata,
       name,
       uid,
-      labels: { ...Object.fromEntries(texts), 'kubernetes.io/metadata.name': name },
+      labels: { ...textEntries(labels), 'kubernetes.io/metadata.name': name },
     },
     spec: { finalizers: ['kubernetes'] },
     status: { phase: isTerminating ? 'Terminating' : 'Active' },

@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, sameData, textEntries } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { gateReadiness } from '../../decide/writing/check-object.ts'
@@ -193,7 +193,6 @@ export function presentWritten(
   const { metadata, spec, status } = written
   const { annotations, labels, ...kept } = isJsonObject(metadata) ? metadata : {}
   const { annotations: own = {}, labels: _labels, ...others } = object.metadata
-  const shown = isJsonObject(annotations) ? annotations : {}
   const { nodeName, priority, overhead } = object.spec
   return {
     ...object,
@@ -202,9 +201,9 @@ export function presentWritten(
       ...others,
       ...deletionOf(kept),
       generation: object.metadata.generation + changesAhead(object, kept, taken),
-      ...(isJsonObject(labels) && { labels: texts(labels) }),
+      ...(isJsonObject(labels) && { labels: textEntries(labels) }),
       annotations: {
-        ...texts(shown),
+        ...textEntries(annotations),
         ...pick(own, 'podd.dev/source'),
         ...pick(own, 'podd.dev/path'),
       },
@@ -272,12 +271,6 @@ function deletionOf({ deletionTimestamp, deletionGracePeriodSeconds }: JsonObjec
     ...(typeof deletionTimestamp === 'string' && { deletionTimestamp }),
     ...(typeof deletionGracePeriodSeconds === 'number' && { deletionGracePeriodSeconds }),
   }
-}
-
-function texts(values: JsonObject): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(values).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
-  )
 }
 
 function pick(values: Readonly<Record<string, string>>, key: string): Readonly<Record<string, string>> {
