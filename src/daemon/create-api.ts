@@ -157,12 +157,10 @@ export function createReaders(
 }
 
 /** The directory for new manifests: the first one configured. */
-function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig): {
-  readonly manifestDirectory?: string
-} {
+function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig) {
   const first = sources.find((source) => source.kind === 'file')
-  const directory = staticPodPath ?? (first?.kind === 'file' ? first.path : undefined)
-  return directory === undefined ? {} : { manifestDirectory: directory }
+  const manifestDirectory = staticPodPath ?? first?.path
+  return manifestDirectory === undefined ? {} : { manifestDirectory }
 }
 
 /** The source of objects written over the API, once there are any. */

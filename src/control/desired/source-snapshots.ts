@@ -217,14 +217,7 @@ export class SourceSnapshots {
     return { wanted: pods.wanted, changedPods: pods.changed, changed: objects.changed }
   }
 
-  #mergePods(
-    snapshots: readonly SourceSnapshot[],
-    before: Merged | undefined,
-  ): {
-    readonly wanted: Map<PodKey, WantedPod>
-    readonly problems: readonly Problem[]
-    readonly changed: readonly PodKey[] | undefined
-  } {
+  #mergePods(snapshots: readonly SourceSnapshot[], before: Merged | undefined) {
     // Who of two rivals has a name follows from the pods that there are, too.
     const isPlain = this.areReady && before?.podProblems.length === 0
     const changed = isPlain ? selectChangedPods(before.snapshots, snapshots) : undefined
@@ -240,10 +233,7 @@ export class SourceSnapshots {
     return { wanted: before.wanted, problems: [], changed: keys }
   }
 
-  #mergeObjects(
-    snapshots: readonly SourceSnapshot[],
-    before: Merged | undefined,
-  ): { readonly problems: readonly Problem[]; readonly changed: ChangedObjects } {
+  #mergeObjects(snapshots: readonly SourceSnapshot[], before: Merged | undefined) {
     const isSettled = this.#claimOwners.size === 0
     if (before !== undefined && isSettled && givesSameObjects(before.snapshots, snapshots))
       return { problems: before.objectProblems, changed: noObjects }

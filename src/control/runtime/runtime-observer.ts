@@ -314,10 +314,7 @@ export class RuntimeObserver {
    * The pods that the runtime still holds exactly as they were observed last, and what it lists of the others: to observe
    * thousands again because one has changed would hold the event loop.
    */
-  #selectChanged(listing: Listing): {
-    readonly same: ReadonlyMap<PodUid, ObservedPod>
-    readonly rest: Listing
-  } {
+  #selectChanged(listing: Listing) {
     const same = new Map<PodUid, ObservedPod>()
     if (!this.#hasListed || this.#hasOomKill) {
       this.#hasOomKill = false

@@ -263,10 +263,7 @@ function isCondition(condition: unknown): condition is PodCondition {
 }
 
 /** The deletion time comes from the delete request. */
-function deletionOf({ deletionTimestamp, deletionGracePeriodSeconds }: JsonObject): {
-  readonly deletionTimestamp?: string
-  readonly deletionGracePeriodSeconds?: number
-} {
+function deletionOf({ deletionTimestamp, deletionGracePeriodSeconds }: JsonObject) {
   return {
     ...(typeof deletionTimestamp === 'string' && { deletionTimestamp }),
     ...(typeof deletionGracePeriodSeconds === 'number' && { deletionGracePeriodSeconds }),
