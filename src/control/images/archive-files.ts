@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, objectOrEmpty } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Migration } from '../../base/state-file.ts'
@@ -193,7 +193,7 @@ export class ArchiveRecords {
       const content = await loadState(this.#file, migrations, (found) => found, this.#report)
       const { archives, device } = content ?? {}
       if (typeof device === 'string') this.#device = device
-      for (const [name, value] of Object.entries(isJsonObject(archives) ? archives : {})) {
+      for (const [name, value] of Object.entries(objectOrEmpty(archives))) {
         const record = toRecord(value)
         if (record !== undefined) this.#records.set(name, record)
       }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, objectOrEmpty } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { Migration } from '../../base/state-file.ts'
 import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
@@ -75,7 +75,7 @@ export class ImageUses {
       const content = await loadState(this.#file, migrations, (found) => found, this.#report)
       const { images } = content ?? {}
       const nowMs = this.#clock.monotonicMs()
-      for (const [id, ages] of Object.entries(isJsonObject(images) ? images : {})) {
+      for (const [id, ages] of Object.entries(objectOrEmpty(images))) {
         if (!isJsonObject(ages) || typeof ages['seenForMs'] !== 'number') continue
         const { seenForMs, unusedForMs } = ages
         const lastUsedMs = typeof unusedForMs === 'number' ? nowMs - unusedForMs : undefined

@@ -1,7 +1,7 @@
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { objectOrEmpty, parseJson } from '../../base/json.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { DiskSpace } from '../../decide/node/plan-image-garbage.ts'
 import { derivePullState } from '../../decide/node/pull-progress.ts'
@@ -251,20 +251,10 @@ function order({ createdAtMs }: Blob, beganAtMs: number): number {
 function readManifest(bytes: Buffer): readonly ManifestBlob[] | undefined {
   // Any JSON of a manifest begins with a brace; a layer may be large, and isn't text.
   if (bytes[0] !== 0x7b) return undefined
-  let json: unknown
-  try {
-    json = JSON.parse(bytes.toString('utf8'))
-  } catch {
-    // A blob that begins with a brace by chance.
-    return undefined
-  }
-  if (!isJsonObject(json)) return undefined
-  const layers: unknown = json['layers']
-  const config: unknown = json['config']
+  const { layers, config } = objectOrEmpty(parseJson(bytes.toString('utf8')))
   if (!Array.isArray(layers)) return undefined
-  return [config, ...layers].flatMap((each: unknown) => {
-    if (!isJsonObject(each)) return []
-    const { digest, size } = each
+  return [config, ...layers].flatMap((each) => {
+    const { digest, size } = objectOrEmpty(each)
     return typeof digest === 'string' && typeof size === 'number' ? [{ digest, sizeBytes: size }] : []
   })
 }

@@ -1,6 +1,6 @@
 import type { PodObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { objectOrEmpty } from '../../base/json.ts'
 import { goesAwayAfter } from '../../decide/plan/ending.ts'
 import type { ProbeVerdicts, StatusFacts } from '../../decide/plan/pod-facts.ts'
 import { deriveStatus, podGeneration } from '../../decide/status/derive-status.ts'
@@ -152,7 +152,7 @@ export function toPodObject(
       },
     },
     spec: {
-      ...(isJsonObject(spec) ? spec : {}),
+      ...objectOrEmpty(spec),
       ...(pod.spec.overhead !== undefined && { overhead: pod.spec.overhead }),
       ...(pod.spec.priority !== undefined && { priority: pod.spec.priority }),
       nodeName,

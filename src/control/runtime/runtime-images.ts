@@ -1,6 +1,5 @@
 import { PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { jsonAt, parseJson } from '../../base/json.ts'
 import type { EmbeddedContainerd } from '../../runtime/embedded-containerd.ts'
 import type { ImageService, RuntimeService } from '../../runtime/cri-runtime.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
@@ -67,8 +66,8 @@ export function createRuntimeImages(
     async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
       if (embedded !== undefined) return sandboxImageName
       const { info } = await runtime.status({ verbose: true }, { signal })
-      const config = parseObject(info['config'])
-      return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
+      const name = jsonAt(parseJson(info['config']), 'sandboxImage')
+      return typeof name === 'string' ? name : undefined
     },
 
     /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
@@ -187,14 +186,4 @@ function pinUnsupported(): PoddError {
   return new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
     hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
   })
-}
-
-function parseObject(text: string | undefined): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '')
-    return isJsonObject(value) ? value : undefined
-  } catch {
-    // Only JSON holds the field.
-    return undefined
-  }
 }

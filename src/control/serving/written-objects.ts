@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
-import { isJsonObject, sameData, textEntries } from '../../base/json.ts'
+import { isJsonObject, objectOrEmpty, sameData, textEntries } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { gateReadiness } from '../../decide/writing/check-object.ts'
@@ -191,7 +191,7 @@ export function presentWritten(
   taken: JsonObject | undefined,
 ): PodObject {
   const { metadata, spec, status } = written
-  const { annotations, labels, ...kept } = isJsonObject(metadata) ? metadata : {}
+  const { annotations, labels, ...kept } = objectOrEmpty(metadata)
   const { annotations: own = {}, labels: _labels, ...others } = object.metadata
   const { nodeName, priority, overhead } = object.spec
   return {
@@ -209,14 +209,14 @@ export function presentWritten(
       },
     },
     spec: {
-      ...(isJsonObject(spec) ? spec : {}),
+      ...objectOrEmpty(spec),
       ...(nodeName !== undefined && { nodeName }),
       priority: priority ?? 0,
       ...(overhead !== undefined && { overhead }),
     },
     status: gateReadiness(
       { ...object.status, conditions: withOthers(object.status.conditions, conditionsOf(status)) },
-      isJsonObject(spec) ? spec : {},
+      objectOrEmpty(spec),
     ),
   }
 }
