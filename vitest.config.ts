@@ -7,8 +7,8 @@ import { slowness } from './test/support/slowness.ts'
 // The same in each worker.
 process.env['PODD_TEST_SLOWNESS'] = String(slowness)
 
-/** Much of what tests do is waiting for files, sockets and processes. */
-const maxWorkers = availableParallelism() + 2
+/** Much of what tests do is waiting for files, sockets and processes: of two processors, fewer leave a third of the time unused. */
+const maxWorkers = availableParallelism() + 4
 /**
  * Those wait for containers most of the time. Each has a podd, a containerd and shims, which take of what a host has
  * once, such as inotify instances.

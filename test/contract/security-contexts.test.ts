@@ -310,6 +310,7 @@ function cases(install: ContainerdInstall): void {
 
   it(
     'takes the values of sysctls that validation takes, and refuses those that it refuses',
+    { tags: ['nightly'], timeout: timeoutMs },
     async () => {
       const run = async (name: string, value: string): Promise<boolean> => {
         const uid = `uid-sysctl-${(count += 1)}`
@@ -341,7 +342,6 @@ function cases(install: ContainerdInstall): void {
       }
       expect(expected).toEqual(verdicts)
     },
-    timeoutMs,
   )
 }
 

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { isNightly } from '../support/nightly.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellContainer, podOf } from '../support/shell-pods.ts'
@@ -36,7 +37,7 @@ function nameIn(text: string): string | undefined {
 
 // The cases of `test/e2e_node/garbage_collector_test.go`, 1.36: with the defaults, one exited container of each is kept.
 describePodd('GarbageCollect', {}, (current) => {
-  it.each<[title: string, pods: readonly GarbagePod[]]>([
+  const cases: readonly [title: string, pods: readonly GarbagePod[]][] = [
     ['One Non-restarting Container', [{ name: 'one', containers: 1, restarts: 0 }]],
     ['Many Restarting Containers', [{ name: 'many', containers: 4, restarts: 4 }]],
     [
@@ -47,7 +48,9 @@ describePodd('GarbageCollect', {}, (current) => {
         { name: 'pods-three', containers: 5, restarts: 3 },
       ],
     ],
-  ])(
+  ]
+  // The last one starts 53 containers, and shows what the one before it does.
+  it.each(isNightly ? cases : cases.slice(0, -1))(
     '%s: Should eventually garbage collect containers when we exceed the number of dead containers per container',
     async (_title, pods) => {
       const podd = current()

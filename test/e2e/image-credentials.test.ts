@@ -197,15 +197,10 @@ describe.skipIf(!hasRegistry)('private registries', () => {
       const podd = rig()
       const image = await push('plugin/app')
       const program = join(plugins, 'give-grace')
-      podd.drop('by-plugin', pullingPod(podd, 'by-plugin', { image }))
-      await podd.untilEvent(
-        'by-plugin',
-        'FailedCredentialProvider',
-        /credential provider give-grace: .*ENOENT/u,
-      )
       writeFileSync(program, '#!/bin/sh\necho hunter2; echo "no metadata server" >&2; exit 3\n', {
         mode: 0o755,
       })
+      podd.drop('by-plugin', pullingPod(podd, 'by-plugin', { image }))
       await podd.untilEvent('by-plugin', 'FailedCredentialProvider', /give-grace.* exited with 3$/u)
       writeFileSync(program, pluginScript, { mode: 0o755 })
       await podd.untilReady('by-plugin')
