@@ -15,6 +15,4 @@ if [ $# = 0 ]; then
   PODD_SWAP_ROUNDS=20 PODD_ALL_CUTS=1 PODD_LISTS=10000 vitest run --project unit --project component \
     test/component/volumes test/unit/store/state-files.test.ts test/component/server/crowd.test.ts
 fi
-# As podd's users have it: the rigs would take crun, which is quicker.
-export PODD_TEST_OCI_RUNTIME=${PODD_TEST_OCI_RUNTIME-runc}
 exec vitest run --project soak --passWithNoTests "$@"

@@ -46,7 +46,7 @@ function filledPod(
   )
 }
 
-describePodd('parts of volumes', { ociRuntime: 'runc' }, (rig) => {
+describePodd('parts of volumes', {}, (rig) => {
   it(
     'are directories and files, and directories that are made',
     proves('sub-path', 'VolumeMount: subPath'),
@@ -189,7 +189,7 @@ describePodd('parts of volumes', { ociRuntime: 'runc' }, (rig) => {
   })
 })
 
-describePodd('parts of volumes that change', { ociRuntime: 'runc' }, (rig) => {
+describePodd('parts of volumes that change', {}, (rig) => {
   it('from a directory to a file or back are shown when the container starts again', async () => {
     const says = (path: string): string =>
       `say $(stat -c %F ${path}); if [ -d /v/part ]; then rm -r /v/part; echo x >/v/part; else rm /v/part; mkdir /v/part; fi
@@ -276,7 +276,7 @@ describePodd('parts of volumes that change', { ociRuntime: 'runc' }, (rig) => {
   )
 })
 
-describePodd('mounts', { ociRuntime: 'runc' }, (rig) => {
+describePodd('mounts', {}, (rig) => {
   it(
     'see what is mounted below them later, and show what is mounted in them, where they are told to',
     proves('propagation', 'VolumeMount: mountPropagation'),

@@ -54,7 +54,7 @@ const resizeCondition = (pod: PodObject) =>
 const directoryOf = (podd: PoddRig, { metadata }: PodObject): string =>
   podCgroup(podd.cgroupRoot, '', metadata.uid)
 
-describePodd('resources of a pod as a whole', { ociRuntime: 'runc' }, (rig) => {
+describePodd('resources of a pod as a whole', {}, (rig) => {
   it.concurrent('are what the downward API gives a container without a limit, and the volume follows', async () => {
     const podd = rig()
     const script = `say "env $MEMORY $CPU"

@@ -10,7 +10,7 @@ import { containerCgroup, podCgroup, readCgroup } from '../support/read-cgroup.t
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
-describePodd('the life of a pod', { ociRuntime: 'runc' }, (rig) => {
+describePodd('the life of a pod', {}, (rig) => {
   it(
     'runs a dropped pod, and leaves nothing of it when its file goes',
     proves(

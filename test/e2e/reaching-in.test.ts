@@ -67,7 +67,7 @@ function atTerminal(podd: PoddRig, args: readonly string[]) {
 /** What is restarted at once has waited for nothing. */
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '300s' } }
 
-describePodd('reaching into pods', { config, ociRuntime: 'runc' }, (rig) => {
+describePodd('reaching into pods', { config }, (rig) => {
   beforeAll(async () => {
     const podd = rig()
     const shellBox = podOf('shell', podd.shared, [

@@ -43,7 +43,7 @@ function resizeCondition(pod: PodObject) {
   return pod.status.conditions.find(({ type }) => type.startsWith('PodResize'))
 }
 
-describePodd('resizing in place', { ociRuntime: 'runc' }, (rig) => {
+describePodd('resizing in place', {}, (rig) => {
   // id: gives-running-container-more
   it.concurrent('gives a running container more and less, and its pod with it', async () => {
     const podd = rig()

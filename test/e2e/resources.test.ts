@@ -44,7 +44,7 @@ const config = {
   runtimeClasses: { configured: { handler: 'runc', overhead: { memory: '8Mi' } } },
 }
 
-describePodd('resources', { config, ociRuntime: 'runc' }, (rig) => {
+describePodd('resources', { config }, (rig) => {
   // id: limits-processes-of-pod
   it.concurrent('enforces limits over the period that is set, and a number of processes', async () => {
     const podd = rig()
@@ -161,7 +161,7 @@ describePodd('resources', { config, ociRuntime: 'runc' }, (rig) => {
   )
 })
 
-describePodd('classes', { config, ociRuntime: 'runc' }, (rig) => {
+describePodd('classes', { config }, (rig) => {
   it.concurrent('waits for a RuntimeClass, names those there are, and starts when it comes', async () => {
     const podd = rig()
     podd.drop('late', shellPod('late', podd.shared, 'say up; stay', { spec: { runtimeClassName: 'later' } }))
@@ -236,66 +236,58 @@ describePodd('classes', { config, ociRuntime: 'runc' }, (rig) => {
   })
 })
 
-describePodd(
-  'a host whose pods ask for more than it has',
-  { config: { ...config, maxPods: 20 }, ociRuntime: 'runc' },
-  (rig) => {
-    it('runs a service once the job beside it, with which it had no room, has completed', async () => {
-      const podd = rig()
-      const resources = { requests: { cpu: `${Math.ceil(cpus().length * 1000 * 0.6)}m` } }
-      const asking = (name: string, script: string, restartPolicy: string) =>
-        shellPod(name, podd.shared, script, { container: { resources }, spec: { restartPolicy } })
-      const gate = 'until [ -e /shared/go ]; do sleep 0.1; done'
-      podd.drop('both', asking('a-job', gate, 'Never'), asking('service', 'say up; stay', 'Always'))
-      const { status } = await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
-      expect(status).toMatchObject({ phase: 'Pending', message: expect.stringContaining('resource: cpu') })
-      expect(status.containerStatuses?.[0]?.state.waiting?.reason).toBe('Blocked')
-      const refused = await podd.cli('restart', 'service')
-      expect(refused.stderr).toContain('pod service cannot run now: ')
-      // podd is another one when there is room.
-      await podd.restartDaemon('SIGKILL')
-      await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
-      writeFileSync(join(podd.shared, 'go'), '')
-      await podd.untilPhase('a-job', 'Succeeded')
-      await podd.untilReady('service')
-      podd.removeManifest('both')
-      await podd.untilGone('service')
-    })
-  },
-)
+describePodd('a host whose pods ask for more than it has', { config: { ...config, maxPods: 20 } }, (rig) => {
+  it('runs a service once the job beside it, with which it had no room, has completed', async () => {
+    const podd = rig()
+    const resources = { requests: { cpu: `${Math.ceil(cpus().length * 1000 * 0.6)}m` } }
+    const asking = (name: string, script: string, restartPolicy: string) =>
+      shellPod(name, podd.shared, script, { container: { resources }, spec: { restartPolicy } })
+    const gate = 'until [ -e /shared/go ]; do sleep 0.1; done'
+    podd.drop('both', asking('a-job', gate, 'Never'), asking('service', 'say up; stay', 'Always'))
+    const { status } = await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
+    expect(status).toMatchObject({ phase: 'Pending', message: expect.stringContaining('resource: cpu') })
+    expect(status.containerStatuses?.[0]?.state.waiting?.reason).toBe('Blocked')
+    const refused = await podd.cli('restart', 'service')
+    expect(refused.stderr).toContain('pod service cannot run now: ')
+    // podd is another one when there is room.
+    await podd.restartDaemon('SIGKILL')
+    await podd.untilPod('service', 'its wait', (pod) => pod.status.reason === 'Blocked')
+    writeFileSync(join(podd.shared, 'go'), '')
+    await podd.untilPhase('a-job', 'Succeeded')
+    await podd.untilReady('service')
+    podd.removeManifest('both')
+    await podd.untilGone('service')
+  })
+})
 
-describePodd(
-  'a cgroup that is removed',
-  { config: { ...config, syncFrequency: '6s' }, ociRuntime: 'runc' },
-  (rig) => {
-    it('has its pod killed and recreated with its limits within a period, and no other', async () => {
-      const podd = rig()
-      const resources = { limits: { cpu: '500m', memory: '48Mi' } }
-      for (const name of ['moved', 'beside'])
-        podd.drop(name, shellPod(name, podd.shared, 'say up; stay', { container: { resources } }))
-      const before = await podd.untilReady('moved')
-      const beside = await podd.untilReady('beside')
-      const path = cgroupOf(podd, before.metadata.uid, '')
-      removeCgroup(path)
-      expect(existsSync(readCgroup.directory(path))).toBe(false)
-      await podd.untilEvent('moved', 'CgroupRemoved')
-      const restarts = ({ status }: typeof before) => status.containerStatuses?.[0]?.restartCount
-      const after = await podd.untilPod(
-        'moved',
-        'its restart',
-        (pod) =>
-          restarts(pod) === 1 &&
-          pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
-      )
-      expect(after.metadata.uid).toBe(before.metadata.uid)
-      expect(readCgroup.memoryLimitBytes(cgroupOf(podd, after.metadata.uid, ''))).toBe(48 * mib)
-      expect(restarts(await podd.untilReady('beside'))).toBe(0)
-      expect((await podd.untilReady('beside')).status.podIP).toBe(beside.status.podIP)
-      for (const name of ['moved', 'beside']) podd.removeManifest(name)
-      for (const name of ['moved', 'beside']) await podd.untilGone(name)
-    })
-  },
-)
+describePodd('a cgroup that is removed', { config: { ...config, syncFrequency: '6s' } }, (rig) => {
+  it('has its pod killed and recreated with its limits within a period, and no other', async () => {
+    const podd = rig()
+    const resources = { limits: { cpu: '500m', memory: '48Mi' } }
+    for (const name of ['moved', 'beside'])
+      podd.drop(name, shellPod(name, podd.shared, 'say up; stay', { container: { resources } }))
+    const before = await podd.untilReady('moved')
+    const beside = await podd.untilReady('beside')
+    const path = cgroupOf(podd, before.metadata.uid, '')
+    removeCgroup(path)
+    expect(existsSync(readCgroup.directory(path))).toBe(false)
+    await podd.untilEvent('moved', 'CgroupRemoved')
+    const restarts = ({ status }: typeof before) => status.containerStatuses?.[0]?.restartCount
+    const after = await podd.untilPod(
+      'moved',
+      'its restart',
+      (pod) =>
+        restarts(pod) === 1 &&
+        pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, after.metadata.uid, ''))).toBe(48 * mib)
+    expect(restarts(await podd.untilReady('beside'))).toBe(0)
+    expect((await podd.untilReady('beside')).status.podIP).toBe(beside.status.podIP)
+    for (const name of ['moved', 'beside']) podd.removeManifest(name)
+    for (const name of ['moved', 'beside']) await podd.untilGone(name)
+  })
+})
 
 function hasSysResource(): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/mu.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'

@@ -58,7 +58,7 @@ const chown = 1n
 const sysTime = 1n << 25n
 const bits = (hex: string | undefined): bigint => BigInt(`0x${hex ?? '0'}`)
 
-describePodd('security context', { ociRuntime: 'runc' }, (rig) => {
+describePodd('security context', {}, (rig) => {
   it.concurrent('runs as root with the runtime’s capabilities where nothing is said', async () => {
     const facts = await introspect(rig(), 'plain', {}, {})
     expect(facts).toMatchObject({
@@ -370,7 +370,7 @@ describePodd('security context', { ociRuntime: 'runc' }, (rig) => {
   })
 })
 
-describePodd('the user of an image', { ociRuntime: 'runc' }, (rig) => {
+describePodd('the user of an image', {}, (rig) => {
   const numbered = 'localhost/podd-test/user:1001'
   const named = 'localhost/podd-test/user:nobody'
 
@@ -400,7 +400,7 @@ describePodd('the user of an image', { ociRuntime: 'runc' }, (rig) => {
   })
 })
 
-describePodd('processes', { ociRuntime: 'runc' }, (rig) => {
+describePodd('processes', {}, (rig) => {
   const script = (name: string): string => `say ${name} $(cat /proc/1/comm); stay`
 
   it.concurrent(
@@ -450,7 +450,7 @@ describePodd('processes', { ociRuntime: 'runc' }, (rig) => {
 
 describePodd(
   'security options',
-  { ociRuntime: 'runc', config: { seccompDefault: true, allowedUnsafeSysctls: ['net.core.*'] } },
+  { config: { seccompDefault: true, allowedUnsafeSysctls: ['net.core.*'] } },
   (rig) => {
     it.concurrent('confines containers that name no profile under seccompDefault', async () => {
       expect(await introspect(rig(), 'confined', {}, {})).toMatchObject({ Seccomp: '2' })

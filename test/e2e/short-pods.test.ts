@@ -3,7 +3,7 @@ import { awaitCounts, countHost } from '../support/leftovers.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 
-describePodd('short pods', { ociRuntime: 'runc' }, (current) => {
+describePodd('short pods', {}, (current) => {
   it('ten that come, end and go leave the host as it was', async () => {
     const podd = current()
     // The bridge, the levels of cgroups and the like come with the first one, and stay.

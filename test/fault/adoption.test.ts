@@ -66,7 +66,7 @@ async function expectUntouched(podd: PoddRig, before: ReadonlyMap<string, PodObj
 /** How podd ends in the middle of an ending; the component tests hold it to both. */
 const breakingSignals = isNightly ? (['SIGTERM', 'SIGKILL'] as const) : (['SIGKILL'] as const)
 
-describePodd('podd is restarted', { config, ociRuntime: 'runc' }, (rig) => {
+describePodd('podd is restarted', { config }, (rig) => {
   let before = new Map<string, PodObject>()
 
   beforeEach(() => rig().ensureDaemon())

@@ -51,7 +51,7 @@ function started(podd: PoddRig): number {
   return names.filter((name) => podd.lines(name).length > 0).length
 }
 
-describePodd('a burst of pods', { ociRuntime: 'runc' }, (rig) => {
+describePodd('a burst of pods', {}, (rig) => {
   it('runs each of 20 pods once, although podd is killed in the middle, again and again', async () => {
     const podd = rig()
     // Twenty at once keep a small host busy: the grace is long, so that none is killed for being late.

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 
-describePodd('containerd is killed', { ociRuntime: 'runc' }, (rig) => {
+describePodd('containerd is killed', {}, (rig) => {
   // id: started-again-pods-live
   it('is started again, and the pods live on', async () => {
     const podd = rig()

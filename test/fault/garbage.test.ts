@@ -72,7 +72,7 @@ async function backWithout(podd: PoddRig, name: string): Promise<number> {
 }
 
 describe('garbage', () => {
-  describePodd('podd killed around deletions', { ociRuntime: 'runc' }, (rig) => {
+  describePodd('podd killed around deletions', {}, (rig) => {
     let before: HostCounts
     beforeAll(async () => {
       await runShortPods(rig(), 2, 2)

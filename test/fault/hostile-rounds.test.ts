@@ -13,7 +13,7 @@ const seeds = { older: [2, 4, 17], newer: [3, 6, 19] } as const
 const given = (process.env['PODD_HOSTILE_SEEDS'] ?? '').split(',').filter((text) => text !== '')
 const rounds = given.length > 0 ? given.map((_, index) => index) : [0, 1, 2]
 
-describePodd('hostile rounds', { rootDisk, ociRuntime: 'runc' }, (rig) => {
+describePodd('hostile rounds', { rootDisk }, (rig) => {
   let hostile: HostileRounds | undefined
 
   beforeAll(async () => {

@@ -39,7 +39,7 @@ function damage(podd: PoddRig): number {
   return paths.length
 }
 
-describePodd('the power fails while an image is unpacked', { ociRuntime: 'runc' }, (rig) => {
+describePodd('the power fails while an image is unpacked', {}, (rig) => {
   it('and the next start removes it, brings it again, and keeps the others', async () => {
     const podd = rig()
     podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))

@@ -1,7 +1,6 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { isNightly } from './nightly.ts'
 
 /**
  * The OCI runtime that `PODD_TEST_OCI_RUNTIME` names (`crun`), as a path; undefined where runc is to be used. crun
@@ -13,19 +12,6 @@ import { isNightly } from './nightly.ts'
 export function testOciRuntime(directory: string): string | undefined {
   const name = process.env['PODD_TEST_OCI_RUNTIME'] ?? ''
   return name === '' || name === 'runc' ? undefined : placeOciRuntime(name, directory)
-}
-
-/**
- * The same for what proves nothing of an OCI runtime: where none is named, crun, which takes a fraction of runc's time.
- * In the nightly run that is runc too, which podd's users have.
- */
-export function quickOciRuntime(directory: string): string | undefined {
-  if (process.env['PODD_TEST_OCI_RUNTIME'] !== undefined || isNightly) return testOciRuntime(directory)
-  return isInstalled('crun') ? placeOciRuntime('crun', directory) : undefined
-}
-
-function isInstalled(name: string): boolean {
-  return spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
 }
 
 /** The path of an installed OCI runtime, or of its wrapper. */

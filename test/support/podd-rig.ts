@@ -28,7 +28,7 @@ import { findLeftovers, removeLeftovers } from './leftovers.ts'
 import type { PoddPlaces } from './leftovers.ts'
 import { mountSmallDisk } from './full-disk.ts'
 import { freeSubnet } from './free-subnet.ts'
-import { placeOciRuntime, quickOciRuntime, testOciRuntime } from './oci-runtime.ts'
+import { placeOciRuntime, testOciRuntime } from './oci-runtime.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
@@ -42,11 +42,8 @@ export interface PoddRigOptions {
   readonly rootDisk?: { readonly sizeMiB: number; readonly ext4?: boolean }
   /** What the shell has that podd is started from: `077`. */
   readonly umask?: string
-  /**
-   * Runs the pods that name no RuntimeClass. Without it crun does, for it is quicker: `runc` is named where a test is
-   * about what it does, or about what podd does with all of it.
-   */
-  readonly ociRuntime?: 'runc' | 'crun'
+  /** Runs the pods that name no RuntimeClass, in place of runc: `crun`. */
+  readonly ociRuntime?: string
   /** How much longer runc takes for what `slowDown` names. */
   readonly slowRuncSeconds?: number
   /** Has the programs of containerd stand where `installContainerd` can replace them. */
@@ -171,10 +168,9 @@ export class PoddRig {
 
   #ociRuntime(): string | undefined {
     const { ociRuntime, slowRuncSeconds } = this.#options
-    if (ociRuntime === 'crun') return placeOciRuntime(ociRuntime, this.directory)
+    if (ociRuntime !== undefined) return placeOciRuntime(ociRuntime, this.directory)
     // What is slowed down is runc.
-    if (slowRuncSeconds !== undefined) return undefined
-    return ociRuntime === 'runc' ? testOciRuntime(this.directory) : quickOciRuntime(this.directory)
+    return slowRuncSeconds === undefined ? testOciRuntime(this.directory) : undefined
   }
 
   /** Starts the daemon and waits until pods can run. */
