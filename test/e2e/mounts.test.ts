@@ -457,7 +457,7 @@ describePodd('mounts', {}, (rig) => {
     },
   )
 
-  it('on disk evict a pod that goes over their limit', async () => {
+  it.concurrent('on disk evict a pod that goes over their limit', async () => {
     rig().drop(
       'greedy',
       shellPod('greedy', rig().shared, 'dd if=/dev/zero of=/v/x bs=64k count=32 2>/dev/null; say up; stay', {
@@ -473,7 +473,7 @@ describePodd('mounts', {}, (rig) => {
     rig().removeManifest('greedy')
   })
 
-  it('on disk evict with layers a pod that goes over its limits of ephemeral storage, or one container over its own', async () => {
+  it.concurrent('on disk evict with layers a pod that goes over its limits of ephemeral storage, or one container over its own', async () => {
     const limited = (name: string, log: string, script: string, limit: string): object =>
       shellContainer(name, log, `${script}; say up; stay`, {
         resources: { limits: { 'ephemeral-storage': limit } },
