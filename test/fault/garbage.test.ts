@@ -13,6 +13,7 @@ import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const entries = (directory: string): number => (existsSync(directory) ? readdirSync(directory).length : 0)
 
@@ -51,7 +52,7 @@ async function kill(podd: PoddRig, withContainerd: boolean): Promise<void> {
 
 /** Waits for a change that stays: however late it is noticed, the kill comes after it. */
 async function untilChanged(look: () => boolean): Promise<void> {
-  const untilMs = performance.now() + 60_000
+  const untilMs = performance.now() + 60_000 * slowness
   while (!look()) {
     if (performance.now() > untilMs) throw new Error('it never came to that')
     await sleep(1)
