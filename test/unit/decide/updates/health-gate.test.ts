@@ -135,6 +135,34 @@ describe('a changed pod', () => {
       { kind: 'progressing', wakeAtMs: 600_000 },
     ],
     [
+      'that crashed before it was Ready for long enough, and once since',
+      [
+        [0, seen({ crashes: 2 })],
+        [100, seen({ state: 'ready', crashes: 2 })],
+        [10_100, seen({ state: 'ready', crashes: 2 })],
+        [11_000, seen({ crashes: 3 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'that crashed before it was Ready, though not for long enough, and once since',
+      [
+        [0, seen({ crashes: 2 })],
+        [6000, seen({ state: 'ready', crashes: 2 })],
+        [9000, seen({ state: 'ready', crashes: 2 })],
+        [9500, seen({ crashes: 3 })],
+      ],
+      failed('CrashLoopBackOff', /crashed 3 times/u),
+    ],
+    [
+      'that is restarted for its change in place, and has not crashed often enough since',
+      [
+        [0, seen({ isNew: false, crashes: 7, expectedRestarts: 1 })],
+        [10, seen({ isNew: false, crashes: 10, expectedRestarts: 1 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
       'that was replaced meanwhile',
       [
         [0, seen({ crashes: 2 })],
@@ -233,6 +261,14 @@ describe('a unit of several pods', () => {
     expect(judgeUnit([one, pod('b', ready, 8000)], settings, 18_000)).toEqual({ kind: 'healthy' })
   })
 
+  it('is looked at again as soon as time alone may change how one of them is', () => {
+    const starting = pod('a', seen())
+    expect(judgeUnit([starting, pod('b', ready, 8000)], settings, 12_000)).toEqual({
+      kind: 'progressing',
+      wakeAtMs: 18_000,
+    })
+  })
+
   it('fails with the first of them that fails, and names each', () => {
     const bad = pod('b', seen({ state: 'failed' }))
     expect(judgeUnit([pod('a', ready, 0), bad, { ...bad, pod: 'c' }], settings, 12_000)).toMatchObject({
@@ -278,6 +314,12 @@ describe('the judged pods', () => {
       ['user'],
     ],
     ['those that refer to what is gone', [user, config('1')], [user], ['user']],
+    [
+      'not those that refer to what is as it was',
+      [pod('a'), user, config('1')],
+      [pod('a', 'app:2'), user, config('1')],
+      ['a'],
+    ],
     ['none, where pods only go', [pod('a'), pod('b')], [pod('a')], []],
   ])('are %s', (_what, before, after, names) => {
     expect(selectJudgedPods(before, after).map(({ pod: { metadata } }) => metadata.name)).toEqual(names)
