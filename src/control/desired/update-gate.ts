@@ -270,8 +270,8 @@ export class UpdateGate {
 
   /**
    * Has a unit go back to a revision, or to the last healthy one before the active one, until its source gives something
-   * else. Gives the number of the one that counts now. Throws PoddError UPDATE_REFUSED, or the system's error where that
-   * can't be recorded.
+   * else. Gives the number of the one that counts now. Where that can't be recorded it counts too; this is logged, and
+   * writing it is tried again. Throws PoddError UPDATE_REFUSED.
    */
   rollBack(source: SourceName, unitName: string, to: number | undefined): Promise<number> {
     return this.#request(source, unitName, (record) => {
@@ -293,20 +293,25 @@ export class UpdateGate {
   ): Promise<number> {
     const unit = this.#sources.get(source)?.units.get(name)
     if (unit === undefined) throw new PoddError('UPDATE_REFUSED', `there is no unit ${name}`)
-    const next = change(unit.record)
-    if (next === unit.record) return next.active
+    const { changes, record } = unit
+    const next = change(record)
+    if (next === record) return next.active
     const documents = await this.#contentOf(unit, next, next.active)
+    const isCurrent = this.#sources.get(source)?.units.get(name) === unit && unit.changes === changes
+    // Its source gave something else meanwhile, or it failed.
+    if (!isCurrent) return await this.#request(source, name, change)
     if (documents === undefined)
       throw new PoddError(
         'UPDATE_REFUSED',
         `${name}: the content of revision ${next.active} is not kept whole`,
       )
-    await this.#save(unit, next)
+    // Before the record is written: what its source gives meanwhile comes after the request.
     this.#setActive(unit, next, documents)
     await this.#loadBase(unit)
+    await this.#saveOrRetry(unit, next)
     this.#env.logger.warn({ path: name, revision: next.active }, 'another revision counts on request')
     this.#tellChange(unit)
-    return next.active
+    return unit.record.active
   }
 
   // What is offered.
@@ -328,7 +333,7 @@ export class UpdateGate {
       unit.contents.set(hash, documents)
       if (next === unit.record) return
       const isOther = next.active !== unit.record.active
-      unit.isUnsaved = next.base !== undefined
+      unit.isUnsaved = next.base !== undefined || unit.isKept
       if (isOther) this.#setActive(unit, next, documents)
       else this.#setRecord(unit, next)
       this.#saveSoon()
@@ -738,6 +743,8 @@ export class UpdateGate {
   /** Another revision is active. */
   #setActive(unit: Unit, next: UnitRecord, documents: readonly SourceDocument[]): void {
     unit.isFresh = true
+    // What was judged is another revision's.
+    this.#judge(unit, undefined, undefined)
     unit.contents.set(revisionOf(next, next.active)?.hash ?? '', documents)
     this.#setRecord(unit, next)
   }
@@ -807,7 +814,7 @@ export class UpdateGate {
     unit.isUnsaved = true
     logger.warn(
       { path: unit.record.unit, reason: errorMessage(error) },
-      'cannot record the revisions of a unit',
+      'cannot record the revisions of a unit: what counts of it may be lost when podd restarts, until it is written',
     )
     if (this.#retry !== undefined || this.#hasStopped) return
     this.#retry = clock.startTimer(this.#retryMs, () => {

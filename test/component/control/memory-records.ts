@@ -76,12 +76,15 @@ export class MemoryRevisions {
   failure: Error | undefined
   /** Waited for before a write takes place. */
   beforeSave: (record: UnitRecord) => Promise<void> = () => Promise.resolve()
+  /** Waited for before a content is read. */
+  beforeRead: () => Promise<void> = () => Promise.resolve()
 
   async load(): Promise<readonly UnitRecord[]> {
     return [...this.saved.values()].map(({ record }) => record)
   }
 
   async content({ unit }: Pick<UnitRecord, 'unit'>, hash: string) {
+    await this.beforeRead()
     const documents = this.saved.get(unit)?.contents.get(hash)
     return documents && { documents, lacksSecrets: false }
   }

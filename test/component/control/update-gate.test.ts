@@ -431,6 +431,48 @@ describe('a person', () => {
     expect(record()).toMatchObject({ base: 2, active: 2, revisions: [{}, { verdict: 'healthy' }] })
   })
 
+  it('does not have what the source gives meanwhile overwritten', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(12_000)
+    const read = Promise.withResolvers<undefined>()
+    const written = Promise.withResolvers<undefined>()
+    rig.revisions.beforeRead = () => read.promise
+    const first = rig.system.gate.rollBack('file', unit, 1)
+    await rig.apply(web([...good, '-w']))
+    read.resolve(undefined)
+    await rig.settle()
+    expect(await first).toBe(1)
+    expect(record()).toMatchObject({ offered: 3, active: 1, pin: { why: 'requested' } })
+    const resumed = rig.system.gate.resume('file', unit)
+    await rig.settle()
+    await resumed
+    rig.revisions.beforeSave = () => written.promise
+    const second = rig.system.gate.rollBack('file', unit, 2)
+    await rig.settle()
+    await rig.apply(web([...good, '-x']))
+    written.resolve(undefined)
+    await rig.settle()
+    expect(await second).toBe(4)
+    await rig.clock.advance(15_000)
+    expect(command()).toEqual([...good, '-x'])
+    expect(record()).toMatchObject({ offered: 4, active: 4, latest: 4 })
+    expect(record()?.pin).toBeUndefined()
+  })
+
+  it('goes back on a full disk too, and that is written once it has room', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(12_000)
+    rig.revisions.failure = new Error('ENOSPC')
+    const back = rig.system.gate.rollBack('file', unit, undefined)
+    await rig.settle()
+    expect(await back).toBe(1)
+    await rig.clock.advance(12_000)
+    expect([command(), record()?.active]).toEqual([good, 2])
+    rig.revisions.failure = undefined
+    await rig.clock.advance(120_000)
+    expect(record()).toMatchObject({ active: 1, offered: 2, pin: { why: 'requested' } })
+  })
+
   it('is told what can’t be gone back to', async () => {
     await expect(rig.system.gate.rollBack('file', unit, 7)).rejects.toThrow(
       '/file/web.yaml: revision 7 is not kept; there are 1',
