@@ -102,6 +102,8 @@ export function selectUnits(names: readonly string[], word: string): readonly st
 export interface RevisionObject {
   readonly number: number
   readonly hash: string
+  /** What the source itself calls it: an ETag. */
+  readonly sourceRevision?: string | undefined
   /** When it was offered. */
   readonly time: string
   readonly verdict: 'Progressing' | 'Healthy' | 'Failed' | 'Superseded'

@@ -306,9 +306,10 @@ export function showUnit({ record, judged, message }: ShownUnit): UnitObject {
       since: timeOf(pin?.atMs),
       message,
       progressing: judged,
-      revisions: revisions.map(({ number, hash, atMs, verdict, pods, failure }) => ({
+      revisions: revisions.map(({ number, hash, sourceRevision, atMs, verdict, pods, failure }) => ({
         number,
         hash,
+        sourceRevision,
         time: formatTime(atMs),
         verdict: verdictWords[verdict],
         pods,

@@ -91,6 +91,7 @@ function listRevisions(unit: UnitObject, nowMs: number): Listing {
       { title: 'NOW' },
       { title: 'WHY' },
       { title: 'HASH', wide: true },
+      { title: 'ETAG', wide: true },
     ],
     rows: revisions.map((revision) => [
       String(revision.number),
@@ -102,6 +103,7 @@ function listRevisions(unit: UnitObject, nowMs: number): Listing {
         .join(', ') || '<none>',
       revision.failure?.reason ?? '<none>',
       revision.hash,
+      revision.sourceRevision ?? '<none>',
     ]),
     objects: [unit],
     listKind: undefined,

@@ -88,6 +88,11 @@ interface Judged {
   readonly key: PodKey
   /** The UID of the pod of this name when the revision became active; undefined without one, and where that is not known. */
   readonly uidBefore: string | undefined
+  /**
+   * It is to end by itself, and what it takes the place of has ended, or is not known: it is not undone for its failure, as
+   * what has been done would be done again.
+   */
+  readonly isTask: boolean
   /** How many of its containers the change restarts without being a crash. */
   readonly restarts: number
 }
@@ -260,7 +265,8 @@ export class UpdateGate {
     const condition = {
       type: conditionType,
       status: 'False' as const,
-      reason: pin?.why === 'requested' ? 'RollbackRequested' : 'RolledBack',
+      reason:
+        pin === undefined ? 'UpdateFailed' : pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack',
       message: describeRecord(unit.record) ?? '',
       ...(pin === undefined ? {} : { lastTransitionTime: formatTime(pin.atMs) }),
     }
@@ -326,7 +332,8 @@ export class UpdateGate {
     if (unit !== undefined && isSameList(unit.offered, documents)) return
     const hash = await this.#hashOf(documents)
     const nowMs = this.#env.clock.wallMs()
-    const content = { hash, pods: documents.filter((each) => isPodDocument(each)).length }
+    const pods = documents.filter((each) => isPodDocument(each)).length
+    const content = { hash, pods, sourceRevision: snapshot.revision }
     if (unit !== undefined) {
       const next = offerContent(unit.record, content, nowMs)
       unit.offered = documents
@@ -415,7 +422,11 @@ export class UpdateGate {
     pods: readonly PodDocument[] | undefined,
     before: readonly SourceDocument[] | undefined,
   ): void {
-    for (const { key } of unit.judged ?? []) this.#judging.get(key)?.delete(unit)
+    for (const { key } of unit.judged ?? []) {
+      const units = this.#judging.get(key)
+      units?.delete(unit)
+      if (units?.size === 0) this.#judging.delete(key)
+    }
     const known = new Map(
       before?.flatMap((document) =>
         isPodDocument(document) ? [[documentKey(document), this.#named(document).manifest] as const] : [],
@@ -425,7 +436,8 @@ export class UpdateGate {
       const { holder } = this.#pods
       const named = this.#named(document)
       const key = podKey(named.pod.metadata)
-      const { containers, initContainers } = document.pod.spec
+      const { containers, initContainers, restartPolicy } = document.pod.spec
+      const old = unit.isFresh ? holder(key) : undefined
       const isOnlyRestarted =
         sameData(known.get(documentKey(document)), named.manifest) &&
         document.pod.metadata.annotations[restartAnnotation] === 'true'
@@ -433,7 +445,8 @@ export class UpdateGate {
         document: named,
         before: known.get(documentKey(document)),
         key,
-        uidBefore: unit.isFresh ? (holder(key)?.ref.uid ?? '') : undefined,
+        uidBefore: unit.isFresh ? (old?.ref.uid ?? '') : undefined,
+        isTask: restartPolicy !== 'Always' && old?.state.hasEnded !== false,
         restarts: isOnlyRestarted ? containers.length + initContainers.length : 0,
       }
     })
@@ -574,7 +587,8 @@ export class UpdateGate {
     const { record, admission, stage } = state
     const isMeant = sameData(record.manifest, document.manifest)
     const isBase = !isMeant && sameData(record.manifest, before)
-    if (record.source !== unit.record.source || isBase || record.ending !== undefined) return waiting
+    const isOther = record.source !== unit.record.source || record.path !== document.place.path
+    if (isOther || isBase || record.ending !== undefined) return waiting
     if (stage === 'adopted' || stage === 'waiting') return waiting
     const isKept = record.failed?.until !== undefined || record.failed?.admission === true
     if (isKept || admission?.kind !== 'admitted') return waiting
@@ -677,7 +691,8 @@ export class UpdateGate {
 
   #mayRollBack(unit: Unit, pod: string): boolean {
     const judged = unit.judged?.find(({ key }) => key === pod)
-    return judged?.document.pod.metadata.annotations[rollbackAnnotation] !== 'false'
+    if (judged === undefined || judged.isTask) return false
+    return judged.document.pod.metadata.annotations[rollbackAnnotation] !== 'false'
   }
 
   /** How the containers of failed pods are, with their last log lines; what takes long is left out. */

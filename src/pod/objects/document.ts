@@ -118,6 +118,8 @@ export interface SourceSnapshot {
   readonly ready: boolean
   /** Whether it was given by the source itself since podd started, rather than by its last good copy. */
   readonly isAnswer?: boolean
+  /** What the source itself calls this content: an ETag. */
+  readonly revision?: string | undefined
   readonly pods: readonly PodDocument[]
   /** The objects that pods refer to; invalid ones in their last good form. */
   readonly objects: readonly ObjectDocument[]

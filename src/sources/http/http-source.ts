@@ -166,6 +166,7 @@ class HttpLoop {
       location: this.#location,
       ready: this.#isReady,
       isAnswer: this.#wholeAtMs !== Number.NEGATIVE_INFINITY,
+      revision: this.#validators?.etag,
       ...groupDocuments(this.#documents),
       problems,
     })

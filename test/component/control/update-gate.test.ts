@@ -330,6 +330,33 @@ describe('a revision whose pod does not get Ready', () => {
     expect(command()).toEqual(good)
   })
 
+  it('is not undone where it is a task, whose predecessor has ended', async () => {
+    const task = (program: readonly string[]): JsonObject =>
+      podManifest('task', {
+        restartPolicy: 'OnFailure',
+        containers: [{ name: 'main', image: 'app:1', command: program }],
+      })
+    rig.fake.script('main', ({ config }) => ({
+      kind: 'exits',
+      exitCode: config.command.includes('done') ? 0 : 3,
+      afterMs: 100,
+    }))
+    await rig.apply(task(['done']))
+    await rig.clock.advance(3000)
+    await rig.apply(task(['failing']))
+    await rig.clock.advance(60_000)
+    expect(record('/file/task.yaml')).toMatchObject({
+      active: 2,
+      base: 1,
+      revisions: [{}, { verdict: 'failed' }],
+    })
+    expect(rig.system.problems()).toMatchObject([
+      { message: expect.stringMatching(/^revision 2 failed, and is not rolled back/u) },
+    ])
+    const condition = rig.pod('task').status.conditions.find(({ type }) => type === 'podd.dev/UpToDate')
+    expect(condition).toMatchObject({ reason: 'UpdateFailed' })
+  })
+
   it('is not judged while the old one runs, because an image is missing', async () => {
     await rig.apply(web(good, { image: 'gone:1' }))
     await rig.clock.advance(2_000_000)
@@ -337,6 +364,26 @@ describe('a revision whose pod does not get Ready', () => {
     rig.fake.addRemoteImage('gone:1')
     await rig.clock.advance(320_000)
     expect(record()).toMatchObject({ base: 2 })
+  })
+})
+
+describe('a pod that two files give', () => {
+  it('is judged for the one that is followed alone', async () => {
+    const other = { ...web(bad), metadata: { name: 'other' } }
+    await rig.apply(other)
+    await rig.clock.advance(1000)
+    const snapshot = rig.snapshot('file')
+    // The file of the good pod gives another version of the bad one too, which is not followed.
+    const more = snapshot.pods
+      .filter(({ pod }) => pod.metadata.name === 'other')
+      .map((document) => ({
+        ...document,
+        manifest: { ...document.manifest, kind: 'Pod', status: {} },
+        place: { path: unit },
+      }))
+    rig.system.offerSnapshot({ ...snapshot, pods: [...snapshot.pods, ...more] })
+    await rig.clock.advance(700_000)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
   })
 })
 
@@ -349,6 +396,7 @@ describe('the answer of a URL', () => {
     })
     await rig.put('http', named('a', good), named('b', good))
     await rig.clock.advance(12_000)
+    expect(record('http')).toMatchObject({ source: 'http', base: 2 })
     await rig.put('http', named('a', [...good, '-v']), named('b', bad), named('c', good))
     await rig.clock.advance(45_000)
     expect(rig.running()).toEqual(['a/main', 'b/main'])

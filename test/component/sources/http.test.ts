@@ -179,7 +179,7 @@ describe('a URL', () => {
     await run.until(fails('cannot be decoded for now: EAGAIN; the pods it gave before are kept (1)'))
     isExhausted = false
     await run.until(is('a=i:2'))
-    expect(run.last()?.problems).toEqual([])
+    expect(run.last()).toMatchObject({ problems: [], revision: '"v2"' })
   })
 
   it('is asked with the headers that were configured, and conditionally', async () => {
