@@ -199,7 +199,8 @@ describePodd('revisions', { config }, (rig) => {
       'RolledBack',
       /revision 2 of .*\/back\.yaml failed, and revision 1 counts again/u,
     )
-    expect(wordsOf(podd.lines('back')).filter((word) => word === 'one')).toHaveLength(2)
+    await podd.until('the first one', () => wordsOf(podd.lines('back')).length === 3)
+    expect(wordsOf(podd.lines('back'))).toEqual(['one', 'end', 'one'])
 
     // A good one after the bad one; then back and forth by hand.
     podd.drop('back', shellPod('back', podd.shared, said('three')))

@@ -572,7 +572,10 @@ export class UpdateGate {
       return { pod: judged.key, sight, track }
     })
     const verdict = judgeUnit(pods, gate, nowMs)
-    if (verdict.kind === 'healthy') return this.#pass(unit)
+    if (verdict.kind === 'healthy') {
+      void this.#pass(unit)
+      return
+    }
     if (verdict.wakeAtMs !== undefined)
       unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.#wake(unit))
     const isKnown = revisionOf(unit.record, unit.record.active)?.verdict === 'failed'
@@ -628,14 +631,29 @@ export class UpdateGate {
     }
   }
 
-  #pass(unit: Unit): void {
+  /** The active revision is healthy. That counts once it is recorded, also where another one has come meanwhile. */
+  async #pass(unit: Unit): Promise<void> {
     const { logger } = this.#env
-    this.#setRecord(unit, noteHealthy(unit.record))
-    this.#judge(unit, undefined, undefined)
-    unit.isUnsaved = true
-    this.#saveSoon()
-    this.#showHeldBack()
-    logger.debug({ path: unit.record.unit, revision: unit.record.active }, 'the revision is healthy')
+    const { source, unit: path, active } = unit.record
+    unit.isActing = true
+    try {
+      await this.#saveOrRetry(unit, noteHealthy(unit.record))
+      const isGone = this.#sources.get(source)?.units.get(path) !== unit
+      if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
+      const isActive = unit.record.active === active
+      this.#setRecord(unit, noteHealthy(unit.record, active))
+      logger.debug({ path, revision: active }, 'the revision is healthy')
+      this.#showHeldBack()
+      if (isActive) return this.#judge(unit, undefined, undefined)
+      unit.isUnsaved = true
+      this.#saveSoon()
+      await this.#loadBase(unit)
+    } catch (error) {
+      logger.error({ path, err: error }, 'cannot note that a revision is healthy')
+    } finally {
+      unit.isActing = false
+      this.#wake(unit)
+    }
   }
 
   /** The active revision failed: what failed is recorded before anything else counts. */

@@ -124,12 +124,9 @@ export function fallbackOf(record: UnitRecord): Revision | undefined {
   return base !== undefined && base.pods > 0 ? base : undefined
 }
 
-/** The active revision is healthy: from now on it is the one to go back to. */
-export function noteHealthy(record: UnitRecord): UnitRecord {
-  return {
-    ...withVerdict(record, record.active, { verdict: 'healthy', failure: undefined }),
-    base: record.active,
-  }
+/** A revision is healthy, by default the active one: from now on it is the one to go back to. */
+export function noteHealthy(record: UnitRecord, number: number = record.active): UnitRecord {
+  return { ...withVerdict(record, number, { verdict: 'healthy', failure: undefined }), base: number }
 }
 
 /**

@@ -55,6 +55,20 @@ describe('a revision whose pod is Ready for long enough', () => {
     expect(rig.system.problems()).toEqual([])
   })
 
+  it('is so although the next one comes while that is recorded', async () => {
+    const saving = Promise.withResolvers<void>()
+    rig.revisions.beforeSave = (saved) =>
+      saved.base === 2 && saved.latest === 2 ? saving.promise : Promise.resolve()
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(12_000)
+    expect(rig.system.gate.units()).toMatchObject([{ record: { active: 2, base: 1 } }])
+    await rig.apply(web(bad))
+    saving.resolve()
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual([...good, '-v'])
+    expect(record()).toMatchObject({ offered: 3, active: 2, base: 2, pin: { why: 'failed' } })
+  })
+
   it('is one that has completed, too', async () => {
     rig.fake.script('main', { kind: 'exits', exitCode: 0, afterMs: 100 })
     await rig.apply(
@@ -376,9 +390,9 @@ describe('a pod that two files give', () => {
     // The file of the good pod gives another version of the bad one too, which is not followed.
     const more = snapshot.pods
       .filter(({ pod }) => pod.metadata.name === 'other')
-      .map((document) => ({
-        ...document,
-        manifest: { ...document.manifest, kind: 'Pod', status: {} },
+      .map(({ pod, manifest }) => ({
+        pod,
+        manifest: Object.assign({ status: {} }, manifest),
         place: { path: unit },
       }))
     rig.system.offerSnapshot({ ...snapshot, pods: [...snapshot.pods, ...more] })
