@@ -38,6 +38,7 @@ import type {
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
@@ -45,6 +46,7 @@ import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
 import { restartAnnotation } from '../../translate/config-hash.ts'
 import type { PodEnv } from '../pod/env.ts'
+import { hasOutdatedContainers } from '../pod/live-pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
 
 /** On a pod: its unit is not rolled back for its sake. */
@@ -66,8 +68,6 @@ export type GateOptions = Pick<
   PoddConfig,
   'updateMinReadyMs' | 'updateCrashes' | 'updateProgressDeadlineMs' | 'updateRollback'
 >
-
-type GateEnv = Pick<PodEnv, 'statuses' | 'prober' | 'logs' | 'knowledge' | 'events' | 'clock' | 'logger'>
 
 /** The pods that there are, and who is told of changes. */
 interface GateSurroundings {
@@ -93,8 +93,10 @@ interface Judged {
    * what has been done would be done again.
    */
   readonly isTask: boolean
-  /** How many of its containers the change restarts without being a crash. */
+  /** How often the change restarts each container without being a crash. */
   readonly restarts: number
+  /** The containers whose crashes count. */
+  readonly changed: ReadonlySet<string>
 }
 
 interface Unit {
@@ -140,7 +142,7 @@ export interface ShownUnit {
  * deadlines. What is written over the API passes through.
  */
 export class UpdateGate {
-  readonly #env: GateEnv
+  readonly #env: PodEnv
   readonly #store: RevisionStore
   readonly #options: GateOptions
   readonly #pods: GateSurroundings
@@ -162,7 +164,7 @@ export class UpdateGate {
   /** podd has crashed again and again: revisions that are not known to be healthy are not tried again. */
   #distrusts = false
 
-  constructor(env: GateEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
+  constructor(env: PodEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
     this.#env = env
     this.#store = store
     this.#options = options
@@ -436,7 +438,7 @@ export class UpdateGate {
       const { holder } = this.#pods
       const named = this.#named(document)
       const key = podKey(named.pod.metadata)
-      const { containers, initContainers, restartPolicy } = document.pod.spec
+      const { restartPolicy } = document.pod.spec
       const old = unit.isFresh ? holder(key) : undefined
       const isOnlyRestarted =
         sameData(known.get(documentKey(document)), named.manifest) &&
@@ -447,7 +449,8 @@ export class UpdateGate {
         key,
         uidBefore: unit.isFresh ? (old?.ref.uid ?? '') : undefined,
         isTask: restartPolicy !== 'Always' && old?.state.hasEnded !== false,
-        restarts: isOnlyRestarted ? containers.length + initContainers.length : 0,
+        restarts: isOnlyRestarted ? 1 : 0,
+        changed: changedContainers(document, before),
       }
     })
     for (const { key } of unit.judged ?? []) {
@@ -493,7 +496,8 @@ export class UpdateGate {
       this.#hashes.set(document, hash)
       hashes.push(hash)
     }
-    return digestText(hashes.join('\n'))
+    // A server may give its documents in any order.
+    return digestText(hashes.toSorted().join('\n'))
   }
 
   /** The documents of a revision, from memory or from the disk; undefined where they are not kept whole. */
@@ -582,7 +586,7 @@ export class UpdateGate {
     if (verdict.kind === 'failed' && !isKnown) void this.#fail(unit, verdict.failures)
   }
 
-  #see(unit: Unit, { document, before, key, uidBefore, restarts }: Judged): PodSight {
+  #see(unit: Unit, { document, before, key, uidBefore, restarts, changed }: Judged): PodSight {
     const { statuses, prober, knowledge } = this.#env
     const worker = this.#pods.holder(key)
     if (worker === undefined || knowledge.runtimeProblem !== undefined) return waiting
@@ -608,7 +612,10 @@ export class UpdateGate {
     const { annotations } = document.pod.metadata
     const verdicts = prober.verdicts(ref.uid)
     const unstarted = state.observed.containers.find(({ id }) => verdicts[id]?.startup === 'failure')
-    const isReady = status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+    const isReady =
+      status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True') &&
+      !(isMeant && hasOutdatedContainers(this.#env, state))
+    const always = state.pod.spec.restartPolicy === 'Always'
     const isNew = uidBefore !== undefined && uidBefore !== ref.uid
     return {
       kind: 'seen',
@@ -621,7 +628,10 @@ export class UpdateGate {
             : isReady
               ? 'ready'
               : 'starting',
-      crashes: countCrashes(status, new Set(sidecars.map(({ name }) => name))),
+      crashes: countCrashes(status, {
+        isCounted: (name) => changed.has(name),
+        restartsAlways: (name, isInit) => (isInit ? sidecars.some((each) => each.name === name) : always),
+      }),
       isNew,
       isBetween: !isMeant,
       expectedRestarts: isNew ? 0 : restarts,
@@ -904,6 +914,18 @@ function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceD
     else documents.push(document)
   }
   return units
+}
+
+/** The containers that differ from those of the revision to go back to; all where none does. */
+function changedContainers(
+  document: PodDocument,
+  before: readonly SourceDocument[] | undefined,
+): ReadonlySet<string> {
+  const all = allContainers(document.pod.spec)
+  const earlier = before?.find((each) => documentKey(each) === documentKey(document))
+  const known = earlier !== undefined && isPodDocument(earlier) ? allContainers(earlier.pod.spec) : []
+  const changed = all.filter((spec) => !known.some((each) => sameData(each, spec)))
+  return new Set((changed.length === 0 ? all : changed).map(({ name }) => name))
 }
 
 /** By path, as their source orders them; those of one path stay in their order. */

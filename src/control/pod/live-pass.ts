@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { trace } from '../../base/trace.ts'
+import { isOutdated } from '../../decide/plan/container-view.ts'
 import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
 import type { EndRequest } from '../../decide/plan/ending.ts'
 import { factsToJson, planToJson } from '../../decide/plan/facts-json.ts'
@@ -263,6 +264,17 @@ function gatherFacts(env: PodEnv, state: PodState): PodFacts {
     bootId: env.bootId,
     limits: env.limits,
   }
+}
+
+/** Whether a container runs that was created from another spec, or with other ConfigMaps and Secrets than it shall have. */
+export function hasOutdatedContainers(env: PodEnv, state: PodState): boolean {
+  return allContainers(state.allocatedPod.spec).some((spec) => {
+    const hash = specHashOf(env, state, spec)
+    return state.observed.containers.some(
+      (container) =>
+        container.name === spec.name && container.state === 'running' && isOutdated(container, hash),
+    )
+  })
 }
 
 /** The hash that a container created now would get; undefined where there is no running one to compare it with. */

@@ -29,16 +29,16 @@ export type PodSight =
       readonly uid: PodUid
       /** `failed`: nothing of it will run any more. */
       readonly state: 'starting' | 'ready' | 'completed' | 'failed'
-      /** How often its containers have ended in a way that counts as a crash. */
-      readonly crashes: number
+      /** How often each of its changed containers has ended in a way that counts as a crash. */
+      readonly crashes: Crashes
       /**
-       * What runs is neither this version nor the one to go back to, but one in between, which this one can't replace yet: its
-       * failure counts, for nothing else would end it, and its success doesn't.
+       * What runs is neither this version nor the one to go back to, but one in between, which this one can't replace yet. Its
+       * crashes and its success say nothing about this one; but at the deadline nothing else would end it.
        */
       readonly isBetween?: boolean
       /** The pod was made for this revision, so that all its crashes count. */
       readonly isNew: boolean
-      /** How many restarts come with the change and are no crashes. */
+      /** How many restarts of each container come with the change and are no crashes. */
       readonly expectedRestarts?: number | undefined
       /** The container whose startup probe has failed as often as it may. */
       readonly failedStartup?: string | undefined
@@ -48,15 +48,20 @@ export type PodSight =
       readonly message: string
     }
 
+/** By container. */
+export type Crashes = Readonly<Record<string, number>>
+
 /** What is remembered of a changed pod from one sight to the next. */
 export interface PodTrack {
   readonly uid: PodUid
   /** Since when its new version is in effect. */
   readonly sinceMs: number
   readonly readySinceMs?: number | undefined
-  readonly crashes: number
+  /** It was Ready for long enough: that it isn't now fails nothing any more, unless it crashes. */
+  readonly wasAvailable: boolean
+  readonly crashes: Crashes
   /** Those that don't count: from before, or before it was Ready for long enough. */
-  readonly pastCrashes: number
+  readonly pastCrashes: Crashes
 }
 
 /** Undefined where nothing is to be remembered. */
@@ -67,21 +72,30 @@ export function trackPod(
   nowMs: number,
 ): PodTrack | undefined {
   if (sight.kind === 'waiting') return undefined
-  const { uid, crashes } = sight
+  const { uid, crashes, expectedRestarts = 0 } = sight
   const known = before?.uid === uid ? before : undefined
-  const hasCrashed = known !== undefined && crashes > known.crashes
+  const hasCrashed =
+    known !== undefined && Object.entries(crashes).some(([name, count]) => count > (known.crashes[name] ?? 0))
   const readySinceMs =
     sight.state !== 'ready' ? undefined : hasCrashed ? nowMs : (known?.readySinceMs ?? nowMs)
   const wasReady =
     known?.readySinceMs !== undefined && !hasCrashed && nowMs - known.readySinceMs >= minReadyMs
-  const pastCrashes = known?.pastCrashes ?? (sight.isNew ? 0 : crashes + (sight.expectedRestarts ?? 0))
+  const first = sight.isNew
+    ? {}
+    : Object.fromEntries(Object.entries(crashes).map(([name, count]) => [name, count + expectedRestarts]))
   return {
     uid,
     sinceMs: known?.sinceMs ?? nowMs,
     readySinceMs,
+    wasAvailable: wasReady || known?.wasAvailable === true,
     crashes,
-    pastCrashes: wasReady ? crashes : pastCrashes,
+    pastCrashes: wasReady ? crashes : (known?.pastCrashes ?? first),
   }
+}
+
+/** The most that one of its containers has crashed. */
+function crashesOf({ crashes, pastCrashes }: PodTrack): number {
+  return Math.max(0, ...Object.entries(crashes).map(([name, count]) => count - (pastCrashes[name] ?? 0)))
 }
 
 /** A changed pod, after it was tracked. */
@@ -129,7 +143,8 @@ type PodOutcome =
 function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowMs: number): PodOutcome {
   if (sight.kind === 'waiting' || track === undefined) return { kind: 'progressing', wakeAtMs: undefined }
   const undecided: PodOutcome = { kind: 'progressing', wakeAtMs: undefined }
-  if (sight.state === 'completed') return sight.isBetween === true ? undecided : { kind: 'healthy' }
+  const isBetween = sight.isBetween === true
+  if (sight.state === 'completed') return isBetween ? undecided : { kind: 'healthy' }
   const healthyAtMs = track.readySinceMs === undefined ? undefined : track.readySinceMs + settings.minReadyMs
   const fail = (reason: PodFailure['reason'], message: string): PodOutcome => ({
     kind: 'failed',
@@ -138,19 +153,22 @@ function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowM
     wakeAtMs: healthyAtMs,
   })
   const because = sight.message === '' ? '' : `: ${sight.message}`
-  if (sight.state === 'failed') return fail('PodFailed', `pod ${pod} has failed${because}`)
-  const crashes = track.crashes - track.pastCrashes
-  if (crashes >= settings.crashes)
-    return fail('CrashLoopBackOff', `pod ${pod} has crashed ${crashes} times${because}`)
-  if (sight.failedStartup !== undefined)
-    return fail(
-      'StartupProbeFailed',
-      `the startup probe of container ${sight.failedStartup} of pod ${pod} has failed`,
-    )
+  if (!isBetween) {
+    if (sight.state === 'failed') return fail('PodFailed', `pod ${pod} has failed${because}`)
+    const crashes = crashesOf(track)
+    if (crashes >= settings.crashes)
+      return fail('CrashLoopBackOff', `pod ${pod} has crashed ${crashes} times${because}`)
+    if (sight.failedStartup !== undefined)
+      return fail(
+        'StartupProbeFailed',
+        `the startup probe of container ${sight.failedStartup} of pod ${pod} has failed`,
+      )
+  }
   if (healthyAtMs !== undefined) {
-    if (sight.isBetween === true) return undecided
+    if (isBetween) return undecided
     return nowMs >= healthyAtMs ? { kind: 'healthy' } : { kind: 'progressing', wakeAtMs: healthyAtMs }
   }
+  if (track.wasAvailable) return undecided
   const deadlineMs = sight.progressDeadlineMs ?? settings.progressDeadlineMs
   if (nowMs - track.sinceMs < deadlineMs) return { kind: 'progressing', wakeAtMs: track.sinceMs + deadlineMs }
   return fail(
@@ -182,14 +200,24 @@ export function selectJudgedPods(
   )
 }
 
-/** How often the containers of a pod have ended in a way that counts as a crash, by its status. */
+/** How often containers of a pod have ended in a way that counts as a crash, by its status. */
 export function countCrashes(
   { initContainerStatuses = [], containerStatuses = [] }: PodStatus,
-  restartsInitAlways: ReadonlySet<string>,
-): number {
-  const inits = initContainerStatuses.map((status) => endsOf(status, restartsInitAlways.has(status.name)))
-  const mains = containerStatuses.map((status) => endsOf(status, true))
-  return [...inits, ...mains].reduce((sum, ends) => sum + ends, 0)
+  {
+    isCounted = () => true,
+    restartsAlways,
+  }: {
+    /** Whether this container is asked about. */
+    readonly isCounted?: (name: string) => boolean
+    /** Whether it is to run on, so that it counts, too, where it ended well. */
+    readonly restartsAlways: (name: string, isInit: boolean) => boolean
+  },
+): Crashes {
+  const count = (statuses: readonly ContainerStatus[], isInit: boolean) =>
+    statuses
+      .filter(({ name }) => isCounted(name))
+      .map((status) => [status.name, endsOf(status, restartsAlways(status.name, isInit))] as const)
+  return Object.fromEntries([...count(initContainerStatuses, true), ...count(containerStatuses, false)])
 }
 
 /** @param countsSuccess whether an exit with 0 counts too: the container is to run on */

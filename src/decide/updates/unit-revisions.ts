@@ -86,14 +86,37 @@ export function revisionOf({ revisions }: UnitRecord, number: number | undefined
   return revisions.find((revision) => revision.number === number)
 }
 
+/** How often a content may fail in the place of one and the same healthy revision before it is not tried any more. */
+const maxTries = 2
+
 /**
  * The source gives this content. What it gave before stays refused; what is active, too, needs no new number; anything else
- * is tried, also a content that failed at an earlier time. Gives the same record where nothing changed.
+ * is tried, also a content that failed at an earlier time, but not for ever: a source that gives two contents in turn would
+ * have both run in turn. Gives the same record where nothing changed.
  */
 export function offerContent(record: UnitRecord, content: UnitContent, nowMs: number): UnitRecord {
   if (revisionOf(record, record.offered)?.hash === content.hash) return record
   if (revisionOf(record, record.active)?.hash === content.hash)
     return { ...record, offered: record.active, pin: undefined }
+  const { base } = record
+  const failures = record.revisions.filter(
+    ({ number, hash, verdict }) =>
+      hash === content.hash && verdict === 'failed' && number > (base ?? Infinity),
+  )
+  const known = failures.at(-1)
+  if (
+    base !== undefined &&
+    known !== undefined &&
+    failures.length >= maxTries &&
+    fallbackOf({ ...record, active: known.number }) !== undefined
+  )
+    return {
+      ...record,
+      revisions: supersede(record),
+      offered: known.number,
+      active: base,
+      pin: { why: 'failed', atMs: nowMs },
+    }
   const number = record.latest + 1
   const next: Revision = { ...content, number, atMs: nowMs, verdict: 'progressing' }
   return {

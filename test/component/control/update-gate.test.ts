@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -219,11 +220,13 @@ describe('a revision whose pod crashes', () => {
     expect(rig.system.problems()).toMatchObject([{ message: expect.stringContaining('not rolled back') }])
   })
 
-  it('is replaced although one came after it that can’t be had', async () => {
+  it('is replaced although one came after it that can’t be had until the deadline', async () => {
     await rig.apply(web(bad))
     await rig.clock.advance(2000)
     await rig.apply(web(good, { image: 'gone:1' }))
-    await rig.clock.advance(90_000)
+    await rig.clock.advance(590_000)
+    expect(record()).toMatchObject({ offered: 3, active: 3 })
+    await rig.clock.advance(30_000)
     expect(command()).toEqual(good)
     expect(record()).toMatchObject({ offered: 3, active: 1, pin: { why: 'failed' } })
   })
@@ -402,6 +405,18 @@ describe('a pod that two files give', () => {
 })
 
 describe('the answer of a URL', () => {
+  it('is no new revision when its documents come in another order', async () => {
+    await begin({ sources: ['http'] })
+    const named = (name: string) => ({ ...web(good), metadata: { name } })
+    await rig.put('http', named('a'), named('b'))
+    await rig.clock.advance(12_000)
+    const before = record('http')?.latest
+    const given = rig.snapshot('http')
+    rig.system.offerSnapshot({ ...given, pods: given.pods.toReversed() })
+    await rig.clock.advance(12_000)
+    expect(record('http')).toMatchObject({ latest: before, base: before })
+  })
+
   it('goes back as a whole', async () => {
     await begin({ sources: ['http'] })
     const named = (name: string, program: readonly string[]) => ({
@@ -423,6 +438,21 @@ describe('the answer of a URL', () => {
   })
 })
 
+describe('a pod that two files give', () => {
+  it('is judged for the file that is followed alone', async () => {
+    await rig.apply(podManifest('other', { containers: [{ name: 'main', image: 'app:1', command: good }] }))
+    await rig.clock.advance(12_000)
+    expect(record('/file/other.yaml')).toMatchObject({ base: 1 })
+    const manifest = web(bad)
+    const again = { pod: podFromManifest(manifest), manifest, place: { path: '/file/other.yaml' } }
+    const given = rig.snapshot('file')
+    rig.system.offerSnapshot({ ...given, pods: [...given.pods, again] })
+    await rig.clock.advance(90_000)
+    expect(command()).toEqual(good)
+    expect(record('/file/other.yaml')?.revisions.at(-1)?.verdict).toBe('progressing')
+  })
+})
+
 describe('a changed ConfigMap of the unit', () => {
   const config = (value: string) => {
     const manifest = {
@@ -433,6 +463,27 @@ describe('a changed ConfigMap of the unit', () => {
     }
     return { object: objectFromManifest(manifest), manifest, place: { path: unit } }
   }
+
+  it('is not healthy while the old container is ending', async () => {
+    rig.fake.script('main', ({ config: { envs } }) =>
+      envs.some(({ value }) => value.toString() === 'bad')
+        ? { kind: 'exits', exitCode: 1, afterMs: 100 }
+        : { kind: 'runs', stop: { kind: 'exits', exitCode: 0, afterMs: 25_000 } },
+    )
+    const annotations = { 'podd.dev/restart-on-config-change': 'true' }
+    const env = [{ name: 'V', valueFrom: { configMapKeyRef: { name: 'conf', key: 'value' } } }]
+    rig.given = [config('one')]
+    await rig.apply(web(good, { env }, { annotations }))
+    await rig.clock.advance(60_000)
+    expect(record()?.base).toBe(2)
+    rig.given = [config('bad')]
+    await rig.offer()
+    await rig.clock.advance(20_000)
+    expect(record()).toMatchObject({ active: 3, base: 2 })
+    await rig.clock.advance(120_000)
+    expect(record()).toMatchObject({ active: 2, pin: { why: 'failed' } })
+    expect(rig.running()).toEqual(['web/main'])
+  })
 
   it('that has a pod restart and crash is taken back with it, and a mended one is tried', async () => {
     rig.fake.script('main', ({ config: { envs } }) =>

@@ -23,7 +23,7 @@ const seen = (change: Partial<Seen> = {}): Seen => ({
   kind: 'seen',
   uid: 'u',
   state: 'starting',
-  crashes: 0,
+  crashes: {},
   isNew: true,
   message: 'container main is not ready',
   ...change,
@@ -68,8 +68,8 @@ describe('a changed pod', () => {
       'that crashed in between without being seen unready',
       [
         [0, ready],
-        [9000, seen({ state: 'ready', crashes: 1 })],
-        [12_000, seen({ state: 'ready', crashes: 1 })],
+        [9000, seen({ state: 'ready', crashes: { main: 1 } })],
+        [12_000, seen({ state: 'ready', crashes: { main: 1 } })],
       ],
       { kind: 'progressing', wakeAtMs: 19_000 },
     ],
@@ -87,7 +87,7 @@ describe('a changed pod', () => {
       'that has not crashed often enough',
       [
         [0, seen()],
-        [10, seen({ crashes: 2 })],
+        [10, seen({ crashes: { main: 2 } })],
       ],
       { kind: 'progressing', wakeAtMs: 600_000 },
     ],
@@ -95,23 +95,23 @@ describe('a changed pod', () => {
       'that has crashed',
       [
         [0, seen()],
-        [10, seen({ crashes: 3 })],
+        [10, seen({ crashes: { main: 3 } })],
       ],
       failed('CrashLoopBackOff', /^pod default\/web has crashed 3 times: container main is not ready$/u),
     ],
     [
       'that has crashed before its change in place',
       [
-        [0, seen({ isNew: false, crashes: 7 })],
-        [10, seen({ isNew: false, crashes: 9 })],
+        [0, seen({ isNew: false, crashes: { main: 7 } })],
+        [10, seen({ isNew: false, crashes: { main: 9 } })],
       ],
       { kind: 'progressing', wakeAtMs: 600_000 },
     ],
     [
       'that has crashed since its change in place',
       [
-        [0, seen({ isNew: false, crashes: 7 })],
-        [10, seen({ isNew: false, crashes: 10 })],
+        [0, seen({ isNew: false, crashes: { main: 7 } })],
+        [10, seen({ isNew: false, crashes: { main: 10 } })],
       ],
       failed('CrashLoopBackOff', /crashed 3 times/u),
     ],
@@ -119,9 +119,9 @@ describe('a changed pod', () => {
       'that crashes again and again, Ready for a moment each time',
       [
         [0, ready],
-        [5, seen({ crashes: 1 })],
-        [10, seen({ state: 'ready', crashes: 1 })],
-        [15, seen({ crashes: 3 })],
+        [5, seen({ crashes: { main: 1 } })],
+        [10, seen({ state: 'ready', crashes: { main: 1 } })],
+        [15, seen({ crashes: { main: 3 } })],
       ],
       failed('CrashLoopBackOff', /crashed 3 times/u),
     ],
@@ -130,43 +130,43 @@ describe('a changed pod', () => {
       [
         [0, ready],
         [10_000, ready],
-        [11_000, seen({ crashes: 2 })],
+        [11_000, seen({ crashes: { main: 2 } })],
       ],
-      { kind: 'progressing', wakeAtMs: 600_000 },
+      { kind: 'progressing', wakeAtMs: undefined },
     ],
     [
       'that crashed before it was Ready for long enough, and once since',
       [
-        [0, seen({ crashes: 2 })],
-        [100, seen({ state: 'ready', crashes: 2 })],
-        [10_100, seen({ state: 'ready', crashes: 2 })],
-        [11_000, seen({ crashes: 3 })],
+        [0, seen({ crashes: { main: 2 } })],
+        [100, seen({ state: 'ready', crashes: { main: 2 } })],
+        [10_100, seen({ state: 'ready', crashes: { main: 2 } })],
+        [11_000, seen({ crashes: { main: 3 } })],
       ],
-      { kind: 'progressing', wakeAtMs: 600_000 },
+      { kind: 'progressing', wakeAtMs: undefined },
     ],
     [
       'that crashed before it was Ready, though not for long enough, and once since',
       [
-        [0, seen({ crashes: 2 })],
-        [6000, seen({ state: 'ready', crashes: 2 })],
-        [9000, seen({ state: 'ready', crashes: 2 })],
-        [9500, seen({ crashes: 3 })],
+        [0, seen({ crashes: { main: 2 } })],
+        [6000, seen({ state: 'ready', crashes: { main: 2 } })],
+        [9000, seen({ state: 'ready', crashes: { main: 2 } })],
+        [9500, seen({ crashes: { main: 3 } })],
       ],
       failed('CrashLoopBackOff', /crashed 3 times/u),
     ],
     [
       'that is restarted for its change in place, and has not crashed often enough since',
       [
-        [0, seen({ isNew: false, crashes: 7, expectedRestarts: 1 })],
-        [10, seen({ isNew: false, crashes: 10, expectedRestarts: 1 })],
+        [0, seen({ isNew: false, crashes: { main: 7 }, expectedRestarts: 1 })],
+        [10, seen({ isNew: false, crashes: { main: 10 }, expectedRestarts: 1 })],
       ],
       { kind: 'progressing', wakeAtMs: 600_000 },
     ],
     [
       'that was replaced meanwhile',
       [
-        [0, seen({ crashes: 2 })],
-        [100, seen({ uid: 'other', crashes: 2, isNew: false })],
+        [0, seen({ crashes: { main: 2 } })],
+        [100, seen({ uid: 'other', crashes: { main: 2 }, isNew: false })],
       ],
       { kind: 'progressing', wakeAtMs: 600_100 },
     ],
@@ -212,8 +212,47 @@ describe('a changed pod', () => {
     ],
     [
       'whose version in between crashes, and cannot be replaced yet',
-      [[0, seen({ crashes: 3, isBetween: true })]],
+      [[0, seen({ crashes: { main: 3 }, isBetween: true })]],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'whose version in between has failed, and cannot be replaced by the deadline',
+      [
+        [0, seen({ state: 'failed', isBetween: true })],
+        [600_000, seen({ state: 'failed', isBetween: true })],
+      ],
+      failed('ProgressDeadlineExceeded', /not Ready/u),
+    ],
+    [
+      'that is not Ready for a moment long after it was available',
+      [
+        [0, ready],
+        [10_000, ready],
+        [3_600_000, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: undefined },
+    ],
+    [
+      'that was available, and crashes again and again later',
+      [
+        [0, ready],
+        [10_000, ready],
+        [3_600_000, seen({ crashes: { main: 3 } })],
+      ],
       failed('CrashLoopBackOff', /crashed 3 times/u),
+    ],
+    [
+      'whose containers have each crashed once',
+      [[0, seen({ crashes: { main: 1, side: 1, third: 1 } })]],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'whose containers are each restarted with the change',
+      [
+        [0, seen({ isNew: false, crashes: { main: 1, side: 4 }, expectedRestarts: 1 })],
+        [10, seen({ isNew: false, crashes: { main: 4, side: 5 }, expectedRestarts: 1 })],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
     ],
     [
       'with a deadline of its own',
@@ -245,7 +284,7 @@ describe('a unit of several pods', () => {
     track:
       sight.kind === 'waiting'
         ? undefined
-        : { uid: 'u', sinceMs: 0, readySinceMs, crashes: 0, pastCrashes: 0 },
+        : { uid: 'u', sinceMs: 0, readySinceMs, wasAvailable: false, crashes: {}, pastCrashes: {} },
   })
 
   it('is healthy only when all of them are at the same time', () => {
@@ -347,24 +386,48 @@ describe('crashes', () => {
   const main = (change: Partial<ContainerStatus>): PodStatus => pod({ containerStatuses: [status(change)] })
 
   it.each([
-    ['before a start', main({ state: { waiting: { reason: 'ContainerCreating' } } }), 0],
-    ['of a container that runs', main({ state: { running: {} }, lastState: ended(1), restartCount: 2 }), 2],
+    ['before a start', main({ state: { waiting: { reason: 'ContainerCreating' } } }), { main: 0 }],
+    [
+      'of a container that runs',
+      main({ state: { running: {} }, lastState: ended(1), restartCount: 2 }),
+      { main: 2 },
+    ],
     [
       'of one that waits for its next start',
       main({ state: { waiting: {} }, lastState: ended(1), restartCount: 2 }),
-      3,
+      { main: 3 },
     ],
-    ['of one that has ended', main({ state: ended(1), restartCount: 2 }), 3],
-    ['of a main container that ended well', main({ state: ended(0) }), 1],
+    ['of one that has ended', main({ state: ended(1), restartCount: 2 }), { main: 3 }],
+    ['of a main container that ended well', main({ state: ended(0) }), { main: 1 }],
     [
       'of an init container that ended well',
       pod({ initContainerStatuses: [status({ state: ended(0) })] }),
-      0,
+      { main: 0 },
     ],
-    ['of an init container that did not', pod({ initContainerStatuses: [status({ state: ended(2) })] }), 1],
-    ['of a sidecar', pod({ initContainerStatuses: [status({ name: 'side', state: ended(0) })] }), 1],
+    [
+      'of an init container that did not',
+      pod({ initContainerStatuses: [status({ state: ended(2) })] }),
+      { main: 1 },
+    ],
+    [
+      'of a sidecar',
+      pod({ initContainerStatuses: [status({ name: 'side', state: ended(0) })] }),
+      { side: 1 },
+    ],
+    [
+      'of a container that is not asked about',
+      pod({ containerStatuses: [status({ name: 'other', state: ended(1) })] }),
+      {},
+    ],
   ])('%s', (_what, given, count) => {
-    expect(countCrashes(given, new Set(['side']))).toBe(count)
+    const restartsAlways = (name: string, isInit: boolean) => !isInit || name === 'side'
+    const isCounted = (name: string) => name !== 'other'
+    expect(countCrashes(given, { isCounted, restartsAlways })).toEqual(count)
+  })
+
+  it('are none of containers that end well and are not to run on', () => {
+    expect(countCrashes(main({ state: ended(0) }), { restartsAlways: () => false })).toEqual({ main: 0 })
+    expect(countCrashes(main({ state: ended(1) }), { restartsAlways: () => false })).toEqual({ main: 1 })
   })
 
   it.each([

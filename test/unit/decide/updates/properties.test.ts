@@ -131,19 +131,19 @@ class UnitModel {
     const seen = { kind: 'seen', uid: String(this.#uid), isNew: this.#isNew, isBetween, message: '' } as const
     switch (this.way) {
       case 'crashes':
-        return { ...seen, state: 'starting', crashes: Math.floor(ageMs / 10_000) }
+        return { ...seen, state: 'starting', crashes: { main: Math.floor(ageMs / 10_000) } }
       case 'good':
-        return { ...seen, state: ageMs >= 2000 ? 'ready' : 'starting', crashes: 0 }
+        return { ...seen, state: ageMs >= 2000 ? 'ready' : 'starting', crashes: {} }
       case 'flaps':
-        return { ...seen, state: ageMs % 10_000 < 5000 ? 'ready' : 'starting', crashes: 0 }
+        return { ...seen, state: ageMs % 10_000 < 5000 ? 'ready' : 'starting', crashes: {} }
       case 'ends-badly':
-        return { ...seen, state: ageMs >= 1000 ? 'failed' : 'starting', crashes: 0 }
+        return { ...seen, state: ageMs >= 1000 ? 'failed' : 'starting', crashes: {} }
       case 'completes':
-        return { ...seen, state: ageMs >= 1000 ? 'completed' : 'starting', crashes: 0 }
+        return { ...seen, state: ageMs >= 1000 ? 'completed' : 'starting', crashes: {} }
       case 'never-ready':
       case 'waits':
       case undefined:
-        return { ...seen, state: 'starting', crashes: 0 }
+        return { ...seen, state: 'starting', crashes: {} }
     }
   }
 

@@ -62,6 +62,17 @@ describe('a unit', () => {
     expect(isJudged(rolledBack())).toBe(false)
   })
 
+  it('tries a content once more that failed before, and then no more until somebody asks for it', () => {
+    const again = offer(offer(rolledBack(), 'a'), 'b')
+    expect(again).toMatchObject({ offered: 3, active: 3 })
+    const refused = offer(offer(fail(again), 'a'), 'b')
+    expect(refused).toMatchObject({ latest: 3, offered: 3, active: 1, pin: { why: 'failed' } })
+    expect(offer(refused, 'c')).toMatchObject({ offered: 4, active: 4 })
+    expect(resumeUnit(refused)).toMatchObject({ offered: 3, active: 3 })
+    const better = noteHealthy(offer(refused, 'c'))
+    expect(offer(better, 'b')).toMatchObject({ offered: 5, active: 5, base: 4 })
+  })
+
   it('does not go back where that is not allowed', () => {
     const record = fail(offer(healthy(), 'b'), false)
     expect(record).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
