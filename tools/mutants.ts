@@ -167,8 +167,11 @@ async function openVitest(planted: Planted): Promise<Vitest> {
 /** How many of these tests pass; undefined where one fails. */
 async function countPasses(vitest: Vitest, specs: readonly TestSpecification[]): Promise<number | undefined> {
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications([...specs])
-  if (unhandledErrors.length > 0 || testModules.some((module) => !module.ok())) return undefined
-  return testModules.reduce((sum, { children }) => sum + [...children.allTests('passed')].length, 0)
+  // It gives those of earlier runs too.
+  const ids = new Set(specs.map(({ moduleId }) => moduleId))
+  const modules = testModules.filter(({ moduleId }) => ids.has(moduleId))
+  if (unhandledErrors.length > 0 || modules.some((module) => !module.ok())) return undefined
+  return modules.reduce((sum, { children }) => sum + [...children.allTests('passed')].length, 0)
 }
 
 const mostTries = 5
