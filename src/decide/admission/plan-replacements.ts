@@ -283,7 +283,7 @@ class ReplacementSearch {
     return [...competitors].find(([key]) => this.#promised.has(key))?.[1]
   }
 
-  /** The pods that free missing resources, the largest first; none where all of them together don't free enough. */
+  /** The pods that free missing resources, the largest first, of equal ones the one that came first; none where all of them together don't free enough. */
   #selectHelpers<Each extends Version>(
     { resource, missing }: Shortage,
     group: readonly Each[],
@@ -297,7 +297,7 @@ class ReplacementSearch {
       .filter((version) => !group.includes(version))
       .map((version) => ({ version, relief: (held.get(version.key) ?? 0n) - amount(version.shares) }))
       .filter(({ relief }) => relief > 0n)
-      .toSorted((a, b) => (a.relief < b.relief ? 1 : -1))
+      .toSorted((a, b) => Number(b.relief - a.relief))
     const total = helpers.reduce((sum, { relief }) => sum + relief, 0n)
     return total < missing ? [] : helpers.map(({ version }) => version)
   }

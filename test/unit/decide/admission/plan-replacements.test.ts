@@ -45,12 +45,20 @@ interface Case {
   /** By name: what its new version asks for. */
   readonly versions: Readonly<Record<string, Wish>>
   readonly ending?: readonly string[]
+  readonly ended?: readonly string[]
+  /** By name: what is reserved for one that doesn't run yet. */
+  readonly promised?: Readonly<Record<string, Wish>>
   readonly readiness?: Readonly<Record<string, Readiness>>
 }
 
-function planOf({ pods, versions, ending = [], readiness = {} }: Case) {
+function planOf({ pods, versions, ending = [], ended = [], promised = {}, readiness = {} }: Case) {
   const plan = planReplacements({
-    pods: Object.entries(pods).map(([name, wish]) => holder(name, wish, { isEnding: ending.includes(name) })),
+    pods: [
+      ...Object.entries(pods).map(([name, wish]) =>
+        holder(name, wish, { isEnding: ending.includes(name), hasEnded: ended.includes(name) }),
+      ),
+      ...Object.entries(promised).map(([name, wish]) => holder(name, wish, { isPromised: true })),
+    ],
     versions: Object.entries(versions).map(([name, wish]) => version(name, wish, readiness[name])),
     limits,
   })
@@ -191,6 +199,75 @@ describe('planReplacements', () => {
       { pods: { a: { cpu: 1 }, b: { cpu: 3 } }, versions: { a: { cpu: 5 }, b: { cpu: 0 } } },
       { release: ['b'], waiting: ['a'] },
     ],
+    [
+      'one that takes what a pod that has ended had',
+      { pods: { a: { cpu: 1 }, b: { cpu: 3 } }, versions: { a: { cpu: 3 } }, ended: ['b'] },
+      { release: ['a'] },
+    ],
+    [
+      'one that has room beside a pod that is ending, and then beside what is reserved',
+      {
+        pods: { a: {}, b: { cpu: 3 } },
+        versions: { a: { cpu: 1 } },
+        ending: ['b'],
+        promised: { b: { cpu: 1 } },
+      },
+      { release: ['a'] },
+    ],
+    [
+      'one whose port is reserved for a new version that was itself replaced by another one',
+      {
+        pods: { a: { port: 1 }, b: { port: 4 } },
+        versions: { a: { port: 2 }, b: { port: 3 } },
+        promised: { b: { port: 2 } },
+      },
+      { release: ['b'], waiting: ['a'] },
+    ],
+    [
+      'one whose port is reserved for an earlier version of its own pod',
+      { pods: { a: { port: 1 } }, versions: { a: { port: 2 } }, promised: { a: { port: 2 } } },
+      { waiting: ['a'] },
+    ],
+    [
+      'one for which there is no room beside what is reserved for an earlier version of its own pod',
+      { pods: { a: { cpu: 1 } }, versions: { a: { cpu: 2 } }, promised: { a: { cpu: 3 } } },
+      { waiting: ['a'] },
+    ],
+    [
+      'two with room beside the old version of the first',
+      { pods: { a: { cpu: 2 }, b: { cpu: 1 } }, versions: { a: { cpu: 1 }, b: { cpu: 2 } } },
+      { release: ['a', 'b'] },
+    ],
+    [
+      'two that grow, with room beside the others for the first only',
+      { pods: { a: {}, b: {}, c: { cpu: 1 } }, versions: { a: { cpu: 2 }, b: { cpu: 2 } } },
+      { release: ['a'], waiting: ['b'] },
+    ],
+    [
+      'two that grow, with room for both once another pod has ended',
+      {
+        pods: { a: {}, b: {}, c: { cpu: 1 } },
+        versions: { a: { cpu: 2 }, b: { cpu: 2 } },
+        ending: ['c'],
+      },
+      { release: ['a', 'b'] },
+    ],
+    [
+      'one that trades with any of two, of which one gives more',
+      {
+        pods: { a: { memory: 2 }, b: { cpu: 2, memory: 1 }, c: { cpu: 2, memory: 1 } },
+        versions: { a: { cpu: 1, memory: 1 }, b: { cpu: 1, memory: 2 }, c: { memory: 2 } },
+      },
+      { release: ['a+c'], waiting: ['b'] },
+    ],
+    [
+      'one that trades with any of two, which give the same',
+      {
+        pods: { a: { memory: 2 }, b: { cpu: 2, memory: 1 }, c: { cpu: 2, memory: 1 } },
+        versions: { a: { cpu: 1, memory: 1 }, b: { memory: 2 }, c: { memory: 2 } },
+      },
+      { release: ['a+b'], waiting: ['c'] },
+    ],
   ])('of %s', (_what, facts, expected) => {
     const { messages: _, ...plan } = planOf(facts)
     expect(plan).toEqual({ release: [], prepare: [], waiting: [], ...expected })
@@ -210,6 +287,16 @@ describe('planReplacements', () => {
       'no image',
       'host port 1/TCP is held by pod default/a',
       "Node didn't have enough resource: cpu, requested: 5000, used: 0, capacity: 4000",
+    ])
+  })
+
+  it('says what stands in the way, and not what the pod has itself', () => {
+    const { messages } = planOf({
+      pods: { a: { port: 1, cpu: 1 }, b: { cpu: 3 } },
+      versions: { a: { port: 1, cpu: 2 } },
+    })
+    expect(messages).toEqual([
+      "Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000",
     ])
   })
 })
