@@ -180,8 +180,7 @@ function withVerdict(
 export function previousOf(record: UnitRecord): Revision | undefined {
   const active = revisionOf(record, record.active)
   return record.revisions.findLast(
-    ({ number, hash, verdict }) =>
-      verdict === 'healthy' && number !== record.active && hash !== active?.hash && number < record.active,
+    ({ number, hash, verdict }) => verdict === 'healthy' && number < record.active && hash !== active?.hash,
   )
 }
 

@@ -276,6 +276,18 @@ describe('a pod that has failed for good', () => {
       'main',
       { terminated: terminated(1) },
     ],
+    [
+      'one that was made and not started waits',
+      { containers: [observedContainer('a', { state: 'created' })] },
+      'main',
+      { waiting: { reason: 'ContainerCreating' } },
+    ],
+    [
+      'one beside a main container that ran has ended, although nothing is left of the init container',
+      { pod: { containers: ['a', 'b'], init: ['i'] }, containers: [exitedContainer('b', 1)] },
+      'main',
+      lost,
+    ],
     ['the first init container has ended', { pod: { containers: ['a'], init: ['i'] } }, 'init', lost],
     [
       'one after an init container that was not done waits',

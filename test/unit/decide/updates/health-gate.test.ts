@@ -439,6 +439,13 @@ describe('crashes', () => {
       'container main CrashLoopBackOff, exit code 127 (StartError), no httpdd',
     ],
     [main({ state: { running: {} } }), 'container main is not ready'],
+    [
+      pod({
+        initContainerStatuses: [status({ name: 'done', state: ended(0) })],
+        containerStatuses: [status({ name: 'well', ready: true, state: { running: {} } }), status({})],
+      }),
+      'container main is not ready',
+    ],
     [pod({ message: 'too much of the disk' }), 'too much of the disk'],
   ])('are explained by what containers say', (given, text) => {
     expect(explainUnready(given)).toBe(text)

@@ -160,6 +160,11 @@ describe('a rollback on request', () => {
     expect(rollBackTo(record, to, 5)).toEqual({ refusal: expect.stringMatching(message) })
   })
 
+  it('is to no revision that failed, and to none after the active one', () => {
+    expect(previousOf(noteHealthy(offer(rolledBack(), 'c')))).toMatchObject({ number: 1 })
+    expect(previousOf(target(rollBackTo(two(), 1, 5)))).toBeUndefined()
+  })
+
   it('finds no other than the content that is active', () => {
     expect(previousOf(noteHealthy(offer(two(), 'a')))).toMatchObject({ number: 2 })
     expect(previousOf(healthy())).toBeUndefined()
