@@ -20,6 +20,8 @@ export interface Pace {
 export interface RequestOutcome {
   /** The server gave a usable response. */
   readonly isTaken: boolean
+  /** The server answered in full, but what it gave is refused: its signature may be about to come. */
+  readonly isRefused?: boolean | undefined
   /** The content changed. */
   readonly isChanged: boolean
   /** It declares that it delays responses. */
@@ -86,7 +88,7 @@ export function paceRequest(
 ): NextRequest {
   const next = outcome.isTaken
     ? afterAnswer(pace, outcome, periodMs, random)
-    : afterFailure(pace, periodMs, random)
+    : afterFailure(pace, outcome, periodMs, random)
   const leastMs = Math.max(outcome.retryAfterMs ?? 0, leastGapMs - outcome.tookMs)
   return { ...next, waitMs: Math.max(next.waitMs, leastMs) }
 }
@@ -114,11 +116,18 @@ function afterPlain(pace: Pace): Pace {
   return { ...next, breaks, delaySeconds: Math.max(trialDelaySeconds, Math.floor(pace.delaySeconds / 2)) }
 }
 
-function afterFailure(pace: Pace, periodMs: number, random: number): NextRequest {
+function afterFailure(
+  pace: Pace,
+  { isRefused = false }: RequestOutcome,
+  periodMs: number,
+  random: number,
+): NextRequest {
   // A server that stops cuts off the requests of all hosts at once, and they would return together.
   const spreadMs = pace.waits ? Math.min(periodMs, longestSpreadMs) * random : 0
   const waitMs = Math.max(Math.min(pace.retryMs, periodMs) * (0.75 + 0.5 * random), spreadMs)
-  const isSuspect = pace.plainRequests === 0
-  const next = { ...pace, retryMs: Math.min(pace.retryMs * 2, periodMs), isSuspect }
+  const later = { ...pace, retryMs: Math.min(pace.retryMs * 2, periodMs) }
+  // Nothing was cut off.
+  if (isRefused) return { pace: later, waitMs }
+  const next = { ...later, isSuspect: pace.plainRequests === 0 }
   return { pace: { ...next, plainRequests: Math.max(1, pace.plainRequests) }, waitMs }
 }

@@ -126,7 +126,13 @@ export interface Validators {
 export type HttpAnswer = (
   | { readonly kind: 'content'; readonly bytes: Uint8Array; readonly validators: Validators | undefined }
   | { readonly kind: 'unchanged' }
-  | { readonly kind: 'failed'; readonly message: string; readonly hint?: string | undefined }
+  | {
+      readonly kind: 'failed'
+      readonly message: string
+      readonly hint?: string | undefined
+      /** The server gave content without a good signature. */
+      readonly isUnverified?: boolean
+    }
 ) & {
   /** The server delays a response until there is something new: `Preference-Applied: wait` (RFC 7240). */
   readonly waits?: boolean

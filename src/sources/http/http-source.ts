@@ -71,6 +71,8 @@ class HttpLoop {
   #hash = ''
   /** The digest of the answer whose signature was verified last. */
   #verified: string | undefined
+  /** The last answer had no good signature. */
+  #isUnverified = false
   #published: string | undefined
   #pace: Pace = firstPace
   /** Cancels the request or the wait in flight. */
@@ -124,6 +126,7 @@ class HttpLoop {
         this.publish()
         const outcome = {
           isTaken,
+          isRefused: answer.kind === 'failed' && answer.isUnverified === true,
           // An unconditional request is answered at once, also by a server that delays others.
           isChanged: this.#hash !== hashBefore || (isExtra && this.#lie === undefined),
           waits: answer.waits === true,
@@ -222,7 +225,8 @@ class HttpLoop {
     if (signature.kind !== 'content') {
       const why = signature.kind === 'failed' ? signature.message : 'nothing came'
       const message = `the answer is not taken: the signature ${signaturePlace} is missing: ${why}`
-      return { kind: 'failed', message, hint: 'sign the manifest, and serve both: minisign -Sm FILE' }
+      const hint = 'sign the manifest, and serve both: minisign -Sm FILE'
+      return { kind: 'failed', message, hint, isUnverified: true }
     }
     const fault = await verifier.verify({
       content: answer.bytes,
@@ -231,13 +235,21 @@ class HttpLoop {
       signature: signature.bytes,
       signaturePlace,
     })
-    if (fault !== undefined) return { ...fault, kind: 'failed', message: `the answer ${fault.message}` }
+    if (fault !== undefined) {
+      const message = `the answer ${fault.message}`
+      return { ...fault, kind: 'failed', message, isUnverified: true }
+    }
     this.#verified = digest
     return answer
   }
 
   /** Returns whether the server answered. */
   async #take(answer: HttpAnswer): Promise<boolean> {
+    const isUnverified = answer.kind === 'failed' && answer.isUnverified === true
+    // A new manifest may be served a moment before its signature: that is told only where it lasts.
+    const isFirst = isUnverified && !this.#isUnverified && this.#isReady
+    this.#isUnverified = isUnverified
+    if (isFirst) return false
     if (answer.kind === 'failed') this.#noteFailure(this.#problem(answer.message, answer.hint))
     else if (answer.kind === 'unchanged') this.#noteAnswer()
     else if (isBlank(answer.bytes)) this.#noteFailure(this.#problem('the answer is empty', emptyHint))

@@ -70,6 +70,7 @@ interface StartOptions {
   readonly keys?: string[]
   readonly decode?: DecodeSource
   readonly path?: string
+  readonly clock?: Clock
 }
 
 const common = ({ keys, decode = createDecodeSource(systemClock) }: StartOptions) => ({
@@ -122,7 +123,7 @@ function ask(url: string, options: StartOptions = {}): SourceRun {
       url,
       headers: {},
       periodMs: 2_000,
-      clock: hastyClock,
+      clock: options.clock ?? hastyClock,
       env: {},
     }),
   )
@@ -360,6 +361,20 @@ describe('the signed manifest of a URL', () => {
     const run = await askServer({ query: '?node=a' })
     await run.until(is('web=one'))
     expect(requests.slice(0, 2)).toEqual(['/web.yaml?node=a', '/web.yaml.minisig?node=a'])
+  })
+
+  it('is not shown as wrong when its signature comes a moment later', async () => {
+    served.set('/web.yaml', first)
+    served.set('/web.yaml.minisig', signer.sign(first, { timestamp: 1 }))
+    const run = await askServer({ clock: systemClock })
+    await run.until(is('web=one'))
+    const signature = signer.sign(second, { timestamp: 2 })
+    const before = requests.length
+    served.set('/web.yaml', second)
+    while (!requests.slice(before).some((path) => path.endsWith('.minisig'))) await systemClock.sleep(10)
+    served.set('/web.yaml.minisig', signature)
+    await run.until(is('web=two'))
+    expect(run.snapshots.flatMap(({ snapshot }) => summarize(snapshot).problems)).toEqual([])
   })
 
   it('is asked for its signature only when it changed', async () => {

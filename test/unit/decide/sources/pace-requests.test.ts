@@ -55,6 +55,11 @@ describe('how a URL is asked', () => {
       ['5/95', '53/2500', '-/95', '27/0', '27/2500', '-/95', '14/0'],
     ],
     [
+      'sooner after an answer that is refused, and held back as before, for nothing was cut off',
+      [pushed, ...times(4, { ...pushed, isTaken: false, isRefused: true }), pushed, held],
+      ['5/95', '53/2500', '53/2500', '53/4000', '53/8000', '53/95', '53/0'],
+    ],
+    [
       'not before the server says',
       [
         { ...failed, retryAfterMs: 90_000 },
