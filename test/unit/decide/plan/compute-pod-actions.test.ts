@@ -468,6 +468,53 @@ describe('computePodActions', () => {
   })
 })
 
+describe('a pod whose sandbox is gone', () => {
+  const never = { restartPolicy: 'Never' } as const
+  it.each([
+    ['is lost where nothing of it runs', { containers: [exitedContainer('a', 0)] }, true],
+    [
+      'is lost where only its record tells that it ran',
+      { containers: [], history: { a: { ended: ended('a', 0) } } },
+      true,
+    ],
+    ['is not lost where something of it runs', {}, undefined],
+    ['is not lost where nothing of it ever ran', { containers: [], history: { a: {} } }, undefined],
+  ] as const satisfies readonly (readonly [string, FactsChanges, true | undefined])[])(
+    '%s, under Never',
+    (_title, changes, isLost) => {
+      const plan = computePodActions(podFacts({ pod: never, sandboxes: [deadSandbox], ...changes }))
+      expect(plan.isLost).toBe(isLost)
+    },
+  )
+
+  it.each([
+    ['its sandbox', { sandboxes: [deadSandbox] }, 'SandboxChanged'],
+    ['its cgroup', { isCgroupRemoved: true }, 'CgroupRemoved'],
+  ])('is stopped for the loss of %s', (_title, changes, reason) => {
+    expect(computePodActions(podFacts(changes)).actions[0]).toEqual({ kind: 'stop-pod', reason })
+  })
+})
+
+describe('a container that is condemned', () => {
+  const pod = { restartPolicy: 'Never' } as const
+  const condemned = ['a-0', 'c-0']
+
+  it('is removed once it runs no more', () => {
+    const containers = [exitedContainer('a', 0), exitedContainer('b', 0), running('c')]
+    expect(actionsOf(computePodActions(podFacts({ pod, containers, condemned })))).toEqual(['remove a-0'])
+  })
+
+  it('stays while anything else is to be done', () => {
+    const containers = [exitedContainer('a', 0), running('c')]
+    expect(actionsOf(computePodActions(podFacts({ pod, containers, condemned })))).toEqual(['start b#0'])
+  })
+})
+
+it('finishes the postStart hook with the spec of its own container', () => {
+  const plan = computePodActions(podFacts({ postStartsDue: ['b-0'] }))
+  expect(plan.actions).toMatchObject([{ kind: 'finish-post-start', spec: { name: 'b' } }])
+})
+
 describe('a plan that waits', () => {
   const waiting = { reason: 'ErrImagePull', message: 'no such host' }
 
@@ -538,6 +585,19 @@ describe('a plan that waits', () => {
 
   it('stops no container whose new image is not there yet', () => {
     expect(actionsOf(computePodActions(podFacts({ pod: newImage })))).toEqual(['fetch b'])
+  })
+
+  it('fetches the new image of each container', () => {
+    const containers = ['a', { name: 'b', image: otherImage }, { name: 'c', image: otherImage }]
+    expect(actionsOf(computePodActions(podFacts({ pod: { containers } })))).toEqual(['fetch b', 'fetch c'])
+  })
+
+  it('does not fetch a new image that is being fetched', () => {
+    const facts = podFacts({ pod: newImage })
+    const { b } = facts.containerFacts
+    if (b === undefined) throw new Error('no container b')
+    const containerFacts = { ...facts.containerFacts, b: { ...b, isFetching: true } }
+    expect(actionsOf(computePodActions({ ...facts, containerFacts }))).toEqual([])
   })
 
   it('stops no container whose successor would lack something', () => {

@@ -288,6 +288,39 @@ describe('a pod whose containers have other resources than it asks for', () => {
     })
   })
 
+  it('fetches a new image once, though a resize needs the restart too', () => {
+    const wanted = pod([container('a', '200m/-', {}, { cpu: 'RestartContainer' })])
+    const containerFacts = rows(wanted, { specHash: () => 'v1-new', imageReady: () => false })
+    const has = [{ ...running('a', '100m/-'), specHash: 'v1-old' }]
+    expect(inShort(facts(wanted, has, { containerFacts }))).toEqual(['fetch-image'])
+  })
+
+  it('gets no resize for a container that is stopped, and one for another', () => {
+    const livenessProbe = { exec: { command: ['true'] } }
+    const wanted = pod([container('a', '200m/-', { livenessProbe }), container('b', '200m/-')])
+    const has = [running('a', '100m/-'), running('b', '100m/-')]
+    expect(inShort(facts(wanted, has, { probes: { 'a-id': { liveness: 'failure' } } }))).toEqual([
+      'stop a: Container a failed liveness probe, will be restarted',
+      'resize b',
+      'start a',
+    ])
+  })
+
+  it('starts a sidecar again as one, and a main container as one', () => {
+    const policy = { cpu: 'RestartContainer' } as const
+    const side = container('s', '200m/-', { restartPolicy: 'Always' }, policy)
+    const wanted = pod([container('a', '200m/-', {}, policy)], [side])
+    const { actions } = computePodActions(facts(wanted, [running('s', '100m/-'), running('a', '100m/-')]))
+    expect(
+      actions.flatMap((action) =>
+        action.kind === 'start-container' ? [[action.spec.name, action.role]] : [],
+      ),
+    ).toEqual([
+      ['s', 'init'],
+      ['a', 'main'],
+    ])
+  })
+
   it('is content when the record says that it was resized, and not for another container', () => {
     const wanted = pod([container('a', '200m/-')])
     const resized = (containerId: string): Partial<PodFacts> => ({

@@ -251,6 +251,53 @@ describe('the generation that a status was found for', () => {
   })
 })
 
+describe('a pod that is ended', () => {
+  const ending = { reason: 'Why', message: 'because', requestedAtMs: nowMs, graceSeconds: 30 } as const
+  it.each([
+    ['for its deadline, says why', { ...ending, cause: 'deadline' }, { reason: 'Why', message: 'because' }],
+    ['to be deleted, does not', { ...ending, cause: 'removed' }, {}],
+  ] as const)('%s', (_what, given, shown) => {
+    const { status } = deriveStatus(statusFacts({ record: { ending: given } }))
+    const { reason, message } = status
+    expect({ ...(reason && { reason }), ...(message && { message }) }).toEqual(shown)
+  })
+})
+
+describe('the resources of a pod', () => {
+  const pod = { containers: [{ name: 'a', resources: { requests: { cpu: '1' } } }] }
+  const blocked = { reason: 'Blocked', message: 'too much' }
+  it.each([
+    ['are shown before it runs', { pod }, { cpu: '1' }],
+    ['are not shown while it may not start', { pod, blocked }, undefined],
+    ['are shown while it runs', { pod, containers: [running('a')] }, { cpu: '1' }],
+    [
+      'are shown while it runs and may not be started again',
+      { pod, containers: [running('a')], blocked },
+      { cpu: '1' },
+    ],
+  ] as const satisfies readonly (readonly [string, StatusChanges, object | undefined])[])(
+    '%s',
+    (_what, changes, allocated) => {
+      expect(deriveStatus(statusFacts(changes)).status.allocatedResources).toEqual(allocated)
+    },
+  )
+})
+
+it('shows a container as not started while its postStart hook runs, and the others as they are', () => {
+  const { status } = deriveStatus(
+    statusFacts({
+      pod: { containers: ['a', 'b', 'c'] },
+      containers: [running('a'), running('b'), exitedContainer('c', 1)],
+      postStarts: new Set(['a-0', 'c-0']),
+    }),
+  )
+  expect(status.containerStatuses).toMatchObject([
+    { state: { waiting: { reason: 'ContainerCreating' } }, started: false },
+    { state: { running: {} }, started: true },
+    { state: { terminated: { exitCode: 1 } } },
+  ])
+})
+
 describe('deriveStatus', () => {
   // id: gives-addresses-class-start
   it('gives addresses, class and start', () => {
@@ -321,6 +368,14 @@ describe('deriveStatus', () => {
     ).status
     expect(runs.phase).toBe('Running')
     expect(runs).not.toHaveProperty('reason')
+  })
+
+  it.each([
+    ['is Pending while it runs', { containers: [running('a')] }, 'Pending'],
+    ['has succeeded where it has', { containers: done }, 'Succeeded'],
+  ])('of a pod that may not run any more says that it %s', (_what, changes, phase) => {
+    const blocked = { reason: 'Forbidden', message: 'privileged', isForbidden: true }
+    expect(deriveStatus(statusFacts({ pod: once, blocked, ...changes })).status.phase).toBe(phase)
   })
 
   const why = { reason: 'Evicted', message: 'the disk is full' }
