@@ -17,6 +17,7 @@ const operationNames: Readonly<Record<string, string>> = {
   ListPodSandbox: 'list_podsandbox',
   PodSandboxStats: 'podsandbox_stats',
   ListPodSandboxStats: 'list_podsandbox_stats',
+  ListPodSandboxMetrics: 'list_podsandbox_metrics',
   UpdateContainerResources: 'update_container',
   ImageFsInfo: 'image_fs_info',
 }
@@ -191,9 +192,10 @@ export function sourceMetrics(sources: readonly SourceObject[]): readonly Metric
     ),
     gauge(
       'podd_source_revision_info',
-      'A metric with a constant 1 value labeled by the hash of what a source gave last, and the ETag of its server.',
-      labelled.map(({ labels, status: { hash = '', etag = '' } }) => ({
-        labels: { ...labels, revision: hash, etag },
+      'A metric with a constant 1 value labeled by the hash of what a source gave last.',
+      // Not by the ETag too: a server may make another one for each answer.
+      labelled.map(({ labels, status: { hash = '' } }) => ({
+        labels: { ...labels, revision: hash },
         value: 1,
       })),
     ),

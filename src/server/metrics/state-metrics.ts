@@ -14,7 +14,7 @@ type OfPods = (read: (pod: PodObject) => Series) => Series
 
 const phases = ['Pending', 'Succeeded', 'Failed', 'Unknown', 'Running'] as const
 const conditions = ['true', 'false', 'unknown'] as const
-const reasons = ['NodeLost', 'Evicted', 'UnexpectedAdmissionError'] as const
+const reasons = ['Evicted', 'NodeAffinity', 'NodeLost', 'Shutdown', 'UnexpectedAdmissionError'] as const
 
 /**
  * Of pods, those of the metrics of kube-state-metrics that alerts go by, with its names and labels

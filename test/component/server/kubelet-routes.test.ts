@@ -257,9 +257,7 @@ describe('what a kubelet serves', () => {
     ])
     expect(text).toContain('\npodd_source_last_success_timestamp_seconds{source="http:good"} 1767225630\n')
     expect(text).not.toContain('podd_source_last_success_timestamp_seconds{source="http:bad"}')
-    expect(text).toContain(
-      '\npodd_source_revision_info{source="http:good",revision="abc",etag="\\"1\\""} 1\n',
-    )
+    expect(text).toContain('\npodd_source_revision_info{source="http:good",revision="abc"} 1\n')
     expect(text).toContain('\npodd_source_state{source="http:bad",state="Failing"} 1\n')
     expect(text).toContain('\npodd_source_state{source="http:bad",state="Following"} 0\n')
   })
@@ -320,8 +318,10 @@ describe('what a kubelet serves', () => {
       'kube_pod_status_ready{…,condition="true"} 0',
       'kube_pod_status_ready{…,condition="false"} 1',
       'kube_pod_status_ready{…,condition="unknown"} 0',
-      'kube_pod_status_reason{…,reason="NodeLost"} 0',
       'kube_pod_status_reason{…,reason="Evicted"} 0',
+      'kube_pod_status_reason{…,reason="NodeAffinity"} 0',
+      'kube_pod_status_reason{…,reason="NodeLost"} 0',
+      'kube_pod_status_reason{…,reason="Shutdown"} 0',
       'kube_pod_status_reason{…,reason="UnexpectedAdmissionError"} 0',
       `kube_pod_container_info{…,container="main",image_spec="busybox:1",image="busybox:1",image_id="sha256:0123",container_id="containerd://${containerId}"} 1`,
       'kube_pod_container_status_restarts_total{…,container="main"} 7',
