@@ -36,7 +36,8 @@ export interface Signed {
 export interface TrustedComment {
   /** Seconds since 1970. */
   readonly timestamp: number | undefined
-  readonly expires: number | undefined
+  /** Seconds since 1970. */
+  readonly expires: number | 'unreadable' | undefined
   readonly file: string | undefined
 }
 
@@ -123,9 +124,17 @@ function parseTrustedComment(comment: string): TrustedComment {
   const file = valueOf('file')
   return {
     timestamp: parseSeconds(valueOf('timestamp')),
-    expires: parseSeconds(valueOf('expires')),
+    expires: parseExpires(comment, valueOf('expires')),
     file: file === undefined ? undefined : Buffer.from(file, 'latin1').toString('utf8'),
   }
+}
+
+/** Whoever wrote of an end meant one, in whichever form. Milliseconds have more digits. */
+function parseExpires(comment: string, value: string | undefined): TrustedComment['expires'] {
+  const mentions = comment.match(/(?:^|\s)expires\s*[:=]/giu) ?? []
+  if (mentions.length === 0) return undefined
+  const seconds = /^\d{1,11}$/u.test(value ?? '') ? parseSeconds(value) : undefined
+  return mentions.length > 1 ? 'unreadable' : (seconds ?? 'unreadable')
 }
 
 function parseSeconds(text: string | undefined): number | undefined {

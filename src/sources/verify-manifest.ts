@@ -11,6 +11,9 @@ import type { SmallFile, StateReport } from '../store/state-report.ts'
 /** The most that is read of a signature. */
 const maxReadBytes = 64 * 1024
 
+/** A later timestamp is a mistake, and would have all that is signed afterwards refused as older. */
+const mostAheadMs = 24 * 3_600_000
+
 /** What a source read. */
 export interface UnverifiedManifest {
   readonly content: Uint8Array
@@ -86,6 +89,16 @@ export function judgeSignature(
       message: `is for a file named ${file}`,
       hint: `sign it under the name ${name}, or with -t "timestamp:$(date +%s)", which names no file`,
     }
+  if (timestamp * 1000 > nowMs + mostAheadMs)
+    return {
+      message: `is of ${showSeconds(timestamp)}, more than a day ahead of this host's clock (${showSeconds(Math.floor(nowMs / 1000))})`,
+      hint: 'sign it with seconds, not milliseconds, as minisign does by itself; or is the clock of this host wrong?',
+    }
+  if (expires === 'unreadable')
+    return {
+      message: 'has an end in its trusted comment that cannot be read',
+      hint: 'write it in seconds, once, with one space between the fields: -t "timestamp:$(date +%s) expires:$(date -d \'30 days\' +%s)"',
+    }
   if (expires !== undefined && expires * 1000 <= nowMs)
     return {
       message: `has expired at ${showSeconds(expires)}`,
@@ -109,9 +122,10 @@ export async function readSignature(path: string): Promise<Uint8Array | undefine
   }
 }
 
-/** The URL of the signature of what a URL answers; `unix:` URLs too. */
+/** The URL of the signature of what a URL answers; `unix:` URLs too. The suffix never becomes part of the host. */
 export function signatureUrl(url: string): string {
-  const [, place = '', rest = ''] = /^([^?#]*)(.*)$/su.exec(url) ?? []
+  const whole = url.startsWith('unix:') ? url : new URL(url).href
+  const [, place = '', rest = ''] = /^([^?#]*)(.*)$/su.exec(whole) ?? []
   return `${place}${signatureSuffix}${rest}`
 }
 
