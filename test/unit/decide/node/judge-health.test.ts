@@ -86,6 +86,7 @@ describe("podd's memory", () => {
     ['at the limit does not', { residentBytes: 256 * mi }, false],
     ['above it for two samples does not', { samplesAbove: 1 }, false],
     ['does not where there is no limit', { limitBytes: -1 }, false],
+    ['above a limit of nothing at all does', { limitBytes: 0 }, true],
     ['does not in the first ten minutes', { uptimeMs: 10 * minuteMs - 1 }, false],
     ['does not while podd drains the host', { isBusy: true }, false],
     ['does not as soon after a restart that did not help', { restarts: 1 }, false],
@@ -134,6 +135,11 @@ it.each([
   ['podd has become quiet', { cpuMs: 30, quietLooks: 0 }, { quietLooks: 1, collects: false }],
   ['it was quiet before', { cpuMs: 30, quietLooks: 1 }, { quietLooks: 2, collects: true }],
   ['podd stays quiet', { cpuMs: 30, quietLooks: 2 }, { quietLooks: 3, collects: false }],
+  [
+    'podd does as much as it may to be quiet',
+    { cpuMs: 500, quietLooks: 0 },
+    { quietLooks: 1, collects: false },
+  ],
   ['a pod is started', { cpuMs: 60, quietLooks: 7 }, { quietLooks: 8, collects: false }],
   ['thirty pods are probed each second', { cpuMs: 350, quietLooks: 7 }, { quietLooks: 8, collects: false }],
 ])('garbage is collected once a time of much work is over: %s', (_, facts, verdict) => {

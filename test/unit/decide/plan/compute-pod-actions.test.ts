@@ -536,6 +536,13 @@ describe('a plan that waits', () => {
     expect([...plan.waiting.keys()]).toEqual(['b', 'c'])
   })
 
+  it('starts, in a sandbox that exists, all but the containers that can not be created', () => {
+    const blocked = { message: 'no such class', containers: ['b'] }
+    const plan = computePodActions(podFacts({ containers: [running('a')], blocked }))
+    expect(actionsOf(plan)).toEqual(['start c#0'])
+    expect(plan.waiting).toEqual(new Map([['b', { reason: 'Blocked', message: 'no such class' }]]))
+  })
+
   it('tries again once the backoff is over', () => {
     const retries = { b: { untilMs: nowMs, waiting } }
     const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], retries }))

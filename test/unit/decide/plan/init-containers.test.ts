@@ -23,6 +23,11 @@ const allStart = ['start a#0', 'start b#0', 'start c#0']
 const onceRows: readonly Row[] = [
   // id: starts-main-containers-passed
   ['starts the main containers when all have passed', { pod: init, containers: passed }, allStart],
+  [
+    'runs none again beside one of several main containers, though nothing is left of them',
+    { pod: init, containers: [observedContainer('a')] },
+    ['start b#0', 'start c#0'],
+  ],
   // id: starts-first-fresh-sandbox
   ['starts the first one of a fresh sandbox', { pod: init, containers: [] }, ['start i1#0']],
   [

@@ -210,6 +210,12 @@ describe('the resources in the status of a pod', () => {
     })
   })
 
+  it('are limits too while it runs, where each of its containers has one', () => {
+    const pod = makePod({ containers: [{ name: 'alone', resources: { limits: small } }] })
+    const { resources } = derive(pod)
+    expect(resources).toEqual({ limits: small, requests: small })
+  })
+
   it('are none of a pod that asks for nothing', () => {
     expect(derive(makePod())).toEqual({})
   })

@@ -104,6 +104,11 @@ describe('ContainersReady and Ready', () => {
       notReady('s2'),
     ],
     [
+      'an init container failed in the end, and main containers run all the same',
+      { pod: { containers: ['a'], init: ['i'] }, containers: [running('a'), exitedContainer('i', 1)] },
+      isTrue,
+    ],
+    [
       'an init container has ended, as it should',
       { pod: { containers: ['a'], init: ['i'] }, containers: [running('a'), exitedContainer('i', 0)] },
       isTrue,
@@ -222,6 +227,14 @@ describe('the times of conditions', () => {
     expect(deriveStatus(gone).recordChange?.conditions?.['PodScheduled']).toEqual(
       record.conditions['PodScheduled'],
     )
+  })
+
+  it('are forgotten with a condition that is no more, and with no other', () => {
+    const { conditions = {} } = deriveStatus(facts).recordChange ?? {}
+    const { PodScheduled } = conditions
+    if (PodScheduled === undefined) throw new Error('no condition PodScheduled')
+    const record = { ...facts.record, conditions: { ...conditions, PodResizePending: PodScheduled } }
+    expect(deriveStatus({ ...facts, record }).recordChange?.conditions).toEqual(conditions)
   })
 })
 
@@ -408,6 +421,10 @@ describe('deriveStatus', () => {
       statusFacts({ pod, containers: [exitedContainer('a', 1)], record: { failed } }),
     ).status
     expect(ran.containerStatuses).toHaveLength(1)
+    const known = (history: PodRecord['containers']) =>
+      deriveStatus(statusFacts({ pod, record: { failed, containers: history } })).status.containerStatuses
+    expect(known({ a: { ended: ended('a', 1) } })).toHaveLength(1)
+    expect(known({ a: {} })).toBeUndefined()
   })
 
   // id: keeps-pod-failed-made
