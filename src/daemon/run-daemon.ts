@@ -168,7 +168,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     logger.info({ path: socketPath }, 'podd started')
     await holds.begin()
     await trials.begin()
-    if (trials.hasCrashedRepeatedly) pods.gate.distrustNew()
+    if (trials.hasCrashedRepeatedly) pods.gate.distrustNew(config.sourceTrialPeriodMs)
     const running = sources.map((source) =>
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )

@@ -255,7 +255,14 @@ async function loadWorkedSet(
     `podd crashed again and again after this source changed: the last set that worked runs instead (${documents.pods.length} pods)`,
     'change the manifest that podd crashes on, or upgrade podd; `podd status` names the crash reports',
   )
-  return { source: name, location, ready: copy.isComplete, ...documents, problems: [problem] }
+  return {
+    source: name,
+    location,
+    ready: copy.isComplete,
+    isStandIn: true,
+    ...documents,
+    problems: [problem],
+  }
 }
 
 /** Equal for equal sets, wherever their documents stand. */

@@ -113,6 +113,12 @@ interface Unit {
   /** The active revision became active since podd began. */
   isFresh: boolean
   timer: Timer | undefined
+  /** When it is tried again to go back from a failed revision, whose base could not be read; monotonic milliseconds. */
+  retryAtMs: number
+  /** How long after the next failure to do so. */
+  retryMs: number
+  /** The content of its active revision could not be read yet. */
+  isUnread: boolean
   /** A verdict is being carried out. */
   isActing: boolean
   /** It has a file. */
@@ -161,8 +167,8 @@ export class UpdateGate {
   #retry: Timer | undefined
   #retryMs = firstRetryMs
   #hasStopped = false
-  /** podd has crashed again and again: revisions that are not known to be healthy are not tried again. */
-  #distrusts = false
+  /** podd has crashed again and again: for this time, revisions that are not known to be healthy are not tried again. */
+  #distrust: Timer | undefined
 
   constructor(env: PodEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
     this.#env = env
@@ -177,14 +183,20 @@ export class UpdateGate {
     this.#env.statuses.subscribe(({ object }) => this.#notePod(podKey(object.metadata)))
   }
 
-  /** podd has crashed again and again. To be called before anything is offered. */
-  distrustNew(): void {
-    this.#distrusts = true
+  /**
+   * podd has crashed again and again: what it was trying is not tried again where it is seen within this time. To be called
+   * before anything is offered.
+   */
+  distrustNew(forMs: number): void {
+    this.#distrust = this.#env.clock.startTimer(forMs, () => {
+      this.#distrust = undefined
+    })
   }
 
   stop(): void {
     this.#hasStopped = true
     this.#retry?.cancel()
+    this.#distrust?.cancel()
     for (const unit of this.#all()) unit.timer?.cancel()
   }
 
@@ -195,6 +207,10 @@ export class UpdateGate {
     known.snapshot = snapshot
     this.#sources.set(source, known)
     if (kindOfSource(source) === 'api') return snapshot
+    if (snapshot.isStandIn === true) {
+      await this.#distrustKnown(source)
+      return snapshot
+    }
     const given = unitsOf(snapshot)
     for (const [name, documents] of given) await this.#offer(known, name, documents)
     this.#dropGone(known, given)
@@ -208,15 +224,20 @@ export class UpdateGate {
     if (known === undefined) return undefined
     const { snapshot, units } = known
     const replaced = [...units].flatMap(([name, unit]) => {
-      const documents = activeOf(unit)
+      const documents = unit.isUnread ? [] : activeOf(unit)
       return documents === unit.offered ? [] : [[name, documents] as const]
     })
     if (replaced.length === 0) return snapshot
     const names = new Map(replaced)
     const kept = (document: SourceDocument): boolean => !names.has(unitOf(snapshot, document))
     const active = replaced.flatMap(([, documents]) => documents)
+    const unread = [...units].flatMap(([name, { isUnread }]) => (isUnread ? [name] : []))
     return {
       ...snapshot,
+      ...(unread.length > 0 &&
+        (kindOfSource(source) === 'file'
+          ? { unreadable: [...(snapshot.unreadable ?? []), ...unread] }
+          : { ready: false, isAnswer: false })),
       pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
       objects: inOrder([
         ...snapshot.objects.filter(kept),
@@ -365,57 +386,128 @@ export class UpdateGate {
       // A pod of this name may run by it already, where podd has no record of the unit.
       isFresh: earlier !== undefined && record.latest !== earlier.latest,
       timer: undefined,
+      retryAtMs: 0,
+      retryMs: firstRetryMs,
+      isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
       isUnsaved: earlier !== undefined && record !== earlier,
     }
     units.set(name, fresh)
-    await this.#adopt(fresh)
+    await this.#adopt(fresh, record === earlier)
     if (fresh.isUnsaved) this.#saveSoon()
   }
 
-  /** A unit is seen for the first time since podd began: what counts of it may be something else than what is offered. */
-  async #adopt(unit: Unit): Promise<void> {
-    const { clock, logger } = this.#env
-    const fallback = fallbackOf(unit.record)
-    if (this.#distrusts && isJudged(unit.record) && fallback !== undefined) {
-      const documents = await this.#contentOf(unit, unit.record, fallback.number)
-      const failure: RevisionFailure = {
-        reason: 'PoddCrashed',
-        message: 'podd crashed again and again while it was new',
-        atMs: clock.wallMs(),
-        containers: [],
-      }
+  /**
+   * A unit is seen for the first time since podd began: what counts of it may be something else than what is offered.
+   * @param isSame whether its source still gives what the podd before knew
+   */
+  async #adopt(unit: Unit, isSame: boolean): Promise<void> {
+    const { changes, record } = unit
+    const fallback = fallbackOf(record)
+    const found = isSame ? this.#failureBefore(unit) : undefined
+    if (found !== undefined && fallback !== undefined) {
+      const documents = await this.#contentOf(unit, record, fallback.number)
+      if (unit.changes !== changes) return
       if (documents !== undefined) {
-        const next = noteFailed(unit.record, failure, { why: 'crashed', mayRollBack: true })
-        await this.#saveOrRetry(unit, next)
+        const next = noteFailed(record, found.failure, { why: found.why, mayRollBack: true })
         this.#setRecord(unit, next)
-        this.#tellRollBack(unit, failure)
+        await this.#saveOrRetry(unit, next)
+        this.#tellRollBack(unit, found.failure)
       }
     }
-    if (unit.record.active !== unit.record.offered) {
-      const documents = await this.#contentOf(unit, unit.record, unit.record.active)
+    if (unit.record.active === unit.record.offered) await this.#loadBase(unit)
+    else await this.#loadActive(unit, firstRetryMs)
+  }
+
+  /** Why the active revision, which the podd before tried or was about to go back from, is not tried any further. */
+  #failureBefore(
+    unit: Unit,
+  ): { readonly why: 'failed' | 'crashed'; readonly failure: RevisionFailure } | undefined {
+    const { record, offered } = unit
+    if (!isJudged(record) || !isToGoBack(record)) return undefined
+    if (this.#distrust !== undefined) return { why: 'crashed', failure: this.#poddCrashed() }
+    const { failure } = revisionOf(record, record.active) ?? {}
+    const isAllowed =
+      this.#options.updateRollback &&
+      offered.every((each) => !isPodDocument(each) || (mayRollBack(each) && !isMaybeTask(each)))
+    return failure !== undefined && isAllowed ? { why: 'failed', failure } : undefined
+  }
+
+  #poddCrashed(): RevisionFailure {
+    return {
+      reason: 'PoddCrashed',
+      message:
+        'podd crashed again and again while it was new; which content it crashed on is not known, so that all that was new is taken back',
+      atMs: this.#env.clock.wallMs(),
+      containers: [],
+    }
+  }
+
+  /** podd crashed on a source: what is not known to be healthy of it is not tried again when it is followed again. */
+  async #distrustKnown(source: SourceName): Promise<void> {
+    const { logger } = this.#env
+    for (const [key, record] of this.#known) {
+      if (record.source !== source || !isJudged(record) || !isToGoBack(record)) continue
+      const next = noteFailed(record, this.#poddCrashed(), { why: 'crashed', mayRollBack: true })
+      this.#known.set(key, next)
+      await this.#turn
+        .run(() => this.#store.save(next, new Map()))
+        .catch((error: unknown) =>
+          logger.warn(
+            { path: record.unit, reason: errorMessage(error) },
+            'cannot record that podd crashed on a revision',
+          ),
+        )
+    }
+  }
+
+  /**
+   * Another revision than the offered one is active. Where its content can't be read now, that is tried again, and its pods
+   * stay as they are; where it is not kept, what is offered counts.
+   */
+  async #loadActive(unit: Unit, retryMs: number): Promise<void> {
+    const { clock, logger } = this.#env
+    const { changes, record } = unit
+    const wasUnread = unit.isUnread
+    try {
+      const documents = await this.#readContent(unit, record, record.active)
+      if (unit.changes !== changes) return
+      unit.isUnread = false
       if (documents === undefined) {
         logger.error(
-          { path: unit.record.unit },
+          { path: record.unit },
           'the content of the active revision is lost: what is offered counts',
         )
-        this.#setRecord(unit, resumeUnit(unit.record))
+        this.#setRecord(unit, resumeUnit(record))
         unit.isUnsaved = true
+        this.#saveSoon()
       }
+    } catch (error) {
+      if (unit.changes !== changes || this.#hasStopped) return
+      logger.error(
+        { path: record.unit, err: error },
+        'cannot read the active revision: its pods stay as they are',
+      )
+      unit.isUnread = true
+      unit.timer = clock.startTimer(retryMs, () => {
+        if (unit.isUnread) void this.#loadActive(unit, Math.min(retryMs * 2, longestRetryMs))
+      })
+      return
     }
     await this.#loadBase(unit)
+    if (wasUnread) this.#tellChange(unit)
   }
 
   /** Begins to judge the active revision, where it is to be, against the one to go back to. */
   async #loadBase(unit: Unit): Promise<void> {
-    const { record } = unit
+    const { changes, record } = unit
     unit.tracks.clear()
     const before =
       record.base === undefined || !isJudged(record)
         ? undefined
         : await this.#contentOf(unit, record, record.base)
-    if (unit.record !== record) return
+    if (unit.changes !== changes) return
     this.#judge(unit, isJudged(record) ? selectJudgedPods(before, activeOf(unit)) : undefined, before)
   }
 
@@ -500,8 +592,16 @@ export class UpdateGate {
     return digestText(hashes.toSorted().join('\n'))
   }
 
-  /** The documents of a revision, from memory or from the disk; undefined where they are not kept whole. */
-  async #contentOf(
+  /** The documents of a revision; undefined where they are not kept whole, or can't be read now. */
+  #contentOf(unit: Unit, record: UnitRecord, number: number): Promise<readonly SourceDocument[] | undefined> {
+    return this.#readContent(unit, record, number).catch((error: unknown) => {
+      this.#env.logger.error({ path: record.unit, err: error }, 'cannot read a revision')
+      return undefined
+    })
+  }
+
+  /** From memory or from the disk; undefined where they are not kept whole. Throws the system's error. */
+  async #readContent(
     unit: Unit,
     record: UnitRecord,
     number: number,
@@ -509,10 +609,7 @@ export class UpdateGate {
     const hash = revisionOf(record, number)?.hash ?? ''
     const known = unit.contents.get(hash)
     if (known !== undefined) return known
-    const { logger } = this.#env
-    const kept = await this.#store.content(record, hash).catch((error: unknown) => {
-      logger.error({ path: record.unit, err: error }, 'cannot read a revision')
-    })
+    const kept = await this.#store.content(record, hash)
     if (kept === undefined) return undefined
     // Its own were kept off the disk.
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
@@ -582,8 +679,14 @@ export class UpdateGate {
     }
     if (verdict.wakeAtMs !== undefined)
       unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.#wake(unit))
+    if (verdict.kind !== 'failed') return
     const isKnown = revisionOf(unit.record, unit.record.active)?.verdict === 'failed'
-    if (verdict.kind === 'failed' && !isKnown) void this.#fail(unit, verdict.failures)
+    if (!isKnown) return void this.#fail(unit, verdict.failures)
+    if (!isToGoBack(unit.record) || !this.#isAllowed(unit, verdict.failures)) return
+    if (unit.retryAtMs <= nowMs) return void this.#fail(unit, verdict.failures)
+    unit.timer?.cancel()
+    const atMs = Math.min(unit.retryAtMs, verdict.wakeAtMs ?? Infinity)
+    unit.timer = clock.startTimer(atMs - nowMs, () => this.#wake(unit))
   }
 
   #see(unit: Unit, { document, before, key, uidBefore, restarts, changed }: Judged): PodSight {
@@ -679,8 +782,7 @@ export class UpdateGate {
       const fallback = fallbackOf(record)
       const documents = fallback && (await this.#contentOf(unit, record, fallback.number))
       if (!isCurrent()) return
-      const isAllowed =
-        this.#options.updateRollback && failures.every(({ pod }) => this.#mayRollBack(unit, pod))
+      const isAllowed = this.#isAllowed(unit, failures)
       const more = failures.length - 1
       const failure: RevisionFailure = {
         reason: first.reason,
@@ -688,8 +790,18 @@ export class UpdateGate {
         atMs: clock.wallMs(),
         containers,
       }
-      const mayRollBack = isAllowed && documents !== undefined
-      const next = noteFailed(record, failure, { why: 'failed', mayRollBack })
+      const isPossible = isAllowed && documents !== undefined
+      const next = noteFailed(record, failure, { why: 'failed', mayRollBack: isPossible })
+      if (isAllowed && !isPossible && isToGoBack(unit.record)) {
+        const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
+        unit.retryAtMs = clock.monotonicMs() + unit.retryMs
+        unit.retryMs = Math.min(unit.retryMs * 2, longestRetryMs)
+        logger.error(
+          { path: record.unit, ...(fallback && { revision: fallback.number }) },
+          'the revision to go back to cannot be read: it is tried again',
+        )
+        if (isKnown) return
+      }
       if (record.base !== undefined) await this.#saveOrRetry(unit, next)
       if (!isCurrent()) return
       for (const { pod, reason, message } of failures) {
@@ -717,10 +829,12 @@ export class UpdateGate {
     }
   }
 
-  #mayRollBack(unit: Unit, pod: string): boolean {
-    const judged = unit.judged?.find(({ key }) => key === pod)
-    if (judged === undefined || judged.isTask) return false
-    return judged.document.pod.metadata.annotations[rollbackAnnotation] !== 'false'
+  #isAllowed(unit: Unit, failures: readonly PodFailure[]): boolean {
+    if (!this.#options.updateRollback) return false
+    return failures.every(({ pod }) => {
+      const judged = unit.judged?.find(({ key }) => key === pod)
+      return judged !== undefined && !judged.isTask && mayRollBack(judged.document)
+    })
   }
 
   /** How the containers of failed pods are, with their last log lines; what takes long is left out. */
@@ -786,6 +900,8 @@ export class UpdateGate {
   /** Another revision is active. */
   #setActive(unit: Unit, next: UnitRecord, documents: readonly SourceDocument[]): void {
     unit.isFresh = true
+    unit.retryAtMs = 0
+    unit.retryMs = firstRetryMs
     // What was judged is another revision's.
     this.#judge(unit, undefined, undefined)
     unit.contents.set(revisionOf(next, next.active)?.hash ?? '', documents)
@@ -795,6 +911,7 @@ export class UpdateGate {
   #setRecord(unit: Unit, next: UnitRecord): void {
     unit.record = next
     unit.changes += 1
+    unit.isUnread = false
     const needed = [next.offered, next.active, next.base].map((number) => revisionOf(next, number)?.hash)
     for (const hash of unit.contents.keys()) if (!needed.includes(hash)) unit.contents.delete(hash)
   }
@@ -890,6 +1007,20 @@ export class UpdateGate {
     const location = this.#sources.get(record.source)?.snapshot.location
     return kindOfSource(record.source) === 'file' ? record.unit : (location ?? record.unit)
   }
+}
+
+/** Where its active revision has failed: it has one to go back to, and nobody asked for the failed one. */
+function isToGoBack(record: UnitRecord): boolean {
+  return record.pin === undefined && fallbackOf(record) !== undefined
+}
+
+function mayRollBack({ pod }: PodDocument): boolean {
+  return pod.metadata.annotations[rollbackAnnotation] !== 'false'
+}
+
+/** Whether the pod that it replaced had ended is not known after a restart of podd. */
+function isMaybeTask({ pod }: PodDocument): boolean {
+  return pod.spec.restartPolicy !== 'Always'
 }
 
 const waiting: PodSight = { kind: 'waiting' }

@@ -120,6 +120,8 @@ export interface SourceSnapshot {
   readonly isAnswer?: boolean
   /** What the source itself calls this content: an ETag. */
   readonly revision?: string | undefined
+  /** It runs in place of what the source gives, on which podd crashed: it says nothing of that. */
+  readonly isStandIn?: boolean
   readonly pods: readonly PodDocument[]
   /** The objects that pods refer to; invalid ones in their last good form. */
   readonly objects: readonly ObjectDocument[]

@@ -140,6 +140,7 @@ export class PodRig {
   readonly tornDown: PodUid[] = []
   /** What the next podd is configured with. */
   sources: readonly SourceName[]
+  settings: Partial<PoddConfig>
   readonly #options: PodRigOptions
   #documents = new Map<SourceName, PodDocument[]>()
   #system: PodSystem | undefined
@@ -149,6 +150,7 @@ export class PodRig {
   constructor(options: PodRigOptions = {}) {
     this.#options = options
     this.sources = options.sources ?? ['file']
+    this.settings = options.settings ?? {}
     this.objects = new ObjectStore(options.objectRules ?? plainObjectRules)
   }
 
@@ -317,7 +319,7 @@ export class PodRig {
 
   #systemEnv(): SystemEnv {
     const { clock, fake } = this
-    const settings = { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings }
+    const settings = { ...defaultConfig(), registryPullQps: 0, ...this.settings }
     return {
       host: this.#host(),
       objects: this.objects,

@@ -595,20 +595,113 @@ describe('a person', () => {
 })
 
 describe('a podd that has crashed again and again', () => {
+  const restart = async (): Promise<void> => {
+    await rig.kill()
+    rig.boot()
+    rig.system.gate.distrustNew(120_000)
+  }
+  const offer = async (change: object = {}): Promise<void> => {
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), ...change })
+    await rig.clock.advance(15_000)
+  }
+  const pinned = {
+    active: 1,
+    pin: { why: 'crashed' },
+    revisions: [{}, { failure: { reason: 'PoddCrashed' } }],
+  }
+
   it('does not try again what it was not known to be healthy', async () => {
     await rig.apply(web([...good, '-v']))
     await rig.clock.advance(1000)
-    await rig.kill()
-    rig.boot()
-    rig.system.gate.distrustNew()
-    rig.system.offerSnapshot(rig.snapshot('file'))
-    await rig.clock.advance(15_000)
+    await restart()
+    await offer()
     expect(command()).toEqual(good)
-    expect(record()).toMatchObject({
-      active: 1,
-      pin: { why: 'crashed' },
-      revisions: [{}, { failure: { reason: 'PoddCrashed' } }],
-    })
+    expect(record()).toMatchObject(pinned)
+  })
+
+  it('tries what its source gives first after the last crash', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    await rig.kill()
+    await rig.apply(web([...good, '-w']))
+    rig.boot()
+    rig.system.gate.distrustNew(120_000)
+    await offer()
+    expect(command()).toEqual([...good, '-w'])
+    expect(record()).toMatchObject({ active: 3, offered: 3, base: 3 })
+  })
+
+  it('tries a revision that is seen first after it has run for long enough', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    await restart()
+    await rig.clock.advance(121_000)
+    await offer()
+    expect(record()).toMatchObject({ active: 2, base: 2 })
+  })
+
+  it('takes a set that runs in place of a source for no revision, and does not try what it crashed on when the source is followed again', async () => {
+    const given = rig.snapshot('file').pods
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    await restart()
+    await offer({ pods: given, isStandIn: true, isAnswer: false })
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ ...pinned, offered: 2, latest: 2 })
+    await rig.clock.advance(500_000)
+    await offer()
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ ...pinned, offered: 2, latest: 2 })
+  })
+})
+
+describe('a revision on the disk that can’t be read now', () => {
+  const fail = (): Promise<void> => Promise.reject(new Error('EIO'))
+  const succeed = (): Promise<void> => Promise.resolve()
+
+  it('is gone back to later, when it can be', async () => {
+    await rig.kill()
+    await rig.apply(web(bad))
+    rig.revisions.beforeRead = fail
+    await rig.start()
+    await rig.clock.advance(45_000)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
+    rig.revisions.beforeRead = succeed
+    await rig.clock.advance(60_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+  })
+
+  it('is gone back to at once by the next podd that may', async () => {
+    await begin({ settings: { updateRollback: false } })
+    await rig.apply(web(good))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad))
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
+    await rig.kill()
+    rig.settings = {}
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+  })
+
+  it('leaves the pods as they are where it is active, and counts again when it can be read', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    const starts = rig.fake.calls('StartContainer').length
+    await rig.kill()
+    rig.revisions.beforeRead = fail
+    await rig.start()
+    await rig.clock.advance(20_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    rig.revisions.beforeRead = succeed
+    await rig.clock.advance(60_000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(record()).toMatchObject({ active: 1, offered: 2, pin: { why: 'failed' } })
+    expect(upToDate()).toMatchObject({ reason: 'RolledBack' })
   })
 })
 

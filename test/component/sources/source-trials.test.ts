@@ -49,6 +49,8 @@ class Start {
   readonly seen: ReturnType<typeof summarize>[] = []
   readonly events: NodeEvent[] = []
   readonly unreadable: string[] = []
+  /** Whether each that was seen runs in place of what the source gives. */
+  readonly standIns: boolean[] = []
   readonly #stop = new AbortController()
   readonly #trials: SourceTrials
   gives: string
@@ -89,7 +91,10 @@ class Start {
 
   async begin(): Promise<this> {
     await this.#trials.begin()
-    const onSnapshot = (snapshot: SourceSnapshot): void => void this.seen.push(summarize(snapshot))
+    const onSnapshot = (snapshot: SourceSnapshot): void => {
+      this.standIns.push(snapshot.isStandIn === true)
+      this.seen.push(summarize(snapshot))
+    }
     void this.#trials.wrap({ name: 'file' }).run(onSnapshot, this.#stop.signal)
     await this.until(() => this.seen.length > 0)
     return this
@@ -140,7 +145,7 @@ describe('a source on trial', () => {
     await crash('bad', 3)
     const held = await start('bad')
     expect(held.pods).toEqual(['good'])
-    expect(held.isRead).toBe(false)
+    expect([held.isRead, held.standIns]).toEqual([false, [true]])
     expect(held.seen[0]?.problems[0]).toMatch(/the last set that worked runs instead \(1 pods\)/u)
     expect(held.events.map(({ reason }) => reason)).toEqual(['SourceHeld'])
     await held.end()
