@@ -166,7 +166,7 @@ export class SourceHolds {
   #take(gate: Gate, snapshot: SourceSnapshot): void {
     const { clock } = this.#options
     gate.newest = snapshot
-    if (gate.lacksSecrets && snapshot.ready) completeSecrets(gate, snapshot)
+    if (gate.lacksSecrets && snapshot.ready && snapshot.lacksSecrets !== true) completeSecrets(gate, snapshot)
     const hasErrors = snapshot.problems.some(({ severity }) => severity === 'error')
     gate.errorsSinceMs = hasErrors ? (gate.errorsSinceMs ?? clock.wallMs()) : undefined
     this.#publish(snapshot.source, gate)
@@ -180,7 +180,11 @@ export class SourceHolds {
       return
     }
     const problem = heldProblem(frozen.location, hold.sinceMs, pendingOf(gate))
-    gate.publish({ ...frozen, problems: [problem, ...(newest?.problems ?? [])] })
+    gate.publish({
+      ...frozen,
+      ...(gate.lacksSecrets && { lacksSecrets: true }),
+      problems: [problem, ...(newest?.problems ?? [])],
+    })
   }
 
   /** Without a readable copy no pod of the source is ended or started. */

@@ -26,6 +26,8 @@ export interface LastGoodCopy {
   readonly documents: readonly SourceDocument[]
   /** Whether this podd can read all of it. Documents that it can't read may still be desired. */
   readonly isComplete: boolean
+  /** It was kept without Secrets. */
+  readonly lacksSecrets?: boolean
   /** The mount point of its location's file system; undefined for the root and where unknown. */
   readonly mountPoint?: string | undefined
 }
@@ -88,6 +90,7 @@ export function createLastGoodStore(
       return {
         documents: parsed,
         isComplete: parsed.length === documents.length,
+        ...(!persistSecrets && { lacksSecrets: true }),
         ...(typeof mountPoint === 'string' && { mountPoint }),
       }
     },

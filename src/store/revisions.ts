@@ -184,7 +184,7 @@ const verdicts = ['progressing', 'healthy', 'failed', 'superseded'] as const
 
 function parseRevision(value: Json): Revision | undefined {
   if (!isJsonObject(value)) return undefined
-  const { number, hash, pods, atMs, sourceRevision } = value
+  const { number, hash, hashWithoutSecrets, pods, atMs, sourceRevision } = value
   const verdict = verdicts.find((each) => each === value['verdict'])
   if (typeof number !== 'number' || typeof hash !== 'string' || verdict === undefined) return undefined
   return {
@@ -193,6 +193,7 @@ function parseRevision(value: Json): Revision | undefined {
     pods: typeof pods === 'number' ? pods : 0,
     atMs: typeof atMs === 'number' ? atMs : 0,
     verdict,
+    ...(typeof hashWithoutSecrets === 'string' && { hashWithoutSecrets }),
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
     ...parseFailure(value['failure']),
   }

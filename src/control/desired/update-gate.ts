@@ -19,9 +19,11 @@ import {
 } from '../../decide/updates/health-gate.ts'
 import type { JudgedPod, PodFailure, PodSight, PodTrack } from '../../decide/updates/health-gate.ts'
 import {
+  completeCopy,
   createUnitRecord,
   fallbackOf,
   isJudged,
+  matchCopy,
   noteFailed,
   noteHealthy,
   offerContent,
@@ -33,6 +35,7 @@ import type {
   ContainerEvidence,
   Revision,
   RevisionFailure,
+  UnitContent,
   UnitRecord,
 } from '../../decide/updates/unit-revisions.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -107,6 +110,10 @@ interface Unit {
   offered: readonly SourceDocument[]
   /** By hash: of what is offered, what is active and what it goes back to, as far as it is known. */
   readonly contents: Map<string, readonly SourceDocument[]>
+  /** Of these contents, those that were kept without Secrets: what is on the disk of them stays. */
+  readonly copies: Set<string>
+  /** What is offered is a copy that was kept without Secrets. */
+  isCopy: boolean
   /** Undefined where nothing is judged. */
   judged: readonly Judged[] | undefined
   readonly tracks: Map<PodKey, PodTrack>
@@ -352,26 +359,43 @@ export class UpdateGate {
   ): Promise<void> {
     const { source } = snapshot
     const unit = units.get(name)
-    if (unit !== undefined && isSameList(unit.offered, documents)) return
-    const hash = await this.#hashOf(documents)
+    const isCopy = snapshot.lacksSecrets === true
+    if (unit !== undefined && isSameList(unit.offered, documents)) {
+      unit.isCopy = isCopy
+      return
+    }
     const nowMs = this.#env.clock.wallMs()
-    const pods = documents.filter((each) => isPodDocument(each)).length
-    const content = { hash, pods, sourceRevision: snapshot.revision }
+    const given = {
+      ...(await this.#hashesOf(documents)),
+      pods: documents.filter((each) => isPodDocument(each)).length,
+      sourceRevision: snapshot.revision,
+    }
     if (unit !== undefined) {
-      const next = offerContent(unit.record, content, nowMs)
+      const content = isCopy ? matchCopy(unit.record, given) : given
+      const wasCopy = unit.isCopy && !isCopy
+      const before = wasCopy ? completeCopy(unit.record, given) : unit.record
+      const next = offerContent(before, content, nowMs)
       unit.offered = documents
-      unit.contents.set(hash, documents)
-      if (next === unit.record) return
-      const isOther = next.active !== unit.record.active
-      unit.isUnsaved = next.base !== undefined || unit.isKept
-      if (isOther) this.#setActive(unit, next, documents)
-      else this.#setRecord(unit, next)
-      this.#saveSoon()
-      if (isOther) await this.#loadBase(unit)
+      unit.isCopy = isCopy
+      if (wasCopy) {
+        for (const hash of unit.copies) unit.contents.delete(hash)
+        unit.copies.clear()
+      }
+      keepContent(unit, content.hash, documents, content !== given)
+      if (next !== unit.record) {
+        const isOther = next.active !== unit.record.active
+        unit.isUnsaved = next.base !== undefined || unit.isKept
+        if (isOther) this.#setActive(unit, next, documents)
+        else this.#setRecord(unit, next)
+        this.#saveSoon()
+        if (isOther) return await this.#loadBase(unit)
+      }
+      if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
     const earlier = this.#known.get(unitKey({ source, unit: name }))
     this.#known.delete(unitKey({ source, unit: name }))
+    const content = isCopy && earlier !== undefined ? matchCopy(earlier, given) : given
     const record =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
@@ -380,7 +404,9 @@ export class UpdateGate {
       record,
       changes: 0,
       offered: documents,
-      contents: new Map([[hash, documents]]),
+      contents: new Map(),
+      copies: new Set(),
+      isCopy,
       judged: undefined,
       tracks: new Map(),
       // A pod of this name may run by it already, where podd has no record of the unit.
@@ -393,6 +419,7 @@ export class UpdateGate {
       isKept: earlier !== undefined,
       isUnsaved: earlier !== undefined && record !== earlier,
     }
+    keepContent(fresh, content.hash, documents, content !== given)
     units.set(name, fresh)
     await this.#adopt(fresh, record === earlier)
     if (fresh.isUnsaved) this.#saveSoon()
@@ -577,9 +604,12 @@ export class UpdateGate {
   }
 
   /** In turns: a unit may have thousands of documents. */
-  async #hashOf(documents: readonly SourceDocument[]): Promise<string> {
+  async #hashesOf(
+    documents: readonly SourceDocument[],
+  ): Promise<Pick<UnitContent, 'hash' | 'hashWithoutSecrets'>> {
     const pace = new TurnPace(this.#env.clock)
     const hashes: string[] = []
+    const others: string[] = []
     for (const document of documents) {
       if (pace.isOver) await pace.next()
       const owner = isPodDocument(document) ? document.owner : undefined
@@ -587,9 +617,14 @@ export class UpdateGate {
         this.#hashes.get(document) ?? digestText(canonicalJson({ manifest: document.manifest, owner }))
       this.#hashes.set(document, hash)
       hashes.push(hash)
+      if (!holdsSecrets(document.manifest)) others.push(hash)
     }
     // A server may give its documents in any order.
-    return digestText(hashes.toSorted().join('\n'))
+    const digest = (list: readonly string[]): string => digestText(list.toSorted().join('\n'))
+    return {
+      hash: digest(hashes),
+      ...(others.length < hashes.length && { hashWithoutSecrets: digest(others) }),
+    }
   }
 
   /** The documents of a revision; undefined where they are not kept whole, or can't be read now. */
@@ -614,7 +649,7 @@ export class UpdateGate {
     // Its own were kept off the disk.
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
     const documents = [...kept.documents, ...secrets]
-    unit.contents.set(hash, documents)
+    keepContent(unit, hash, documents, kept.lacksSecrets)
     return documents
   }
 
@@ -904,7 +939,8 @@ export class UpdateGate {
     unit.retryMs = firstRetryMs
     // What was judged is another revision's.
     this.#judge(unit, undefined, undefined)
-    unit.contents.set(revisionOf(next, next.active)?.hash ?? '', documents)
+    const hash = revisionOf(next, next.active)?.hash ?? ''
+    keepContent(unit, hash, documents, unit.copies.has(hash))
     this.#setRecord(unit, next)
   }
 
@@ -962,7 +998,8 @@ export class UpdateGate {
   }
 
   async #write(unit: Unit, record: UnitRecord): Promise<void> {
-    const kept = await this.#store.save(record, unit.contents)
+    const whole = [...unit.contents].filter(([hash]) => !unit.copies.has(hash))
+    const kept = await this.#store.save(record, new Map(whole))
     unit.isKept = true
     this.#retryMs = firstRetryMs
     // Revisions that there is no room for are forgotten.
@@ -1064,6 +1101,17 @@ function inOrder<Document extends SourceDocument>(documents: readonly Document[]
   return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
     a === b ? 0 : a < b ? -1 : 1,
   )
+}
+
+function keepContent(
+  { contents, copies }: Unit,
+  hash: string,
+  documents: readonly SourceDocument[],
+  isCopy: boolean,
+): void {
+  contents.set(hash, documents)
+  if (isCopy) copies.add(hash)
+  else copies.delete(hash)
 }
 
 function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {

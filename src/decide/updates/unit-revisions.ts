@@ -8,6 +8,8 @@ import type { SourceName } from '../../pod/values/ids.ts'
 export interface UnitContent {
   /** Of its documents; equal contents have equal hashes. */
   readonly hash: string
+  /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
+  readonly hashWithoutSecrets?: string | undefined
   /** How many pods it has. */
   readonly pods: number
   /** What the source itself calls it: an ETag. */
@@ -127,6 +129,30 @@ export function offerContent(record: UnitRecord, content: UnitContent, nowMs: nu
     active: number,
     pin: undefined,
   }
+}
+
+/**
+ * What a copy that was kept without Secrets stands for: the content that was offered, or the one that is active, where it
+ * differs from it in these alone.
+ */
+export function matchCopy(record: UnitRecord, copy: UnitContent): UnitContent {
+  const hash = copy.hashWithoutSecrets ?? copy.hash
+  const known = [record.offered, record.active].map((number) => revisionOf(record, number))
+  const isSame = known.some((revision) => revision?.hash === copy.hash)
+  if (isSame) return copy
+  return known.find((revision) => (revision?.hashWithoutSecrets ?? revision?.hash) === hash) ?? copy
+}
+
+/** What was offered from a copy without Secrets is given with them: it is the same revision. */
+export function completeCopy(record: UnitRecord, content: UnitContent): UnitRecord {
+  const offered = revisionOf(record, record.offered)
+  const isCopy = offered?.hashWithoutSecrets === undefined && offered?.hash === content.hashWithoutSecrets
+  if (offered === undefined || !isCopy) return record
+  const { hash, hashWithoutSecrets } = content
+  const revisions = record.revisions.map((each) =>
+    each === offered ? { ...each, hash, hashWithoutSecrets } : each,
+  )
+  return { ...record, revisions }
 }
 
 /** What is progressing no longer is: another revision becomes active. */

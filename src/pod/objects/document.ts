@@ -122,6 +122,8 @@ export interface SourceSnapshot {
   readonly revision?: string | undefined
   /** It runs in place of what the source gives, on which podd crashed: it says nothing of that. */
   readonly isStandIn?: boolean
+  /** It is, at least in part, a copy that was kept without Secrets. */
+  readonly lacksSecrets?: boolean
   readonly pods: readonly PodDocument[]
   /** The objects that pods refer to; invalid ones in their last good form. */
   readonly objects: readonly ObjectDocument[]

@@ -64,6 +64,8 @@ class DirectoryLoop {
   readonly #files: DirectoryFiles
   readonly #facts: DirectoryFacts
   readonly #hadLastGood: boolean
+  /** The last good copy was kept without Secrets. */
+  readonly #lacksSecrets: boolean
   /** The mount point of the directory's file system when its last good copy was saved. */
   readonly #keptMountPoint: string | undefined
   #mountPoint: string | undefined
@@ -92,6 +94,7 @@ class DirectoryLoop {
     this.#saver = saver
     this.#facts = new DirectoryFacts(directory, this.#unhealthyRescanMs(), options.findNetwork)
     this.#hadLastGood = lastGood?.isComplete === true
+    this.#lacksSecrets = lastGood?.lacksSecrets === true
     this.#keptMountPoint = lastGood?.documents.length === 0 ? undefined : lastGood?.mountPoint
     this.#files = new DirectoryFiles(directory, lastGood?.documents ?? [], () => wake.wake(), options)
   }
@@ -165,6 +168,7 @@ class DirectoryLoop {
       location: this.#directory,
       ready: this.#isReady(),
       isAnswer: this.#isComplete,
+      ...(this.#lacksSecrets && !this.#isComplete && { lacksSecrets: true }),
       pods,
       objects,
       problems,

@@ -63,6 +63,8 @@ class HttpLoop {
   #failingSinceMs = 0
   #answeredAtMs: number | undefined
   #isReady = false
+  /** The last good copy was kept without Secrets. */
+  #lacksSecrets = false
   #validators: Validators | undefined
   /** When the last unconditional request was sent (monotonic). */
   #wholeAtMs = Number.NEGATIVE_INFINITY
@@ -99,6 +101,7 @@ class HttpLoop {
     const lastGood = await this.#saver.load()
     this.#documents = lastGood?.documents ?? []
     this.#isReady = lastGood?.isComplete === true
+    this.#lacksSecrets = lastGood?.lacksSecrets === true
     const patience = clock.startTimer(firstAnswerMs, () => {
       if (this.#published !== undefined || signal.aborted) return
       this.#noteFailure(this.#problem('the server has not answered yet'))
@@ -164,11 +167,13 @@ class HttpLoop {
     const state = JSON.stringify([problems, this.#isReady, this.#hash])
     if (state === this.#published) return
     this.#published = state
+    const isAnswer = this.#wholeAtMs !== Number.NEGATIVE_INFINITY
     this.#onSnapshot({
       source: this.#options.name,
       location: this.#location,
       ready: this.#isReady,
-      isAnswer: this.#wholeAtMs !== Number.NEGATIVE_INFINITY,
+      isAnswer,
+      ...(this.#lacksSecrets && !isAnswer && { lacksSecrets: true }),
       revision: this.#validators?.etag,
       ...groupDocuments(this.#documents),
       problems,

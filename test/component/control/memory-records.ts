@@ -1,3 +1,4 @@
+import { holdsSecrets } from '../../../src/pod/objects/local-object.ts'
 import { pruneRevisions } from '../../../src/decide/updates/unit-revisions.ts'
 import type { UnitRecord } from '../../../src/decide/updates/unit-revisions.ts'
 import type { SourceDocument } from '../../../src/pod/objects/document.ts'
@@ -72,6 +73,8 @@ export class MemoryRevisions {
   >()
   /** All records that were saved, in order. */
   readonly history: UnitRecord[] = []
+  /** Whether contents are read with their Secrets. */
+  persistSecrets = true
   /** What goes wrong with writes and removals from now on. */
   failure: Error | undefined
   /** Waited for before a write takes place. */
@@ -86,7 +89,9 @@ export class MemoryRevisions {
   async content({ unit }: Pick<UnitRecord, 'unit'>, hash: string) {
     await this.beforeRead()
     const documents = this.saved.get(unit)?.contents.get(hash)
-    return documents && { documents, lacksSecrets: false }
+    if (documents === undefined || this.persistSecrets) return documents && { documents, lacksSecrets: false }
+    const kept = documents.filter(({ manifest }) => !holdsSecrets(manifest))
+    return { documents: kept, lacksSecrets: kept.length < documents.length }
   }
 
   async save(record: UnitRecord, given: ReadonlyMap<string, readonly SourceDocument[]>): Promise<UnitRecord> {

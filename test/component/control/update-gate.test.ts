@@ -453,6 +453,75 @@ describe('a pod that two files give', () => {
   })
 })
 
+describe('a copy that was kept without Secrets', () => {
+  const secret = (value: string) => {
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'key', namespace: 'default' },
+      stringData: { value },
+    }
+    return { object: objectFromManifest(manifest), manifest, place: { path: '/http/key.yaml' } }
+  }
+  const offerCopy = async (): Promise<void> => {
+    const copy = { ...rig.snapshot('http'), objects: [], lacksSecrets: true, isAnswer: false }
+    rig.system.offerSnapshot(copy)
+    await rig.clock.advance(15_000)
+  }
+  const env = [{ name: 'V', valueFrom: { secretKeyRef: { name: 'key', key: 'value' } } }]
+
+  beforeEach(async () => {
+    await begin({ sources: ['http'] })
+    rig.revisions.persistSecrets = false
+    rig.givenByUrl = [secret('one')]
+    await rig.put('http', web(good, { env }))
+    await rig.clock.advance(12_000)
+  })
+
+  it('is the revision that was offered, so that a failed one is not tried again while its source is away', async () => {
+    await rig.put('http', web(bad, { env }))
+    await rig.clock.advance(60_000)
+    const failed = { offered: 3, active: 2, latest: 3, pin: { why: 'failed' } }
+    expect(record('http')).toMatchObject(failed)
+    const starts = rig.fake.calls('StartContainer').length
+    for (let boot = 0; boot < 2; boot += 1) {
+      await rig.kill()
+      rig.boot()
+      await offerCopy()
+      expect(record('http')).toMatchObject(failed)
+      await rig.offer('http')
+      await rig.clock.advance(15_000)
+      expect(record('http')).toMatchObject(failed)
+    }
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+  })
+
+  it('is followed by a new revision where the source has another Secret when it answers', async () => {
+    await rig.kill()
+    rig.boot()
+    await offerCopy()
+    expect(record('http')).toMatchObject({ offered: 2, active: 2, latest: 2 })
+    rig.givenByUrl = [secret('two')]
+    await rig.offer('http')
+    await rig.clock.advance(15_000)
+    expect(record('http')).toMatchObject({ offered: 3, active: 3, latest: 3 })
+  })
+
+  it('becomes whole when its source answers, where it was the first that was known', async () => {
+    await begin({ sources: ['http'] })
+    rig.givenByUrl = [secret('one')]
+    await rig.put('http', web(good))
+    rig.revisions.saved.clear()
+    await rig.kill()
+    rig.boot()
+    await offerCopy()
+    await rig.offer('http')
+    await rig.clock.advance(15_000)
+    expect(record('http')).toMatchObject({ offered: 1, active: 1, latest: 1, base: 1 })
+  })
+})
+
 describe('a changed ConfigMap of the unit', () => {
   const config = (value: string) => {
     const manifest = {

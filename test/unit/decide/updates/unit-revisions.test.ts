@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
+  completeCopy,
   createUnitRecord,
   fallbackOf,
   isJudged,
+  matchCopy,
   noteFailed,
   noteHealthy,
   offerContent,
@@ -188,5 +190,31 @@ describe('old revisions', () => {
   it('are never counted anew', () => {
     const record = pruneRevisions(rolledBack(), { most: 1, maxBytes: 0, bytesOf: () => 9 })
     expect(offer(offer(record, 'a'), 'c').revisions.at(-1)?.number).toBe(3)
+  })
+})
+
+describe('a copy that was kept without Secrets', () => {
+  const whole = { hash: 'a', hashWithoutSecrets: 'a-', pods: 1 }
+  const record = (): UnitRecord =>
+    offerContent(
+      noteHealthy(createUnitRecord({ source: 'http', unit: 'http' }, whole, 1)),
+      { hash: 'b', hashWithoutSecrets: 'b-', pods: 1 },
+      2,
+    )
+
+  it('is what was offered, or what is active, where it differs from it in Secrets alone', () => {
+    expect(matchCopy(record(), { hash: 'b-', pods: 1 })).toMatchObject({ hash: 'b' })
+    expect(matchCopy(fail(record()), { hash: 'a-', pods: 1 })).toMatchObject({ hash: 'a' })
+    expect(matchCopy(record(), { hash: 'b', hashWithoutSecrets: 'b-', pods: 1 })).toMatchObject({ hash: 'b' })
+    expect(matchCopy(record(), { hash: 'c-', pods: 1 })).toEqual({ hash: 'c-', pods: 1 })
+  })
+
+  it('that was the first that was known is completed, and a content that had its Secrets is not', () => {
+    const copied = createUnitRecord({ source: 'http', unit: 'http' }, { hash: 'a-', pods: 1 }, 1)
+    expect(completeCopy(copied, whole)).toMatchObject({ latest: 1, revisions: [{ number: 1, ...whole }] })
+    expect(completeCopy(copied, { ...whole, hashWithoutSecrets: 'c-' })).toBe(copied)
+    expect(completeCopy(record(), { hash: 'd', hashWithoutSecrets: 'b-', pods: 1 }).revisions[1]?.hash).toBe(
+      'b',
+    )
   })
 })
