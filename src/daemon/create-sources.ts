@@ -69,7 +69,7 @@ export function createSources(
       logger,
       lastGood,
       ...(substitute ? { decode: decodeWithValues(own, reader), values } : { decode: own }),
-      verifier: verify && new ManifestVerifier(verify.keys, accepted, clock),
+      verifier: verify && new ManifestVerifier(configured.name, verify.keys, accepted, clock),
       fieldValidation: config.fieldValidation,
     }
     return configured.kind === 'file'

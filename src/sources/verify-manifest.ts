@@ -1,11 +1,14 @@
 /* The signatures of a source's manifests. What is verified is what is decoded: the bytes are read once. */
+import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { errorCode, mayPass } from '../base/errors.ts'
+import { errorCode, errorMessage, mayPass } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { parseSigningKey, signatureSuffix, verifySignature } from '../base/minisign.ts'
 import type { Signed, SignatureFault, SigningKey } from '../base/minisign.ts'
 import { readAtOnce } from '../base/read-bounded.ts'
+import type { DecodeResult } from '../pod/decode/decode-documents.ts'
 import { readSignatureTimes, writeSignatureTimes } from '../store/source-records.ts'
+import type { SignedAt } from '../store/source-records.ts'
 import type { SmallFile, StateReport } from '../store/state-report.ts'
 
 /** The most that is read of a signature. */
@@ -17,9 +20,9 @@ const mostAheadMs = 24 * 3_600_000
 /** What a source read. */
 export interface UnverifiedManifest {
   readonly content: Uint8Array
-  /** By which it is remembered: a path, or a URL. */
+  /** By which it is remembered: a path, or the name of a source whose answer it is. */
   readonly id: string
-  /** The last part of its place, which the signature may name. */
+  /** Its path, whose last part the signature may name; also with the directories before it. */
   readonly name: string
   /** Undefined where there is none. */
   readonly signature: Uint8Array | undefined
@@ -27,33 +30,49 @@ export interface UnverifiedManifest {
   readonly signaturePlace: string
 }
 
+/** What has a good signature. */
+export interface VerifiedManifest {
+  /** Call it once the content was decoded well: then nothing older is taken any more. */
+  readonly accept: () => void
+}
+
 /**
- * Verifies what a source reads, before it is decoded. A signature must be at least as new as the newest one that was
- * accepted of the same manifest.
+ * Verifies what a source reads, before it is decoded. A signature must be newer than the newest one that was accepted of the
+ * same manifest, and of the same source under the same signed file name; or be of the same content.
  */
 export class ManifestVerifier {
+  readonly #source: string
   readonly #keys: readonly SigningKey[]
   readonly #accepted: AcceptedSignatures
   readonly #clock: Clock
 
   /** @param keys each as in a `.pub` file of minisign */
-  constructor(keys: readonly string[], accepted: AcceptedSignatures, clock: Clock) {
+  constructor(source: string, keys: readonly string[], accepted: AcceptedSignatures, clock: Clock) {
+    this.#source = source
     this.#keys = readKeys(keys)
     this.#accepted = accepted
     this.#clock = clock
   }
 
-  /** Resolves with why the content isn't taken, or with undefined where it is, and its timestamp is remembered. */
-  async verify(manifest: UnverifiedManifest): Promise<SignatureFault | undefined> {
-    const { id, signaturePlace } = manifest
+  /** Resolves with why the content isn't taken, where it isn't. */
+  async verify(manifest: UnverifiedManifest): Promise<SignatureFault | VerifiedManifest> {
+    const { id, content, signaturePlace } = manifest
     const signed = judgeSignature(manifest, this.#keys, this.#clock.wallMs())
     if ('message' in signed)
       return { ...signed, message: `is not taken: the signature ${signaturePlace} ${signed.message}` }
-    const newest = await this.#accepted.accept(id, signed, this.#keys)
-    if (newest === undefined) return undefined
+    const { keyId, timestamp, file } = signed
+    // An older one must not come back under another path of the same name.
+    const places = file === undefined ? [id] : [id, `${this.#source} ${file}`]
+    const at = { timestamp, digest: createHash('sha256').update(content).digest('hex') }
+    const newest = await this.#accepted.findNewer(places, at, this.#keys)
+    if (newest === undefined)
+      return { accept: () => places.forEach((place) => this.#accepted.accept(place, keyId, at)) }
+    if ('message' in newest) return newest
+    const isOlder = timestamp < newest.timestamp
+    const relation = isOlder ? 'older than' : 'not newer than, and of other content than,'
     return {
-      message: `is not taken: the signature ${signaturePlace} is of ${showSeconds(signed.timestamp)}, older than the last one that was accepted (${showSeconds(newest)})`,
-      hint: 'to go back to an older manifest, sign it again',
+      message: `is not taken: the signature ${signaturePlace} is of ${showSeconds(timestamp)}, ${relation} the last one that was accepted (${showSeconds(newest.timestamp)})`,
+      hint: `to go back to an older manifest, sign it again; two files of one name need the directory in what is signed: -t "timestamp:$(date +%s) file:DIRECTORY/NAME"`,
     }
   }
 
@@ -61,6 +80,11 @@ export class ManifestVerifier {
   async flush(): Promise<void> {
     await this.#accepted.flush()
   }
+}
+
+/** Whether something was taken of a content: of one that holds nothing but errors, nothing was. */
+export function givesAny({ documents, problems }: DecodeResult): boolean {
+  return documents.length > 0 || problems.every(({ severity }) => severity !== 'error')
 }
 
 /** Those that are keys: the config has no others. */
@@ -73,9 +97,14 @@ export function judgeSignature(
   { content, name, signature }: Pick<UnverifiedManifest, 'content' | 'name' | 'signature'>,
   keys: readonly SigningKey[],
   nowMs: number,
-): SignatureFault | (Pick<Signed, 'keyId'> & { readonly timestamp: number }) {
+):
+  | SignatureFault
+  | (Pick<Signed, 'keyId'> & { readonly timestamp: number; readonly file: string | undefined }) {
   if (signature === undefined)
-    return { message: 'is missing', hint: `sign the manifest, and put both there: minisign -Sm ${name}` }
+    return {
+      message: 'is missing',
+      hint: `sign the manifest, and put both there: minisign -Sm ${lastPart(name)}`,
+    }
   const signed = verifySignature(content, signature, keys)
   if ('message' in signed) return signed
   const { timestamp, expires, file } = signed.trustedComment
@@ -84,10 +113,12 @@ export function judgeSignature(
       message: 'has no timestamp in its trusted comment',
       hint: 'sign without -t, or with "timestamp:SECONDS" in it: -t "timestamp:$(date +%s)"',
     }
-  if (file !== undefined && name !== '' && file !== name)
+  const shortName = lastPart(name)
+  // One that names directories, too, must be the end of the path.
+  if (file !== undefined && shortName !== '' && !`/${name}`.endsWith(`/${file}`))
     return {
       message: `is for a file named ${file}`,
-      hint: `sign it under the name ${name}, or with -t "timestamp:$(date +%s)", which names no file`,
+      hint: `sign it under the name ${shortName}, or with -t "timestamp:$(date +%s)", which names no file`,
     }
   if (timestamp * 1000 > nowMs + mostAheadMs)
     return {
@@ -104,7 +135,11 @@ export function judgeSignature(
       message: `has expired at ${showSeconds(expires)}`,
       hint: 'sign the manifest again; or is the clock of this host wrong?',
     }
-  return { keyId: signed.keyId, timestamp }
+  return { keyId: signed.keyId, timestamp, file }
+}
+
+function lastPart(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 function showSeconds(seconds: number): string {
@@ -129,14 +164,13 @@ export function signatureUrl(url: string): string {
   return `${place}${signatureSuffix}${rest}`
 }
 
-/** The last part of a URL's path. */
-export function nameInUrl({ pathname }: URL): string {
-  const name = pathname.slice(pathname.lastIndexOf('/') + 1)
+/** The path of a URL, with what it escapes. */
+export function pathInUrl({ pathname }: URL): string {
   try {
-    return decodeURIComponent(name)
+    return decodeURIComponent(pathname)
   } catch {
     // It has a percent sign that escapes nothing.
-    return name
+    return pathname
   }
 }
 
@@ -151,8 +185,8 @@ export class AcceptedSignatures {
   readonly #file: SmallFile
   readonly #report: StateReport
   readonly #logger: Logger
-  readonly #signed = new Map<string, Readonly<Record<string, number>>>()
-  #forgotten: Readonly<Record<string, number>> = {}
+  readonly #signed = new Map<string, Readonly<Record<string, SignedAt>>>()
+  #forgotten: Readonly<Record<string, SignedAt>> = {}
   #loading: Promise<void> | undefined
   #isWritten = true
   #writing: Promise<void> | undefined
@@ -166,26 +200,50 @@ export class AcceptedSignatures {
     this.#logger = logger
   }
 
-  /** Resolves with the newest timestamp that was accepted, where this one is older; else remembers it. */
-  async accept(
-    id: string,
-    { keyId, timestamp }: Pick<Signed, 'keyId'> & { readonly timestamp: number },
+  /**
+   * Resolves with one that was accepted at one of these places, where that is newer, or as new and of other content; with a
+   * fault where the record can't be read for now.
+   */
+  async findNewer(
+    places: readonly string[],
+    { timestamp, digest }: SignedAt,
     trusted: readonly SigningKey[],
-  ): Promise<number | undefined> {
-    this.#loading ??= this.#load()
-    await this.#loading
-    const before = this.#signed.get(id)
-    const known = before ?? this.#forgotten
-    const newest = Math.max(...trusted.map((key) => known[key.id] ?? 0))
-    if (timestamp < newest) return newest
-    if (before?.[keyId] !== timestamp) {
-      this.#signed.delete(id)
-      this.#signed.set(id, { ...known, [keyId]: timestamp })
+  ): Promise<SignedAt | SignatureFault | undefined> {
+    try {
+      this.#loading ??= this.#load()
+      await this.#loading
+    } catch (error) {
+      this.#loading = undefined
+      return {
+        message: `is not taken: which signatures were accepted before cannot be read from ${this.#file.path}: ${errorMessage(error)}`,
+        hint: 'podd tries again.',
+      }
+    }
+    const known = places.flatMap((place) => {
+      const times = this.#signed.get(place) ?? this.#forgotten
+      return trusted.flatMap(({ id }) => times[id] ?? [])
+    })
+    return known
+      .toSorted((a, b) => b.timestamp - a.timestamp)
+      .find(
+        (one) =>
+          one.timestamp > timestamp ||
+          (one.timestamp === timestamp && one.digest !== undefined && one.digest !== digest),
+      )
+  }
+
+  /** Remembers it, unless a newer one was accepted meanwhile. Call it after `findNewer`. */
+  accept(place: string, keyId: string, at: SignedAt): void {
+    const before = this.#signed.get(place)
+    const known = (before ?? this.#forgotten)[keyId]
+    if (known !== undefined && known.timestamp > at.timestamp) return
+    if (before === undefined || known?.timestamp !== at.timestamp || known.digest !== at.digest) {
+      this.#signed.delete(place)
+      this.#signed.set(place, { ...(before ?? this.#forgotten), [keyId]: at })
       this.#forgetOldest()
       this.#isWritten = false
     }
     if (!this.#isWritten) this.#writing ??= this.#write()
-    return undefined
   }
 
   /** Resolves when what was accepted is on the disk, or could not be written. */
@@ -205,7 +263,8 @@ export class AcceptedSignatures {
     const [place, times] = oldest
     this.#signed.delete(place)
     const newest = Object.entries(times).map(
-      ([id, seconds]) => [id, Math.max(seconds, this.#forgotten[id] ?? 0)] as const,
+      ([id, { timestamp }]) =>
+        [id, { timestamp: Math.max(timestamp, this.#forgotten[id]?.timestamp ?? 0) }] as const,
     )
     this.#forgotten = { ...this.#forgotten, ...Object.fromEntries(newest) }
   }

@@ -108,23 +108,28 @@ function toHolds({ held }: JsonObject): Holds | undefined {
   )
 }
 
-/** The newest timestamps of the signatures that were accepted, in seconds since 1970. */
-export interface SignatureTimes {
-  /** By manifest (a path or a URL), then by the id of the key. */
-  readonly signed: ReadonlyMap<string, Readonly<Record<string, number>>>
-  /** Of manifests that are no longer remembered, by the id of the key. */
-  readonly forgotten: Readonly<Record<string, number>>
+/** The newest signature that was accepted of a manifest. */
+export interface SignedAt {
+  /** Seconds since 1970. */
+  readonly timestamp: number
+  /** The SHA-256 of what was signed; undefined where it is no longer known. */
+  readonly digest?: string | undefined
 }
 
-/** Never throws. One that can't be read is put aside and reported; any signature counts as new then. */
+/** The newest signatures that were accepted. */
+export interface SignatureTimes {
+  /** By manifest (a path, a source, or the name of a file in it), then by the id of the key. */
+  readonly signed: ReadonlyMap<string, Readonly<Record<string, SignedAt>>>
+  /** Of manifests that are no longer remembered, by the id of the key. */
+  readonly forgotten: Readonly<Record<string, SignedAt>>
+}
+
+/**
+ * A record that is corrupt is put aside and reported; any signature counts as new then. Throws the system's error where it
+ * can't be read: what it says still holds, so it must not be replaced.
+ */
 export async function readSignatureTimes(file: SmallFile, report: StateReport): Promise<SignatureTimes> {
-  const none = { signed: new Map(), forgotten: {} }
-  try {
-    return (await loadState(file, migrations, toSignatureTimes, report)) ?? none
-  } catch (error) {
-    report({ path: file.path, message: errorMessage(error) })
-    return none
-  }
+  return (await loadState(file, migrations, toSignatureTimes, report)) ?? { signed: new Map(), forgotten: {} }
 }
 
 /** Throws the system's error (ENOSPC, EROFS, …). */
@@ -141,10 +146,14 @@ function toSignatureTimes({ signed, forgotten }: JsonObject): SignatureTimes | u
   return { signed: new Map(Object.entries(mapOf(signed, toTimes))), forgotten: toTimes(forgotten) }
 }
 
-function toTimes(value: Json | undefined): Readonly<Record<string, number>> {
+function toTimes(value: Json | undefined): Readonly<Record<string, SignedAt>> {
   if (!isJsonObject(value)) return {}
-  const times = Object.entries(value).flatMap(([id, seconds]) =>
-    typeof seconds === 'number' ? [[id, seconds] as const] : [],
-  )
+  const times = Object.entries(value).flatMap(([id, item]): [string, SignedAt][] => {
+    // Records of before have the timestamp alone.
+    if (typeof item === 'number') return [[id, { timestamp: item }]]
+    if (!isJsonObject(item) || typeof item['timestamp'] !== 'number') return []
+    const { timestamp, digest } = item
+    return [[id, { timestamp, digest: typeof digest === 'string' ? digest : undefined }]]
+  })
   return Object.fromEntries(times)
 }

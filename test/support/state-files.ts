@@ -167,8 +167,8 @@ export const versionedFiles: readonly StateFile[] = [
     path: 'signatures.json',
     write: (rootDir) =>
       writeSignatureTimes(smallFile(join(rootDir, 'signatures.json')), {
-        signed: new Map([['/m', { K: 7 }]]),
-        forgotten: { K: 5 },
+        signed: new Map([['/m', { K: { timestamp: 7, digest: 'd' } }]]),
+        forgotten: { K: { timestamp: 5 } },
       }),
     async read(rootDir, report) {
       const { signed } = await readSignatureTimes(smallFile(join(rootDir, 'signatures.json')), report)

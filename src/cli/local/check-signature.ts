@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { resolve } from 'node:path'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { isSourceUrl, parseSourceUrl, showUrl } from '../../base/http.ts'
 import { parseSigningKey, signatureSuffix } from '../../base/minisign.ts'
 import type { SignatureFault, SigningKey } from '../../base/minisign.ts'
 import {
   judgeSignature,
-  nameInUrl,
+  pathInUrl,
   readKeys,
   readSignature,
   signatureUrl,
@@ -30,7 +30,7 @@ export async function createCheckSignature(context: VerbContext): Promise<CheckS
     if (path === '-') throw new UsageError('standard input has no signature: name a file or a URL')
     const isUrl = isSourceUrl(path)
     const place = isUrl ? showUrl(signatureUrl(path)) : `${path}${signatureSuffix}`
-    const name = isUrl ? nameInUrl(parseSourceUrl(path).url) : basename(path)
+    const name = isUrl ? pathInUrl(parseSourceUrl(path).url) : resolve(path)
     try {
       const signature = isUrl ? await readUrl(signatureUrl(path), context) : await readSignature(path)
       const signed = judgeSignature({ content, name, signature }, keys, context.clock.wallMs())

@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
 import { signatureSuffix } from '../../base/minisign.ts'
@@ -14,7 +13,7 @@ import { readUnchanged } from '../read-manifest-file.ts'
 import type { FileLook } from '../read-manifest-file.ts'
 import { longestRemovalMs } from '../source.ts'
 import type { OtherFiles } from '../source.ts'
-import { readSignature } from '../verify-manifest.ts'
+import { givesAny, readSignature } from '../verify-manifest.ts'
 import type { ManifestVerifier } from '../verify-manifest.ts'
 import { hasErrors } from './taken-files.ts'
 import type { FileContent, TakenFiles } from './taken-files.ts'
@@ -289,24 +288,25 @@ export async function readContent(
   if (content === undefined) return undefined
   const { bytes } = content
   const { decode, verifier, values, fieldValidation = 'Strict' } = options
-  const fault = await verifier?.verify({
+  const verified = await verifier?.verify({
     content: bytes,
     id: path,
-    name: basename(path),
+    name: path,
     signature: await readSignature(path),
     signaturePlace: `${path}${signatureSuffix}`,
   })
-  if (fault !== undefined) {
-    const problems = [errorAt(path, fault.message, fault.hint)]
-    const result = { ...unreadable({ path }, fault.message), problems }
+  if (verified !== undefined && 'message' in verified) {
+    const problems = [errorAt(path, verified.message, verified.hint)]
+    const result = { ...unreadable({ path }, verified.message), problems }
     // It is decoded once it has a signature, whatever its content.
-    const hash = `${content.hash} ${fault.message}`
+    const hash = `${content.hash} ${verified.message}`
     return { hash, result, isUnverified: true, endsCleanly: true, isBraced: false }
   }
   // With other values the same text decodes differently.
   const { revision = 0 } = values ?? {}
   const hash = revision === 0 ? content.hash : `${content.hash} ${revision}`
   const result = known(hash) ?? (await decode(bytes, { path, fieldValidation }))
+  if (givesAny(result)) verified?.accept()
   return { hash, result, endsCleanly: endsCleanly(bytes), isBraced: isBraced(bytes) }
 }
 

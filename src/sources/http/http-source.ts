@@ -17,8 +17,8 @@ import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver, mergeLastGood } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import { nameInUrl, signatureUrl } from '../verify-manifest.ts'
-import type { ManifestVerifier } from '../verify-manifest.ts'
+import { givesAny, pathInUrl, signatureUrl } from '../verify-manifest.ts'
+import type { ManifestVerifier, VerifiedManifest } from '../verify-manifest.ts'
 import { getOnce, readHeaders } from './http-get.ts'
 import type { HeaderFiles, HttpAnswer, HttpGet, Validators } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
@@ -73,6 +73,8 @@ class HttpLoop {
   #hash = ''
   /** The digest of the answer whose signature was verified last. */
   #verified: string | undefined
+  /** The answer that was verified last, until it was decoded well. */
+  #unaccepted: VerifiedManifest | undefined
   /** The last answer had no good signature. */
   #isUnverified = false
   #published: string | undefined
@@ -233,18 +235,20 @@ class HttpLoop {
       const hint = 'sign the manifest, and serve both: minisign -Sm FILE'
       return { kind: 'failed', message, hint, isUnverified: true }
     }
-    const fault = await verifier.verify({
+    const verified = await verifier.verify({
       content: answer.bytes,
-      id: this.#key,
-      name: nameInUrl(get.url),
+      // Credentials in the URL may change.
+      id: this.#options.name,
+      name: pathInUrl(get.url),
       signature: signature.bytes,
       signaturePlace,
     })
-    if (fault !== undefined) {
-      const message = `the answer ${fault.message}`
-      return { ...fault, kind: 'failed', message, isUnverified: true }
+    if ('message' in verified) {
+      const message = `the answer ${verified.message}`
+      return { ...verified, kind: 'failed', message, isUnverified: true }
     }
     this.#verified = digest
+    this.#unaccepted = verified
     return answer
   }
 
@@ -292,6 +296,10 @@ class HttpLoop {
     const result = await decode(bytes, { path: this.#location, fieldValidation })
     this.#documents = mergeLastGood(this.#documents, result)
     this.#documentProblems = result.problems
+    if (givesAny(result)) {
+      this.#unaccepted?.accept()
+      this.#unaccepted = undefined
+    }
     this.#hash = hash
   }
 

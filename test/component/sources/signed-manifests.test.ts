@@ -11,7 +11,7 @@ import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import type { DecodeSource } from '../../../src/sources/decode-source.ts'
 import { createDirectorySource } from '../../../src/sources/directory/directory-source.ts'
 import { createHttpSource } from '../../../src/sources/http/http-source.ts'
-import { AcceptedSignatures, ManifestVerifier } from '../../../src/sources/verify-manifest.ts'
+import { AcceptedSignatures, ManifestVerifier, readKeys } from '../../../src/sources/verify-manifest.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { smallFile } from '../../../src/store/state-report.ts'
 import { makeSigner } from '../../support/minisign.ts'
@@ -57,19 +57,22 @@ afterEach(async () => {
   await removeScratch()
 })
 
+const idOf = (publicKey: string): string => readKeys([publicKey])[0]?.id ?? ''
+
 const timesPath = (): string => join(scratch, 'signatures.json')
 
 function verifier(keys = [signer.publicKey]): ManifestVerifier {
   const report = ({ message }: { readonly message: string }): void => void reports.push(message)
   const times = new AcceptedSignatures(smallFile(timesPath()), { report, logger: silentLogger })
   accepted.push(times)
-  return new ManifestVerifier(keys, times, systemClock)
+  return new ManifestVerifier('file', keys, times, systemClock)
 }
 
 interface StartOptions {
   readonly keys?: string[]
   readonly decode?: DecodeSource
   readonly path?: string
+  readonly recursive?: boolean
   readonly clock?: Clock
 }
 
@@ -87,6 +90,7 @@ function watchDirectory(options: StartOptions = {}): SourceRun {
       ...common(options),
       name: 'file',
       path,
+      recursive: options.recursive ?? false,
       clock: systemClock,
       unhealthyRescanMs: 200,
     }),
@@ -247,8 +251,24 @@ describe.each(kinds)('the signed manifest of $kind', ({ put, start }) => {
     await put(first, signer.sign(first, { timestamp: 201 }))
     await next.until(is('web=one'))
     await Promise.all(accepted.map((each) => each.flush()))
-    expect(await readFile(timesPath(), 'utf8')).toContain(':201}')
+    expect(await readFile(timesPath(), 'utf8')).toContain('"timestamp":201,')
     expect(reports).toEqual([])
+  })
+
+  it('is not replaced by another one that was signed in the same second', async () => {
+    await put(second, signer.sign(second, { timestamp: 200 }))
+    const run = await start()
+    await run.until(is('web=two'))
+    await put(first, signer.sign(first, { timestamp: 200 }))
+    expect(await run.until(keeps('not newer than, and of other content', 'web=two'))).toBeGreaterThan(0)
+  })
+
+  it('makes no earlier one old when nothing of it could be decoded', async () => {
+    await put('kind: [', signer.sign('kind: [', { timestamp: 300 }))
+    const run = await start()
+    await run.until(({ problems }) => problems.length > 0)
+    await put(first, signer.sign(first, { timestamp: 200 }))
+    expect(await run.until(is('web=one'))).toBeGreaterThan(0)
   })
 
   it('may be of another key once that is trusted, and the old key can be given up', async () => {
@@ -354,7 +374,50 @@ describe('the signed manifests of a directory', () => {
   })
 })
 
+describe('the signed manifests of a directory and its subdirectories', () => {
+  const sign = (text: string, timestamp: number, file: string): string =>
+    signer.sign(text, { comment: `timestamp:${timestamp}\tfile:${file}\thashed` })
+
+  it('do not come back older under the same name in another directory', async () => {
+    await mkdir(join(pods, 'sub'))
+    await write('web.yaml', second)
+    await write('web.yaml.minisig', sign(second, 200, 'web.yaml'))
+    const run = watchDirectory({ recursive: true })
+    await run.until(is('web=two'))
+    const old = podYaml('old', 'one')
+    await writeFile(join(pods, 'sub/web.yaml.minisig'), sign(old, 100, 'web.yaml'))
+    await writeFile(join(pods, 'sub/web.yaml'), old)
+    expect(await run.until(keeps('older than the last one that was accepted', 'web=two'))).toBeGreaterThan(0)
+  })
+
+  it('may have the same name, where their signatures name their directories', async () => {
+    await mkdir(join(pods, 'a'))
+    await mkdir(join(pods, 'b'))
+    const db = podYaml('db', 'x')
+    await writeFile(join(pods, 'a/pod.yaml.minisig'), sign(first, 200, 'a/pod.yaml'))
+    await writeFile(join(pods, 'a/pod.yaml'), first)
+    await writeFile(join(pods, 'b/pod.yaml.minisig'), sign(db, 100, 'b/pod.yaml'))
+    await writeFile(join(pods, 'b/pod.yaml'), db)
+    const run = watchDirectory({ recursive: true })
+    expect(await run.until(is('web=one', 'db=x'))).toBeGreaterThan(0)
+  })
+})
+
 describe('the signed manifest of a URL', () => {
+  it('does not come back older when the credentials in the URL change', async () => {
+    served.set('/web.yaml', second)
+    served.set('/web.yaml.minisig', signer.sign(second, { timestamp: 200 }))
+    const run = await askServer({ query: '?token=a' })
+    await run.until(is('web=two'))
+    await run.stop()
+    served.set('/web.yaml', first)
+    served.set('/web.yaml.minisig', signer.sign(first, { timestamp: 100 }))
+    const next = ask(lastUrl.replace('token=a', 'token=b'))
+    expect(
+      await next.until(({ problems }) => problems.some((one) => one.includes('older than the last one'))),
+    ).toBeGreaterThan(0)
+  })
+
   it('has its signature beside it, with the same query', async () => {
     served.set('/web.yaml', first)
     served.set('/web.yaml.minisig', signer.sign(first))
@@ -388,6 +451,37 @@ describe('the signed manifest of a URL', () => {
 })
 
 describe('the record of accepted signatures', () => {
+  it('that the system cannot read for now is not replaced, and manifests wait for it', async () => {
+    const text = JSON.stringify({ version: 1, signed: {}, forgotten: { [idOf(signer.publicKey)]: 5 } })
+    await writeFile(timesPath(), text)
+    const file = smallFile(timesPath())
+    let failing = true
+    const times = new AcceptedSignatures(
+      {
+        ...file,
+        async read() {
+          if (failing) throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })
+          return await file.read()
+        },
+      },
+      { report: () => undefined, logger: silentLogger },
+    )
+    accepted.push(times)
+    const judge = async (timestamp: number) =>
+      await new ManifestVerifier('file', [signer.publicKey], times, systemClock).verify({
+        content: Buffer.from(first),
+        id: '/m',
+        name: '/m',
+        signature: Buffer.from(signer.sign(first, { timestamp })),
+        signaturePlace: '/m.minisig',
+      })
+    expect(await judge(9)).toMatchObject({ message: expect.stringContaining('cannot be read from') })
+    expect(await readFile(timesPath(), 'utf8')).toBe(text)
+    failing = false
+    expect(await judge(4)).toMatchObject({ message: expect.stringContaining('older than the last one') })
+    expect(await judge(9)).not.toHaveProperty('message')
+  })
+
   it('that cannot be read is put aside and reported, and pods run on', async () => {
     await writeFile(timesPath(), 'no json')
     await write('web.yaml', first)
@@ -404,10 +498,12 @@ describe('the record of accepted signatures', () => {
     })
     accepted.push(times)
     const keys = [{ id: 'K', bytes: new Uint8Array() }]
-    for (let at = 0; at < 10_001; at += 1)
-      expect(await times.accept(`/m/${at}`, { keyId: 'K', timestamp: at + 5 }, keys)).toBeUndefined()
-    expect(await times.accept('/m/0', { keyId: 'K', timestamp: 4 }, keys)).toBe(5)
-    expect(await times.accept('/m/10000', { keyId: 'K', timestamp: 4 }, keys)).toBe(10_005)
-    expect(await times.accept('/m/0', { keyId: 'K', timestamp: 5 }, keys)).toBeUndefined()
+    const find = (place: string, timestamp: number) =>
+      times.findNewer([place], { timestamp, digest: 'd' }, keys)
+    expect(await find('/m/0', 5)).toBeUndefined()
+    for (let at = 0; at < 10_001; at += 1) times.accept(`/m/${at}`, 'K', { timestamp: at + 5, digest: 'd' })
+    expect(await find('/m/0', 4)).toEqual({ timestamp: 5 })
+    expect(await find('/m/10000', 4)).toEqual({ timestamp: 10_005, digest: 'd' })
+    expect(await find('/m/0', 5)).toBeUndefined()
   })
 })
