@@ -4,6 +4,7 @@ import { errorMessage, PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
+import { errorAt } from '../pod/objects/document.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import {
@@ -30,7 +31,7 @@ import { InstalledProgram, recordVersion } from './containerd/version.ts'
 import type { ContainerdVersion } from './containerd/version.ts'
 import { EmbeddedImages } from './embedded-images.ts'
 import type { ImageImportTarget, OpenImageRecords } from './embedded-images.ts'
-import { findPrograms, writeContainerdFiles } from './embedded-setup.ts'
+import { checkVerifiers, findPrograms, writeContainerdFiles } from './embedded-setup.ts'
 import type { ContainerdFileOptions, ProgramOptions } from './embedded-setup.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
 import {
@@ -75,6 +76,8 @@ export class EmbeddedContainerd {
   /** The running one was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #program: InstalledProgram
+  /** Why no image is pulled. */
+  #verifiersProblem: Problem | undefined
 
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
@@ -113,7 +116,25 @@ export class EmbeddedContainerd {
 
   /** Problems that need an operator although containerd runs. */
   problems(): readonly Problem[] {
-    return this.#program.problem === undefined ? [] : [this.#program.problem]
+    return [this.#program.problem, this.#verifiersProblem].filter((problem) => problem !== undefined)
+  }
+
+  /**
+   * Call it before each pull.
+   * @throws EmbeddedContainerdError where image verifiers are configured that would not be asked
+   */
+  async checkVerifiers(): Promise<void> {
+    const { imageVerifiers } = this.#options
+    if (imageVerifiers === undefined) return
+    const { version } = await this.#state.whenRunning()
+    try {
+      await checkVerifiers(imageVerifiers, version)
+      this.#verifiersProblem = undefined
+    } catch (error) {
+      const hint = error instanceof PoddError ? error.hint : undefined
+      this.#verifiersProblem = errorAt(imageVerifiers, `no image is pulled: ${errorMessage(error)}`, hint)
+      throw error
+    }
   }
 
   onChange(listener: (state: ContainerdState) => void): () => void {
@@ -162,6 +183,8 @@ export class EmbeddedContainerd {
       running.adopted ? 'adopted the running containerd' : 'started containerd',
     )
     this.#state.set({ kind: 'running', running })
+    // Its problem is shown; each pull meets it again.
+    await this.checkVerifiers().catch(() => undefined)
     return running
   }
 

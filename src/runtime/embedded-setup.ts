@@ -61,7 +61,6 @@ export async function writeContainerdFiles(
       hint: 'Choose a shorter --run-dir.',
     })
   }
-  if (options.imageVerifiers !== undefined) await checkVerifiers(options.imageVerifiers, programs.version)
   try {
     await mkdir(places.rootDir, { recursive: true, mode: 0o700 })
     await mkdir(places.runDir, { recursive: true, mode: 0o711 })
@@ -83,10 +82,10 @@ export async function writeContainerdFiles(
  * containerd takes any image where the directory is missing or empty, and so does a version whose CRI doesn't ask verifiers.
  * @throws EmbeddedContainerdError
  */
-async function checkVerifiers(directory: string, version: ContainerdVersion): Promise<void> {
-  if (version.major < 2 || (version.major === 2 && version.minor < 1))
+export async function checkVerifiers(directory: string, version: ContainerdVersion): Promise<void> {
+  if (!canAskVerifiers(version))
     throw new EmbeddedContainerdError(
-      `imageVerifiers needs containerd 2.1 or newer, and containerd ${version.text} is installed: it would pull every image`,
+      `imageVerifiers needs containerd 2.1 or newer, and containerd ${version.text} runs: it would pull every image`,
       { hint: 'Install a newer containerd, or take imageVerifiers out of the config.' },
     )
   const names = await readdir(directory).catch((error: unknown) => {
@@ -100,6 +99,10 @@ async function checkVerifiers(directory: string, version: ContainerdVersion): Pr
     `imageVerifiers names ${directory}, which is empty: containerd would pull every image`,
     { hint: 'Put the programs there that judge images, or take imageVerifiers out of the config.' },
   )
+}
+
+function canAskVerifiers({ major, minor }: ContainerdVersion): boolean {
+  return major > 2 || (major === 2 && minor >= 1)
 }
 
 async function writeSandboxSeccomp(path: string): Promise<void> {
@@ -126,7 +129,7 @@ async function writeConfig(
     snapshotter: options.snapshotter,
     registryConfigDir: options.registryConfigDir,
     pullStallMs: options.pullStallMs ?? 0,
-    imageVerifiers: options.imageVerifiers,
+    imageVerifiers: canAskVerifiers(programs.version) ? options.imageVerifiers : undefined,
   })
   const before = await readIfExists(places.configPath)
   if (before === config) return false

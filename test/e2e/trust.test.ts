@@ -217,15 +217,15 @@ esac
       if (registry === undefined) throw new Error('the registry is started before the tests')
       const [good, bad] = [await registry.push(podd, 'good'), await registry.push(podd, 'bad')]
       await configure(podd, { imageVerifiers: verifiers })
-      if (podd.install.version.startsWith('1.')) {
-        await podd.untilNote(
-          /imageVerifiers needs containerd 2\.1 or newer, and containerd 1\.\S+ is installed/u,
-        )
-        return
-      }
       const drop = (name: string, image: string): void =>
         podd.drop(name, shellPod(name, podd.shared, 'say here; stay', { container: { image } }))
       drop('good', good)
+      if (podd.install.version.startsWith('1.')) {
+        const why = /imageVerifiers needs containerd 2\.1 or newer, and containerd 1\.\S+ runs/u
+        await podd.untilNote(why)
+        await podd.untilEvent('good', 'Failed', why)
+        return
+      }
       drop('bad', bad)
       await podd.untilReady('good')
       const event = await podd.untilEvent('bad', 'Failed', /Failed to pull image/u)
@@ -233,10 +233,11 @@ esac
       expect(readFileSync(join(places, 'judged'), 'utf8')).toMatch(
         /^-name \S+\/good:1 -digest sha256:\w{64} -stdin-media-type/mu,
       )
+      // containerd would pull everything now.
       rmSync(join(verifiers, 'judge'))
-      await configure(podd, {})
-      await podd.untilNote(/imageVerifiers names \S+, which is empty/u)
-      writeFileSync(join(verifiers, 'judge'), script, { mode: 0o755 })
+      drop('late', good.replace('/good', '/late'))
+      await podd.untilEvent('late', 'Failed', /imageVerifiers names \S+, which is empty/u)
+      await podd.untilNote(/no image is pulled: imageVerifiers names \S+, which is empty/u)
       await podd.untilReady('good')
     })
   })

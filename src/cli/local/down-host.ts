@@ -77,11 +77,9 @@ async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
 }
 
 async function endPods(
-  { config: given, graceSeconds, removesEnded, signal, report }: DownRequest,
+  { config, graceSeconds, removesEnded, signal, report }: DownRequest,
   clock: Clock,
 ): Promise<DownResult> {
-  // Nothing is pulled: pods end also under a containerd that can't ask verifiers.
-  const config = { ...given, imageVerifiers: undefined }
   const { runtime, pods, removeCgroups } = assemblePods({ config, sources: [], clock, logger: silentLogger })
   const stop = new AbortController()
   const until = AbortSignal.any([signal, stop.signal])

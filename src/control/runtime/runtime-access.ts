@@ -132,8 +132,13 @@ export class RuntimeAccess {
     this.#comparison = compareContainerd({ ...env, runtime, connection, embedded, instance })
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
+    const { images } = this.#client
+    const pullImage: typeof images.pullImage = async (...call) => {
+      await embedded?.checkVerifiers()
+      return await images.pullImage(...call)
+    }
     this.images = writeOutPulled(
-      this.#client.images,
+      { ...images, pullImage },
       () => embedded?.images.unpacking,
       (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
     )
