@@ -98,7 +98,7 @@ describe.skipIf(!hasMinisign)('manifests that minisign signed', () => {
   })
   afterAll(() => server?.close())
 
-  describePodd('signatures', { config: configWith([first]), ociRuntime: 'runc' }, (rig) => {
+  describePodd('signatures', { config: configWith([first]) }, (rig) => {
     it('run, and keep running while what stands there is forged, stripped, swapped or replayed, by file', async () => {
       const podd = rig()
       const [one, two] = [podText(podd, 'edge', 'one'), podText(podd, 'edge', 'two')]
@@ -197,7 +197,7 @@ esac
   writeFileSync(join(verifiers, 'judge'), script, { mode: 0o755 })
   // The rig waits for a runtime that works: where this containerd can't, the setting comes later.
   const config = { serializeImagePulls: false, registryPullQPS: 0 }
-  describePodd('image verifiers', { config, ociRuntime: 'runc' }, (rig) => {
+  describePodd('image verifiers', { config }, (rig) => {
     let registry: TestRegistry | undefined
     beforeAll(async () => {
       registry = await TestRegistry.start(rig(), { name: 'judged' })
