@@ -8,6 +8,9 @@ import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
+import { judgeSource } from '../decide/updates/judge-source.ts'
+import type { SourceHealth } from '../decide/updates/judge-source.ts'
+import { revisionOf } from '../decide/updates/unit-revisions.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import { createDecodeSource, decodeWithDigests } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
@@ -45,10 +48,8 @@ export interface NamedSource {
 }
 
 /** The sources that are configured: where two give the same, the first keeps it. Throws PoddError SOURCE_URL. */
-export function createSources(
-  config: PoddConfig,
-  { report, clock, logger }: { report: StateReport; clock: Clock; logger: Logger },
-): readonly NamedSource[] {
+export function createSources(config: PoddConfig, env: GuardEnv): readonly NamedSource[] {
+  const { assembly, report, clock, logger } = env
   const lastGood = createLastGoodStore(`${config.rootDir}/sources`, {
     persistSecrets: config.persistSecrets,
     report,
@@ -74,8 +75,57 @@ export function createSources(
     }
     return configured.kind === 'file'
       ? openDirectory(configured, config, shared)
-      : openUrl({ ...configured, url: urlWithValues(configured.url, given) }, config, shared)
+      : openUrl({ ...configured, url: urlWithValues(configured.url, given) }, config, {
+          ...shared,
+          describeHost: (failure) => describeHost(assembly, configured.name, failure),
+        })
   })
+}
+
+/**
+ * What each request to a source tells its server of this host: which answer it runs, and how that does. Left out while it is
+ * not known which.
+ * @param failure why the source could not be read last: no fault of what it gave
+ */
+function describeHost(assembly: PodAssembly, name: SourceName, failure?: string): HttpGet['headers'] {
+  const { revision, health } = sightSource(assembly, name, failure)
+  return {
+    'podd-node': [assembly.hostName],
+    'podd-version': [poddVersion],
+    ...(revision !== undefined && { 'podd-revision': [revision], 'podd-health': [health] }),
+  }
+}
+
+export interface SourceSight {
+  /** SHA-256 of the answer of a URL that counts; undefined where that is not known. */
+  readonly revision: string | undefined
+  readonly health: SourceHealth
+}
+
+/** @param failure see describeHost */
+export function sightSource(
+  { pods, shown }: Pick<PodAssembly, 'pods' | 'shown'>,
+  name: SourceName,
+  failure: string | undefined,
+): SourceSight {
+  const snapshot = pods.snapshots().find(({ source }) => source === name)
+  const units = pods.gate.units().filter(({ record }) => record.source === name)
+  const own = shown.pods.list().filter(({ metadata }) => metadata.annotations?.['podd.dev/source'] === name)
+  const isBad = snapshot?.problems.some(
+    ({ severity, message }) => severity === 'error' && message !== failure,
+  )
+  const [unit] = units
+  const active = unit && revisionOf(unit.record, unit.record.active)?.digest
+  const isOffered = unit === undefined || unit.record.active === unit.record.offered
+  return {
+    revision: isOffered ? (snapshot?.digest ?? active) : active,
+    health: judgeSource({
+      shown: own,
+      wanted: snapshot?.pods.length ?? 0,
+      hasBadDocuments: isBad === true,
+      units: units.map(({ record }) => record),
+    }),
+  }
 }
 
 /** The names of the sources that `createSources` gives. */
@@ -134,7 +184,8 @@ function openDirectory(
 
 function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared): NamedSource {
   const { name, url, allowHttp, headers, headerFiles, caFile, certFile, keyFile, push, periodMs } = setting
-  const request = { url, allowHttp, headers, headerFiles, tls: { caFile, certFile, keyFile } }
+  const { describeHost } = shared
+  const request = { url, allowHttp, headers, headerFiles, tls: { caFile, certFile, keyFile }, describeHost }
   const source = createHttpSource({
     ...shared,
     ...request,
@@ -229,6 +280,7 @@ interface UrlRequest {
   readonly headers: HttpGet['headers']
   readonly headerFiles: HeaderFiles
   readonly tls: TlsFiles
+  readonly describeHost: HttpSourceOptions['describeHost']
 }
 
 /** The same for the response of a URL. */
@@ -241,7 +293,8 @@ async function fingerprintUrl(
   const allowHttp = request.allowHttp || socketPath !== undefined
   const routes = new HttpRoutes(env, socketPath, request.tls)
   try {
-    const headers = await readHeaders(request.headers, request.headerFiles)
+    const given = await readHeaders(request.headers, request.headerFiles)
+    const headers = { ...request.describeHost?.(undefined), ...given }
     const answer = await getOnce(routes, { url, headers, validators: undefined, allowHttp }, signal)
     return answer.kind === 'content' ? createHash('sha256').update(answer.bytes).digest('hex') : undefined
   } finally {

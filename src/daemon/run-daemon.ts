@@ -91,7 +91,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
   guard.begin(started.wallMs)
   const report = createStateReport(events, logger)
-  const sources = createSources(config, { report, clock, logger })
+  const guardEnv = { assembly, report, clock, logger }
+  const sources = createSources(config, guardEnv)
   await events.load()
   try {
     savePodLogsDir(config.rootDir, assembly.podLogsDir, report)
@@ -99,7 +100,6 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     // A full disk must not prevent the start.
     logger.warn({ err: error, path: config.rootDir }, 'cannot record where pods log to')
   }
-  const guardEnv = { assembly, report, clock, logger }
   const holds = createHolds(config, guardEnv)
   const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardEnv)
   const reach = new Reach(runtime, pods, config, clock)

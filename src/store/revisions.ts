@@ -184,7 +184,7 @@ const verdicts = ['progressing', 'healthy', 'failed', 'superseded'] as const
 
 function parseRevision(value: Json): Revision | undefined {
   if (!isJsonObject(value)) return undefined
-  const { number, hash, hashWithoutSecrets, pods, atMs, sourceRevision } = value
+  const { number, hash, hashWithoutSecrets, pods, atMs, sourceRevision, digest } = value
   const verdict = verdicts.find((each) => each === value['verdict'])
   if (typeof number !== 'number' || typeof hash !== 'string' || verdict === undefined) return undefined
   return {
@@ -195,6 +195,7 @@ function parseRevision(value: Json): Revision | undefined {
     verdict,
     ...(typeof hashWithoutSecrets === 'string' && { hashWithoutSecrets }),
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
+    ...(typeof digest === 'string' && { digest }),
     ...parseFailure(value['failure']),
   }
 }

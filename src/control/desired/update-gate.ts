@@ -369,6 +369,7 @@ export class UpdateGate {
       ...(await this.#hashesOf(documents)),
       pods: documents.filter((each) => isPodDocument(each)).length,
       sourceRevision: snapshot.revision,
+      digest: snapshot.digest,
     }
     if (unit !== undefined) {
       const content = isCopy ? matchCopy(unit.record, given) : given

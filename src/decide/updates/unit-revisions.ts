@@ -14,6 +14,8 @@ export interface UnitContent {
   readonly pods: number
   /** What the source itself calls it: an ETag. */
   readonly sourceRevision?: string | undefined
+  /** Of a URL: SHA-256 of the answer as the server sent it. */
+  readonly digest?: string | undefined
 }
 
 /** How a container of a failed revision was at last. */

@@ -120,6 +120,8 @@ export interface SourceSnapshot {
   readonly isAnswer?: boolean
   /** What the source itself calls this content: an ETag. */
   readonly revision?: string | undefined
+  /** SHA-256 of the answer that it is of, as the server sent it; left out where there is none or that is not known. */
+  readonly digest?: string | undefined
   /** It runs in place of what the source gives, on which podd crashed: it says nothing of that. */
   readonly isStandIn?: boolean
   /** It is, at least in part, a copy that was kept without Secrets. */

@@ -71,6 +71,8 @@ class HttpLoop {
   /** The server gave different responses with one `ETag`: from then on requests are unconditional. */
   #lie: Problem | undefined
   #hash = ''
+  /** Of the same answer as it was sent. */
+  #digest: string | undefined
   /** The digest of the answer whose signature was verified last. */
   #verified: string | undefined
   /** The answer that was verified last, until it was decoded well. */
@@ -177,6 +179,7 @@ class HttpLoop {
       isAnswer,
       ...(this.#lacksSecrets && !isAnswer && { lacksSecrets: true }),
       revision: this.#validators?.etag,
+      digest: this.#digest,
       ...groupDocuments(this.#documents),
       problems,
     })
@@ -202,7 +205,9 @@ class HttpLoop {
       timeout.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${deadlineMs / 1000} s`)),
     )
     try {
-      const headers = await readHeaders(this.#options.headers, this.#options.headerFiles ?? {})
+      const { describeHost, headerFiles = {} } = this.#options
+      const given = await readHeaders(this.#options.headers, headerFiles)
+      const headers = { ...describeHost?.(this.#failure?.message), ...given }
       const get = {
         url: this.#url,
         headers,
@@ -287,10 +292,10 @@ class HttpLoop {
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {
-    const digest = createHash('sha256').update(bytes)
+    const digest = createHash('sha256').update(bytes).digest('hex')
     // With other values the same text decodes differently.
     const { revision = 0 } = this.#options.values ?? {}
-    const hash = (revision === 0 ? digest : digest.update(`\n${revision}`)).digest('hex')
+    const hash = revision === 0 ? digest : createHash('sha256').update(`${digest}\n${revision}`).digest('hex')
     if (hash === this.#hash) return
     const { decode, fieldValidation = 'Strict' } = this.#options
     const result = await decode(bytes, { path: this.#location, fieldValidation })
@@ -301,6 +306,7 @@ class HttpLoop {
       this.#unaccepted = undefined
     }
     this.#hash = hash
+    this.#digest = digest
   }
 
   #problem(message: string, hint?: string): Problem {
@@ -355,6 +361,11 @@ export interface HttpSourceOptions {
   /** Headers whose values are read from files with every request: paths by names. */
   readonly headerFiles?: HeaderFiles
   readonly tls?: TlsFiles
+  /**
+   * Headers by which each request tells the server of this host; those of `headers` come before them.
+   * @param failure why the URL could not be read last
+   */
+  readonly describeHost?: ((failure: string | undefined) => HttpGet['headers']) | undefined
   /** The period of requests, where the server doesn't delay responses. */
   readonly periodMs: number
   /** Whether the server may delay a response until there is something new; by default it may. */

@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
@@ -131,6 +132,30 @@ async function askOnce(url: string, env: Readonly<Record<string, string>>): Prom
 async function untilRequests(count: number): Promise<void> {
   await expect.poll(() => requests.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
 }
+
+it('tells its own server of the host with each request, and no other', async () => {
+  const elsewhere: IncomingMessage[] = []
+  const other = await listen((request, response) => {
+    elsewhere.push(request)
+    response.end(podYaml('a'))
+  })
+  answer = (_request, response) => void response.writeHead(302, { location: other }).end()
+  let told: string | undefined
+  const run = start(await serve(), {
+    headers: { 'Podd-Node': ['chosen'] },
+    describeHost: (failure) => {
+      told = failure
+      return { 'podd-node': ['box'], 'podd-health': ['healthy'] }
+    },
+  })
+  await run.until(({ pods }) => pods.length === 1)
+  expect(requests[0]?.headers).toMatchObject({ 'podd-node': 'chosen', 'podd-health': 'healthy' })
+  expect(Object.keys(elsewhere[0]?.headers ?? {}).filter((name) => name.startsWith('podd-'))).toEqual([])
+  expect(run.last()?.digest).toBe(createHash('sha256').update(podYaml('a')).digest('hex'))
+  expect(told).toBeUndefined()
+  answer = (_request, response) => void response.writeHead(500).end()
+  await expect.poll(() => told).toBe('the server answered 500; the pods it gave before are kept (1)')
+})
 
 describe('a URL', () => {
   it('gives its pods, follows its changes, and says nothing while there are none', async () => {

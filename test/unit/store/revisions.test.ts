@@ -61,7 +61,11 @@ const failure = {
 /** The first revision was healthy, and the second failed. */
 function rolledBack(): UnitRecord {
   const first = noteHealthy(
-    createUnitRecord(name, { hash: 'a', hashWithoutSecrets: 'a-', pods: 1, sourceRevision: '"e1"' }, 1),
+    createUnitRecord(
+      name,
+      { hash: 'a', hashWithoutSecrets: 'a-', pods: 1, sourceRevision: '"e1"', digest: 'd1' },
+      1,
+    ),
   )
   const second = offerContent(first, { hash: 'b', pods: 1 }, 2)
   return noteFailed(second, failure, { why: 'failed', mayRollBack: true })
