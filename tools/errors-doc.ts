@@ -315,6 +315,11 @@ const sections: readonly {
         'podd retries; the pods keep running. Check which resource the system lacks.',
       ),
       entry(
+        'REPORT_FAILED',
+        "The server of `report` did not take the host's status.",
+        'podd sends the newest one again, soon and then after the next period; nothing else waits for that. Check the URL, its certificate and the credentials.',
+      ),
+      entry(
         'SOURCE_FILE',
         'A file that a URL is asked with (a certificate, a key, a token) cannot be read or used.',
         'Check its path, its mode and what it holds; podd reads it again with the next request, and the pods keep running.',

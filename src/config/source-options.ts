@@ -46,8 +46,8 @@ export interface DirectorySetting extends CommonSetting {
   readonly recursive: boolean
 }
 
-export interface UrlSetting extends CommonSetting {
-  readonly kind: 'http'
+/** A server that podd sends requests to, and how. */
+interface ServerSetting {
   /** `http:`, `https:`, or `unix:///SOCKET:/PATH`; `${NAME}` in it stands for the host's values. */
   readonly url: string
   /** Whether requests may leave this host unencrypted. */
@@ -59,24 +59,24 @@ export interface UrlSetting extends CommonSetting {
   readonly caFile: string | undefined
   readonly certFile: string | undefined
   readonly keyFile: string | undefined
+}
+
+export interface UrlSetting extends CommonSetting, ServerSetting {
+  readonly kind: 'http'
   readonly push: 'Auto' | 'Off'
+}
+
+/** Where podd reports its status. */
+export interface ReportSetting extends ServerSetting {
+  readonly periodMs: number
 }
 
 type SourceSetting = DirectorySetting | UrlSetting
 
 const commonFields = ['name', 'checkFrequency', 'substitute', 'verify', 'imagePolicy']
 const directoryFields = [...commonFields, 'path', 'recursive']
-const urlFields = [
-  ...commonFields,
-  'url',
-  'headers',
-  'headerFiles',
-  'caFile',
-  'certFile',
-  'keyFile',
-  'allowHTTP',
-  'push',
-]
+const serverFields = ['url', 'headers', 'headerFiles', 'caFile', 'certFile', 'keyFile', 'allowHTTP']
+const urlFields = [...commonFields, ...serverFields, 'push']
 
 const sourceList: OptionType<readonly SourceSetting[]> = {
   label: 'LIST',
@@ -123,6 +123,15 @@ function readDirectory(entry: JsonObject): DirectorySetting {
 function readUrl(entry: JsonObject): UrlSetting {
   if ('path' in entry) throw new BadSource('has a path and a url: it is one of both')
   refuseUnknown(entry, urlFields)
+  return {
+    kind: 'http',
+    ...readCommon(entry),
+    ...readServer(entry),
+    push: read(entry, 'push', word('Auto', 'Off')) ?? 'Auto',
+  }
+}
+
+function readServer(entry: JsonObject): ServerSetting {
   const url = entry['url']
   if (typeof url !== 'string') throw new BadSource('url must be text')
   const allowHttp = read(entry, 'allowHTTP', flag) ?? false
@@ -133,8 +142,6 @@ function readUrl(entry: JsonObject): UrlSetting {
   if ((certFile === undefined) !== (keyFile === undefined))
     throw new BadSource('certFile and keyFile need each other')
   return {
-    kind: 'http',
-    ...readCommon(entry),
     url,
     allowHttp,
     headers: read(entry, 'headers', headers) ?? {},
@@ -142,8 +149,24 @@ function readUrl(entry: JsonObject): UrlSetting {
     caFile: read(entry, 'caFile', path),
     certFile,
     keyFile,
-    push: read(entry, 'push', word('Auto', 'Off')) ?? 'Auto',
   }
+}
+
+const reportType: OptionType<ReportSetting | undefined> = {
+  label: 'MAPPING',
+  fromText: onlyInFile,
+  fromFile(json) {
+    if (!isJsonObject(json)) return bad('must be a mapping: report: {url: https://fleet.example/report}')
+    try {
+      refuseUnknown(json, ['period', ...serverFields])
+      const periodMs = read(json, 'period', duration(1000)) ?? 300_000
+      return ok({ ...readServer(json), periodMs })
+    } catch (error) {
+      if (error instanceof BadSource) return bad(error.message)
+      throw error
+    }
+  },
+  format: (report) => (report === undefined ? '' : showUrl(report.url)),
 }
 
 function readCommon(entry: JsonObject): CommonSetting {
@@ -240,18 +263,13 @@ function showSetting(source: SourceSetting): Json {
   }
   const common = { kind, name, periodMs, substitute, ...trust }
   if (source.kind === 'file') return { ...common, path: source.path, recursive: source.recursive }
-  const {
-    url,
-    allowHttp,
-    headers,
-    headerFiles,
-    caFile = null,
-    certFile = null,
-    keyFile = null,
-    push,
-  } = source
+  return { ...common, ...showServer(source), push: source.push }
+}
+
+function showServer(server: ServerSetting): JsonObject {
+  const { url, allowHttp, headers, headerFiles, caFile = null, certFile = null, keyFile = null } = server
   const files = { headerFiles: { ...headerFiles }, caFile, certFile, keyFile }
-  return { ...common, url: showUrl(url), allowHttp, headers: withoutValues(headers), ...files, push }
+  return { url: showUrl(url), allowHttp, headers: withoutValues(headers), ...files }
 }
 
 /** Where manifests come from beside `staticPodPath` and `staticPodURL`; a part of the table in options.ts. */
@@ -270,6 +288,11 @@ export const sourceOptions = {
     defaultText: 'none',
     secret: false,
     doc: 'Like `values`, but each value is the content of a file: paths by name.',
+  }),
+  report: poddOption<ReportSetting | undefined>('report', undefined, reportType, {
+    defaultText: 'none',
+    secret: (report) => (report === undefined ? null : { ...showServer(report), periodMs: report.periodMs }),
+    doc: 'Where podd reports its status, by `period` (5m) and after each change: `url`, with `headers`, `headerFiles`, `caFile`, `certFile`, `keyFile` and `allowHTTP` as a source has them. [FLEET.md](FLEET.md) has what it sends.',
   }),
   manifestPermissions: poddOption('manifestPermissions', 'Warn', word('Warn', 'Strict'), {
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',

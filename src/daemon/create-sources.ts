@@ -9,13 +9,16 @@ import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble.ts'
 import { judgeSource } from '../decide/updates/judge-source.ts'
-import type { SourceHealth } from '../decide/updates/judge-source.ts'
+import type { SourceSight } from '../decide/updates/judge-source.ts'
 import { revisionOf } from '../decide/updates/unit-revisions.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import { createDecodeSource, decodeWithDigests } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import { FollowedHostValues } from '../sources/followed-values.ts'
 import { decodeWithValues, HostValueReader, readHostFacts, urlWithValues } from '../sources/host-values.ts'
+import type { HostValues } from '../pod/decode/substitute-values.ts'
+import type { ApiReaders } from '../server/requests/readers.ts'
+import type { HostReporter } from './host-report.ts'
 import { getOnce, readHeaders } from '../sources/http/http-get.ts'
 import type { HeaderFiles, HttpGet } from '../sources/http/http-get.ts'
 import { HttpRoutes } from '../sources/http/http-routes.ts'
@@ -58,7 +61,7 @@ export function createSources(config: PoddConfig, env: GuardEnv): readonly Named
   // Has V8 compile the decoder now, so that the first new manifest doesn't wait for it. The YAML parser is left to
   // the first text in YAML: it takes 1.3 MiB, and 12 ms to load. The first manifest reports what is wrong with it.
   void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
-  const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
+  const given = givenValues(config)
   const reader = new HostValueReader(given, config.valueFiles)
   const values = new FollowedHostValues({ reader, clock, logger })
   const accepted = new AcceptedSignatures(smallFile(`${config.rootDir}/signatures.json`), { report, logger })
@@ -96,16 +99,10 @@ function describeHost(assembly: PodAssembly, name: SourceName, failure?: string)
   }
 }
 
-export interface SourceSight {
-  /** SHA-256 of the answer of a URL that counts; undefined where that is not known. */
-  readonly revision: string | undefined
-  readonly health: SourceHealth
-}
-
 /** @param failure see describeHost */
-export function sightSource(
+function sightSource(
   { pods, shown }: Pick<PodAssembly, 'pods' | 'shown'>,
-  name: SourceName,
+  name: string,
   failure: string | undefined,
 ): SourceSight {
   const snapshot = pods.snapshots().find(({ source }) => source === name)
@@ -126,6 +123,40 @@ export function sightSource(
       units: units.map(({ record }) => record),
     }),
   }
+}
+
+function givenValues({ hostnameOverride, values }: PoddConfig): HostValues {
+  return { ...readHostFacts(hostnameOverride), ...values }
+}
+
+/** Has this host's status reported, where the config says to; undefined where it doesn't. */
+export async function createReporter(
+  config: PoddConfig,
+  { pods, shown, hostName, hostInfo }: PodAssembly,
+  { status, sources, units }: Pick<ApiReaders, 'status' | 'sources' | 'units'>,
+  clock: Clock,
+): Promise<HostReporter | undefined> {
+  const { report } = config
+  if (report === undefined) return undefined
+  const { HostReporter: Reporter } = await import('./host-report.ts')
+  const reporter = new Reporter(
+    { ...report, url: urlWithValues(report.url, givenValues(config)) },
+    {
+      hostName,
+      hostInfo,
+      shown,
+      status: () => status.daemonStatus(),
+      sources: () => sources.list(),
+      units: () => units.list(),
+      sight: ({ metadata, status: { failingSince, message } }) =>
+        sightSource({ pods, shown }, metadata.name, failingSince === undefined ? undefined : message),
+      wake: () => pods.node.jobs.wake('send-report'),
+      clock,
+      env: process.env,
+    },
+  )
+  pods.node.jobs.add(reporter.job())
+  return reporter
 }
 
 /** The names of the sources that `createSources` gives. */

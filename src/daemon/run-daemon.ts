@@ -32,7 +32,7 @@ import {
   createWriting,
   presentPod,
 } from './create-api.ts'
-import { createHolds, createSources, createTrials, sourceNames } from './create-sources.ts'
+import { createHolds, createReporter, createSources, createTrials, sourceNames } from './create-sources.ts'
 import { createDaemonJobs, openPage } from './daemon-jobs.ts'
 import { describeSelf, serviceStatus, tellManager } from './watch-self.ts'
 
@@ -130,6 +130,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     page: config.apiPage ? await openPage(assembly, reach) : undefined,
     clock,
   })
+  const reporter = await createReporter(config, assembly, readers, clock)
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({
     socketPath,
@@ -170,8 +171,12 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     await trials.begin()
     if (trials.hasCrashedRepeatedly) pods.gate.distrustNew(config.sourceTrialPeriodMs)
     const running = sources.map((source) =>
-      trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
+      trials.wrap(source).run((snapshot) => {
+        pods.offerSnapshot(snapshot)
+        reporter?.note()
+      }, stop.signal),
     )
+    reporter?.follow(stop.signal)
     if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
     const keeping = apiObjects.run(async (snapshot, isSame) => {
       if (!isSame) await pods.takeSnapshot(snapshot)

@@ -42,6 +42,7 @@ export type NodeJobName =
   | 'self-check'
   | 'collect-memory'
   | 'keep-socket'
+  | 'send-report'
   | 'listen-api'
   | 'listen-read-only'
 

@@ -4,6 +4,13 @@ import type { UnitRecord } from './unit-revisions.ts'
 /** How what a source gives does on this host. */
 export type SourceHealth = 'healthy' | 'progressing' | 'failed'
 
+/** What a source gives that counts on this host, and how that does. */
+export interface SourceSight {
+  /** SHA-256 of the answer of a URL; undefined where that is not known. */
+  readonly revision: string | undefined
+  readonly health: SourceHealth
+}
+
 /** What a container waits for that it will not get by itself. */
 const failures: readonly string[] = [
   'CrashLoopBackOff',

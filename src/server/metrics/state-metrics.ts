@@ -1,6 +1,6 @@
 import type { PodObject } from '../../api/resource.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
+import { objectAt, objectsAt, textAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import { parseQuantity, quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import { counter, gauge } from './render-metrics.ts'
@@ -35,7 +35,7 @@ export function stateMetrics(pods: readonly PodObject[], node: string): readonly
       'Information about pod.',
       ofPods(({ spec, status: { hostIP = '', podIP = '' } }) => {
         const owner = { created_by_kind: '', created_by_name: '' }
-        const priority = textOf(spec['priorityClassName'])
+        const priority = textAt(spec, 'priorityClassName') ?? ''
         const network = String(spec['hostNetwork'] === true)
         const labels = { host_ip: hostIP, pod_ip: podIP, node, ...owner }
         return [{ labels: { ...labels, priority_class: priority, host_network: network }, value: 1 }]
@@ -66,8 +66,8 @@ export function stateMetrics(pods: readonly PodObject[], node: string): readonly
     ),
     ...containerMetrics('container', ofPods, ({ status }) => status.containerStatuses),
     ...containerMetrics('init_container', ofPods, ({ status }) => status.initContainerStatuses),
-    ...resourceMetrics('container', ofPods, ({ spec }) => containersOf(spec['containers']), node),
-    ...resourceMetrics('init_container', ofPods, ({ spec }) => containersOf(spec['initContainers']), node),
+    ...resourceMetrics('container', ofPods, ({ spec }) => objectsAt(spec, 'containers'), node),
+    ...resourceMetrics('init_container', ofPods, ({ spec }) => objectsAt(spec, 'initContainers'), node),
   ]
 }
 
@@ -145,7 +145,7 @@ function resourceMetrics(
   const series = (name: 'requests' | 'limits'): Series =>
     ofPods((pod) =>
       list(pod).flatMap((each) => {
-        const container = textOf(each['name'])
+        const container = textAt(each, 'name') ?? ''
         return resourcesOf(each, name).map(({ resource, unit, value }) => ({
           labels: { container, node, resource, unit },
           value,
@@ -175,11 +175,11 @@ interface ResourceValue {
 
 /** A limit without a request is the request too, as the API server has it. */
 function resourcesOf(container: JsonObject, name: 'requests' | 'limits'): readonly ResourceValue[] {
-  const resources = objectOf(container['resources'])
-  const limits = objectOf(resources['limits'])
-  const given = name === 'limits' ? limits : { ...limits, ...objectOf(resources['requests']) }
-  return Object.entries(given).flatMap(([key, quantity]): readonly ResourceValue[] => {
-    const text = typeof quantity === 'number' ? String(quantity) : textOf(quantity)
+  const resources = objectAt(container, 'resources') ?? {}
+  const limits = objectAt(resources, 'limits') ?? {}
+  const given = name === 'limits' ? limits : { ...limits, ...objectAt(resources, 'requests') }
+  return Object.keys(given).flatMap((key): readonly ResourceValue[] => {
+    const text = textAt(given, key) ?? ''
     if (parseQuantity(text) === undefined) return []
     const resource = key.replaceAll(/[^a-zA-Z0-9_]/gu, '_')
     if (key === 'cpu') return [{ resource, unit: 'core', value: quantityMilliValue(text) / 1000 }]
@@ -188,18 +188,7 @@ function resourcesOf(container: JsonObject, name: 'requests' | 'limits'): readon
 }
 
 function imageOf({ spec }: PodObject, name: string): string {
-  const all = [...containersOf(spec['initContainers']), ...containersOf(spec['containers'])]
-  return textOf(all.find((container) => container['name'] === name)?.['image'])
-}
-
-function containersOf(list: Json | undefined): readonly JsonObject[] {
-  return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
-}
-
-function objectOf(value: Json | undefined): JsonObject {
-  return isJsonObject(value) ? value : {}
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === 'string' ? value : ''
+  const all = [...objectsAt(spec, 'initContainers'), ...objectsAt(spec, 'containers')]
+  const found = all.find((container) => container['name'] === name)
+  return (found && textAt(found, 'image')) ?? ''
 }

@@ -93,6 +93,59 @@ async function follow(
   return { kind: 'failed', message: `the server redirects more than ${maxRedirects} times` }
 }
 
+interface HttpPost {
+  readonly url: URL
+  readonly headers: HttpGet['headers']
+  /** JSON, packed with gzip. */
+  readonly body: Uint8Array
+}
+
+/** One POST; redirects are not followed. Gives why it was not taken; undefined where it was. Never rejects. */
+export async function postOnce(
+  routes: Routes,
+  { url, headers, body }: HttpPost,
+  signal: AbortSignal,
+): Promise<Failure | undefined> {
+  let proxy: string | undefined
+  const send = async (): Promise<Failure | undefined> => {
+    const route = await routes.find(url, true)
+    proxy = route.proxy
+    const response = await route.dispatcher.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: 'POST',
+      headers: {
+        ...headersFor({ url, headers, validators: undefined }, url),
+        'content-type': 'application/json',
+        'content-encoding': 'gzip',
+      },
+      body,
+      signal,
+    })
+    discard(response.body)
+    const { statusCode } = response
+    if (statusCode >= 200 && statusCode < 300) return undefined
+    return refusal(statusCode)
+  }
+  try {
+    signal.throwIfAborted()
+    return await untilAborted(send(), signal)
+  } catch (error) {
+    // As with getOnce.
+    void routes.destroy().catch(() => undefined)
+    const failure = describeFailure(error, signal)
+    return proxy === undefined
+      ? failure
+      : { ...failure, message: `${failure.message} (through the proxy ${proxy})` }
+  }
+}
+
+function refusal(statusCode: number): Failure {
+  const message = `the server answered ${statusCode}`
+  const isRefused = statusCode === 401 || statusCode === 403
+  return isRefused ? { message, hint: 'check the credentials in the URL or the headers' } : { message }
+}
+
 /** The configured headers and credentials are sent only to the configured server. */
 function headersFor(get: HttpGet, target: URL): Record<string, string | string[]> {
   const { url, headers, validators, waitSeconds } = get
@@ -159,10 +212,8 @@ async function readAnswer(
   }
   if (statusCode !== 200) {
     discard(body)
-    const isRefused = statusCode === 401 || statusCode === 403
-    const hint = isRefused ? 'check the credentials in the URL or the headers' : undefined
     const retryAfterMs = parseRetryAfter(firstHeader(headers, 'retry-after'), nowMs)
-    return { kind: 'failed', message: `the server answered ${statusCode}`, hint, retryAfterMs }
+    return { kind: 'failed', ...refusal(statusCode), retryAfterMs }
   }
   if (firstHeader(headers, 'content-type')?.startsWith('text/event-stream') === true) {
     discard(body)

@@ -13,6 +13,16 @@ const config = completeConfig({
   staticPodUrl: 'https://user:hunter2-url@host/pods?token=hunter2-query#hunter2-hash',
   staticPodUrlHeader: { Authorization: ['Bearer hunter2-head'] },
   values: { SITE: 'hunter2-value' },
+  report: {
+    url: 'https://fleet:hunter2-report@fleet.example/report',
+    periodMs: 60_000,
+    allowHttp: false,
+    headers: { 'X-Key': ['hunter2-key'] },
+    headerFiles: {},
+    caFile: undefined,
+    certFile: undefined,
+    keyFile: undefined,
+  },
   sources: [
     {
       kind: 'http',
@@ -75,6 +85,7 @@ describe('the settings as they are shown', () => {
     })
     expect(redactConfig(config)).toMatchObject({
       values: { SITE: '<redacted>' },
+      report: { url: 'https://fleet.example/report', headers: { 'X-Key': ['<redacted>'] }, periodMs: 60_000 },
       sources: [
         {
           name: 'fleet',
@@ -89,7 +100,7 @@ describe('the settings as they are shown', () => {
 
   it('have all that is hidden in a list, so that it is hidden elsewhere', () => {
     const hidden = secretTexts(config)
-    const parts = ['url', 'query', 'hash', 'value', 'name', 'other', 'unix', 'later']
+    const parts = ['report', 'key', 'url', 'query', 'hash', 'value', 'name', 'other', 'unix', 'later']
     for (const part of parts) expect(hidden).toContain(`hunter2-${part}`)
     expect(hidden).toContain('hunter2 escaped')
     expect(hidden).not.toContain('agent')

@@ -133,3 +133,38 @@ describe('the list of sources', () => {
     expect((await readConfigFile(text, 'config.yaml')).problems[0]?.message).toMatch(message)
   })
 })
+
+describe('the address for reports', () => {
+  const report = async (setting: Json) =>
+    readConfigFile(
+      JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', report: setting }),
+      'config.yaml',
+    )
+
+  it('is asked as a source is, every five minutes where nothing else is said', async () => {
+    const url = 'https://fleet.example/${NODE_NAME}'
+    const { values, problems } = await report({ url, headerFiles: { Authorization: '/run/token' } })
+    expect(problems).toEqual([])
+    expect(values.report).toMatchObject({
+      url,
+      periodMs: 300_000,
+      headerFiles: { Authorization: '/run/token' },
+      allowHttp: false,
+    })
+    const { values: often } = await report({ url, period: '30s' })
+    expect(often).toMatchObject({ report: { periodMs: 30_000 } })
+  })
+
+  it.each<[Json, string]>([
+    ['https://fleet.example/', 'must be a mapping: report: {url: https://fleet.example/report}'],
+    [{}, 'url must be text'],
+    [
+      { url: 'http://fleet.example/' },
+      'url is not encrypted and leads off this host: use https, or set allowHTTP: true',
+    ],
+    [{ url: 'https://fleet.example/', peroid: '1m' }, 'has the unknown field peroid; did you mean period?'],
+    [{ url: 'https://fleet.example/', certFile: '/a.pem' }, 'certFile and keyFile need each other'],
+  ])('is refused as %j', async (setting, message) => {
+    expect((await report(setting)).problems[0]?.message).toBe(message)
+  })
+})
