@@ -37,6 +37,7 @@ import type { ObjectStore } from './serving/object-store.ts'
 import { PodCounters } from './serving/pod-counters.ts'
 import type { ShownResources } from './serving/resource-store.ts'
 import { StatusStore } from './serving/status-store.ts'
+import { TroubleLog } from './serving/trouble-log.ts'
 import { SyncLoop } from './sync-loop.ts'
 import type { SyncEvent, SyncHandlers } from './sync-loop.ts'
 
@@ -83,6 +84,8 @@ export function createLoops(system: SystemEnv) {
   const statuses = new StatusStore(system.shown.pods, system.presentPod)
   const counters = new PodCounters(clock)
   counters.follow(system.shown.pods)
+  const troubles = new TroubleLog(logger)
+  troubles.follow(system.shown.pods)
   const state = new SystemState()
   const loop = new SyncLoop(clock, logger, changes)
   const post = (event: SyncEvent): void => loop.post(event)
@@ -186,6 +189,7 @@ export function createLoops(system: SystemEnv) {
     changes,
     statuses,
     counters,
+    troubles,
     state,
     loop,
     observer,
@@ -343,8 +347,18 @@ export class Reconciler implements SyncHandlers {
       })
   }
 
-  /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   async #reconcile(): Promise<void> {
+    const { snapshots, desired, troubles } = this.#loops
+    try {
+      await this.#reconcilePods()
+    } finally {
+      const places = new Set(snapshots.all().map(({ location }) => location))
+      troubles.noteProblems([...snapshots.problems(), ...desired.problems()], places)
+    }
+  }
+
+  /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
+  async #reconcilePods(): Promise<void> {
     const { state, snapshots, desired, awaited, node } = this.#loops
     const isKnown = this.#isReconciled
     this.#isReconciled = false

@@ -1,7 +1,7 @@
 import { kubernetesVersion } from '../../api/resource.ts'
 import type { PodObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
-import type { SourceObject } from '../../api/sources.ts'
+import type { SourceObject, UnitObject } from '../../api/sources.ts'
 import type { ProbeReportObject } from '../../api/usage.ts'
 import type { PodCounts, RuntimeOperation } from '../../pod/state/usage.ts'
 import type { ApiReaders } from '../requests/readers.ts'
@@ -208,6 +208,41 @@ export function sourceMetrics(sources: readonly SourceObject[]): readonly Metric
           value: status.state === state ? 1 : 0,
         })),
       ),
+    ),
+  ]
+}
+
+const unitStates: readonly UnitObject['status']['state'][] = [
+  'Progressing',
+  'Healthy',
+  'Failed',
+  'RolledBack',
+  'RollbackRequested',
+]
+
+/** Of files and URLs with revisions. */
+export function unitMetrics(units: readonly UnitObject[]): readonly MetricFamily[] {
+  const labelled = units.map(({ metadata, spec, status }) => ({
+    labels: { source: spec.source, unit: metadata.name },
+    status,
+  }))
+  return [
+    gauge(
+      'podd_unit_state',
+      '1 for the state that a unit is in (a file of a directory, or a URL), 0 for the others.',
+      labelled.flatMap(({ labels, status }) =>
+        unitStates.map((state) => ({ labels: { ...labels, state }, value: status.state === state ? 1 : 0 })),
+      ),
+    ),
+    gauge(
+      'podd_unit_active_revision',
+      'The number of the revision of a unit that counts.',
+      labelled.map(({ labels, status }) => ({ labels, value: status.active })),
+    ),
+    gauge(
+      'podd_unit_offered_revision',
+      'The number of the revision of a unit that its source gives.',
+      labelled.map(({ labels, status }) => ({ labels, value: status.offered })),
     ),
   ]
 }

@@ -22,12 +22,12 @@ export function kubeletRoutes(readers: ApiReaders): readonly Route[] {
 
 /** Those of them that only show something. */
 export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
-  const { kubelet, probes, reach, resources, sources, status } = readers
+  const { kubelet, probes, reach, resources, sources, status, units } = readers
   const pods = (): readonly PodObject[] => resources.pods.reader.list()
   const show = (pattern: string, handle: Route['handle']): Route => withPods(get(pattern, handle))
   const routes = [
     show('/metrics', async () => {
-      const [{ kubeletMetrics, sourceMetrics }, { stateMetrics }] = await Promise.all([
+      const [{ kubeletMetrics, sourceMetrics, unitMetrics }, { stateMetrics }] = await Promise.all([
         import('./kubelet-metrics.ts'),
         import('./state-metrics.ts'),
       ])
@@ -35,6 +35,7 @@ export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
       return metrics([
         ...kubeletMetrics(status.daemonStatus(), shown, kubelet),
         ...sourceMetrics(sources.list()),
+        ...unitMetrics(units.list()),
         ...stateMetrics(shown, kubelet.nodeName),
       ])
     }),

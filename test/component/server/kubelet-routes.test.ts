@@ -262,6 +262,24 @@ describe('what a kubelet serves', () => {
     expect(text).toContain('\npodd_source_state{source="http:bad",state="Following"} 0\n')
   })
 
+  it('says of each unit which revision counts, which is offered, and how it is', async () => {
+    rig.units = [
+      {
+        apiVersion: 'podd.dev/v1',
+        kind: 'Unit',
+        metadata: { name: '/etc/pods/web.yaml' },
+        spec: { source: 'file' },
+        status: { state: 'RolledBack', active: 2, offered: 3, progressing: [], revisions: [] },
+      },
+    ]
+    const { text } = await rig.call('/metrics')
+    const labels = 'source="file",unit="/etc/pods/web.yaml"'
+    expect(text).toContain(`\npodd_unit_state{${labels},state="RolledBack"} 1\n`)
+    expect(text).toContain(`\npodd_unit_state{${labels},state="Healthy"} 0\n`)
+    expect(text).toContain(`\npodd_unit_active_revision{${labels}} 2\n`)
+    expect(text).toContain(`\npodd_unit_offered_revision{${labels}} 3\n`)
+  })
+
   it('is its pods under the names and labels of kube-state-metrics', async () => {
     const labels = 'namespace="default",pod="web",uid="uid-web"'
     rig.pods.put(
