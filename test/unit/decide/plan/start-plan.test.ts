@@ -3,8 +3,15 @@ import { previousImageRetry, restartKey } from '../../../../src/decide/plan/back
 import type { Retry } from '../../../../src/decide/plan/backoff.ts'
 import { planStart } from '../../../../src/decide/plan/start-order.ts'
 import type { PodRecord } from '../../../../src/pod/state/pod-record.ts'
-import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../../support/pod-builders.ts'
-import type { FactsChanges } from '../../../support/pod-builders.ts'
+import {
+  ended,
+  exitedContainer,
+  nowMs,
+  observedContainer,
+  podFacts,
+  sidecar,
+} from '../../../support/pod-builders.ts'
+import type { FactsChanges, PodChanges } from '../../../support/pod-builders.ts'
 
 const key = 'busybox:1 {"limits":{},"requests":{}}'
 
@@ -129,6 +136,39 @@ describe('planStart', () => {
         })
       },
     )
+
+    it.each<[string, PodChanges, number, string]>([
+      ['it has, of one that runs on under Always', { containers: ['a'] }, 0, 'busybox:0'],
+      [
+        'is new, of one that has completed',
+        { restartPolicy: 'OnFailure', containers: ['a'] },
+        0,
+        'busybox:1',
+      ],
+      ['it has, of one that has failed', { restartPolicy: 'OnFailure', containers: ['a'] }, 1, 'busybox:0'],
+      [
+        'is new, of an init container that has passed',
+        { containers: ['b'], init: ['a', 'i'] },
+        0,
+        'busybox:1',
+      ],
+      [
+        'it has, of an init container that has failed',
+        { containers: ['b'], init: ['a', 'i'] },
+        1,
+        'busybox:0',
+      ],
+      ['it has, of one after init containers', { containers: ['a'], init: ['i'] }, 0, 'busybox:0'],
+      ['it has, of a sidecar', { containers: ['b'], init: [sidecar('a')] }, 0, 'busybox:0'],
+    ])('takes the image that %s', (_which, pod, exitCode, image) => {
+      const end = exitedContainer('a', exitCode, { finishedAtMs: nowMs - 60_000, image: 'busybox:0' })
+      const history = { a: { awaitedImage: 'busybox:1' } }
+      const facts = podFacts({ pod, containers: [end], history })
+      const { initContainers, containers } = facts.pod.spec
+      const spec = [...initContainers, ...containers].find(({ name }) => name === 'a')
+      if (spec === undefined) throw new Error('no container')
+      expect(planStart(facts, spec, 'main')).toMatchObject({ action: { spec: { image } } })
+    })
 
     it('tries the new one first', () => {
       const action = plan({ containers: [before] })
