@@ -585,10 +585,11 @@ class SuiteOfPodd {
   /** Leaves its podd to the next suite, where that is the same. */
   async end(): Promise<void> {
     const rig = this.#rig
+    if (rig === undefined) return
     this.#rig = undefined
     const next = suites[suites.indexOf(this) + 1]
     if (next !== undefined && next.#key === this.#key) next.#rig = rig
-    else await rig?.remove()
+    else await rig.remove()
   }
 
   get #key(): string {
