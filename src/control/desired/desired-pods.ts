@@ -1,4 +1,4 @@
-import { TurnPace } from '../../base/clock.ts'
+import { PacedWork, TurnPace } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { sameData } from '../../base/json.ts'
 import { newUuid } from '../../base/random.ts'
@@ -52,9 +52,8 @@ export class DesiredPods {
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
   readonly #endedByDown: EndedPods
-  #isReviewDue = false
-  /** Monotonic milliseconds. */
-  #reviewNotBeforeMs = 0
+  /** Each looks at every pod. */
+  readonly #reviews: PacedWork
   /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
@@ -72,6 +71,7 @@ export class DesiredPods {
     onStage: (worker: PodWorker) => void,
   ) {
     this.#env = env
+    this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
     this.workers = workers
     this.#admission = admission
     this.#awaited = awaited
@@ -311,6 +311,7 @@ export class DesiredPods {
 
   /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
   async stop(): Promise<void> {
+    this.#reviews.stop()
     this.#replacements.cancelAll()
     await this.workers.stop()
   }
@@ -327,31 +328,16 @@ export class DesiredPods {
     if (worker.state.stage === 'gone') this.workers.forget(worker)
     if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#release(worker)
     if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
-    this.#reviewSoon()
+    this.#reviews.ask()
   }
 
-  /**
-   * One review for all that happens at a time: it looks at every pod. Where there are so many that it takes its time, reviews
-   * take at most a fifth of it.
-   */
-  #reviewSoon(): void {
-    if (this.#isReviewDue) return
-    this.#isReviewDue = true
-    const { clock, logger } = this.#env
-    const review = (): void => {
-      this.#isReviewDue = false
-      const beganMs = clock.monotonicMs()
-      try {
-        this.reviewAdmission()
-      } catch (error) {
-        logger.error({ err: error }, 'cannot review which pods wait')
-      }
-      const endedMs = clock.monotonicMs()
-      this.#reviewNotBeforeMs = endedMs + 4 * (endedMs - beganMs)
+  /** A failing review keeps nothing else from being done. */
+  #tryToReview(): void {
+    try {
+      this.reviewAdmission()
+    } catch (error) {
+      this.#env.logger.error({ err: error }, 'cannot review which pods wait')
     }
-    const waitMs = this.#reviewNotBeforeMs - clock.monotonicMs()
-    if (waitMs > 1) clock.startTimer(waitMs, review)
-    else queueMicrotask(review)
   }
 
   /** Admits waiting pods; called whenever resources may have become free. */

@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
-import { formatTime, TurnPace } from '../../base/clock.ts'
+import { formatTime, PacedWork, TurnPace } from '../../base/clock.ts'
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { canonicalJson, sameData } from '../../base/json.ts'
@@ -11,9 +11,12 @@ import { isRestartableInit } from '../../decide/plan/backoff.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
 import { podGeneration } from '../../decide/status/derive-status.ts'
 import {
+  changedContainers,
   countCrashes,
   explainUnready,
+  isMaybeTask,
   judgeUnit,
+  mayRollBack,
   selectJudgedPods,
   trackPod,
 } from '../../decide/updates/health-gate.ts'
@@ -21,28 +24,23 @@ import type { JudgedPod, PodFailure, PodSight, PodTrack } from '../../decide/upd
 import {
   completeCopy,
   createUnitRecord,
+  describeRecord,
   fallbackOf,
   isJudged,
+  isToGoBack,
   matchCopy,
   noteFailed,
   noteHealthy,
   offerContent,
+  problemOf,
   resumeUnit,
   revisionOf,
   rollBackTo,
 } from '../../decide/updates/unit-revisions.ts'
-import type {
-  ContainerEvidence,
-  Revision,
-  RevisionFailure,
-  UnitContent,
-  UnitRecord,
-} from '../../decide/updates/unit-revisions.ts'
+import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
-import { allContainers } from '../../pod/schema/pod-resources.ts'
-import type { ContainerStatus } from '../../pod/state/status.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
@@ -51,17 +49,13 @@ import { restartAnnotation } from '../../translate/config-hash.ts'
 import type { PodEnv } from '../pod/env.ts'
 import { hasOutdatedContainers } from '../pod/live-pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
+import { gatherEvidence } from './failure-evidence.ts'
 
-/** On a pod: its unit is not rolled back for its sake. */
-const rollbackAnnotation = 'podd.dev/rollback'
 /** On a pod: its own `updates.progressDeadline`. */
 const deadlineAnnotation = 'podd.dev/progress-deadline'
 /** The condition of pods of which another version is offered than the one that counts. */
 const conditionType = 'podd.dev/UpToDate'
 
-/** How long the last log lines of a failed pod may take to be read. */
-const evidenceMs = 2000
-const evidenceLines = 10
 /** After how long a record is written again that could not be; each time twice as long, up to the second. */
 const firstRetryMs = 30_000
 const longestRetryMs = 600_000
@@ -168,8 +162,8 @@ export class UpdateGate {
   #heldBack: ReadonlyMap<PodKey, Unit> = new Map()
   readonly #hashes = new WeakMap<SourceDocument, string>()
   readonly #due = new Set<Unit>()
-  /** Monotonic milliseconds. */
-  #lookNotBeforeMs = 0
+  /** At the due units; each looks at all pods of theirs. */
+  readonly #looks: PacedWork
   readonly #turn = new Semaphore(1)
   #retry: Timer | undefined
   #retryMs = firstRetryMs
@@ -179,6 +173,7 @@ export class UpdateGate {
 
   constructor(env: PodEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
     this.#env = env
+    this.#looks = new PacedWork(env.clock, () => this.#lookAtDue())
     this.#store = store
     this.#options = options
     this.#pods = pods
@@ -202,6 +197,7 @@ export class UpdateGate {
 
   stop(): void {
     this.#hasStopped = true
+    this.#looks.stop()
     this.#retry?.cancel()
     this.#distrust?.cancel()
     for (const unit of this.#all()) unit.timer?.cancel()
@@ -660,26 +656,13 @@ export class UpdateGate {
     for (const unit of this.#judging.get(key) ?? []) this.#wake(unit)
   }
 
-  /** One look for all that happens at a time. Looks at units of very many pods take at most a fifth of the time. */
   #wake(unit: Unit): void {
     if (unit.judged === undefined || this.#hasStopped) return
-    const isFirst = this.#due.size === 0
     this.#due.add(unit)
-    if (!isFirst) return
-    const { clock } = this.#env
-    const look = (): void => {
-      const beganMs = clock.monotonicMs()
-      this.#lookAtDue()
-      const endedMs = clock.monotonicMs()
-      this.#lookNotBeforeMs = endedMs + 4 * (endedMs - beganMs)
-    }
-    const waitMs = this.#lookNotBeforeMs - clock.monotonicMs()
-    if (waitMs > 1) clock.startTimer(waitMs, look)
-    else queueMicrotask(look)
+    this.#looks.ask()
   }
 
   #lookAtDue(): void {
-    if (this.#hasStopped) return
     const due = [...this.#due]
     this.#due.clear()
     for (const unit of due) {
@@ -814,7 +797,7 @@ export class UpdateGate {
     try {
       const [first] = failures
       if (first === undefined) return
-      const containers = await this.#gather(failures)
+      const containers = await gatherEvidence(this.#env, failures, this.#pods.holder)
       const fallback = fallbackOf(record)
       const documents = fallback && (await this.#contentOf(unit, record, fallback.number))
       if (!isCurrent()) return
@@ -871,46 +854,6 @@ export class UpdateGate {
       const judged = unit.judged?.find(({ key }) => key === pod)
       return judged !== undefined && !judged.isTask && mayRollBack(judged.document)
     })
-  }
-
-  /** How the containers of failed pods are, with their last log lines; what takes long is left out. */
-  async #gather(failures: readonly PodFailure[]): Promise<readonly ContainerEvidence[]> {
-    const { statuses, clock } = this.#env
-    const late = Promise.withResolvers<undefined>()
-    const timer = clock.startTimer(evidenceMs, () => late.resolve(undefined))
-    const found = failures.slice(0, evidenceLines).flatMap(({ pod }) => {
-      const worker = this.#pods.holder(pod)
-      const status = worker && statuses.find(worker.ref.uid)?.status
-      if (worker === undefined || status === undefined) return []
-      const { initContainerStatuses = [], containerStatuses = [] } = status
-      return [...initContainerStatuses, ...containerStatuses]
-        .filter(({ ready, state }) => !ready && state.terminated?.exitCode !== 0)
-        .map(async (container) => {
-          const lines = await Promise.race([this.#readLines(worker.ref, container), late.promise])
-          return evidenceOf(pod, container, lines ?? [])
-        })
-    })
-    const evidence = await Promise.all(found)
-    timer.cancel()
-    return evidence
-  }
-
-  async #readLines(
-    ref: PodRef,
-    { name, restartCount, state, containerID }: ContainerStatus,
-  ): Promise<readonly string[]> {
-    if (containerID === undefined) return []
-    const { logs } = this.#env
-    // One that has just been started again may have said nothing yet.
-    const instances =
-      state.running === undefined || restartCount === 0 ? [restartCount] : [restartCount, restartCount - 1]
-    for (const instance of instances) {
-      // Without its log, how it ended says the rest.
-      const text = await logs.tail(ref, name, instance).catch(() => '')
-      const lines = text.split('\n').filter((line) => line !== '')
-      if (lines.length > 0) return lines.slice(-evidenceLines)
-    }
-    return []
   }
 
   #tellRollBack(unit: Unit, failure: RevisionFailure): void {
@@ -1047,20 +990,6 @@ export class UpdateGate {
   }
 }
 
-/** Where its active revision has failed: it has one to go back to, and nobody asked for the failed one. */
-function isToGoBack(record: UnitRecord): boolean {
-  return record.pin === undefined && fallbackOf(record) !== undefined
-}
-
-function mayRollBack({ pod }: PodDocument): boolean {
-  return pod.metadata.annotations[rollbackAnnotation] !== 'false'
-}
-
-/** Whether the pod that it replaced had ended is not known after a restart of podd. */
-function isMaybeTask({ pod }: PodDocument): boolean {
-  return pod.spec.restartPolicy !== 'Always'
-}
-
 const waiting: PodSight = { kind: 'waiting' }
 
 function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): string {
@@ -1083,18 +1012,6 @@ function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceD
     else documents.push(document)
   }
   return units
-}
-
-/** The containers that differ from those of the revision to go back to; all where none does. */
-function changedContainers(
-  document: PodDocument,
-  before: readonly SourceDocument[] | undefined,
-): ReadonlySet<string> {
-  const all = allContainers(document.pod.spec)
-  const earlier = before?.find((each) => documentKey(each) === documentKey(document))
-  const known = earlier !== undefined && isPodDocument(earlier) ? allContainers(earlier.pod.spec) : []
-  const changed = all.filter((spec) => !known.some((each) => sameData(each, spec)))
-  return new Set((changed.length === 0 ? all : changed).map(({ name }) => name))
 }
 
 /** By path, as their source orders them; those of one path stay in their order. */
@@ -1133,55 +1050,5 @@ function readDeadline(text: string | undefined): number | undefined {
   } catch {
     // It is no duration.
     return undefined
-  }
-}
-
-function evidenceOf(
-  pod: string,
-  { name, state, lastState }: ContainerStatus,
-  lines: readonly string[],
-): ContainerEvidence {
-  const end = state.terminated ?? lastState.terminated
-  const message = end?.message ?? state.waiting?.message
-  return {
-    pod,
-    container: name,
-    ...(end !== undefined && { exitCode: end.exitCode }),
-    ...((end?.reason ?? state.waiting?.reason) !== undefined && {
-      reason: end?.reason ?? state.waiting?.reason,
-    }),
-    ...(message !== undefined && { message: message.slice(0, 1000) }),
-    lines,
-  }
-}
-
-/** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
-function describeRecord(record: UnitRecord): string | undefined {
-  const { offered, active, pin } = record
-  const failed = revisionOf(record, offered)
-  if (pin?.why === 'requested')
-    return `revision ${active} counts on request, and revision ${offered} is offered`
-  if (pin !== undefined)
-    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
-  if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
-    return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
-  return undefined
-}
-
-function whyFailed(revision: Revision | undefined): string {
-  return revision?.failure?.message ?? 'it did not become healthy'
-}
-
-function problemOf(record: UnitRecord, path: string): Problem | undefined {
-  const message = describeRecord(record)
-  if (message === undefined) return undefined
-  const isRequested = record.pin?.why === 'requested'
-  return {
-    severity: isRequested ? 'warning' : 'error',
-    place: { path },
-    message,
-    hint: isRequested
-      ? '`podd resume` has what the source gives count again.'
-      : '`podd history` shows the last log lines. Correct it, or try it again: `podd resume`.',
   }
 }

@@ -6,6 +6,7 @@ import { sameData } from '../../base/json.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, SourceDocument } from '../../pod/objects/document.ts'
 import { podReferences } from '../../pod/objects/local-object.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import type { ContainerStatus, PodStatus } from '../../pod/state/status.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
@@ -255,4 +256,28 @@ const maxMessage = 300
 
 function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]?.slice(0, maxMessage)
+}
+
+/** On a pod: its unit is not rolled back for its sake. */
+const rollbackAnnotation = 'podd.dev/rollback'
+
+export function mayRollBack({ pod }: PodDocument): boolean {
+  return pod.metadata.annotations[rollbackAnnotation] !== 'false'
+}
+
+/** Whether the pod that it replaced had ended is not known after a restart of podd. */
+export function isMaybeTask({ pod }: PodDocument): boolean {
+  return pod.spec.restartPolicy !== 'Always'
+}
+
+/** The containers that differ from those of the revision to go back to; all where none does. */
+export function changedContainers(
+  document: PodDocument,
+  before: readonly SourceDocument[] | undefined,
+): ReadonlySet<string> {
+  const all = allContainers(document.pod.spec)
+  const earlier = before?.find((each) => documentKey(each) === documentKey(document))
+  const known = earlier !== undefined && isPodDocument(earlier) ? allContainers(earlier.pod.spec) : []
+  const changed = all.filter((spec) => !known.some((each) => sameData(each, spec)))
+  return new Set((changed.length === 0 ? all : changed).map(({ name }) => name))
 }

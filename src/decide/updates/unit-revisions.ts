@@ -2,6 +2,7 @@
  * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
  * of them its source offers, which one is active, which one it goes back to, and why these differ.
  */
+import type { Problem } from '../../pod/objects/document.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 
 /** What a unit gives, as far as revisions go. */
@@ -270,4 +271,41 @@ export function pruneRevisions(
     return true
   })
   return kept.length === record.revisions.length ? record : { ...record, revisions: kept.toReversed() }
+}
+
+/** Where its active revision has failed: it has one to go back to, and nobody asked for the failed one. */
+export function isToGoBack(record: UnitRecord): boolean {
+  return record.pin === undefined && fallbackOf(record) !== undefined
+}
+
+/** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
+export function describeRecord(record: UnitRecord): string | undefined {
+  const { offered, active, pin } = record
+  const failed = revisionOf(record, offered)
+  if (pin?.why === 'requested')
+    return `revision ${active} counts on request, and revision ${offered} is offered`
+  if (pin !== undefined)
+    return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
+  if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
+    return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
+  return undefined
+}
+
+function whyFailed(revision: Revision | undefined): string {
+  return revision?.failure?.message ?? 'it did not become healthy'
+}
+
+/** @param path where the unit is */
+export function problemOf(record: UnitRecord, path: string): Problem | undefined {
+  const message = describeRecord(record)
+  if (message === undefined) return undefined
+  const isRequested = record.pin?.why === 'requested'
+  return {
+    severity: isRequested ? 'warning' : 'error',
+    place: { path },
+    message,
+    hint: isRequested
+      ? `\`podd resume ${record.unit}\` has what the source gives count again.`
+      : `\`podd history ${record.unit}\` shows the last log lines. Correct it, or try it again: \`podd resume ${record.unit}\`.`,
+  }
 }

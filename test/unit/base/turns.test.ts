@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SharedTurns, TurnPace } from '../../../src/base/clock.ts'
+import { PacedWork, SharedTurns, TurnPace } from '../../../src/base/clock.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** In which turn of the event loop each piece of work began, where each takes so long. */
@@ -46,4 +46,50 @@ it('divides work by the time that it has taken, and not at all by a clock that s
   expect(pace.isOver).toBe(true)
   await pace.next()
   expect(pace.isOver).toBe(false)
+})
+
+describe('work that many changes ask for', () => {
+  const rig = (tookMs: number) => {
+    const clock = new ManualClock()
+    let spentMs = 0
+    const began: number[] = []
+    const elapsed = clock.monotonicMs.bind(clock)
+    Object.assign(clock, { monotonicMs: () => elapsed() + spentMs })
+    const work = new PacedWork(clock, () => {
+      began.push(clock.monotonicMs())
+      spentMs += tookMs
+    })
+    return { clock, began, work }
+  }
+
+  it('is done once for all that asks at a time, and at once while it takes no time', async () => {
+    const { clock, began, work } = rig(0)
+    work.ask()
+    work.ask()
+    expect(began).toHaveLength(0)
+    await clock.settle()
+    expect(began).toHaveLength(1)
+    work.ask()
+    await clock.settle()
+    expect(began).toHaveLength(2)
+  })
+
+  it('takes at most a fifth of the time', async () => {
+    const { clock, began, work } = rig(10)
+    work.ask()
+    await clock.settle()
+    work.ask()
+    await clock.advance(39)
+    expect(began).toHaveLength(1)
+    await clock.advance(2)
+    expect(began).toHaveLength(2)
+  })
+
+  it('is not done any more once it was stopped', async () => {
+    const { clock, began, work } = rig(10)
+    work.ask()
+    work.stop()
+    await clock.advance(100)
+    expect(began).toHaveLength(0)
+  })
 })
