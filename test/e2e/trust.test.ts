@@ -147,8 +147,10 @@ describe.skipIf(!hasMinisign)('manifests that minisign signed', () => {
         ?.match(/sha256:[0-9a-f]{64}/u)?.[0]
       const pinned = tagged.replaceAll(shell, `${shell.replace(/:[^:/]*$/u, '')}@${digest}`)
       podd.ctr('images', 'tag', shell, `${shell.replace(/:[^:/]*$/u, '')}@${digest}`)
+      let signedAt = 1_760_000_000
       const serve = (key: string, text: string): void => {
-        served.set('/fleet.json.minisig', sign(key, 'fleet.json', text))
+        // A signature's time is in whole seconds, and one of the same second is not newer.
+        served.set('/fleet.json.minisig', sign(key, 'fleet.json', text, signedAt++))
         served.set('/fleet.json', text)
       }
       serve('first', tagged)
