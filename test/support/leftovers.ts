@@ -71,7 +71,10 @@ export interface CountedPodd extends PoddPlaces {
 }
 
 /** How much a podd has on the host of each kind of thing that pods bring. */
-export type HostCounts = Readonly<Record<string, number>>
+export interface HostCounts {
+  readonly counts: Readonly<Record<string, number>>
+  readonly files: readonly string[]
+}
 
 /** Counts without asking podd. */
 export function countHost(podd: CountedPodd): HostCounts {
@@ -79,7 +82,7 @@ export function countHost(podd: CountedPodd): HostCounts {
   const places = containerdPlaces(podd.rootDir, podd.runDir)
   const { bridgeName, networkName, stateDir } = places
   const files = [podd.rootDir, podd.runDir, podd.logsDir, podd.linksDir].flatMap((path) => filesBelow(path))
-  return {
+  const counts = {
     processes: processesOf(podd).length,
     files: files.length,
     'pod directories': entries(join(podd.rootDir, 'pods')).length,
@@ -99,6 +102,7 @@ export function countHost(podd: CountedPodd): HostCounts {
     addresses: entries(join(places.cniDataDir, networkName)).filter((name) => /^[\d.]+$/u.test(name)).length,
     'CNI results': cniResultsBelow(join(podd.runDir, 'containerd')).length,
   }
+  return { counts, files }
 }
 
 /** Waits until the counts are what they were, prints both, and gives what is more than before. */
@@ -131,14 +135,18 @@ function collectGarbage(podd: CountedPodd): void {
   podd.ctr('leases', 'delete', '--sync', lease)
 }
 
-/** What is more than before. */
+/** What is more than before; of files, which ones. */
 export function differences(before: HostCounts, now: HostCounts): readonly string[] {
-  return Object.entries(now)
-    .filter(([kind, count]) => count > (before[kind] ?? 0))
-    .map(([kind, count]) => `${kind} ${before[kind]} -> ${count}`)
+  const known = new Set(before.files)
+  return Object.entries(now.counts)
+    .filter(([kind, count]) => count > (before.counts[kind] ?? 0))
+    .map(([kind, count]) => {
+      const added = kind === 'files' ? now.files.filter((path) => !known.has(path)) : []
+      return [`${kind} ${before.counts[kind]} -> ${count}`, ...added].join('\n  ')
+    })
 }
 
-function format(counts: HostCounts): string {
+function format({ counts }: HostCounts): string {
   return Object.entries(counts)
     .map(([kind, count]) => `${count} ${kind}`)
     .join(', ')
