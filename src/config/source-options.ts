@@ -3,6 +3,7 @@ import { isJsonObject } from '../base/json.ts'
 import { isLoopbackHost, showUrl } from '../base/http.ts'
 import { parseSigningKey } from '../base/minisign.ts'
 import { nearestName } from '../base/text.ts'
+import { whyNotIgnored } from '../pod/decode/judge-kind.ts'
 import {
   bad,
   ok,
@@ -17,7 +18,7 @@ import {
   poddOption,
 } from './option-type.ts'
 import type { Headers, OptionType } from './option-type.ts'
-import { hostValues, valueFiles } from './list-types.ts'
+import { hostValues, textList, valueFiles } from './list-types.ts'
 
 /** The settings common to all sources of the list. */
 interface CommonSetting {
@@ -272,6 +273,8 @@ function showServer(server: ServerSetting): JsonObject {
   return { url: showUrl(url), allowHttp, headers: withoutValues(headers), ...files }
 }
 
+const ignoredKinds = textList('KIND', whyNotIgnored)
+
 /** Where manifests come from beside `staticPodPath` and `staticPodURL`; a part of the table in options.ts. */
 export const sourceOptions = {
   sources: poddOption('sources', [], sourceList, {
@@ -293,6 +296,10 @@ export const sourceOptions = {
     defaultText: 'none',
     secret: (report) => (report === undefined ? null : { ...showServer(report), periodMs: report.periodMs }),
     doc: 'Where podd reports its status, by `period` (5m) and after each change: `url`, with `headers`, `headerFiles`, `caFile`, `certFile`, `keyFile` and `allowHTTP` as a source has them. [FLEET.md](FLEET.md) has what it sends.',
+  }),
+  ignoreKinds: poddOption('ignoreKinds', [], ignoredKinds, {
+    defaultText: 'none',
+    doc: 'Kinds of custom objects, such as `ServiceMonitor`, whose documents are taken without effect and with a warning: others are refused. [SECURITY.md](SECURITY.md#kinds-that-podd-does-not-run) says what to think of first.',
   }),
   manifestPermissions: poddOption('manifestPermissions', 'Warn', word('Warn', 'Strict'), {
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',

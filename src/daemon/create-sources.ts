@@ -12,7 +12,7 @@ import { judgeSource } from '../decide/updates/judge-source.ts'
 import type { SourceSight } from '../decide/updates/judge-source.ts'
 import { revisionOf } from '../decide/updates/unit-revisions.ts'
 import type { SourceName } from '../pod/values/ids.ts'
-import { createDecodeSource, decodeWithDigests } from '../sources/decode-source.ts'
+import { createDecodeSource, decodeBy } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import { FollowedHostValues } from '../sources/followed-values.ts'
 import { decodeWithValues, HostValueReader, readHostFacts, urlWithValues } from '../sources/host-values.ts'
@@ -67,7 +67,7 @@ export function createSources(config: PoddConfig, env: GuardEnv): readonly Named
   const accepted = new AcceptedSignatures(smallFile(`${config.rootDir}/signatures.json`), { report, logger })
   return configuredSources(config).map((configured) => {
     const { substitute, verify, imagePolicy } = configured
-    const own = imagePolicy.requireDigest ? decodeWithDigests(decode) : decode
+    const own = decodeBy(decode, { ...imagePolicy, ignoreKinds: config.ignoreKinds })
     const shared = {
       clock,
       logger,

@@ -51,9 +51,12 @@ function isSmall(bytes: Uint8Array): boolean {
 
 const ampersand = 0x26
 
-/** Decodes as `decode` does, and takes only pods whose images have digests. */
-export function decodeWithDigests(decode: DecodeSource): DecodeSource {
-  return (bytes, options) => decode(bytes, { ...options, requireDigest: true })
+/** Decodes as `decode` does, by what the config says of all texts of a source. */
+export function decodeBy(
+  decode: DecodeSource,
+  config: Pick<DecodeOptions, 'requireDigest' | 'ignoreKinds'>,
+): DecodeSource {
+  return (bytes, options) => decode(bytes, { ...options, ...config })
 }
 
 /**

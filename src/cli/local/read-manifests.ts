@@ -142,13 +142,33 @@ async function readFile(
     const problem = errorAt(placeOf(path), fault.message, fault.hint)
     return { file: { path, text: '', documents: [] }, problems: [problem] }
   }
-  const decoded = await decodeDocuments(text, {
+  const options: DecodeOptions = {
     path: placeOf(path),
     fieldValidation: wanted.value,
     ...(valuesOf !== undefined && { values: await valuesOf(text) }),
     ...whenEmpty(path),
-  })
+  }
+  let decoded = await decodeDocuments(text, options)
+  if (decoded.problems.some((problem) => isRefusedKind(problem))) {
+    const ignoreKinds = await readIgnoredKinds(context)
+    if (ignoreKinds.length > 0) decoded = await decodeDocuments(text, { ...options, ignoreKinds })
+  }
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
+}
+
+function isRefusedKind({ reason, field = '' }: Problem): boolean {
+  return reason === 'RefusedHere' && /(?:^|\.)kind$/u.test(field)
+}
+
+/** What the config says to take without effect. */
+async function readIgnoredKinds(context: VerbContext): Promise<readonly string[]> {
+  const { loadConfig } = await import('./load-config.ts')
+  try {
+    return (await loadConfig(context)).config.ignoreKinds
+  } catch {
+    // Without it such kinds are refused; whoever checks the config itself says what is wrong with it.
+    return []
+  }
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {

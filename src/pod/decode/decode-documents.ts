@@ -1,11 +1,11 @@
 /* The documents of a text: pods, objects, lists of them, and what is wrong with each. */
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, listOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { nearestName } from '../../base/text.ts'
+import { idleWarning } from '../objects/document.ts'
 import type { Problem, SourceDocument } from '../objects/document.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
-import { isKeptKind, isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
+import { isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
 import type { ObjectKind } from '../objects/object-kinds.ts'
 import { checkValue } from '../schema/check-value.ts'
 import type { FieldValidation } from '../schema/check-value.ts'
@@ -14,6 +14,7 @@ import type { FieldPath, FieldProblem } from '../schema/issues.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
 import { podKey } from '../values/ids.ts'
 import { decodeObject, decodePod } from './decode-pod.ts'
+import { judgeKind } from './judge-kind.ts'
 import {
   describeBytes,
   endsInsideLine,
@@ -42,6 +43,8 @@ export interface DecodeOptions {
   readonly values?: HostValues
   /** Whether each image must have a digest; by default it need not. */
   readonly requireDigest?: boolean
+  /** Kinds of custom objects that are taken without effect; by default none. */
+  readonly ignoreKinds?: readonly string[]
   /** What is said of an empty text; left out, what is true of a file that a source reads. */
   readonly whenEmpty?: string
 }
@@ -119,6 +122,7 @@ class Decoder {
   readonly #problems: Problem[] = []
   readonly #heldObjects = new Set<string>()
   #holdsAll = false
+  #idle: { readonly names: string[]; readonly place: Problem['place'] } | undefined
   /** Whether the newest document is incomplete and of a kind that podd takes. */
   #endsIncomplete = false
 
@@ -137,6 +141,8 @@ class Decoder {
   }
 
   #boundedProblems(): readonly Problem[] {
+    if (this.#idle !== undefined) this.#problems.unshift(idleWarning(this.#idle.place, this.#idle.names))
+    this.#idle = undefined
     const more = this.#problems.length - maxProblems
     if (more <= 0) return this.#problems
     const shown = this.#problems.slice(0, maxProblems)
@@ -208,10 +214,34 @@ class Decoder {
     else if (kind === 'Namespace') return
     else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
     else {
-      const { message, hint, isOtherKind } = refuseKind(kind)
+      const verdict = judgeKind(kind, value['apiVersion'], this.#options.ignoreKinds)
+      if (verdict.kind === 'idle') {
+        this.#takeIdle(kind, value, at, written)
+        return
+      }
+      const { message, hint, isOtherKind } = verdict
       const problem = { path: ['kind'], reason: 'RefusedHere', message, hint } as const
       this.#refuse(at, written, problem, value, !isOtherKind)
     }
+  }
+
+  /** All of a text are one warning; each field of them that a cluster would go by is one of its own. */
+  #takeIdle(kind: string, value: JsonObject, at: FieldPath, written: Written): void {
+    const named = nameOf(value)
+    const place = { path: this.#options.path, ...written.locate(at) }
+    this.#idle ??= { names: [], place }
+    this.#idle.names.push(named === undefined ? kind : `${kind} ${named.name}`)
+    if (kind !== 'ServiceAccount' || listOrEmpty(value['imagePullSecrets']).length === 0) return
+    this.#report(
+      {
+        severity: 'warning',
+        path: ['imagePullSecrets'],
+        message: 'has no effect: podd takes none from a ServiceAccount',
+        hint: 'write imagePullSecrets into the pods themselves',
+      },
+      at,
+      written,
+    )
   }
 
   #takeList(kind: 'List' | 'PodList', value: JsonObject, written: Written): void {
@@ -338,110 +368,4 @@ function nameOf(value: JsonObject): Named | undefined {
   const { name, namespace } = metadata
   if (typeof name !== 'string' || name === '') return undefined
   return { namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default', name }
-}
-
-const workloads = [
-  'Deployment',
-  'StatefulSet',
-  'DaemonSet',
-  'ReplicaSet',
-  'ReplicationController',
-  'Job',
-  'CronJob',
-]
-
-const others = [
-  'APIService',
-  'CSIDriver',
-  'CSINode',
-  'CSIStorageCapacity',
-  'CertificateSigningRequest',
-  'ClusterTrustBundle',
-  'ControllerRevision',
-  'DeviceClass',
-  'FlowSchema',
-  'IPAddress',
-  'LeaseCandidate',
-  'MutatingAdmissionPolicy',
-  'MutatingAdmissionPolicyBinding',
-  'PodGroup',
-  'PriorityLevelConfiguration',
-  'ResourceClaim',
-  'ResourceClaimTemplate',
-  'ResourceSlice',
-  'ServiceCIDR',
-  'ValidatingAdmissionPolicy',
-  'ValidatingAdmissionPolicyBinding',
-  'VolumeAttachment',
-  'VolumeAttributesClass',
-  'Workload',
-  'Binding',
-  'ClusterRole',
-  'ClusterRoleBinding',
-  'CustomResourceDefinition',
-  'EndpointSlice',
-  'Endpoints',
-  'Event',
-  'Gateway',
-  'HTTPRoute',
-  'HorizontalPodAutoscaler',
-  'Ingress',
-  'IngressClass',
-  'LimitRange',
-  'MutatingWebhookConfiguration',
-  'NetworkPolicy',
-  'Node',
-  'PersistentVolume',
-  'PodDisruptionBudget',
-  'ResourceQuota',
-  'Role',
-  'RoleBinding',
-  'Service',
-  'ServiceAccount',
-  'StorageClass',
-  'ValidatingWebhookConfiguration',
-]
-
-export interface KindRefusal {
-  readonly message: string
-  readonly hint?: string
-  /** Whether the document is certainly of another kind, rather than a pod with a typo in its kind. */
-  readonly isOtherKind: boolean
-}
-
-/** Why a document of an unsupported kind, or a List inside another one, is refused. */
-function refuseKind(kind: string): KindRefusal {
-  if (kind === 'List' || kind === 'PodList') {
-    const hint = 'put its items into the outer one'
-    return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
-  }
-  const item = kind.replace(/List$/, '')
-  if (item !== kind && isObjectKind(item)) {
-    const hint = `write a List, or each ${item} as a document of its own`
-    return { message: `not supported: ${kind}`, hint, isOtherKind: false }
-  }
-  if (workloads.includes(kind)) {
-    return {
-      message: `not supported: podd runs Pods, and no ${kind}`,
-      hint: 'write its pod template as a Pod',
-      isOtherKind: true,
-    }
-  }
-  if (isKeptKind(kind)) {
-    return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
-  }
-  if (others.includes(kind)) {
-    return { message: `not supported: ${kind} needs a control plane`, isOtherKind: true }
-  }
-  const taken = ['Pod', 'PodList', 'List', ...objectKindNames]
-  const nearest = nearestName(kind, taken)
-  // A kind that the API has elsewhere is not a typo of one that podd takes.
-  if (nearest !== undefined) {
-    const message = `not supported: ${JSON.stringify(kind)}; did you mean ${JSON.stringify(nearest)}?`
-    return { message, isOtherKind: false }
-  }
-  return {
-    message: `not supported: ${JSON.stringify(kind)}; podd takes ${taken.join(', ')}`,
-    isOtherKind: false,
-  }
 }

@@ -29,6 +29,8 @@ export interface Problem {
   readonly hint?: string | undefined
   /** `namespace/name` of the object, where it could be read. */
   readonly object?: string | undefined
+  /** Of a warning about documents that are taken without effect: `ServiceAccount web`. */
+  readonly idle?: readonly string[] | undefined
 }
 
 /** An error about what stands in a place, as a whole. */
@@ -38,6 +40,31 @@ export function errorAt(path: string, message: string, hint?: string): Problem {
 
 export function warningAt(path: string, message: string, hint?: string): Problem {
   return { severity: 'warning', place: { path }, message, hint }
+}
+
+/** How many documents such a warning names. */
+const maxIdleNamed = 8
+
+/** The warning that documents have no effect. */
+export function idleWarning(place: Place, idle: readonly string[]): Problem {
+  const named = idle.slice(0, maxIdleNamed).join(', ')
+  const more = idle.length > maxIdleNamed ? ` and ${idle.length - maxIdleNamed} more` : ''
+  const message = `taken without effect, as nothing on one host goes by it: ${named}${more}`
+  return { severity: 'warning', place, message, idle }
+}
+
+/** The problems of a source's texts, with one such warning for all of them, at the place of the first. */
+export function joinIdleWarnings(problems: readonly Problem[]): readonly Problem[] {
+  const warnings = problems.filter(({ idle }) => idle !== undefined)
+  const [first] = warnings
+  if (first === undefined || warnings.length === 1) return problems
+  const joined = idleWarning(
+    first.place,
+    warnings.flatMap(({ idle = [] }) => idle),
+  )
+  return problems.flatMap((problem) =>
+    problem.idle === undefined ? [problem] : problem === first ? [joined] : [],
+  )
 }
 
 /** The workload's document from which a pod was expanded, in the pod's namespace. */

@@ -4,6 +4,7 @@ import { signatureSuffix } from '../../base/minisign.ts'
 import { WakeSlot } from '../../base/waits.ts'
 import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import type { MountEntry } from '../../host/mounts.ts'
+import { joinIdleWarnings } from '../../pod/objects/document.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { describeOtherWriters, isManifestName, isManifestPath, listManifests } from '../read-manifest-file.ts'
 import { LastGoodSaver, refillMs } from '../source.ts'
@@ -185,7 +186,7 @@ class DirectoryLoop {
       this.#watchProblem,
       ...this.#facts.problems(),
       this.#saver.problem(),
-      ...this.#files.problems(),
+      ...joinIdleWarnings(this.#files.problems()),
     ].filter((problem) => problem !== undefined)
   }
 

@@ -27,6 +27,7 @@ beforeAll(async () => {
   await mkdir(pods)
   const settings = {
     staticPodPath: pods,
+    ignoreKinds: ['ServiceMonitor'],
     podSecurity: { file: { level: 'baseline', allowedHostPorts: [8080] } },
   }
   await writeFile(
@@ -50,6 +51,20 @@ async function validate(document: JsonObject, ...flags: readonly string[]): Prom
 }
 
 describe('podd validate, with the config of the host', () => {
+  it('takes the custom objects that ignoreKinds names, with a warning', async () => {
+    const monitor = {
+      apiVersion: 'monitoring.example/v1',
+      kind: 'ServiceMonitor',
+      metadata: { name: 'web' },
+    }
+    expect(await validate(monitor, '--config', config)).toBe(
+      '0 warning: taken without effect, as nothing on one host goes by it: ServiceMonitor web',
+    )
+    expect(await validate({ ...monitor, kind: 'Certificate' }, '--config', config)).toMatch(
+      /^1 .*ignoreKinds/u,
+    )
+  })
+
   it.each<[string, JsonObject, RegExp]>([
     ['nothing wrong', pod({ priorityClassName: 'usual', priority: 7 }), /^0 $/u],
     [

@@ -136,6 +136,21 @@ describe('a directory with files', () => {
     expect(run.last()).toMatchObject({ source: 'file', ready: true, location: pods })
   })
 
+  it('says once what all of its files give without effect', async () => {
+    const account = (name: string): string =>
+      `apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: ${name}}\n`
+    await write('a.yaml', `${account('a')}---\n${podYaml('a')}`)
+    await write('b.yaml', `${podYaml('b')}---\n${account('b')}`)
+    const run = start()
+    await run.untilReady()
+    expect(summarize(run.last()!)).toEqual({
+      pods: ['a=busybox:1.36', 'b=busybox:1.36'],
+      problems: [
+        'taken without effect, as nothing on one host goes by it: ServiceAccount a, ServiceAccount b',
+      ],
+    })
+  })
+
   it('is ready only when all are decoded, however long that takes, and gives the quick ones before', async () => {
     await write('quick.yaml', podYaml('quick'))
     await write('slow.yaml', podYaml('slow'))

@@ -123,11 +123,14 @@ describe('the list of sources', () => {
   })
 
   it.each<[Json, RegExp]>([
+    [{ ignoreKinds: ['NetworkPolicy'] }, /"NetworkPolicy" is a kind of Kubernetes' own/u],
+    [{ ignoreKinds: ['Service'] }, /"Service" is a kind of Kubernetes' own/u],
+    [{ ignoreKinds: ['servicemonitors'] }, /must be a kind as documents have it/u],
     [{ values: { 'a-b': 'x' } }, /"a-b" must be of letters, digits and underscores/u],
     [{ values: { VERSION: 1.2 } }, /VERSION must be text: put it in quotes/u],
     [{ values: { NODE_NAME: 'x' } }, /must not name NODE_NAME, which the host itself gives/u],
     [{ valueFiles: { TOKEN: 'token' } }, /TOKEN must be an absolute path/u],
-  ])('goes by values that are well named: %j', async (config, message) => {
+  ])('goes by values and kinds that are well named: %j', async (config, message) => {
     const head = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
     const text = JSON.stringify(Object.assign(head, config))
     expect((await readConfigFile(text, 'config.yaml')).problems[0]?.message).toMatch(message)

@@ -326,6 +326,26 @@ describe('what is refused', () => {
       false,
     ],
     ['Service', 'not supported: Service needs a control plane', false],
+    [
+      'Ingress',
+      'not supported: Ingress needs a control plane (run a reverse proxy as a pod of its own, and open its port with hostPort)',
+      false,
+    ],
+    [
+      'HorizontalPodAutoscaler',
+      'not supported: HorizontalPodAutoscaler needs a control plane (remove it, and write how many pods shall run)',
+      false,
+    ],
+    [
+      'NetworkPolicy',
+      'not supported: podd enforces no NetworkPolicy, and takes none without effect, as the pods that it protects would be open (bound the network by the firewall of the host, or remove the document where its pods may be open to all pods of this host)',
+      false,
+    ],
+    [
+      'Role',
+      'not supported: a Role of another group than rbac.authorization.k8s.io (write its apiVersion as Kubernetes has it)',
+      false,
+    ],
     ['Lease', 'not supported: podd keeps a Lease only for clients of its API', false],
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
@@ -352,6 +372,48 @@ describe('what is refused', () => {
         : [],
       holdsAll: false,
     })
+  })
+
+  it('takes what has no effect on one host, with one warning for the text', async () => {
+    const given = [
+      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n',
+      'apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: web}\nrules: []\n',
+      container(),
+      'apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n',
+      'apiVersion: monitoring.example/v1\nkind: ServiceMonitor\nmetadata: {name: web}\n',
+    ].join('---\n')
+    const { documents, problems } = await decodeDocuments(given, { path, ignoreKinds: ['ServiceMonitor'] })
+    expect(documents).toHaveLength(1)
+    expect(problems).toEqual([
+      {
+        severity: 'warning',
+        place: { path, line: 1, column: 1 },
+        message:
+          'taken without effect, as nothing on one host goes by it: ServiceAccount web, Role web, PodDisruptionBudget web, ServiceMonitor web',
+        idle: ['ServiceAccount web', 'Role web', 'PodDisruptionBudget web', 'ServiceMonitor web'],
+      },
+    ])
+  })
+
+  it('refuses custom objects that ignoreKinds does not name, and holds no pod of their names', async () => {
+    const monitor = 'apiVersion: monitoring.example/v1\nkind: ServiceMonitor\nmetadata: {name: web}\n'
+    expect(await decode(monitor)).toMatchObject({
+      problems: [
+        '2:1: kind: not supported: a "ServiceMonitor" of monitoring.example is a custom object, for which there is nobody on this host (where its pods do without it, have it taken without effect: ignoreKinds: [ServiceMonitor] in podd\'s configuration)',
+      ],
+      held: [],
+      holdsAll: false,
+    })
+  })
+
+  it('says that the pull secrets of a ServiceAccount have no effect', async () => {
+    const account =
+      'apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\nimagePullSecrets: [{name: a}]\n'
+    const { problems } = await decodeDocuments(account, { path })
+    expect(problems.map(({ severity, field, message }) => [severity, field, message])).toEqual([
+      ['warning', undefined, 'taken without effect, as nothing on one host goes by it: ServiceAccount web'],
+      ['warning', 'imagePullSecrets', 'has no effect: podd takes none from a ServiceAccount'],
+    ])
   })
 
   it.each([
