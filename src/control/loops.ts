@@ -182,6 +182,7 @@ export function createLoops(system: SystemEnv) {
   const gate: UpdateGate = new UpdateGate(env, system.revisions, settings, {
     podNameSuffix,
     holder: (key) => desired.holder(key),
+    updateProblem: (key) => desired.updateProblem(key),
     onChange: (source) => post({ kind: 'update', source }),
   })
   statuses.presentAlso((object) => gate.present(object))
@@ -292,7 +293,9 @@ export class Reconciler implements SyncHandlers {
   }
 
   pull({ uid }: SyncEvent<'pull'>): void {
-    this.#loops.workers.get(uid)?.showPull()
+    const worker = this.#loops.workers.get(uid)
+    worker?.showPull()
+    if (worker !== undefined) this.#loops.gate.notePod(worker.ref)
   }
 
   /** The runtime says of itself that it can't be used, or that it can again. */

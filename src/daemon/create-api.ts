@@ -333,9 +333,9 @@ const verdictWords = {
 
 function stateOfUnit({ active, base, pin, revisions }: UnitRecord): UnitObject['status']['state'] {
   if (pin !== undefined) return pin.why === 'requested' ? 'RollbackRequested' : 'RolledBack'
-  if (active === base) return 'Healthy'
-  const isFailed = revisions.some(({ number, verdict }) => number === active && verdict === 'failed')
-  return isFailed ? 'Failed' : 'Progressing'
+  const verdict = revisions.find(({ number }) => number === active)?.verdict
+  if (verdict === 'failed') return 'Failed'
+  return active === base ? 'Healthy' : 'Progressing'
 }
 
 /** The most problems that are shown of one text. */

@@ -202,9 +202,10 @@ function parseRevision(value: Json): Revision | undefined {
 
 function parseFailure(value: Json | undefined): { readonly failure?: RevisionFailure } {
   if (!isJsonObject(value)) return {}
-  const { reason, message, atMs, containers } = value
+  const { reason, message, atMs, containers, isHeld } = value
   return {
     failure: {
+      ...(isHeld === true && { isHeld }),
       reason: typeof reason === 'string' ? reason : 'Unknown',
       message: typeof message === 'string' ? message : '',
       atMs: typeof atMs === 'number' ? atMs : 0,

@@ -169,6 +169,12 @@ export class DesiredPods {
     return this.#names.get(key)?.worker
   }
 
+  /** Why the newest version of the pod of this name is not applied. */
+  updateProblem(key: PodKey): string | undefined {
+    const entry = this.#names.get(key)
+    return this.#replacements.problem(key) ?? entry?.refused?.message ?? entry?.worker?.state.updateProblem
+  }
+
   /** Of those that ran when `podd down` ended them: those that are still to start. Forgets the others. */
   reviewEndedByDown(isSilent: (source: SourceName) => boolean): readonly EndedByDown[] {
     let hasForgotten = false

@@ -20,7 +20,14 @@ import {
   selectJudgedPods,
   trackPod,
 } from '../../decide/updates/health-gate.ts'
-import type { JudgedPod, PodFailure, PodSight, PodTrack } from '../../decide/updates/health-gate.ts'
+import type {
+  HeldBy,
+  JudgedPod,
+  PodFailure,
+  PodSight,
+  PodTrack,
+  UnitVerdict,
+} from '../../decide/updates/health-gate.ts'
 import {
   completeCopy,
   createUnitRecord,
@@ -31,6 +38,7 @@ import {
   matchCopy,
   noteFailed,
   noteHealthy,
+  noteHeld,
   offerContent,
   problemOf,
   resumeUnit,
@@ -72,6 +80,8 @@ interface GateSurroundings {
   readonly podNameSuffix: string
   /** The pod that has a name. */
   readonly holder: (key: PodKey) => PodWorker | undefined
+  /** Why the newest version of the pod of a name is not applied. */
+  readonly updateProblem: (key: PodKey) => string | undefined
   /** What counts of this source is something else now. */
   readonly onChange: (source: SourceName) => void
 }
@@ -452,6 +462,7 @@ export class UpdateGate {
     if (!isJudged(record) || !isToGoBack(record)) return undefined
     if (this.#distrust !== undefined) return { why: 'crashed', failure: this.#poddCrashed() }
     const { failure } = revisionOf(record, record.active) ?? {}
+    if (failure?.isHeld === true) return undefined
     const isAllowed =
       this.#options.updateRollback &&
       offered.every((each) => !isPodDocument(each) || (mayRollBack(each) && !isMaybeTask(each)))
@@ -527,8 +538,9 @@ export class UpdateGate {
   async #loadBase(unit: Unit): Promise<void> {
     const { changes, record } = unit
     unit.tracks.clear()
+    // Of one that counts for its healthy pods alone, the others are judged still.
     const before =
-      record.base === undefined || !isJudged(record)
+      record.base === undefined || record.base === record.active || !isJudged(record)
         ? undefined
         : await this.#contentOf(unit, record, record.base)
     if (unit.changes !== changes) return
@@ -698,9 +710,16 @@ export class UpdateGate {
     }
     if (verdict.wakeAtMs !== undefined)
       unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.#wake(unit))
-    if (verdict.kind !== 'failed') return
-    const isKnown = revisionOf(unit.record, unit.record.active)?.verdict === 'failed'
-    if (!isKnown) return void this.#fail(unit, verdict.failures)
+    if (verdict.kind === 'progressing') return
+    const active = revisionOf(unit.record, unit.record.active)
+    const isKnown = active?.verdict === 'failed'
+    if (verdict.kind === 'held' && !this.#hasNothingElse(unit, verdict)) {
+      const mayCount = verdict.rest === 'may-count'
+      const isOver = isKnown && (active.failure?.isHeld !== true || !mayCount)
+      if (isOver || unit.record.base === unit.record.active) return
+      return void this.#hold(unit, verdict.failures, mayCount)
+    }
+    if (!isKnown || active.failure?.isHeld === true) return void this.#fail(unit, verdict.failures)
     if (!isToGoBack(unit.record) || !this.#isAllowed(unit, verdict.failures)) return
     if (unit.retryAtMs <= nowMs) return void this.#fail(unit, verdict.failures)
     unit.timer?.cancel()
@@ -711,16 +730,33 @@ export class UpdateGate {
   #see(unit: Unit, { document, before, key, uidBefore, restarts, changed }: Judged): PodSight {
     const { statuses, prober, knowledge } = this.#env
     const worker = this.#pods.holder(key)
-    if (worker === undefined || knowledge.runtimeProblem !== undefined) return waiting
+    const { annotations } = document.pod.metadata
+    const progressDeadlineMs = readDeadline(annotations[deadlineAnnotation])
+    const held = (by: HeldBy, message: string): PodSight => ({
+      kind: 'held',
+      by,
+      message,
+      progressDeadlineMs,
+    })
+    if (knowledge.runtimeProblem !== undefined) return waiting
+    if (worker === undefined) return held('host', 'there is no pod of this name yet')
     const { state, ref } = worker
     const { record, admission, stage } = state
     const isMeant = sameData(record.manifest, document.manifest)
     const isBase = !isMeant && sameData(record.manifest, before)
-    const isOther = record.source !== unit.record.source || record.path !== document.place.path
-    if (isOther || isBase || record.ending !== undefined) return waiting
-    if (stage === 'adopted' || stage === 'waiting') return waiting
-    const isKept = record.failed?.until !== undefined || record.failed?.admission === true
-    if (isKept || admission?.kind !== 'admitted') return waiting
+    if (record.ending !== undefined || stage === 'adopted') return waiting
+    if (record.source !== unit.record.source || record.path !== document.place.path)
+      return held(
+        'host',
+        `the pod of this name is given by ${record.path || record.source}, which is followed`,
+      )
+    const former = (): PodSight =>
+      held('former', this.#pods.updateProblem(key) ?? 'its former version runs until it can be replaced')
+    if (isBase) return former()
+    if (record.failed?.until !== undefined) return waiting
+    if (admission?.kind === 'rejected' || (admission?.kind === 'blocked' && !isPassing(admission.reason)))
+      return held('host', admission.message)
+    if (stage === 'waiting' || admission?.kind !== 'admitted') return waiting
     const status = statuses.find(ref.uid)?.status
     if (status === undefined || status.observedGeneration !== podGeneration(record)) return waiting
     const { containerStatuses = [] } = status
@@ -729,9 +765,8 @@ export class UpdateGate {
       const spec = containers.find((container) => container.name === name)
       return spec === undefined || containerID === undefined || image === spec.image
     })
-    if (isMeant && !isApplied) return waiting
+    if (isMeant && !isApplied) return former()
     const sidecars = initContainers.filter((container) => isRestartableInit(container))
-    const { annotations } = document.pod.metadata
     const verdicts = prober.verdicts(ref.uid)
     const unstarted = state.observed.containers.find(({ id }) => verdicts[id]?.startup === 'failure')
     const isReady =
@@ -758,7 +793,8 @@ export class UpdateGate {
       isBetween: !isMeant,
       expectedRestarts: isNew ? 0 : restarts,
       failedStartup: unstarted?.name,
-      progressDeadlineMs: readDeadline(annotations[deadlineAnnotation]),
+      progressDeadlineMs,
+      isPulling: this.#env.images.isPulling(ref.uid),
       message: explainUnready(status),
     }
   }
@@ -790,29 +826,22 @@ export class UpdateGate {
 
   /** The active revision failed: what failed is recorded before anything else counts. */
   async #fail(unit: Unit, failures: readonly PodFailure[]): Promise<void> {
-    const { clock, logger, events } = this.#env
+    const { clock, logger } = this.#env
     const { changes, record } = unit
     const isCurrent = (): boolean => unit.changes === changes && !this.#hasStopped
     unit.isActing = true
     try {
-      const [first] = failures
-      if (first === undefined) return
-      const containers = await gatherEvidence(this.#env, failures, this.#pods.holder)
+      const failure = await this.#describe(failures)
+      if (failure === undefined) return
       const fallback = fallbackOf(record)
       const documents = fallback && (await this.#contentOf(unit, record, fallback.number))
       if (!isCurrent()) return
       const isAllowed = this.#isAllowed(unit, failures)
-      const more = failures.length - 1
-      const failure: RevisionFailure = {
-        reason: first.reason,
-        message: more === 0 ? first.message : `${first.message}; and ${more} more pods have failed`,
-        atMs: clock.wallMs(),
-        containers,
-      }
       const isPossible = isAllowed && documents !== undefined
       const next = noteFailed(record, failure, { why: 'failed', mayRollBack: isPossible })
       if (isAllowed && !isPossible && isToGoBack(unit.record)) {
-        const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
+        const known = revisionOf(record, record.active)
+        const isKnown = known?.verdict === 'failed' && known.failure?.isHeld !== true
         unit.retryAtMs = clock.monotonicMs() + unit.retryMs
         unit.retryMs = Math.min(unit.retryMs * 2, longestRetryMs)
         logger.error(
@@ -823,11 +852,7 @@ export class UpdateGate {
       }
       if (record.base !== undefined) await this.#saveOrRetry(unit, next)
       if (!isCurrent()) return
-      for (const { pod, reason, message } of failures) {
-        const worker = this.#pods.holder(pod)
-        if (reason === 'ProgressDeadlineExceeded' && worker !== undefined)
-          events.record({ pod: worker.ref, type: 'Warning', reason, message })
-      }
+      this.#tellLate(failures)
       this.#setRecord(unit, next)
       if (next.active === record.active) {
         logger.warn(
@@ -845,6 +870,66 @@ export class UpdateGate {
     } finally {
       unit.isActing = false
       this.#wake(unit)
+    }
+  }
+
+  /** No pod of the active revision may run here: what it goes back to is worth more. */
+  #hasNothingElse(unit: Unit, { failures, rest }: Extract<UnitVerdict, { kind: 'held' }>): boolean {
+    if (rest !== 'none' || !isToGoBack(unit.record) || !this.#isAllowed(unit, failures)) return false
+    const pods = activeOf(unit).filter((each) => isPodDocument(each))
+    return pods.length === unit.judged?.length
+  }
+
+  /** Pods of the active revision have not come into effect by their deadline. That is recorded, and nothing is undone. */
+  async #hold(unit: Unit, failures: readonly PodFailure[], mayCount: boolean): Promise<void> {
+    const { logger } = this.#env
+    const { changes, record } = unit
+    unit.isActing = true
+    try {
+      const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
+      const failure = await this.#describe(failures)
+      if (failure === undefined || unit.changes !== changes || this.#hasStopped) return
+      const next = noteHeld(record, failure, mayCount)
+      if (mayCount || record.base !== undefined) await this.#saveOrRetry(unit, next)
+      if (unit.changes !== changes || this.#hasStopped) return
+      this.#setRecord(unit, next)
+      this.#showHeldBack()
+      if (isKnown) return
+      this.#tellLate(failures)
+      logger.warn(
+        { path: record.unit, revision: record.active, reason: failure.message },
+        'a revision is not in effect as a whole, and stays',
+      )
+    } catch (error) {
+      logger.error({ path: record.unit, err: error }, 'cannot note that a revision is not in effect')
+    } finally {
+      unit.isActing = false
+      this.#wake(unit)
+    }
+  }
+
+  /** With how the containers are, and their last log lines. */
+  async #describe(failures: readonly PodFailure[]): Promise<RevisionFailure | undefined> {
+    const [first] = failures
+    if (first === undefined) return undefined
+    const containers = await gatherEvidence(this.#env, failures, this.#pods.holder)
+    const more = failures.length - 1
+    return {
+      reason: first.reason,
+      message:
+        more === 0
+          ? first.message
+          : `${first.message}; and ${more} more ${more === 1 ? 'pod has' : 'pods have'} failed`,
+      atMs: this.#env.clock.wallMs(),
+      containers,
+    }
+  }
+
+  #tellLate(failures: readonly PodFailure[]): void {
+    for (const { pod, reason, message } of failures) {
+      const worker = this.#pods.holder(pod)
+      if (reason === 'ProgressDeadlineExceeded' && worker !== undefined)
+        this.#env.events.record({ pod: worker.ref, type: 'Warning', reason, message })
     }
   }
 
@@ -991,6 +1076,11 @@ export class UpdateGate {
 }
 
 const waiting: PodSight = { kind: 'waiting' }
+
+/** Why a pod isn't admitted that says nothing about its manifest, and passes. */
+function isPassing(reason: string): boolean {
+  return ['NodeUnderPressure', 'NodeShutdown', 'RuntimeNotReady'].includes(reason)
+}
 
 function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): string {
   return `${source}\n${unit}`

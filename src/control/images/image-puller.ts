@@ -61,6 +61,8 @@ export class ImagePuller {
   readonly #pulls: ImagePulls
   readonly #backoffs = new Map<string, Backoff>()
   readonly #pulling = new Map<PodUid, ReadonlyMap<string, string>>()
+  /** How many pulls each pod waits for. */
+  readonly #awaited = new Map<PodUid, number>()
 
   constructor(env: ImagePullerEnv) {
     this.#env = env
@@ -104,6 +106,18 @@ export class ImagePuller {
   /** By container: how far the pull of its image is, where one is in flight and takes its time. */
   pulling(uid: PodUid): ReadonlyMap<string, string> {
     return this.#pulling.get(uid) ?? new Map()
+  }
+
+  /** Whether a pull for this pod is in flight, or waits for its turn. */
+  isPulling(uid: PodUid): boolean {
+    return this.#awaited.has(uid)
+  }
+
+  #countPull({ uid }: PodRef, change: 1 | -1): void {
+    const count = (this.#awaited.get(uid) ?? 0) + change
+    if (count === 0) this.#awaited.delete(uid)
+    else this.#awaited.set(uid, count)
+    this.#env.onPulling(uid)
   }
 
   #tellPulling({ uid }: PodRef, container: string, message: string | undefined): void {
@@ -162,6 +176,7 @@ export class ImagePuller {
       throw new ImageError('ImagePullBackOff', message, clock.wallMs() + backoff.untilMs - beganMs)
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
+    this.#countPull(pod, 1)
     try {
       const durationMs = await this.#pulls.pull({
         ...request,
@@ -192,6 +207,7 @@ export class ImagePuller {
       this.#event(request, 'Warning', 'Failed', `Error: ${reason}`)
       throw new ImageError(reason, message, clock.wallMs() + Math.min(delayMs, showFailureMs), error)
     } finally {
+      this.#countPull(pod, -1)
       this.#tellPulling(pod, container.name, undefined)
     }
   }

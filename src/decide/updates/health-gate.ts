@@ -20,11 +20,19 @@ export interface GateSettings {
 }
 
 /**
- * How a changed pod is seen. `waiting`: its new version isn't in effect (the old one runs, say until an image can be had), or
- * something beside its manifest keeps it from running; nothing follows from that.
+ * How a changed pod is seen. `waiting`: something that passes keeps it from running (the runtime is away, the node is under
+ * pressure); nothing follows from that. `held`: its new version isn't in effect, because its former version runs until it can
+ * be replaced, or because the host doesn't let it run.
  */
 export type PodSight =
   | { readonly kind: 'waiting' }
+  | {
+      readonly kind: 'held'
+      readonly by: HeldBy
+      /** What it waits for. */
+      readonly message: string
+      readonly progressDeadlineMs?: number | undefined
+    }
   | {
       readonly kind: 'seen'
       readonly uid: PodUid
@@ -45,18 +53,33 @@ export type PodSight =
       readonly failedStartup?: string | undefined
       /** Of its own annotation. */
       readonly progressDeadlineMs?: number | undefined
+      /** An image of it is being pulled: that takes as long as the link needs. */
+      readonly isPulling?: boolean | undefined
       /** Why it isn't ready, as far as is known. */
       readonly message: string
     }
+
+/** `former`: its former version runs. `host`: nothing of it does. */
+export type HeldBy = 'former' | 'host'
 
 /** By container. */
 export type Crashes = Readonly<Record<string, number>>
 
 /** What is remembered of a changed pod from one sight to the next. */
-export interface PodTrack {
+export type PodTrack =
+  | {
+      readonly kind: 'held'
+      readonly sinceMs: number
+    }
+  | SeenTrack
+
+interface SeenTrack {
+  readonly kind: 'seen'
   readonly uid: PodUid
-  /** Since when its new version is in effect. */
+  /** Since when its new version is in effect; later by the time that pulls have taken. */
   readonly sinceMs: number
+  /** Since when an image is being pulled. */
+  readonly pullingSinceMs?: number | undefined
   readonly readySinceMs?: number | undefined
   /** It was Ready for long enough: that it isn't now fails nothing any more, unless it crashes. */
   readonly wasAvailable: boolean
@@ -73,8 +96,12 @@ export function trackPod(
   nowMs: number,
 ): PodTrack | undefined {
   if (sight.kind === 'waiting') return undefined
+  if (sight.kind === 'held') return before?.kind === 'held' ? before : { kind: 'held', sinceMs: nowMs }
   const { uid, crashes, expectedRestarts = 0 } = sight
-  const known = before?.uid === uid ? before : undefined
+  const known = before?.kind === 'seen' && before.uid === uid ? before : undefined
+  const isPulling = sight.isPulling === true && sight.state === 'starting'
+  const pulledMs =
+    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
   const hasCrashed =
     known !== undefined && Object.entries(crashes).some(([name, count]) => count > (known.crashes[name] ?? 0))
   const readySinceMs =
@@ -85,8 +112,10 @@ export function trackPod(
     ? {}
     : Object.fromEntries(Object.entries(crashes).map(([name, count]) => [name, count + expectedRestarts]))
   return {
+    kind: 'seen',
     uid,
-    sinceMs: known?.sinceMs ?? nowMs,
+    sinceMs: known === undefined ? nowMs : known.sinceMs + pulledMs,
+    pullingSinceMs: isPulling ? (known?.pullingSinceMs ?? nowMs) : undefined,
     readySinceMs,
     wasAvailable: wasReady || known?.wasAvailable === true,
     crashes,
@@ -95,7 +124,7 @@ export function trackPod(
 }
 
 /** The most that one of its containers has crashed. */
-function crashesOf({ crashes, pastCrashes }: PodTrack): number {
+function crashesOf({ crashes, pastCrashes }: SeenTrack): number {
   return Math.max(0, ...Object.entries(crashes).map(([name, count]) => count - (pastCrashes[name] ?? 0)))
 }
 
@@ -112,6 +141,8 @@ export interface PodFailure {
   readonly pod: string
   readonly reason: 'CrashLoopBackOff' | 'ProgressDeadlineExceeded' | 'PodFailed' | 'StartupProbeFailed'
   readonly message: string
+  /** It has not been in effect: nothing is known against what it would run. */
+  readonly heldBy?: HeldBy | undefined
 }
 
 /** `wakeAtMs`: when time alone may change it. */
@@ -122,9 +153,20 @@ export type UnitVerdict =
       readonly failures: readonly PodFailure[]
       readonly wakeAtMs: number | undefined
     }
+  /** No pod failed by what it runs. `rest`: of the pods that aren't held; `may-count`: all are healthy, and those that are held have no former version. */
+  | {
+      readonly kind: 'held'
+      readonly failures: readonly PodFailure[]
+      readonly rest: 'may-count' | 'open' | 'none'
+      readonly wakeAtMs: number | undefined
+    }
   | { readonly kind: 'progressing'; readonly wakeAtMs: number | undefined }
 
-/** A unit's revision is healthy when all pods that it changed are at the same time; one that fails fails it. */
+/**
+ * A unit's revision is healthy when all pods that it changed are at the same time; one that fails fails it. A pod that has
+ * not come into effect by its deadline fails it too, as a Deployment's does (`pkg/controller/deployment/progress.go`,
+ * 1.36), but isn't what the others are undone for.
+ */
 export function judgeUnit(pods: readonly JudgedPod[], settings: GateSettings, nowMs: number): UnitVerdict {
   const outcomes = pods.map((pod) => judgePod(pod, settings, nowMs))
   if (outcomes.every(({ kind }) => kind === 'healthy')) return { kind: 'healthy' }
@@ -133,7 +175,18 @@ export function judgeUnit(pods: readonly JudgedPod[], settings: GateSettings, no
     outcome.kind !== 'healthy' && outcome.wakeAtMs !== undefined ? [outcome.wakeAtMs] : [],
   )
   const wakeAtMs = wakes.length === 0 ? undefined : Math.min(...wakes)
-  return failures.length === 0 ? { kind: 'progressing', wakeAtMs } : { kind: 'failed', failures, wakeAtMs }
+  if (failures.length === 0) return { kind: 'progressing', wakeAtMs }
+  const own = failures.filter(({ heldBy }) => heldBy === undefined)
+  if (own.length > 0) return { kind: 'failed', failures: own, wakeAtMs }
+  const rest = outcomes.filter(({ kind }) => kind !== 'failed')
+  const hasFormer = failures.some(({ heldBy }) => heldBy === 'former')
+  const mayCount = !hasFormer && rest.length > 0 && rest.every(({ kind }) => kind === 'healthy')
+  return {
+    kind: 'held',
+    failures,
+    rest: mayCount ? 'may-count' : rest.length > 0 || hasFormer ? 'open' : 'none',
+    wakeAtMs,
+  }
 }
 
 type PodOutcome =
@@ -144,6 +197,17 @@ type PodOutcome =
 function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowMs: number): PodOutcome {
   if (sight.kind === 'waiting' || track === undefined) return { kind: 'progressing', wakeAtMs: undefined }
   const undecided: PodOutcome = { kind: 'progressing', wakeAtMs: undefined }
+  const deadlineMs = sight.progressDeadlineMs ?? settings.progressDeadlineMs
+  const because = sight.message === '' ? '' : `: ${sight.message}`
+  const late = (sinceMs: number, what: string, heldBy?: HeldBy): PodOutcome => {
+    if (nowMs - sinceMs < deadlineMs) return { kind: 'progressing', wakeAtMs: sinceMs + deadlineMs }
+    const message = `pod ${pod} ${what} ${Math.round(deadlineMs / 1000)} s after its change${because}`
+    const failure = { pod, reason: 'ProgressDeadlineExceeded', message, heldBy } as const
+    return { kind: 'failed', failure, wakeAtMs: undefined }
+  }
+  if (sight.kind === 'held')
+    return late(track.sinceMs, sight.by === 'host' ? 'may not run' : 'is not replaced', sight.by)
+  if (track.kind === 'held') return undecided
   const isBetween = sight.isBetween === true
   if (sight.state === 'completed') return isBetween ? undecided : { kind: 'healthy' }
   const healthyAtMs = track.readySinceMs === undefined ? undefined : track.readySinceMs + settings.minReadyMs
@@ -153,7 +217,6 @@ function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowM
     // Where nobody may replace it, it may yet become healthy.
     wakeAtMs: healthyAtMs,
   })
-  const because = sight.message === '' ? '' : `: ${sight.message}`
   if (!isBetween) {
     if (sight.state === 'failed') return fail('PodFailed', `pod ${pod} has failed${because}`)
     const crashes = crashesOf(track)
@@ -170,12 +233,9 @@ function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowM
     return nowMs >= healthyAtMs ? { kind: 'healthy' } : { kind: 'progressing', wakeAtMs: healthyAtMs }
   }
   if (track.wasAvailable) return undecided
-  const deadlineMs = sight.progressDeadlineMs ?? settings.progressDeadlineMs
-  if (nowMs - track.sinceMs < deadlineMs) return { kind: 'progressing', wakeAtMs: track.sinceMs + deadlineMs }
-  return fail(
-    'ProgressDeadlineExceeded',
-    `pod ${pod} is not Ready ${Math.round(deadlineMs / 1000)} s after its change${because}`,
-  )
+  if (track.pullingSinceMs !== undefined && !isBetween)
+    return late(track.pullingSinceMs, 'still waits for an image', 'host')
+  return late(track.sinceMs, 'is not Ready')
 }
 
 /**

@@ -40,6 +40,8 @@ export interface RevisionFailure {
   /** Wall milliseconds. */
   readonly atMs: number
   readonly containers: readonly ContainerEvidence[]
+  /** Pods of it have not come into effect: nothing is known against what they would run, so that nothing is undone for it. */
+  readonly isHeld?: boolean | undefined
 }
 
 export interface Revision extends UnitContent {
@@ -166,8 +168,8 @@ function supersede(record: UnitRecord): readonly Revision[] {
 }
 
 /** Whether it is not known yet that the active revision is healthy. One that was rolled back to by itself was. */
-export function isJudged({ active, base }: UnitRecord): boolean {
-  return active !== base
+export function isJudged(record: UnitRecord): boolean {
+  return record.active !== record.base || revisionOf(record, record.active)?.verdict !== 'healthy'
 }
 
 /** The revision that the unit would go back to: the last that was healthy, unless it has no pods. */
@@ -196,6 +198,18 @@ export function noteFailed(
   return { ...failed, active: fallback.number, pin: { why, atMs: failure.atMs } }
 }
 
+/**
+ * Pods of the active revision have not come into effect by their deadline. It stays, and may become healthy later.
+ * @param mayCount its other pods are healthy: it is the one to go back to from now on, for their sake
+ */
+export function noteHeld(record: UnitRecord, failure: RevisionFailure, mayCount: boolean): UnitRecord {
+  const held = withVerdict(record, record.active, {
+    verdict: 'failed',
+    failure: { ...failure, isHeld: true },
+  })
+  return mayCount ? { ...held, base: record.active } : held
+}
+
 function withVerdict(
   record: UnitRecord,
   number: number,
@@ -209,7 +223,8 @@ function withVerdict(
 export function previousOf(record: UnitRecord): Revision | undefined {
   const active = revisionOf(record, record.active)
   return record.revisions.findLast(
-    ({ number, hash, verdict }) => verdict === 'healthy' && number < record.active && hash !== active?.hash,
+    ({ number, hash, verdict }) =>
+      (verdict === 'healthy' || number === record.base) && number < record.active && hash !== active?.hash,
   )
 }
 
@@ -243,7 +258,8 @@ export function rollBackTo(
 /** What the source gives is tried again. */
 export function resumeUnit(record: UnitRecord): UnitRecord {
   if (record.pin === undefined) return record
-  const verdict = record.offered === record.base ? 'healthy' : 'progressing'
+  const wasHealthy = revisionOf(record, record.offered)?.verdict === 'healthy'
+  const verdict = record.offered === record.base && wasHealthy ? 'healthy' : 'progressing'
   const next = { ...record, revisions: supersede(record), active: record.offered, pin: undefined }
   return withVerdict(next, record.offered, { verdict, failure: undefined })
 }
@@ -286,6 +302,8 @@ export function describeRecord(record: UnitRecord): string | undefined {
     return `revision ${active} counts on request, and revision ${offered} is offered`
   if (pin !== undefined)
     return `revision ${offered} failed, and revision ${active} counts again: ${whyFailed(failed)}`
+  if (failed?.verdict === 'failed' && failed.failure?.isHeld === true)
+    return `revision ${offered} is not in effect as a whole, and stays: ${whyFailed(failed)}`
   if (failed?.verdict === 'failed' && fallbackOf(record) !== undefined)
     return `revision ${offered} failed, and is not rolled back: ${whyFailed(failed)}`
   return undefined
@@ -300,6 +318,13 @@ export function problemOf(record: UnitRecord, path: string): Problem | undefined
   const message = describeRecord(record)
   if (message === undefined) return undefined
   const isRequested = record.pin?.why === 'requested'
+  if (record.pin === undefined && revisionOf(record, record.offered)?.failure?.isHeld === true)
+    return {
+      severity: 'warning',
+      place: { path },
+      message,
+      hint: 'What it waits for stands with the pod, too: `podd describe pod POD`. It starts by itself once it may.',
+    }
   return {
     severity: isRequested ? 'warning' : 'error',
     place: { path },

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -374,13 +375,165 @@ describe('a revision whose pod does not get Ready', () => {
     expect(condition).toMatchObject({ reason: 'UpdateFailed' })
   })
 
-  it('is not judged while the old one runs, because an image is missing', async () => {
+  it('fails at the deadline, and stays, where the old one runs because an image is missing', async () => {
     await rig.apply(web(good, { image: 'gone:1' }))
-    await rig.clock.advance(2_000_000)
+    await rig.clock.advance(590_000)
     expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+    await rig.clock.advance(1_400_000)
+    expect(record()).toMatchObject({ active: 2, base: 1, revisions: [{}, { verdict: 'failed' }] })
+    expect([rig.running(), rig.container('web').image]).toEqual([['web/main'], 'app:1'])
+    expect(rig.system.problems().map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^revision 2 is not in effect as a whole, and stays: .*gone:1/u),
+    )
+    await rig.kill()
+    await rig.start()
+    expect(record()).toMatchObject({ active: 2 })
     rig.fake.addRemoteImage('gone:1')
     await rig.clock.advance(320_000)
-    expect(record()).toMatchObject({ base: 2 })
+    expect(record()).toMatchObject({ base: 2, revisions: [{}, { verdict: 'healthy' }] })
+    expect(rig.system.problems()).toEqual([])
+  })
+})
+
+/** Gives a file these pods. */
+const offerFile = (...pods: readonly JsonObject[]): void => {
+  const documents = pods.map((manifest) => ({
+    pod: podFromManifest(manifest),
+    manifest,
+    place: { path: unit },
+  }))
+  rig.system.offerSnapshot({ ...rig.snapshot('file'), pods: documents })
+}
+
+describe('a pod of a unit that this host never lets run', () => {
+  const other = (name: string, spec: JsonObject = {}): JsonObject =>
+    podManifest(name, { containers: [{ name: 'main', image: 'app:1', command: good }], ...spec })
+  const tooLarge = other('large', {
+    containers: [{ name: 'main', image: 'app:1', resources: { requests: { memory: '64Gi' } } }],
+  })
+
+  beforeEach(async () => {
+    await begin({ admission: openRules({ maxPods: 110, allocatable: { memory: '1Gi' } }) })
+  })
+
+  it('fails its revision at the deadline, which its other pods go back to all the same', async () => {
+    offerFile(web(good), tooLarge)
+    await rig.clock.advance(590_000)
+    expect(rig.system.gate.units()).toMatchObject([{ record: { revisions: [{ verdict: 'progressing' }] } }])
+    await rig.clock.advance(20_000)
+    expect(record()).toMatchObject({ active: 1, base: 1, revisions: [{ verdict: 'failed' }] })
+    expect(rig.reasons('large')).toContain('ProgressDeadlineExceeded')
+    expect(rig.system.problems()).toMatchObject([
+      {
+        severity: 'warning',
+        message: expect.stringMatching(
+          /^revision 1 is not in effect as a whole, and stays: pod default\/large may not run 600 s after its change: .*memory/u,
+        ),
+      },
+    ])
+    offerFile(web(bad), tooLarge)
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(record()).toMatchObject({ offered: 2, active: 1, base: 1, pin: { why: 'failed' } })
+  })
+
+  it('takes nothing from the others where it is added, and is healthy once it runs', async () => {
+    offerFile(web(good))
+    await rig.clock.advance(15_000)
+    offerFile(web([...good, '-v']), tooLarge)
+    await rig.clock.advance(620_000)
+    expect(command()).toEqual([...good, '-v'])
+    expect(record()).toMatchObject({ active: 2, base: 2, revisions: [{}, { verdict: 'failed' }] })
+    await rig.kill()
+    rig.boot()
+    offerFile(web([...good, '-v']), tooLarge)
+    await rig.clock.advance(10_000)
+    expect(record()).toMatchObject({ active: 2, base: 2 })
+    offerFile(web([...good, '-v']), other('large'))
+    await rig.clock.advance(30_000)
+    expect(record()).toMatchObject({ active: 3, base: 3, revisions: [{}, {}, { verdict: 'healthy' }] })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('has the unit go back where it is all that the unit has, and one before it ran', async () => {
+    offerFile(web(good))
+    await rig.clock.advance(15_000)
+    offerFile(tooLarge)
+    await rig.clock.advance(590_000)
+    expect(rig.running()).toEqual([])
+    await rig.clock.advance(30_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(record()).toMatchObject({ active: 1, base: 1, pin: { why: 'failed' } })
+  })
+
+  it('is healthy with the others where there is room for it later', async () => {
+    const half = { requests: { memory: '600Mi' } }
+    const large = other('large', { containers: [{ name: 'main', image: 'app:1', resources: half }] })
+    const roomy = other('roomy', { containers: [{ name: 'main', image: 'app:1', resources: half }] })
+    await rig.apply(roomy)
+    const others = rig.snapshot('file')
+    const give = (...pods: readonly JsonObject[]): void => {
+      const documents = pods.map((manifest) => ({
+        pod: podFromManifest(manifest),
+        manifest,
+        place: { path: unit },
+      }))
+      rig.system.offerSnapshot({ ...others, pods: [...others.pods, ...documents] })
+    }
+    give(web(good), large)
+    await rig.clock.advance(620_000)
+    expect(record()).toMatchObject({ base: 1, revisions: [{ verdict: 'failed' }] })
+    offerFile(web(good), large)
+    await rig.clock.advance(30_000)
+    expect(rig.running()).toEqual(['large/main', 'web/main'])
+    expect(record()).toMatchObject({ base: 1, revisions: [{ verdict: 'healthy' }] })
+    expect(rig.system.problems()).toEqual([])
+  })
+})
+
+describe('a new pod of a unit whose image takes long to pull', () => {
+  const slow = podManifest('slow', { containers: [{ name: 'main', image: 'slow:1' }] })
+
+  it('is not gone back from while it is pulled, which is told at the deadline, and is healthy in the end', async () => {
+    rig.fake.addRemoteImage('slow:1')
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 900_000 })
+    offerFile(web(good), slow)
+    await rig.clock.advance(590_000)
+    expect(record()).toMatchObject({ active: 2, base: 1, revisions: [{}, { verdict: 'progressing' }] })
+    await rig.clock.advance(20_000)
+    expect(record()).toMatchObject({ active: 2 })
+    expect(rig.system.problems()).toMatchObject([
+      { severity: 'warning', message: expect.stringContaining('still waits for an image') },
+    ])
+    await rig.clock.advance(310_000)
+    expect(rig.running()).toEqual(['slow/main', 'web/main'])
+    expect(record()).toMatchObject({ active: 2, base: 2, revisions: [{}, { verdict: 'healthy' }] })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('has the time of the deadline after its image is there', async () => {
+    rig.fake.addRemoteImage('slow:1')
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 500_000 })
+    rig.probe = (id) =>
+      rig.fake.world.containers.get(id)?.config.image?.userSpecifiedImage === 'slow:1'
+        ? { result: 'failure', output: '' }
+        : { result: 'success', output: '' }
+    const readinessProbe = { httpGet: { path: '/', port: 80 }, periodSeconds: 1 }
+    offerFile(
+      web(good),
+      podManifest('slow', { containers: [{ name: 'main', image: 'slow:1', readinessProbe }] }),
+    )
+    await rig.clock.advance(1_080_000)
+    expect(record()).toMatchObject({ active: 2 })
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+  })
+
+  it('fails at the deadline where it can’t be pulled', async () => {
+    offerFile(web(good), podManifest('slow', { containers: [{ name: 'main', image: 'gone:1' }] }))
+    await rig.clock.advance(640_000)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    expect(rig.running()).toEqual(['web/main'])
   })
 })
 
@@ -399,8 +552,13 @@ describe('a pod that two files give', () => {
         place: { path: unit },
       }))
     rig.system.offerSnapshot({ ...snapshot, pods: [...snapshot.pods, ...more] })
-    await rig.clock.advance(700_000)
+    await rig.clock.advance(580_000)
     expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+    await rig.clock.advance(100_000)
+    expect(record()).toMatchObject({ active: 2, revisions: [{}, { verdict: 'failed' }] })
+    expect(rig.system.problems().map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('/file/other.yaml, which is followed'),
+    )
   })
 })
 

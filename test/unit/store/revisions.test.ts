@@ -6,6 +6,7 @@ import {
   createUnitRecord,
   noteFailed,
   noteHealthy,
+  noteHeld,
   offerContent,
 } from '../../../src/decide/updates/unit-revisions.ts'
 import type { UnitRecord } from '../../../src/decide/updates/unit-revisions.ts'
@@ -83,6 +84,13 @@ describe('the revisions on disk', () => {
     expect(await open().content(name, 'a')).toEqual({ documents: [pod, secret], lacksSecrets: false })
     expect(await store.content(name, 'c')).toBeUndefined()
     expect(await store.content({ ...name, unit: '/etc/pods/other.yaml' }, 'a')).toBeUndefined()
+  })
+
+  it('tell, when they are read again, of which nothing is undone', async () => {
+    const first = createUnitRecord(name, { hash: 'a', pods: 2 }, 1)
+    const held = noteHeld(first, failure, true)
+    await store.save(held, contents)
+    expect(await open().load()).toEqual([held])
   })
 
   it('are for root alone', async () => {

@@ -277,6 +277,82 @@ describe('a changed pod', () => {
   })
 })
 
+const held = (by: 'former' | 'host'): PodSight => ({ kind: 'held', by, message: 'too little memory' })
+const pulling = seen({ isPulling: true, message: 'pulling image "app:1"' })
+
+describe('a changed pod that is not in effect', () => {
+  it.each([
+    [
+      'that the host does not let run, until its deadline',
+      [
+        [0, held('host')],
+        [599_000, held('host')],
+      ],
+      { kind: 'progressing', wakeAtMs: 600_000 },
+    ],
+    [
+      'that the host does not let run, at its deadline',
+      [
+        [0, held('host')],
+        [600_000, held('host')],
+      ],
+      { kind: 'held', rest: 'none' },
+    ],
+    [
+      'whose former version runs, at its deadline',
+      [
+        [0, held('former')],
+        [600_000, held('former')],
+      ],
+      { kind: 'held', rest: 'open' },
+    ],
+    [
+      'whose image is being pulled, at its deadline',
+      [
+        [0, pulling],
+        [600_000, pulling],
+      ],
+      { kind: 'held', rest: 'none', failures: [{ reason: 'ProgressDeadlineExceeded' }] },
+    ],
+    [
+      'whose image was pulled, until its deadline without the pull',
+      [
+        [0, pulling],
+        [500_000, seen()],
+        [1_099_000, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: 1_100_000 },
+    ],
+    [
+      'whose image was pulled, at its deadline without the pull',
+      [
+        [0, pulling],
+        [500_000, seen()],
+        [1_100_000, seen()],
+      ],
+      { kind: 'failed', failures: [{ reason: 'ProgressDeadlineExceeded' }] },
+    ],
+    [
+      'that crashes while another image of it is being pulled',
+      [
+        [0, pulling],
+        [1000, { ...pulling, crashes: { main: 3 } }],
+      ],
+      { kind: 'failed', failures: [{ reason: 'CrashLoopBackOff' }] },
+    ],
+    [
+      'that may run after all',
+      [
+        [0, held('host')],
+        [600_000, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: 1_200_000 },
+    ],
+  ] as const)('%s', (_what, sights, verdict) => {
+    expect(judge(sights)).toMatchObject(verdict)
+  })
+})
+
 describe('a unit of several pods', () => {
   const pod = (name: string, sight: PodSight, readySinceMs?: number): JudgedPod => ({
     pod: name,
@@ -284,7 +360,15 @@ describe('a unit of several pods', () => {
     track:
       sight.kind === 'waiting'
         ? undefined
-        : { uid: 'u', sinceMs: 0, readySinceMs, wasAvailable: false, crashes: {}, pastCrashes: {} },
+        : {
+            kind: 'seen',
+            uid: 'u',
+            sinceMs: 0,
+            readySinceMs,
+            wasAvailable: false,
+            crashes: {},
+            pastCrashes: {},
+          },
   })
 
   it('is healthy only when all of them are at the same time', () => {
@@ -314,6 +398,26 @@ describe('a unit of several pods', () => {
       kind: 'failed',
       failures: [{ pod: 'b' }, { pod: 'c' }],
     })
+  })
+
+  it('may count for its healthy pods where the host does not let the others run, and not where a former version runs', () => {
+    const late = (by: 'former' | 'host'): JudgedPod => ({
+      pod: 'b',
+      sight: held(by),
+      track: { kind: 'held', sinceMs: 0 },
+    })
+    const rest = (by: 'former' | 'host', sinceMs: number) =>
+      judgeUnit([pod('a', ready, sinceMs), late(by)], settings, 600_000)
+    expect(rest('host', 0)).toMatchObject({ kind: 'held', rest: 'may-count' })
+    expect(rest('host', 595_000)).toMatchObject({ kind: 'held', rest: 'open', wakeAtMs: 605_000 })
+    expect(rest('former', 0)).toMatchObject({ kind: 'held', rest: 'open' })
+  })
+
+  it('fails by the pods that fail by what they run, whatever others wait for', () => {
+    const late: JudgedPod = { pod: 'a', sight: held('host'), track: { kind: 'held', sinceMs: 0 } }
+    const bad = pod('b', seen({ state: 'failed' }))
+    const verdict = judgeUnit([late, bad], settings, 600_000)
+    expect(verdict).toMatchObject({ kind: 'failed', failures: [{ pod: 'b' }] })
   })
 
   it('of which none changed is healthy at once', () => {

@@ -13,6 +13,7 @@ import {
   isJudged,
   noteFailed,
   noteHealthy,
+  noteHeld,
   offerContent,
   pruneRevisions,
   resumeUnit,
@@ -125,7 +126,7 @@ class UnitModel {
     const { record } = this
     const isActive = record !== undefined && revisionOf(record, record.active)?.hash === this.running
     const isBase = record !== undefined && revisionOf(record, record.base)?.hash === this.running
-    if (!isActive && isBase) return { kind: 'waiting' }
+    if (!isActive && isBase) return { kind: 'held', by: 'former', message: '' }
     const ageMs = this.#nowMs - this.#effectiveMs
     const isBetween = !isActive
     const seen = { kind: 'seen', uid: String(this.#uid), isNew: this.#isNew, isBetween, message: '' } as const
@@ -170,6 +171,11 @@ class UnitModel {
     if (verdict.kind === 'healthy') this.#take(noteHealthy(record))
     else {
       const failure = { reason: 'r', message: 'm', atMs: this.#nowMs, containers: [] }
+      if (verdict.kind === 'held') {
+        if (revisionOf(record, record.active)?.verdict !== 'failed')
+          this.#take(noteHeld(record, failure, verdict.rest === 'may-count'))
+        return
+      }
       this.#take(noteFailed(record, failure, { why: 'failed', mayRollBack: true }))
     }
   }
