@@ -38,12 +38,14 @@ import {
   matchCopy,
   noteFailed,
   noteHealthy,
+  noteGone,
   noteHeld,
   offerContent,
   problemOf,
   resumeUnit,
   revisionOf,
   rollBackTo,
+  takeUp,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -225,7 +227,7 @@ export class UpdateGate {
       return snapshot
     }
     const given = unitsOf(snapshot)
-    for (const [name, documents] of given) await this.#offer(known, name, documents)
+    for (const [name, documents] of given) await this.#offer(known, name, documents, given)
     this.#dropGone(known, given)
     this.#showHeldBack()
     return this.compose(source) ?? snapshot
@@ -362,6 +364,7 @@ export class UpdateGate {
     { snapshot, units }: SourceUnits,
     name: string,
     documents: readonly SourceDocument[],
+    given: ReadonlyMap<string, unknown>,
   ): Promise<void> {
     const { source } = snapshot
     const unit = units.get(name)
@@ -371,16 +374,16 @@ export class UpdateGate {
       return
     }
     const nowMs = this.#env.clock.wallMs()
-    const given = {
+    const whole = {
       ...(await this.#hashesOf(documents)),
       pods: documents.filter((each) => isPodDocument(each)).length,
       sourceRevision: snapshot.revision,
       digest: snapshot.digest,
     }
     if (unit !== undefined) {
-      const content = isCopy ? matchCopy(unit.record, given) : given
+      const content = isCopy ? matchCopy(unit.record, whole) : whole
       const wasCopy = unit.isCopy && !isCopy
-      const before = wasCopy ? completeCopy(unit.record, given) : unit.record
+      const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
       const next = offerContent(before, content, nowMs)
       unit.offered = documents
       unit.isCopy = isCopy
@@ -388,7 +391,7 @@ export class UpdateGate {
         for (const hash of unit.copies) unit.contents.delete(hash)
         unit.copies.clear()
       }
-      keepContent(unit, content.hash, documents, content !== given)
+      keepContent(unit, content.hash, documents, content !== whole)
       if (next !== unit.record) {
         const isOther = next.active !== unit.record.active
         unit.isUnsaved = next.base !== undefined || unit.isKept
@@ -400,9 +403,11 @@ export class UpdateGate {
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
-    const earlier = this.#known.get(unitKey({ source, unit: name }))
+    const found = this.#known.get(unitKey({ source, unit: name }))
     this.#known.delete(unitKey({ source, unit: name }))
-    const content = isCopy && earlier !== undefined ? matchCopy(earlier, given) : given
+    const taken = found && takeUp(found, isCopy ? matchCopy(found, whole) : whole, nowMs)
+    const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
+    const content = isCopy && earlier !== undefined ? matchCopy(earlier, whole) : whole
     const record =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
@@ -424,12 +429,53 @@ export class UpdateGate {
       isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
-      isUnsaved: earlier !== undefined && record !== earlier,
+      isUnsaved: earlier !== undefined && (record !== earlier || taken !== found),
     }
-    keepContent(fresh, content.hash, documents, content !== given)
+    keepContent(fresh, content.hash, documents, content !== whole)
     units.set(name, fresh)
     await this.#adopt(fresh, record === earlier)
     if (fresh.isUnsaved) this.#saveSoon()
+  }
+
+  /** The record of a unit with this content that its source gives by another name now: it was renamed. */
+  async #takeRenamed(
+    { snapshot, units }: SourceUnits,
+    name: string,
+    content: UnitContent,
+    given: ReadonlyMap<string, unknown>,
+  ): Promise<UnitRecord | undefined> {
+    const { source } = snapshot
+    if (kindOfSource(source) !== 'file' || !snapshot.ready || snapshot.isAnswer !== true) return undefined
+    const nowMs = this.#env.clock.wallMs()
+    const isGone = (each: UnitRecord): boolean =>
+      each.source === source && !given.has(each.unit) && snapshot.unreadable?.includes(each.unit) !== true
+    const kept = [...units.values()].flatMap(({ record, isKept }) => (isKept ? [record] : []))
+    for (const before of [...kept, ...this.#known.values()]) {
+      if (!isGone(before) || revisionOf(before, before.offered)?.hash !== content.hash) continue
+      const record = takeUp(before, content, nowMs)
+      if (record === undefined) continue
+      const renamed = { ...record, unit: name }
+      try {
+        await this.#turn.run(() => this.#store.move(before, renamed))
+      } catch (error) {
+        this.#env.logger.warn(
+          { path: name, reason: errorMessage(error) },
+          'cannot keep the revisions of a unit that was renamed: it begins anew',
+        )
+        return undefined
+      }
+      this.#known.delete(unitKey(before))
+      const unit = units.get(before.unit)
+      if (unit !== undefined) this.#forget(units, unit)
+      return renamed
+    }
+    return undefined
+  }
+
+  #forget(units: Map<string, Unit>, unit: Unit): void {
+    this.#judge(unit, undefined, undefined)
+    unit.timer?.cancel()
+    units.delete(unit.record.unit)
   }
 
   /**
@@ -594,16 +640,33 @@ export class UpdateGate {
     const isGone = (name: string): boolean => !given.has(name) && snapshot.unreadable?.includes(name) !== true
     for (const [name, unit] of units) {
       if (!isGone(name)) continue
-      this.#judge(unit, undefined, undefined)
-      unit.timer?.cancel()
-      units.delete(name)
-      if (unit.isKept) void this.#remove(unit.record)
+      this.#forget(units, unit)
+      if (unit.isKept) this.#noteGone(unit.record, unit)
     }
-    for (const [key, record] of this.#known) {
-      if (record.source !== snapshot.source || !isGone(record.unit)) continue
+    for (const record of this.#known.values())
+      if (record.source === snapshot.source && isGone(record.unit)) this.#noteGone(record)
+  }
+
+  /** Its source doesn't give it any more: what failed of it is remembered for a while. */
+  #noteGone(record: UnitRecord, unit?: Unit): void {
+    const key = unitKey(record)
+    const gone = noteGone(record, this.#env.clock.wallMs())
+    if (gone === undefined) {
       this.#known.delete(key)
       void this.#remove(record)
+      return
     }
+    this.#known.set(key, gone)
+    if (record.goneAtMs !== undefined) return
+    const { logger } = this.#env
+    void this.#turn
+      .run(() => this.#store.save(gone, unit === undefined ? new Map() : wholeContents(unit)))
+      .catch((error: unknown) =>
+        logger.warn(
+          { path: record.unit, reason: errorMessage(error) },
+          'cannot record that a unit is gone: what failed of it may be tried again after a restart of podd',
+        ),
+      )
   }
 
   /** As its pod is called here. */
@@ -657,7 +720,9 @@ export class UpdateGate {
     if (kept === undefined) return undefined
     // Its own were kept off the disk.
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
-    const documents = [...kept.documents, ...secrets]
+    // A file may have been renamed since.
+    const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
+    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
     keepContent(unit, hash, documents, kept.lacksSecrets)
     return documents
   }
@@ -1027,8 +1092,7 @@ export class UpdateGate {
   }
 
   async #write(unit: Unit, record: UnitRecord): Promise<void> {
-    const whole = [...unit.contents].filter(([hash]) => !unit.copies.has(hash))
-    const kept = await this.#store.save(record, new Map(whole))
+    const kept = await this.#store.save(record, wholeContents(unit))
     unit.isKept = true
     this.#retryMs = firstRetryMs
     // Revisions that there is no room for are forgotten.
@@ -1120,6 +1184,16 @@ function keepContent(
   contents.set(hash, documents)
   if (isCopy) copies.add(hash)
   else copies.delete(hash)
+}
+
+/** Those that were not kept without Secrets. */
+function wholeContents({ contents, copies }: Unit): ReadonlyMap<string, readonly SourceDocument[]> {
+  return new Map([...contents].filter(([hash]) => !copies.has(hash)))
+}
+
+function placedAt(document: SourceDocument, path: string | undefined): SourceDocument {
+  const { place } = document
+  return path === undefined || place.path === path ? document : { ...document, place: { ...place, path } }
 }
 
 function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {

@@ -77,6 +77,29 @@ export interface UnitRecord {
   readonly base?: number | undefined
   /** Absent where the offered one is active. */
   readonly pin?: { readonly why: PinReason; readonly atMs: number } | undefined
+  /** Since when its source doesn't give it any more: only what failed of it is remembered. Wall milliseconds. */
+  readonly goneAtMs?: number | undefined
+}
+
+/** How long what failed is remembered of a unit that its source doesn't give any more. */
+const rememberGoneMs = 7 * 24 * 3_600_000
+
+/** What is remembered of a unit that its source doesn't give any more; undefined for nothing. */
+export function noteGone(record: UnitRecord, nowMs: number): UnitRecord | undefined {
+  if (record.pin === undefined || record.pin.why === 'requested') return undefined
+  const { goneAtMs = nowMs } = record
+  return nowMs - goneAtMs < rememberGoneMs ? { ...record, goneAtMs } : undefined
+}
+
+/**
+ * What an earlier record says about a unit that has this content: all, but of one that was gone only that the same content
+ * failed.
+ */
+export function takeUp(earlier: UnitRecord, { hash }: UnitContent, nowMs: number): UnitRecord | undefined {
+  const { goneAtMs, ...record } = earlier
+  if (goneAtMs === undefined) return earlier
+  const isSame = revisionOf(record, record.offered)?.hash === hash
+  return isSame && noteGone(earlier, nowMs) !== undefined ? record : undefined
 }
 
 /** The record of a unit that was not known before. */

@@ -93,6 +93,16 @@ describe('the revisions on disk', () => {
     expect(await open().load()).toEqual([held])
   })
 
+  it('go with a file that is renamed, with their contents', async () => {
+    await store.save({ ...rolledBack(), goneAtMs: 5 }, contents)
+    expect(await open().load()).toEqual([{ ...rolledBack(), goneAtMs: 5 }])
+    const renamed = { ...rolledBack(), unit: '/etc/pods/site.yaml' }
+    await store.move(name, renamed)
+    expect(await open().load()).toEqual([renamed])
+    expect((await store.content(renamed, 'a'))?.documents).toEqual([pod, secret])
+    expect(await store.content(name, 'a')).toBeUndefined()
+  })
+
   it('are for root alone', async () => {
     await store.save(rolledBack(), contents)
     const [file = ''] = await readdir(directory)
