@@ -205,7 +205,16 @@ function parseRevision(value: Json): Revision | undefined {
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
     ...(typeof digest === 'string' && { digest }),
     ...parseFailure(value['failure']),
+    ...parseImages(value['images']),
   }
+}
+
+function parseImages(value: Json | undefined): Pick<Revision, 'images'> {
+  if (!isJsonObject(value)) return {}
+  const images = Object.entries(value).flatMap(([key, id]) =>
+    typeof id === 'string' ? [[key, id] as const] : [],
+  )
+  return { images: Object.fromEntries(images) }
 }
 
 function parseFailure(value: Json | undefined): { readonly failure?: RevisionFailure } {

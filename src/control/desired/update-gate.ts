@@ -47,7 +47,12 @@ import {
   rollBackTo,
   takeUp,
 } from '../../decide/updates/unit-revisions.ts'
-import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import type {
+  RevisionFailure,
+  RevisionImages,
+  UnitContent,
+  UnitRecord,
+} from '../../decide/updates/unit-revisions.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
@@ -56,6 +61,7 @@ import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
 import { restartAnnotation } from '../../translate/config-hash.ts'
+import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { PodEnv } from '../pod/env.ts'
 import { hasOutdatedContainers } from '../pod/live-pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
@@ -268,6 +274,23 @@ export class UpdateGate {
       const documents = fallback && unit.contents.get(fallback.hash)
       return documents === undefined ? [] : [{ pods: documents.filter((each) => isPodDocument(each)) }]
     })
+  }
+
+  /** The images that ran in what units would go back to, by their IDs: their names may mean others by now. */
+  imagesToGoBackTo(): readonly ImageUse[] {
+    return [...this.#all()].flatMap(({ record }) =>
+      Object.entries(fallbackOf(record)?.images ?? {}).map(([key, image]) => ({
+        image,
+        by: `pod ${key.slice(0, key.lastIndexOf('/'))}`,
+      })),
+    )
+  }
+
+  /** See WentBack of the image puller. */
+  wentBack(key: PodKey, container: string): { readonly imageId: string | undefined } | undefined {
+    const record = this.#heldBack.get(key)?.record
+    if (record?.pin === undefined) return undefined
+    return { imageId: revisionOf(record, record.active)?.images?.[`${key}/${container}`] }
   }
 
   /** Something about pods changed of which their statuses don't tell. */
@@ -870,11 +893,12 @@ export class UpdateGate {
     const { source, unit: path, active } = unit.record
     unit.isActing = true
     try {
-      await this.#saveOrRetry(unit, noteHealthy(unit.record))
+      const images = this.#imagesOf(unit)
+      await this.#saveOrRetry(unit, noteHealthy(unit.record, active, images))
       const isGone = this.#sources.get(source)?.units.get(path) !== unit
       if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
       const isActive = unit.record.active === active
-      this.#setRecord(unit, noteHealthy(unit.record, active))
+      this.#setRecord(unit, noteHealthy(unit.record, active, images))
       logger.debug({ path, revision: active }, 'the revision is healthy')
       this.#showHeldBack()
       if (isActive) return this.#judge(unit, undefined, undefined)
@@ -887,6 +911,23 @@ export class UpdateGate {
       unit.isActing = false
       this.#wake(unit)
     }
+  }
+
+  /** The IDs of the images that the pods of the active revision run. */
+  #imagesOf(unit: Unit): RevisionImages {
+    const images: Record<string, string> = {}
+    for (const document of activeOf(unit)) {
+      if (!isPodDocument(document)) continue
+      const key = podKey(this.#named(document).pod.metadata)
+      const worker = this.#pods.holder(key)
+      const status = worker && this.#env.statuses.find(worker.ref.uid)?.status
+      for (const { name, imageID } of [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+      ])
+        if (imageID !== '') images[`${key}/${name}`] = imageID
+    }
+    return images
   }
 
   /** The active revision failed: what failed is recorded before anything else counts. */
@@ -954,7 +995,7 @@ export class UpdateGate {
       const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
       const failure = await this.#describe(failures)
       if (failure === undefined || unit.changes !== changes || this.#hasStopped) return
-      const next = noteHeld(record, failure, mayCount)
+      const next = noteHeld(record, failure, mayCount, this.#imagesOf(unit))
       if (mayCount || record.base !== undefined) await this.#saveOrRetry(unit, next)
       if (unit.changes !== changes || this.#hasStopped) return
       this.#setRecord(unit, next)

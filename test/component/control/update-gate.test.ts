@@ -1032,3 +1032,68 @@ describe('a file that is renamed', () => {
     expect(rig.running()).toEqual(['web/main'])
   })
 })
+
+describe('a revision that is gone back to', () => {
+  const fromRegistry = { imagePullPolicy: 'Always' }
+  const name = 'docker.io/library/app:1'
+
+  beforeEach(async () => {
+    await begin({ settings: { updateCrashes: 1 } })
+    rig.fake.addRemoteImage('app:1')
+    await rig.apply(web(good, fromRegistry))
+    await rig.clock.advance(12_000)
+  })
+
+  it('runs although its image is to be pulled always and the registry is away', async () => {
+    await rig.apply(web(bad, fromRegistry))
+    await rig.clock.advance(50)
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: Infinity })
+    await rig.clock.advance(5000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(20_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('runs after the deadline where the failed one crashed, and its restart waits for a registry that hangs', async () => {
+    await begin()
+    rig.fake.addRemoteImage('app:1')
+    await rig.apply(web(good, fromRegistry))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad, fromRegistry))
+    await rig.clock.advance(50)
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: Infinity })
+    await rig.clock.advance(610_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+  })
+
+  it('runs the image that it ran, also where the name means another one by now', async () => {
+    const { images } = rig.fake.world
+    const ran = [...images.values()].find(({ tags }) => tags.includes(name))
+    if (ran === undefined) throw new Error('the image is missing')
+    rig.fake.script('main', ({ config }) =>
+      config.image?.image === ran.id ? { kind: 'runs' } : { kind: 'exits', exitCode: 1, afterMs: 100 },
+    )
+    images.set(ran.id, { ...ran, tags: [] })
+    rig.fake.settings.registry.set(name, { ...ran, id: 'sha256:other' })
+    await rig.apply(web([...good, '-v'], fromRegistry))
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(rig.container('web').imageID).toBe(ran.id)
+    await rig.kill()
+    await rig.start()
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(20_000)
+    expect([rig.running(), rig.container('web').imageID]).toEqual([['web/main'], ran.id])
+  })
+
+  it('keeps the image that it ran from being removed while the next one is judged', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    expect(rig.system.gate.imagesToGoBackTo()).toEqual([
+      { image: expect.stringMatching(/^sha256:/u), by: 'pod default/web' },
+    ])
+  })
+})

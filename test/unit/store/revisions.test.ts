@@ -67,6 +67,8 @@ function rolledBack(): UnitRecord {
       { hash: 'a', hashWithoutSecrets: 'a-', pods: 1, sourceRevision: '"e1"', digest: 'd1' },
       1,
     ),
+    1,
+    { 'default/web/main': 'sha256:1' },
   )
   const second = offerContent(first, { hash: 'b', pods: 1 }, 2)
   return noteFailed(second, failure, { why: 'failed', mayRollBack: true })
