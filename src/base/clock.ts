@@ -56,6 +56,17 @@ export const systemClock: Clock = {
     }),
 }
 
+/** A signal that is aborted with this reason after `delayMs` (Infinity: never), unless it is disposed of before. */
+export function startDeadline(
+  clock: Clock,
+  delayMs: number,
+  reason?: () => Error,
+): Disposable & { readonly signal: AbortSignal } {
+  const late = new AbortController()
+  const timer = delayMs === Infinity ? undefined : clock.startTimer(delayMs, () => late.abort(reason?.()))
+  return { signal: late.signal, [Symbol.dispose]: () => timer?.cancel() }
+}
+
 /** Waits for `delayMs`, or until the signal is aborted. Never rejects: the caller looks at the signal itself. */
 export function sleepUnlessAborted(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   // `sleep` rejects for no other reason than the signal.

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { sleepUnlessAborted } from './clock.ts'
 import type { Clock } from './clock.ts'
 
@@ -95,19 +96,21 @@ export class WakeSlot {
 }
 
 /** Waits for `work` or for the signal, whichever comes first; `work` itself is not cancelled. */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let stopListening = (): void => {}
-  const aborted = new Promise<never>((_, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    stopListening = () => signal.removeEventListener('abort', onAbort)
-  })
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(signal?.reason)
+  signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    return await Promise.race([work, aborted])
+    return await Promise.race([work, aborted.promise])
   } finally {
-    stopListening()
+    signal?.removeEventListener('abort', onAbort)
   }
+}
+
+/** Resolves once the signal is aborted. */
+export async function whenAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
 }
 
 /** Waits for all; returns their results, or throws the error of the first in the list that failed. */

@@ -4,7 +4,7 @@ import type { PodObject } from '../api/resource.ts'
 import type { DaemonPlaces, NodeJobStatus, PortStatus, PressureStatus } from '../api/routes.ts'
 import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { ProbeReportObject } from '../api/usage.ts'
-import { formatTime } from '../base/clock.ts'
+import { formatTime, startDeadline } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
@@ -434,17 +434,12 @@ export function createClusterObjects(
       }
     },
     async listImages() {
-      const patience = new AbortController()
-      const timer = clock.startTimer(imagesMs, () => patience.abort())
-      try {
-        const images = await runtime.imageStore.listImages(patience.signal)
-        return images.map(({ repoDigests, repoTags, size }) => ({
-          names: [...repoDigests, ...repoTags],
-          sizeBytes: size,
-        }))
-      } finally {
-        timer.cancel()
-      }
+      using patience = startDeadline(clock, imagesMs)
+      const images = await runtime.imageStore.listImages(patience.signal)
+      return images.map(({ repoDigests, repoTags, size }) => ({
+        names: [...repoDigests, ...repoTags],
+        sizeBytes: size,
+      }))
     },
     writtenNamespaces: () => written.list('Namespace').map(({ manifest }) => manifest),
     writtenNode: () => written.get({ kind: 'Node', namespace: '', name: hostName })?.manifest,

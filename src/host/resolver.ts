@@ -8,6 +8,7 @@ import { errorCode } from '../base/errors.ts'
 import { parseResolvConf, selectHostResolver } from '../translate/network.ts'
 import type { ResolvConf } from '../translate/network.ts'
 import { readIfExists } from '../base/atomic-file.ts'
+import { whenAborted } from '../base/waits.ts'
 
 export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
 
@@ -47,8 +48,7 @@ export async function followResolver(
     for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
     // Called once the watch is set up, so that no change is missed.
     onHint()
-    if (!until.aborted)
-      await new Promise<void>((resolve) => until.addEventListener('abort', () => resolve(), { once: true }))
+    await whenAborted(until)
     await sleepUnlessAborted(clock, settleMs, signal)
   }
 }

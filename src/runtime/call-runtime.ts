@@ -1,10 +1,10 @@
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import protobuf from 'protobufjs/minimal.js'
-import { TurnPace } from '../base/clock.ts'
+import { TurnPace, startDeadline } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { trace } from '../base/trace.ts'
+import { untilAborted } from '../base/waits.ts'
 import type { WireMethod } from '../grpc/load-proto.ts'
-import { withAbort } from './connection.ts'
 import type { RuntimeConnection } from './connection.ts'
 import { CriError, criErrorFrom, isCriError } from './cri-runtime.ts'
 import type { CallOptions } from './cri-runtime.ts'
@@ -105,14 +105,9 @@ export class RuntimeCaller {
    */
   async ask(method: string, request: object, deadlineMs: number, path?: string): Promise<unknown> {
     const definition = this.#definition(method)
-    const cancel = new AbortController()
-    const timer = this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
-    try {
-      const asked = { ...definition, path: path ?? definition.path }
-      return await this.#connection.unary(asked, request, cancel.signal)
-    } finally {
-      timer.cancel()
-    }
+    using deadline = startDeadline(this.#clock, deadlineMs, () => timeoutError(method, deadlineMs))
+    const asked = { ...definition, path: path ?? definition.path }
+    return await this.#connection.unary(asked, request, deadline.signal)
   }
 
   /** Whether the runtime has an RPC, by its last answer; undefined before the first one since it was (re)connected. */
@@ -158,7 +153,7 @@ export class RuntimeCaller {
       timer?.cancel()
       signal?.removeEventListener('abort', onAbort)
     })
-    return spec.kind === 'change' ? await withAbort(reply, signal) : await reply
+    return spec.kind === 'change' ? await untilAborted(reply, signal) : await reply
   }
 
   async #send<Request, Reply>(

@@ -1,6 +1,6 @@
 import { status as Status } from '@grpc/grpc-js'
-import { sleepUnlessAborted } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
+import { Changes, untilAborted } from '../base/waits.ts'
 import { GrpcChannel } from '../grpc/grpc-channel.ts'
 import type { KeepSocket } from '../grpc/grpc-channel.ts'
 import type { WireMethod } from '../grpc/load-proto.ts'
@@ -32,7 +32,7 @@ export class RuntimeConnection {
   readonly #channel: GrpcChannel
   readonly #clock: Clock
   readonly #reconnectWaitMs: number
-  readonly #stateWaiters = new Set<() => void>()
+  readonly #stateChanges = new Changes()
   #isStarting: (() => Promise<boolean>) | undefined
   #ready = false
   #closed = false
@@ -78,7 +78,7 @@ export class RuntimeConnection {
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined
     })
-    await withAbort(this.#opening, signal)
+    await untilAborted(this.#opening, signal)
   }
 
   /**
@@ -154,7 +154,7 @@ export class RuntimeConnection {
   close(): void {
     this.#closed = true
     this.#channel.close()
-    this.#wakeWaiters()
+    this.#stateChanges.note()
   }
 
   async #open(): Promise<void> {
@@ -171,7 +171,7 @@ export class RuntimeConnection {
       } else if (nowMs >= (state === 'failed' ? patientUntilMs : untilMs)) {
         return
       } else {
-        await this.#stateChange(untilMs - nowMs)
+        await this.#stateChanges.next(this.#clock, untilMs - nowMs)
       }
     }
   }
@@ -184,20 +184,7 @@ export class RuntimeConnection {
 
   #noteState(): void {
     if (this.#channel.state !== 'ready') this.suspect()
-    this.#wakeWaiters()
-  }
-
-  /** Resolves when the channel's state changes, or after `waitMs`. */
-  async #stateChange(waitMs: number): Promise<void> {
-    const changed = new AbortController()
-    const wake = (): void => changed.abort()
-    this.#stateWaiters.add(wake)
-    await sleepUnlessAborted(this.#clock, waitMs, changed.signal)
-    this.#stateWaiters.delete(wake)
-  }
-
-  #wakeWaiters(): void {
-    for (const wake of this.#stateWaiters) wake()
+    this.#stateChanges.note()
   }
 }
 
@@ -209,14 +196,4 @@ function noReply(path: string): CriError {
 /** `/runtime.v1.RuntimeService/Version` gives `Version`. */
 function methodName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
-}
-
-/** The promise's outcome, or the signal's reason if that comes first; the work behind it goes on. */
-export function withAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

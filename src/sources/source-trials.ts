@@ -13,6 +13,7 @@ import type { SourceName } from '../pod/values/ids.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 import { readTrialRecord, writeTrialRecord } from '../store/source-records.ts'
 import type { SmallFile, StateReport } from '../store/state-report.ts'
+import { answerDeadline } from './source.ts'
 import type { Source } from './source.ts'
 
 /** How long reading a fingerprint may take. */
@@ -215,17 +216,12 @@ export class SourceTrials {
   }
 
   async #fingerprint(source: TriedSource): Promise<string | undefined> {
-    const timeout = new AbortController()
-    const timer = this.#options.clock.startTimer(fingerprintMs, () =>
-      timeout.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${fingerprintMs / 1000} s`)),
-    )
     try {
-      return await source.fingerprint(timeout.signal)
+      using deadline = answerDeadline(this.#options.clock, fingerprintMs)
+      return await source.fingerprint(deadline.signal)
     } catch {
       // The source itself reports that it can't be read.
       return undefined
-    } finally {
-      timer.cancel()
     }
   }
 

@@ -1,5 +1,6 @@
+import { startDeadline } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { errorMessage } from '../base/errors.ts'
+import { errorMessage, PoddError } from '../base/errors.ts'
 import { sameData } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
 import type { DecodeResult } from '../pod/decode/decode-documents.ts'
@@ -36,6 +37,12 @@ export interface SourceReport {
 /** A source that reports its state. */
 export interface ReportingSource extends Source {
   report(): SourceReport
+}
+
+/** Bounds how long a server may take for an answer. */
+export function answerDeadline(clock: Clock, withinMs: number): ReturnType<typeof startDeadline> {
+  const message = `no full answer within ${withinMs / 1000} s`
+  return startDeadline(clock, withinMs, () => new PoddError('SOURCE_TIMEOUT', message))
 }
 
 type Wanted = Pick<LastGoodCopy, 'documents' | 'mountPoint'>

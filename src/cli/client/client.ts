@@ -3,6 +3,7 @@ import type { WebSocket } from 'ws'
 import { parseApiReason } from '../../api/resource.ts'
 import type { ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
+import { startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isJsonObject, parseJson } from '../../base/json.ts'
@@ -199,15 +200,13 @@ export class ApiClient {
 
   /** Whether the daemon answers in time, if only by a failed connection: the waiting call reports that. */
   async #isAlive(signal: AbortSignal): Promise<boolean> {
-    const given = new AbortController()
-    const timer = this.#clock.startTimer(aliveMs, () => given.abort())
-    const cut = AbortSignal.any([signal, given.signal])
+    const asked = new AbortController()
+    using deadline = startDeadline(this.#clock, aliveMs)
+    const cut = AbortSignal.any([signal, deadline.signal, asked.signal])
     // Only the time limit counts here.
     await sendRequest(this.socketPath, { method: 'GET', path: '/healthz' }, cut).catch(() => {})
-    const isLate = given.signal.aborted
-    timer.cancel()
-    given.abort()
-    return !isLate
+    asked.abort()
+    return !deadline.signal.aborted
   }
 
   /** Of any type, as JSON.parse: podd and its daemon are of one package. */

@@ -1,3 +1,4 @@
+import { startDeadline } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { VerbContext } from '../arguments/verb.ts'
@@ -45,18 +46,17 @@ async function askNodeName(
   { client, clock, signal, notify }: VerbContext,
   otherwise: string | undefined,
 ): Promise<string | undefined> {
-  const late = new AbortController()
-  const timer = clock.startTimer(patienceMs, () => late.abort())
+  using patience = startDeadline(clock, patienceMs)
   try {
-    return (await client.status(AbortSignal.any([signal, late.signal]))).nodeName
+    return (await client.status(AbortSignal.any([signal, patience.signal]))).nodeName
   } catch (error) {
     signal.throwIfAborted()
     // Without a daemon there is nobody to ask.
     if (errorCode(error) === 'DAEMON_NOT_RUNNING') return undefined
-    const reason = late.signal.aborted ? `podd at ${client.socketPath} does not answer` : errorMessage(error)
+    const reason = patience.signal.aborted
+      ? `podd at ${client.socketPath} does not answer`
+      : errorMessage(error)
     notify(`podd: ${reason}; \${NODE_NAME} is taken to be ${otherwise}`)
     return undefined
-  } finally {
-    timer.cancel()
   }
 }

@@ -2,6 +2,7 @@ import { PoddError } from '../../base/errors.ts'
 import { getOnce } from '../../sources/http/http-get.ts'
 import { HttpRoutes } from '../../sources/http/http-routes.ts'
 import { parseSourceUrl, showUrl } from '../../base/http.ts'
+import { answerDeadline } from '../../sources/source.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 
 const timeoutMs = 30_000
@@ -10,19 +11,15 @@ const timeoutMs = 30_000
 export async function readUrl(name: string, { env, clock, signal }: VerbContext): Promise<Uint8Array> {
   const { url, socketPath } = parse(name)
   const routes = new HttpRoutes(env, socketPath)
-  const late = new AbortController()
-  const timer = clock.startTimer(timeoutMs, () =>
-    late.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${timeoutMs / 1000} s`)),
-  )
+  using deadline = answerDeadline(clock, timeoutMs)
   try {
     const request = { url, headers: {}, validators: undefined, nowMs: clock.wallMs(), allowHttp: true }
-    const answer = await getOnce(routes, request, AbortSignal.any([signal, late.signal]))
+    const answer = await getOnce(routes, request, AbortSignal.any([signal, deadline.signal]))
     signal.throwIfAborted()
     if (answer.kind === 'content') return answer.bytes
     const { message, hint } = answer.kind === 'failed' ? answer : { message: 'nothing came', hint: undefined }
     throw new PoddError('UNREADABLE', `cannot read ${showUrl(name)}: ${message}`, { hint })
   } finally {
-    timer.cancel()
     await routes.destroy()
   }
 }

@@ -7,6 +7,7 @@ import type { PodObject } from '../../api/resource.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { joinStreams } from '../../base/http.ts'
 import { objectsAt, textAt } from '../../base/json.ts'
+import { whenAborted } from '../../base/waits.ts'
 import { SpdySession } from '../../runtime/spdy-session.ts'
 import type { SpdyStream } from '../../runtime/spdy-session.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
@@ -56,10 +57,7 @@ new version of the pod doesn't end the forwarding.`,
     const listeners: PortListener[] = []
     try {
       for (const port of ports) listeners.push(...(await openPort(context, path, port)))
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve()
-        else signal.addEventListener('abort', () => resolve(), { once: true })
-      })
+      await whenAborted(signal)
     } finally {
       for (const listener of listeners) listener.close()
     }

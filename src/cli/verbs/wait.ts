@@ -1,5 +1,6 @@
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { findKind } from '../../api/served-kinds.ts'
+import { startDeadline } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import {
@@ -143,8 +144,7 @@ export async function waitForPods(
         : pod !== undefined && (condition.kind === 'create' || condition.holds(pod))
     if (isMet) open.delete(name)
   }
-  const late = new AbortController()
-  const timer = clock.startTimer(timeoutMs, () => late.abort())
+  using late = startDeadline(clock, timeoutMs)
   try {
     const path = listPath('pods', namespace)
     const { items, metadata: list } = await client.getList<PodListObject>(path, signal)
@@ -168,8 +168,6 @@ export async function waitForPods(
     // The timeout has passed.
     if (late.signal.aborted && !signal.aborted) throw tooLate(namespace, open)
     throw error
-  } finally {
-    timer.cancel()
   }
 }
 

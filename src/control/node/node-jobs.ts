@@ -1,6 +1,8 @@
+import { startDeadline } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import { whenAborted } from '../../base/waits.ts'
 import { noticeableBlockMs } from '../../decide/node/judge-health.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { EvictionEnd } from '../../pod/state/pod-record.ts'
@@ -136,8 +138,7 @@ export class NodeJobs<Name extends string = NodeJobName> {
     for (const state of this.#states.values())
       state.dueMs = state.job.runsAtStart === true ? startMs : startMs + state.job.periodMs
     this.#startDue()
-    if (!signal.aborted)
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await whenAborted(signal)
     this.#timer?.cancel()
     this.#signal = undefined
   }
@@ -167,19 +168,16 @@ export class NodeJobs<Name extends string = NodeJobName> {
     state.running = true
     state.report = { ...state.report, running: true }
     state.again = false
-    const late = new AbortController()
-    const deadline = this.#clock.startTimer(job.deadlineMs, () =>
-      late.abort(new PoddError('NODE_JOB_DEADLINE', `not done after ${job.deadlineMs / 1000} s`)),
-    )
+    const tooLate = () => new PoddError('NODE_JOB_DEADLINE', `not done after ${job.deadlineMs / 1000} s`)
     let error: unknown
     let restMs: number | void = undefined
     try {
-      restMs = await job.run(AbortSignal.any([signal, late.signal]))
-      late.signal.throwIfAborted()
+      using deadline = startDeadline(this.#clock, job.deadlineMs, tooLate)
+      restMs = await job.run(AbortSignal.any([signal, deadline.signal]))
+      deadline.signal.throwIfAborted()
     } catch (failure) {
       error = failure
     }
-    deadline.cancel()
     state.running = false
     if (signal.aborted) return
     const endMs = this.#clock.monotonicMs()

@@ -1,4 +1,5 @@
 import { kubernetesVersion } from '../../api/resource.ts'
+import { startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
@@ -80,22 +81,15 @@ async function runHeld(
   bounds: { readonly clock: Clock; readonly timeoutMs: number | undefined; readonly signal: AbortSignal },
 ): Promise<void> {
   const { clock, timeoutMs, signal } = bounds
-  const late = new AbortController()
-  const timer =
-    timeoutMs === undefined
-      ? undefined
-      : clock.startTimer(timeoutMs, () =>
-          late.abort(new HookError(`the command has not ended after ${timeoutMs / 1000} s`)),
-        )
+  const tooLate = () => new HookError(`the command has not ended after ${(timeoutMs ?? 0) / 1000} s`)
   try {
-    const { exitCode, output } = await holder.run(command, AbortSignal.any([signal, late.signal]))
+    using deadline = startDeadline(clock, timeoutMs ?? Infinity, tooLate)
+    const { exitCode, output } = await holder.run(command, AbortSignal.any([signal, deadline.signal]))
     if (exitCode !== 0) throw new HookError(`command ended with exit code ${exitCode}: ${output}`)
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof HookError || errorCode(error) === 'RUNTIME_UNAVAILABLE') throw error
     throw new HookError(errorMessage(error), error)
-  } finally {
-    timer?.cancel()
   }
 }
 

@@ -4,7 +4,7 @@ import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
-import { WakeSlot } from '../../base/waits.ts'
+import { WakeSlot, untilAborted } from '../../base/waits.ts'
 import {
   decideRuntimeStep,
   findForgotten,
@@ -14,7 +14,6 @@ import {
 import type { HeldContainer, RuntimeStep } from '../../decide/node/compare-runtime.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { CallGate } from '../../runtime/call-runtime.ts'
-import { withAbort } from '../../runtime/connection.ts'
 import type { RuntimeConnection } from '../../runtime/connection.ts'
 import { findRoomProblem } from '../../runtime/containerd/process.ts'
 import { HeldContainers } from '../../runtime/containerd/records.ts'
@@ -94,7 +93,7 @@ export class RuntimeComparison implements CallGate {
   /** Rejects with CriError RUNTIME_UNAVAILABLE, or with the signal's reason. */
   async pass(signal: AbortSignal): Promise<void> {
     try {
-      if (!this.#isRefused) await withAbort(this.#compareOnce(), signal)
+      if (!this.#isRefused) await untilAborted(this.#compareOnce(), signal)
     } catch (error) {
       signal.throwIfAborted()
       throw new CriError('RUNTIME_UNAVAILABLE', errorMessage(error), { cause: error })

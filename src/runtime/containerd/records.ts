@@ -1,4 +1,4 @@
-import { pollUntil } from '../../base/clock.ts'
+import { pollUntil, startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
@@ -96,18 +96,10 @@ export class ContainerdService {
     call: (method: WireMethod, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const method = methodOf(this.#methods, name)
-    const cancel = new AbortController()
-    const late = (): void => {
-      const message = `containerd gave no answer to ${method.path} within ${callMs / 1000} s`
-      cancel.abort(new PoddError('RUNTIME_TIMEOUT', message))
-    }
-    const timer = callMs === Infinity ? undefined : this.#clock.startTimer(callMs, late)
-    try {
-      await this.#channel.ready(cancel.signal)
-      return await call(method, cancel.signal)
-    } finally {
-      timer?.cancel()
-    }
+    const message = `containerd gave no answer to ${method.path} within ${callMs / 1000} s`
+    using deadline = startDeadline(this.#clock, callMs, () => new PoddError('RUNTIME_TIMEOUT', message))
+    await this.#channel.ready(deadline.signal)
+    return await call(method, deadline.signal)
   }
 }
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { copyFile, truncate } from 'node:fs/promises'
 import { status as Status } from '@grpc/grpc-js'
 import { tryRemove } from '../../base/atomic-file.ts'
-import { sleepUnlessAborted } from '../../base/clock.ts'
+import { sleepUnlessAborted, startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { poddUmask } from '../../base/umask.ts'
@@ -257,10 +257,8 @@ async function waitForEnd(home: ContainerdHome, pid: number, signal: AbortSignal
   const { clock, places } = home
   let logCheckedMs = clock.monotonicMs()
   while (!signal.aborted) {
-    const checkLog = new AbortController()
-    const logDue = clock.startTimer(logCheckMs, () => checkLog.abort())
-    await connectionEnd(places.socketPath, AbortSignal.any([signal, checkLog.signal]))
-    logDue.cancel()
+    using logDue = startDeadline(clock, logCheckMs)
+    await connectionEnd(places.socketPath, AbortSignal.any([signal, logDue.signal]))
     if (signal.aborted) return
     if (!isStillContainerd(pid, places) && findContainerd(places) === undefined) return
     if (clock.monotonicMs() - logCheckedMs >= logCheckMs) {

@@ -4,10 +4,12 @@ import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, TlsOptions } from 'node:tls'
+import { startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { nodeHttp } from '../../base/http.ts'
 import type { Logger } from '../../base/logger.ts'
+import { whenAborted } from '../../base/waits.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { statusResponse, withoutQuery } from '../requests/request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse, Identity, OpenedStream } from '../requests/request.ts'
@@ -271,23 +273,17 @@ async function closeServer(
     server.close(() => resolve())
   })
   server.closeIdleConnections()
-  const patience = new AbortController()
-  const timer = clock.startTimer(graceMs, () => {
+  using patience = startDeadline(clock, graceMs)
+  patience.signal.addEventListener('abort', () => {
     server.closeAllConnections()
     for (const connection of connections) connection.destroy()
-    patience.abort()
   })
   await ended
-  const given = new Promise<void>((resolve) => {
-    if (patience.signal.aborted) resolve()
-    patience.signal.addEventListener('abort', () => resolve(), { once: true })
-  })
   // The server doesn't count connections from before it listened.
   const gone = [...connections].map(
     (connection) => new Promise((resolve) => connection.once('close', resolve)),
   )
-  await Promise.race([Promise.all([...upgraded, ...gone]), given])
-  timer.cancel()
+  await Promise.race([Promise.all([...upgraded, ...gone]), whenAborted(patience.signal)])
 }
 
 /** The same limit as an API server's (`apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
-import { errorMessage, PoddError } from '../../base/errors.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { parseSourceUrl, showUrl } from '../../base/http.ts'
 import type { Logger } from '../../base/logger.ts'
 import { systemRandom } from '../../base/random.ts'
@@ -15,7 +15,7 @@ import type { SourceName } from '../../pod/values/ids.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
-import { LastGoodSaver, mergeLastGood } from '../source.ts'
+import { LastGoodSaver, mergeLastGood, answerDeadline } from '../source.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
 import { givesAny, pathInUrl, signatureUrl } from '../verify-manifest.ts'
 import type { ManifestVerifier, VerifiedManifest } from '../verify-manifest.ts'
@@ -200,11 +200,8 @@ class HttpLoop {
     const { clock, mayHold = true, random = systemRandom } = this.#options
     const waitSeconds = mayHold ? allowedDelaySeconds(this.#pace, random()) : undefined
     const deadlineMs = timeoutMs + (this.#pace.waits && waitSeconds !== undefined ? waitSeconds * 1000 : 0)
-    const timeout = new AbortController()
-    const timer = clock.startTimer(deadlineMs, () =>
-      timeout.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${deadlineMs / 1000} s`)),
-    )
     try {
+      using deadline = answerDeadline(clock, deadlineMs)
       const { describeHost, headerFiles = {} } = this.#options
       const given = await readHeaders(this.#options.headers, headerFiles)
       const headers = { ...describeHost?.(this.#failure?.message), ...given }
@@ -216,12 +213,10 @@ class HttpLoop {
         nowMs: clock.wallMs(),
         allowHttp: this.#allowHttp,
       }
-      const either = AbortSignal.any([signal, timeout.signal])
+      const either = AbortSignal.any([signal, deadline.signal])
       return await this.#verify(await getOnce(this.#routes, get, either), get, either)
     } catch (error) {
       return { kind: 'failed', message: errorMessage(error) }
-    } finally {
-      timer.cancel()
     }
   }
 

@@ -4,7 +4,7 @@ import type { Timer } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { Semaphore } from '../../base/waits.ts'
+import { Semaphore, whenAborted } from '../../base/waits.ts'
 import { isKeptKind } from '../../pod/objects/object-kinds.ts'
 import { groupDocuments } from '../../pod/objects/document.ts'
 import type { SourceSnapshot } from '../../pod/objects/document.ts'
@@ -58,10 +58,7 @@ export class ApiObjects {
     void this.#publish()
     this.#startWatch()
     this.#startTimer()
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve()
-      signal.addEventListener('abort', () => resolve(), { once: true })
-    })
+    await whenAborted(signal)
     this.#isOver = true
     this.#timer?.cancel()
     await this.#watch?.close()
