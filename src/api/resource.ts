@@ -18,6 +18,18 @@ export interface ResourceObject {
   }
 }
 
+/** The parts of an `apiVersion`; the group is empty for the core one. */
+export function splitApiVersion(apiVersion: string): { readonly group: string; readonly version: string } {
+  const [version = '', group = ''] = apiVersion.split('/').toReversed()
+  return { group, version }
+}
+
+/** A resource with its group, as messages name it: `runtimeclasses.node.k8s.io`. */
+export function qualifiedResource(kind: { readonly resource: string; readonly apiVersion: string }): string {
+  const { group } = splitApiVersion(kind.apiVersion)
+  return group === '' ? kind.resource : `${kind.resource}.${group}`
+}
+
 /** One line of a watch. */
 export interface WatchEvent<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'

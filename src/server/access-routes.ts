@@ -1,4 +1,4 @@
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, objectOrEmpty, textAt } from '../base/json.ts'
 import type { JsonObject } from '../base/json.ts'
 import { mayDo, parseRole, rulesOf } from './access/authorize.ts'
 import type { NetworkApi } from './network-api.ts'
@@ -72,7 +72,7 @@ async function answer(request: ApiRequest, kind: string, review: Review): Promis
   if (asked['kind'] !== undefined && asked['kind'] !== kind)
     throw new ApiError(400, `the body of the request is no ${kind}`)
   const { metadata = {}, spec } = asked
-  const status = review(request.identity, isJsonObject(spec) ? spec : {})
+  const status = review(request.identity, objectOrEmpty(spec))
   const [, , group, version] = readTarget(request.target).pathname.split('/')
   const body = {
     kind,
@@ -86,10 +86,7 @@ async function answer(request: ApiRequest, kind: string, review: Review): Promis
 
 function isAllowed(identity: Identity, { resourceAttributes, nonResourceAttributes }: JsonObject): boolean {
   if (isJsonObject(resourceAttributes)) {
-    const textOf = (key: string): string => {
-      const value = resourceAttributes[key]
-      return typeof value === 'string' ? value : ''
-    }
+    const textOf = (key: string): string => textAt(resourceAttributes, key) ?? ''
     const resource = {
       group: textOf('group'),
       version: textOf('version'),

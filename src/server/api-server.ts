@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import { createHandler } from './create-handler.ts'
-import { createHttpListener, requestMs } from './http/http-listener.ts'
+import { createHttpListener } from './http/http-listener.ts'
 import { listenOnSocket } from './http/listen.ts'
 import type { ServedPort } from './http/listen.ts'
 import type { NetworkOptions } from './network-api.ts'
@@ -48,16 +48,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     options.network && new (await import('./network-api.ts')).NetworkApi(options.network, clock, logger)
   const readOnly =
     options.readOnly &&
-    new (await import('./read-only-port.ts')).ReadOnlyPort(options.readOnly, readers, clock, logger)
+    (await import('./read-only-port.ts')).readOnlyPort(options.readOnly, readers, clock, logger)
   const handler = createHandler(readers, podLogsDir, network, clock, logger)
-  const listener = createHttpListener({
-    handler,
-    identify: () => root,
-    maxHeaderBytes,
-    requestMs,
-    clock,
-    logger,
-  })
+  const listener = createHttpListener({ handler, identify: () => root, maxHeaderBytes, clock, logger })
   const socket = await listenOnSocket(listener.server, options.socketPath)
   const ports = [network?.servePort(handler) ?? [], readOnly ?? []].flat()
   // The job that opens a port tries again, and tells why.

@@ -8,8 +8,7 @@ import type { StateReport } from '../store/state-report.ts'
 import { groupOfRole } from './access/authorize.ts'
 import type { Role } from './access/authorize.ts'
 import { OwnAuthority } from './access/own-authority.ts'
-import { PortOpener } from './http/listen.ts'
-import type { ServedPort } from './http/listen.ts'
+import { ServedPort } from './http/listen.ts'
 import { listenOverTls } from './http/tls-listener.ts'
 import type { TlsListener } from './http/tls-listener.ts'
 import { authenticatedGroup } from './requests/request.ts'
@@ -31,7 +30,7 @@ export class NetworkApi {
   readonly #logger: Logger
   readonly #authority: OwnAuthority
   #listener: TlsListener | undefined
-  #opener: PortOpener<TlsListener> | undefined
+  #port: ServedPort | undefined
 
   constructor(options: NetworkOptions, clock: Clock, logger: Logger) {
     this.#options = options
@@ -46,7 +45,7 @@ export class NetworkApi {
     const { tokenFile, address } = this.#options
     const tokens = tokenFile === undefined ? undefined : new TokenFile(tokenFile, this.#logger)
     const readToken = (token: string): Identity | undefined => tokens?.identify(token)
-    const opener = new PortOpener(async () => {
+    this.#port = new ServedPort('api.listen', address, async () => {
       const listener = await listenOverTls(
         handler,
         address,
@@ -59,15 +58,7 @@ export class NetworkApi {
       this.#logger.info({ path: formatAddress(listener.address) }, 'the API listens')
       return listener
     })
-    this.#opener = opener
-    return {
-      option: 'api.listen',
-      address,
-      get problem() {
-        return opener.problem
-      },
-      open: () => opener.open(),
-    }
+    return this.#port
   }
 
   /** The address where it listens; undefined before it does. */
@@ -86,7 +77,7 @@ export class NetworkApi {
   }
 
   async close(graceMs: number): Promise<void> {
-    await this.#opener?.close(graceMs)
+    await this.#port?.close(graceMs)
   }
 
   #defaultServer(): string {

@@ -5,10 +5,8 @@ import { formatAddress } from '../config/api-options.ts'
 import type { ListenAddress } from '../config/api-options.ts'
 import { healthRoutes } from './routes/health-routes.ts'
 import { readOnlyRoutes } from './metrics/kubelet-routes.ts'
-import { createHttpListener, requestMs } from './http/http-listener.ts'
-import type { HttpListener } from './http/http-listener.ts'
-import { PortOpener, cannotListen } from './http/listen.ts'
-import type { ServedPort } from './http/listen.ts'
+import { createHttpListener } from './http/http-listener.ts'
+import { ServedPort, cannotListen } from './http/listen.ts'
 import type { ApiHandler } from './requests/request.ts'
 import { anonymous, statusResponse } from './requests/request.ts'
 import { findRoute, readTarget } from './requests/route.ts'
@@ -18,43 +16,28 @@ import type { ApiReaders } from './requests/readers.ts'
 const maxHeaderBytes = 16 * 1024
 
 /** The kubelet's read-only port: metrics, stats and pods over plain HTTP, without authentication. */
-export class ReadOnlyPort implements ServedPort {
-  readonly option = 'readOnlyPort'
-  readonly address: ListenAddress
-  readonly #opener: PortOpener<HttpListener>
-
-  constructor(address: ListenAddress, readers: ApiReaders, clock: Clock, logger: Logger) {
-    this.address = address
-    const listener = createHttpListener({
-      handler: readOnlyHandler(readers, clock),
-      identify: () => anonymous,
-      maxHeaderBytes,
-      requestMs,
-      clock,
-      logger,
+export function readOnlyPort(
+  address: ListenAddress,
+  readers: ApiReaders,
+  clock: Clock,
+  logger: Logger,
+): ServedPort {
+  const listener = createHttpListener({
+    handler: readOnlyHandler(readers, clock),
+    identify: () => anonymous,
+    maxHeaderBytes,
+    clock,
+    logger,
+  })
+  return new ServedPort('readOnlyPort', address, async () => {
+    const listening = once(listener.server, 'listening')
+    listener.server.listen(address.port, address.host)
+    await listening.catch((error: unknown) => {
+      throw cannotListen(address, 'readOnlyPort', error)
     })
-    this.#opener = new PortOpener(async () => {
-      const listening = once(listener.server, 'listening')
-      listener.server.listen(address.port, address.host)
-      await listening.catch((error: unknown) => {
-        throw cannotListen(address, this.option, error)
-      })
-      logger.info({ path: formatAddress(address) }, 'the read-only port listens')
-      return listener
-    })
-  }
-
-  get problem(): string | undefined {
-    return this.#opener.problem
-  }
-
-  open(): Promise<void> {
-    return this.#opener.open()
-  }
-
-  close(graceMs: number): Promise<void> {
-    return this.#opener.close(graceMs)
-  }
+    logger.info({ path: formatAddress(address) }, 'the read-only port listens')
+    return listener
+  })
 }
 
 function readOnlyHandler(readers: ApiReaders, clock: Clock): ApiHandler {

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream'
+import { splitApiVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { columnsFor } from '../../api/served-kind.ts'
@@ -199,8 +200,8 @@ export function listOf(items: readonly PrintableObject[]): object {
 
 /** As in `-o name`: the kind, with its group where that is one of Kubernetes'. */
 function nameOfKind({ kind, apiVersion = 'v1' }: Omit<PrintableObject, 'metadata'>): string {
-  const [group = '', version] = apiVersion.split('/')
-  const isPlain = version === undefined || group === 'podd.dev'
+  const { group } = splitApiVersion(apiVersion)
+  const isPlain = group === '' || group === 'podd.dev'
   return isPlain ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
 }
 

@@ -1,3 +1,4 @@
+import { splitApiVersion } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { isKeptKind, isObjectKind, keptKinds, objectKinds } from '../../pod/objects/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
@@ -73,11 +74,11 @@ const widest = 80
 
 /** The fields of a type as `kubectl explain` shows them (`kubectl/pkg/explain/v2/templates/plaintext.tmpl`, 1.36). */
 function explainType(kind: ServedKind, { name, type, field }: Explained, recursive: boolean): string {
-  const [version = '', group] = kind.apiVersion.split('/').toReversed()
+  const { group, version } = splitApiVersion(kind.apiVersion)
   const fields = fieldsOf(type)
   const told = field === undefined ? [] : [...describe(field), '']
   return [
-    ...(group === undefined ? [] : [`GROUP:      ${group}`]),
+    ...(group === '' ? [] : [`GROUP:      ${group}`]),
     `KIND:       ${kind.kind}`,
     `VERSION:    ${version}`,
     '',

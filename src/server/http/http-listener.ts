@@ -27,8 +27,8 @@ interface HttpListenerOptions {
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
   /** The largest head of a request, in bytes: it has the words of a command in its path. */
   readonly maxHeaderBytes: number
-  /** How long a request may take to arrive with its body. */
-  readonly requestMs: number
+  /** How long a request may take to arrive with its body; by default 30 s. */
+  readonly requestMs?: number
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -41,9 +41,6 @@ export interface HttpListener {
   /** Accepts no more requests, ends streams, and waits for requests in flight, `graceMs` at most. */
   close(graceMs: number): Promise<void>
 }
-
-/** How long a request may take at all ports of podd. */
-export const requestMs = 30_000
 
 /**
  * How long a connection may be idle: longer than clients in Go keep one (90 s, `net/http` DefaultTransport), or they
@@ -58,14 +55,14 @@ const identityPeriodMs = 2000
 const streamBufferBytes = 16 * 1024
 
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
-  const { handler, identify, tls, clock, logger } = options
+  const { handler, identify, tls, requestMs = 30_000, clock, logger } = options
   const closing = new AbortController()
   const budget = new BodyBudget()
   const http = {
     maxHeaderSize: options.maxHeaderBytes,
-    requestTimeout: options.requestMs,
+    requestTimeout: requestMs,
     keepAliveTimeout: idleMs,
-    connectionsCheckingInterval: options.requestMs,
+    connectionsCheckingInterval: requestMs,
     highWaterMark: streamBufferBytes,
     shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
   }

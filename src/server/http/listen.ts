@@ -240,39 +240,33 @@ function listDescriptors(processDirectory: string): readonly string[] {
   }
 }
 
-/** A port at which podd listens, or tries to. */
-export interface ServedPort {
+/**
+ * A port at which podd listens, or tries to. It is opened once, however often it is asked to: only an attempt that failed
+ * is repeated.
+ */
+export class ServedPort {
   readonly option: PortOption
   readonly address: ListenAddress
-  /** Why podd doesn't listen there: what the last attempt failed with. Undefined where it listens, or didn't try yet. */
-  readonly problem: string | undefined
-  /**
-   * Listens; does nothing where podd does already, or is stopping.
-   * @throws PoddError SOCKET_FAILED, or the system's error for files that are needed; it can be called again
-   */
-  open(): Promise<void>
-}
-
-interface OpenPort {
-  close(graceMs: number): Promise<void>
-}
-
-/** Opens a port once, however often it is asked to: only an attempt that failed is repeated. */
-export class PortOpener<T extends OpenPort> {
-  readonly #listen: () => Promise<T>
-  #opening: Promise<T> | undefined
+  readonly #listen: () => Promise<OpenPort>
+  #opening: Promise<OpenPort> | undefined
   #isClosed = false
   #problem: string | undefined
 
-  constructor(listen: () => Promise<T>) {
+  constructor(option: PortOption, address: ListenAddress, listen: () => Promise<OpenPort>) {
+    this.option = option
+    this.address = address
     this.#listen = listen
   }
 
+  /** Why podd doesn't listen there: what the last attempt failed with. Undefined where it listens, or didn't try yet. */
   get problem(): string | undefined {
     return this.#problem
   }
 
-  /** Throws what `listen` throws. */
+  /**
+   * Listens; does nothing where podd does already, or is stopping.
+   * @throws PoddError SOCKET_FAILED, or the system's error for files that are needed; it can be called again
+   */
   async open(): Promise<void> {
     if (this.#isClosed) return
     this.#opening ??= this.#listen()
@@ -293,6 +287,10 @@ export class PortOpener<T extends OpenPort> {
     const port = await this.#opening?.catch(() => undefined)
     await port?.close(graceMs)
   }
+}
+
+interface OpenPort {
+  close(graceMs: number): Promise<void>
 }
 
 export function cannotListen(address: ListenAddress, option: PortOption, cause: unknown): PoddError {

@@ -12,7 +12,7 @@ import type { OwnAuthority } from '../access/own-authority.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { anonymous, authenticatedGroup } from '../requests/request.ts'
 import type { ApiHandler, Identity } from '../requests/request.ts'
-import { createHttpListener, requestMs } from './http-listener.ts'
+import { createHttpListener } from './http-listener.ts'
 import type { HttpListener } from './http-listener.ts'
 import { cannotListen } from './listen.ts'
 
@@ -103,7 +103,6 @@ function createTlsListener(
   const listener = createHttpListener({
     handler,
     maxHeaderBytes,
-    requestMs,
     identify(request) {
       const { socket } = request
       if (!(socket instanceof EncryptedSocket))
@@ -167,7 +166,8 @@ function identifyClient(
   if (subject !== undefined) {
     const { CN: name, O: organizations = [] }: Subject = subject
     const isOver = nowMs >= Date.parse(validTo)
-    if (!socket.authorized || isOver || typeof name !== 'string' || name === '') throw unauthorized()
+    if (!socket.authorized || isOver || typeof name !== 'string' || name === '')
+      throw new ApiError(401, 'Unauthorized')
     const groups = typeof organizations === 'string' ? [organizations] : organizations
     return { name, groups: [...groups, authenticatedGroup] }
   }
@@ -176,7 +176,7 @@ function identifyClient(
   if (authorization === undefined && offered === undefined) return anonymous
   const [, token = offered] = /^bearer +(?<token>\S+) *$/iu.exec(authorization ?? '') ?? []
   const identity = token === undefined ? undefined : readToken(token)
-  if (identity === undefined) throw unauthorized()
+  if (identity === undefined) throw new ApiError(401, 'Unauthorized')
   return { ...identity, byToken: true }
 }
 
@@ -194,10 +194,6 @@ function tokenOffered({ upgrade, ...headers }: IncomingHttpHeaders): string | un
 interface Subject {
   readonly CN?: string | readonly string[]
   readonly O?: string | readonly string[]
-}
-
-function unauthorized(): ApiError {
-  return new ApiError(401, 'Unauthorized')
 }
 
 /** How many requests one client may send at once, and per second afterwards. kubectl itself keeps below 300 and 50. */

@@ -99,7 +99,9 @@ export function invalidOptions(
   { kind, group, name = '' }: { readonly kind: string; readonly group?: string; readonly name?: string },
   faults: readonly OptionFault[],
 ): ApiError {
-  const texts = faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+  const texts = [
+    ...new Set(faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))),
+  ]
   const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
   const qualified = group === undefined ? kind : `${kind}.${group}`
   return new ApiError(422, `${qualified} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {

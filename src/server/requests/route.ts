@@ -94,9 +94,8 @@ export function booleanParam(query: URLSearchParams, name: string): boolean {
 export function countParam(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name)
   if (value === null) return undefined
-  const count = /^\d{1,15}$/u.test(value) ? Number(value) : Number.NaN
-  if (Number.isNaN(count)) throw new ApiError(400, `${name} must be a whole number, 0 or more`)
-  return count
+  if (!/^\d{1,15}$/u.test(value)) throw new ApiError(400, `${name} must be a whole number, 0 or more`)
+  return Number(value)
 }
 
 /** A whole number, below 0 too. */

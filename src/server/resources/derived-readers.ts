@@ -1,7 +1,7 @@
 import type { LeaseObject } from '../../api/cluster-objects.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { jsonAt, objectOrEmpty } from '../../base/json.ts'
 import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
 
 /** As long as a kubelet's (`pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeLeaseDurationSeconds, 1.36). */
@@ -121,15 +121,11 @@ const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 export function redactSecret(object: ResourceObject): ResourceObject {
   const { annotations = {} } = object.metadata
   const shown = Object.entries(annotations).filter(([key]) => key !== lastApplied)
-  const data = 'data' in object && isJsonObject(object.data) ? object.data : {}
-  const sizes = Object.entries(data).map(([key, value]) => [
+  const sizes = Object.entries(objectOrEmpty(jsonAt(object, 'data'))).map(([key, value]) => [
     key,
     `<${typeof value === 'string' ? Buffer.byteLength(value, 'base64') : 0} bytes>`,
   ])
-  const redacted = {
-    ...object,
-    metadata: { ...object.metadata, annotations: Object.fromEntries(shown) },
-    data: Object.fromEntries(sizes),
-  }
+  const metadata = { ...object.metadata, annotations: Object.fromEntries(shown) }
+  const redacted = { ...object, metadata, data: Object.fromEntries(sizes) }
   return redacted
 }

@@ -1,4 +1,5 @@
 import { definitionKind, regardingEventKind, serviceKind, toRegardingEvent } from '../../api/derived-kinds.ts'
+import { qualifiedResource } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { RoutedKind } from '../../api/served-kind.ts'
 import { servedKinds } from '../../api/served-kinds.ts'
@@ -115,11 +116,7 @@ function findObject({ kind, reader }: Served, names: readonly string[]): Resourc
   const found = all.findLast(
     ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') === namespace,
   )
-  if (found === undefined) {
-    const [, group] = kind.apiVersion.split('/').toReversed()
-    const resource = group === undefined ? kind.resource : `${kind.resource}.${group}`
-    throw objectNotFound(resource, all, { namespace, name })
-  }
+  if (found === undefined) throw objectNotFound(qualifiedResource(kind), all, { namespace, name })
   return found
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
+import { kubernetesVersion, poddVersion, splitApiVersion } from '../../api/resource.ts'
 import type { ApiResource } from '../../api/served-kind.ts'
 import { jsonResponse } from '../requests/request.ts'
 import type { ApiResponse } from '../requests/request.ts'
@@ -122,7 +122,7 @@ function subresourcesOf({ resource, kind, namespaced, subresources }: ApiResourc
     name: `${resource}/${sub.name}`,
     singularName: '',
     namespaced,
-    ...(sub.apiVersion !== undefined && groupVersionOf(sub.apiVersion)),
+    ...(sub.apiVersion !== undefined && splitApiVersion(sub.apiVersion)),
     kind: sub.kind ?? kind,
     verbs: sub.verbs,
   }))
@@ -158,16 +158,11 @@ function aggregateResource(resource: ApiResource): object {
     ...(subresources.length > 0 && {
       subresources: subresources.map((sub) => ({
         subresource: sub.name,
-        responseKind: { ...groupVersionOf(sub.apiVersion ?? ''), kind: sub.kind ?? kind },
+        responseKind: { ...splitApiVersion(sub.apiVersion ?? ''), kind: sub.kind ?? kind },
         verbs: sub.verbs,
       })),
     }),
   }
-}
-
-function groupVersionOf(apiVersion: string): { readonly group: string; readonly version: string } {
-  const [version = '', group = ''] = apiVersion.split('/').toReversed()
-  return { group, version }
 }
 
 /** GET /version: the Kubernetes version whose API podd serves, which clients check, and podd's own. */

@@ -3,8 +3,8 @@ import { BlockList, isIP } from 'node:net'
 import type { PodObject } from '../../api/resource.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { nodeHttp } from '../../base/http.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { Json } from '../../base/json.ts'
+import { objectsAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { isBrowser } from '../access/browser-requests.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, ApiResponse } from '../requests/request.ts'
@@ -177,16 +177,11 @@ export function proxyAddress(
       `pod ${JSON.stringify(metadata.name)} is at ${host}, which is the host's own: the proxy reaches pods alone`,
       'Use `podd port-forward`, or give the host a network address (`nodeIP`).',
     )
-  return { host, port: port ?? firstPort(spec['containers']) ?? (scheme === 'https' ? 443 : 80) }
+  return { host, port: port ?? firstPort(spec) ?? (scheme === 'https' ? 443 : 80) }
 }
 
-function firstPort(containers: Json | undefined): number | undefined {
-  const all = Array.isArray(containers) ? containers : []
-  const ports = all.flatMap((container: Json) => {
-    const own = isJsonObject(container) ? container['ports'] : undefined
-    const first = Array.isArray(own) ? own[0] : undefined
-    const port = isJsonObject(first) ? first['containerPort'] : undefined
-    return typeof port === 'number' ? [port] : []
-  })
-  return ports[0]
+/** Of all the ports of a pod's containers. */
+function firstPort(spec: JsonObject): number | undefined {
+  const ports = objectsAt(spec, 'containers').map((container) => objectsAt(container, 'ports')[0])
+  return ports.map((port) => port?.['containerPort']).find((port) => typeof port === 'number')
 }

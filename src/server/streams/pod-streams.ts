@@ -21,10 +21,11 @@ import { ApiError } from '../requests/api-error.ts'
 import type { ApiReaders, AttachRequest, RunningCommand } from '../requests/readers.ts'
 import { booleanParam, countParam, findRoute, readTarget } from '../requests/route.ts'
 import type { ApiRequest, OpenedStream } from '../requests/request.ts'
+import type { Route } from '../requests/route.ts'
 import { findContainerName, openLog } from '../routes/pod-logs.ts'
 import type { PodLogs } from '../routes/pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from '../routes/pod-target.ts'
-import { readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
+import { normalClosure, readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 import { acceptWebSocket, checkHandshake } from './web-socket.ts'
 
 /**
@@ -44,9 +45,7 @@ interface Opening {
 /** Serves the connection from the handshake on; never rejects. */
 type Serve = (protocol: string) => Promise<void>
 
-interface StreamRoute {
-  readonly method: 'GET' | 'POST'
-  readonly pattern: string
+interface StreamRoute extends Pick<Route, 'method' | 'pattern'> {
   readonly protocols: readonly string[]
   /** Throws ApiError for what can't be served. */
   prepare(opening: Opening): Serve | Promise<Serve>
@@ -97,9 +96,12 @@ export class PodStreams {
       protocols: readonly string[],
       prepare: StreamRoute['prepare'],
     ): readonly StreamRoute[] =>
-      (['GET', 'POST'] as const).map((method) => {
-        return { method, pattern: `${root}/${resource}`, protocols, prepare }
-      })
+      (['GET', 'POST'] as const).map((method) => ({
+        method,
+        pattern: `${root}/${resource}`,
+        protocols,
+        prepare,
+      }))
     return [
       ...route('exec', commandProtocols, (opening) => this.#exec(opening)),
       ...route('attach', commandProtocols, (opening) => this.#attach(opening)),
@@ -223,8 +225,6 @@ function isWebSocket(upgrade: string | undefined): boolean {
 /** The interval of writes to a client while a command reads no input: only a write detects that the client is gone. */
 const alivePeriodMs = 5000
 
-const closeStatus = 1000
-
 interface CommandClient {
   readonly socket: WebSocket
   /** The connection under it. */
@@ -259,7 +259,7 @@ async function serveCommand(
   if (told !== undefined) await sendMessage(socket, encodeMessage('error', told))
   // Reading must continue while input waits that is never read, to see the client's close.
   socket.resume()
-  socket.close(closeStatus)
+  socket.close(normalClosure)
   await gone
 }
 
@@ -268,12 +268,9 @@ async function runToEnd(
   command: RunningCommand,
   wants: CommandClient['wants'],
 ): Promise<CommandOutcome> {
-  const outputs = [
-    sendOutput(wants.stdout ? socket : undefined, 'stdout', command.stdout),
-    ...(command.stderr === undefined
-      ? []
-      : [sendOutput(wants.stderr ? socket : undefined, 'stderr', command.stderr)]),
-  ]
+  const outputs = (['stdout', 'stderr'] as const).map((channel) =>
+    sendOutput(wants[channel] ? socket : undefined, channel, command[channel]),
+  )
   const outcome = await command.ended.then(
     (exitCode): CommandOutcome => ({ kind: 'exited', exitCode }),
     (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
@@ -328,10 +325,10 @@ async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock):
 async function sendOutput(
   socket: WebSocket | undefined,
   channel: 'stdout' | 'stderr',
-  stream: Readable,
+  stream: Readable | undefined,
 ): Promise<void> {
   try {
-    for await (const chunk of stream) {
+    for await (const chunk of stream ?? []) {
       if (socket === undefined || !Buffer.isBuffer(chunk)) continue
       await sendMessage(socket, encodeMessage(channel, chunk))
     }

@@ -5,7 +5,7 @@ import { joinStreams } from '../../base/http.ts'
 import { SpdySession } from '../../runtime/spdy-session.ts'
 import type { SpdyStream } from '../../runtime/spdy-session.ts'
 import { ApiError } from '../requests/api-error.ts'
-import { readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
+import { normalClosure, readMessages, sendMessage, whenClosed } from './web-socket-messages.ts'
 
 /** A channel is one byte, and each port has two. */
 const maxPorts = 128
@@ -69,7 +69,7 @@ export async function servePorts(
   void takeInput(socket, targets).finally(() => connection.destroy())
   await Promise.race([Promise.all(outputs), gone])
   socket.resume()
-  socket.close(1000)
+  socket.close(normalClosure)
   await gone
 }
 
@@ -154,7 +154,6 @@ function portOf(text: string | undefined): number | undefined {
   return port >= 1 && port <= 65_535 ? port : undefined
 }
 
-const normalClosure = 1000
 const internalError = 1011
 /** The longest reason in a close frame, in bytes. */
 const maxReasonBytes = 123

@@ -1,5 +1,6 @@
+import { on } from 'node:events'
 import type { Duplex } from 'node:stream'
-import type { WebSocket } from 'ws'
+import type { RawData, WebSocket } from 'ws'
 
 /** How many messages wait for their reader before no more are read from the connection. */
 const maxWaiting = 4
@@ -9,44 +10,18 @@ const maxWaiting = 4
  * Throws the error of a connection that breaks, or of an invalid frame. One reader at a time.
  */
 export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | string, void> {
-  const waiting: (Buffer | string)[] = []
-  let wake: () => void = () => {}
-  let failure: Error | undefined
-  let isOver = socket.readyState >= socket.CLOSING
-  const onMessage = (data: Buffer | ArrayBuffer | Buffer[], isBinary: boolean): void => {
-    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
-    waiting.push(isBinary ? bytes : bytes.toString('utf8'))
-    if (waiting.length >= maxWaiting) socket.pause()
-    wake()
+  if (socket.readyState >= socket.CLOSING) return
+  const messages = on(socket, 'message', { close: ['close'], highWaterMark: maxWaiting, lowWaterMark: 1 })
+  socket.resume()
+  for await (const [data, isBinary] of messages) {
+    const bytes = bytesOf(data)
+    yield isBinary === true ? bytes : bytes.toString('utf8')
   }
-  const onError = (error: Error): void => {
-    failure = error
-    wake()
-  }
-  const onClose = (): void => {
-    isOver = true
-    wake()
-  }
-  socket.on('message', onMessage)
-  socket.on('error', onError)
-  socket.on('close', onClose)
-  try {
-    for (;;) {
-      const next = waiting.shift()
-      if (next !== undefined) {
-        yield next
-        continue
-      }
-      if (failure !== undefined) throw failure
-      if (isOver) return
-      socket.resume()
-      await new Promise<void>((resolve) => (wake = resolve))
-    }
-  } finally {
-    socket.off('message', onMessage)
-    socket.off('error', onError)
-    socket.off('close', onClose)
-  }
+}
+
+function bytesOf(data: RawData): Buffer {
+  if (Array.isArray(data)) return Buffer.concat(data)
+  return Buffer.isBuffer(data) ? data : Buffer.from(data)
 }
 
 /** Resolves when the connection is closed. */
@@ -56,6 +31,9 @@ export function whenClosed(connection: Duplex): Promise<void> {
     if (connection.destroyed) resolve()
   })
 }
+
+/** The code of a connection that has come to its end (RFC 6455, 7.4.1). */
+export const normalClosure = 1000
 
 /** Bytes are sent as a binary message, text as one of text. Resolves when the connection has accepted it, or is closed. */
 export function sendMessage(socket: WebSocket, message: Uint8Array | string): Promise<void> {

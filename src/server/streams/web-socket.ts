@@ -5,6 +5,7 @@ import { nodeHttp } from '../../base/http.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { booleanParam } from '../requests/route.ts'
 import type { ApiRequest, ApiResponse, OpenedStream } from '../requests/request.ts'
+import { normalClosure, sendMessage } from './web-socket-messages.ts'
 
 /** The largest message: clients send what one read returned, some a whole input at once. */
 const maxMessageBytes = 4 * 1024 * 1024
@@ -56,8 +57,6 @@ export async function acceptWebSocket(
 /** A protocol that dashboards offer; events are text nevertheless. */
 const protocols = ['base64.binary.k8s.io', 'binary.k8s.io'] as const
 
-const closeStatus = 1000
-
 /** Whether a request asks for a watch over a WebSocket, as pages in a browser do. */
 export function asksForWatch({ headers: { upgrade } }: ApiRequest, { searchParams }: URL): boolean {
   return upgrade?.toLowerCase() === 'websocket' && booleanParam(searchParams, 'watch')
@@ -99,18 +98,11 @@ async function sendAll(
   try {
     for await (const piece of pieces) {
       if (socket.readyState !== socket.OPEN) break
-      await sendText(socket, piece)
+      await sendMessage(socket, Buffer.from(piece).toString('utf8'))
     }
-    socket.close(closeStatus)
+    socket.close(normalClosure)
   } catch {
     // A stream that has begun can only be cut off.
     socket.terminate()
   }
-}
-
-/** Resolves when the message was sent, or the connection is closed. */
-function sendText(socket: WebSocket, piece: Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    socket.send(piece, { binary: false }, () => resolve())
-  })
 }

@@ -1,6 +1,6 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { applyManifest } from '../../decide/writing/apply-manifest.ts'
 import type { ApplyConflict, Updater } from '../../decide/writing/apply-manifest.ts'
@@ -85,7 +85,7 @@ export async function answerEviction(
   const { name: given } = metadataOf(eviction)
   if (typeof given === 'string' && given !== '' && given !== targetOf(written, names).name)
     throw new ApiError(400, 'name in URL does not match name in Eviction object')
-  const options = readDeleteOptions(query, isJsonObject(deleteOptions) ? deleteOptions : {})
+  const options = readDeleteOptions(query, objectOrEmpty(deleteOptions))
   const dryRun = options.dryRun || readWriteOptions(query, 'CreateOptions').dryRun
   await deleteObject(written, targetOf(written, names), { ...options, dryRun })
   return jsonResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201)

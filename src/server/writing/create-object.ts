@@ -1,8 +1,7 @@
 import type { PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
-import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { formatTime } from '../../base/clock.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { newUuid } from '../../base/random.ts'
 import { refusePreemption } from '../../decide/admission/resolve-classes.ts'
@@ -23,8 +22,16 @@ import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
-import { alreadyExists, findShown, invalid, refuseOther, strictDecoding, wrongType } from './written-kind.ts'
-import type { FieldValidationMode, Target, WriteOptions, WrittenKind } from './written-kind.ts'
+import {
+  alreadyExists,
+  findShown,
+  invalid,
+  refuseOther,
+  strictDecoding,
+  wrongType,
+  hasEnded,
+} from './written-kind.ts'
+import type { Target, WriteOptions, WrittenKind } from './written-kind.ts'
 
 export interface Written {
   readonly object: unknown
@@ -113,17 +120,12 @@ function refuseBeyondQuota({ reader, writer: { maxPods } }: WrittenKind, name: s
   )
 }
 
-function hasEnded(shown: ResourceObject): boolean {
-  const status: unknown = 'status' in shown ? shown.status : undefined
-  return isJsonObject(status) && (status['phase'] === 'Succeeded' || status['phase'] === 'Failed')
-}
-
 /**
  * The ConfigMap that every namespace of a cluster has, and for which clients wait
  * (`pkg/controller/certificates/rootcacertpublisher`, 1.36). Pods get no tokens, so it names no authority.
  */
 function rootAuthority({ metadata }: JsonObject, namespace: string): JsonObject {
-  const { creationTimestamp = null } = isJsonObject(metadata) ? metadata : {}
+  const { creationTimestamp = null } = objectOrEmpty(metadata)
   const name = 'kube-root-ca.crt'
   return {
     apiVersion: 'v1',
@@ -171,33 +173,22 @@ function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonO
   const pod = decodePod(manifest, 'Warn').accepted?.pod
   return {
     ...manifest,
-    metadata: { ...(isJsonObject(metadata) ? metadata : {}), generation: 1 },
+    metadata: { ...objectOrEmpty(metadata), generation: 1 },
     spec: { ...spec, priority },
     status: { phase: 'Pending', ...(pod !== undefined && { qosClass: computeQosClass(pod.spec) }) },
   }
 }
 
-interface CheckedObject {
-  /** Without unknown fields. */
-  readonly manifest: JsonObject
-  readonly warnings: readonly string[]
-}
-
-/** Checks an object as an API server does: unknown fields by mode, then validation. Throws ApiError. */
+/**
+ * Checks an object as an API server does: unknown fields by mode, then validation. Returns it without unknown fields.
+ * Throws ApiError.
+ */
 export function checkObject(
   kind: ServedKind,
   manifest: JsonObject,
-  {
-    fieldValidation,
-    duplicates = [],
-    more = [],
-  }: {
-    readonly fieldValidation: FieldValidationMode
-    readonly duplicates?: readonly string[]
-    /** Checks of the object against the request's path and name. */
-    readonly more?: readonly FieldProblem[]
-  },
-): CheckedObject {
+  { fieldValidation, duplicates = [] }: Pick<WriteOptions, 'fieldValidation' | 'duplicates'>,
+  more: readonly FieldProblem[] = [],
+): { readonly manifest: JsonObject; readonly warnings: readonly string[] } {
   const { known, unknown } = splitUnknown(kind.kind, manifest)
   const strange = [
     ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
@@ -254,11 +245,7 @@ interface PodPriority {
  * another preemption policy than the class's (`plugin/pkg/admission/priority`, 1.36).
  */
 function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): PodPriority {
-  const {
-    priorityClassName = '',
-    priority,
-    preemptionPolicy,
-  } = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
+  const { priorityClassName = '', priority, preemptionPolicy } = objectOrEmpty(manifest['spec'])
   const classes = priorityClasses.list()
   const isNamed = typeof priorityClassName === 'string' && priorityClassName !== ''
   const found = isNamed
@@ -315,15 +302,16 @@ function withRuntimeClass({ kind, runtimeClasses }: WrittenKind, manifest: JsonO
 /** No scheduler uses them; clients read them in the pod. */
 function withScheduling(spec: JsonObject, { scheduling }: RuntimeClassObject, refuse: Refuse): JsonObject {
   if (scheduling === undefined) return spec
-  const { nodeSelector = {}, tolerations = [] } = scheduling
-  const own = isJsonObject(spec['nodeSelector']) ? spec['nodeSelector'] : {}
-  for (const [key, value] of Object.entries(isJsonObject(nodeSelector) ? nodeSelector : {})) {
+  const { nodeSelector, tolerations = [] } = scheduling
+  const own = objectOrEmpty(spec['nodeSelector'])
+  const added = objectOrEmpty(nodeSelector)
+  for (const [key, value] of Object.entries(added)) {
     if (own[key] === undefined || own[key] === value) continue
     throw refuse(
       `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${textOf(value)}; pod.spec.nodeSelector[${key}] = ${textOf(own[key])}`,
     )
   }
-  const selected = { ...own, ...(isJsonObject(nodeSelector) && nodeSelector) }
+  const selected = { ...own, ...added }
   const tolerated = mergeTolerations(spec['tolerations'], tolerations)
   return {
     ...spec,

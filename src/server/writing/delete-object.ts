@@ -1,13 +1,13 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
+import { jsonAt, objectOrEmpty, textsAt } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
 import { finalizersOf } from '../../decide/writing/judge-update.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError, invalidMetaOptions } from '../requests/api-error.ts'
 import { integerParam } from '../requests/route.ts'
 import type { WrittenObject } from '../requests/readers.ts'
-import { conflict, invalid, readDryRun, findByUid, findWritten, plain } from './written-kind.ts'
+import { conflict, invalid, readDryRun, findByUid, findWritten, plain, hasEnded } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
 /** meta/v1 DeleteOptions. */
@@ -31,16 +31,15 @@ export function readDeleteOptions(query: URLSearchParams, body: JsonObject | und
       resourceVersion: undefined,
     }
   }
-  const { dryRun, gracePeriodSeconds, preconditions, propagationPolicy, orphanDependents, kind } = body
+  const { gracePeriodSeconds, preconditions, propagationPolicy, orphanDependents, kind } = body
   if (kind !== undefined && kind !== '' && kind !== 'DeleteOptions')
     throw new ApiError(400, `no kind ${JSON.stringify(kind)} is known for the options of a delete`)
   if (gracePeriodSeconds !== undefined && gracePeriodSeconds !== null && !isInteger(gracePeriodSeconds))
     throw new ApiError(400, 'gracePeriodSeconds of DeleteOptions must be a whole number')
   refusePolicy(propagationPolicy, orphanDependents)
-  const { uid, resourceVersion } = isJsonObject(preconditions) ? preconditions : {}
-  const dryRuns = Array.isArray(dryRun) ? dryRun.map((value) => String(value)) : []
+  const { uid, resourceVersion } = objectOrEmpty(preconditions)
   return {
-    dryRun: readDryRun(dryRuns, 'DeleteOptions'),
+    dryRun: readDryRun(textsAt(body, 'dryRun'), 'DeleteOptions'),
     graceSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
     uid: typeof uid === 'string' ? uid : undefined,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
@@ -123,8 +122,8 @@ async function deleteNamespace(
   return answer
 }
 
-function ownGraceSeconds({ spec }: JsonObject): number {
-  const own = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+function ownGraceSeconds(manifest: JsonObject): number {
+  const own = jsonAt(manifest, 'spec', 'terminationGracePeriodSeconds')
   return typeof own === 'number' ? own : 30
 }
 
@@ -140,8 +139,7 @@ function graceOf(
     throw invalid(kind, shown.metadata.name, [
       { severity: 'error', path: ['gracePeriodSeconds'], message: 'Invalid value: must be an integer' },
     ])
-  const status = 'status' in shown && isJsonObject(shown.status) ? shown.status : {}
-  if (status['phase'] === 'Succeeded' || status['phase'] === 'Failed') return 0
+  if (hasEnded(shown)) return 0
   return grace < 0 ? 1 : grace
 }
 

@@ -1,6 +1,6 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { trackUpdate } from '../../decide/writing/apply-manifest.ts'
 import type { Updater } from '../../decide/writing/apply-manifest.ts'
@@ -44,7 +44,7 @@ export function updateObject(
     const updated = prepareUpdate(kept.manifest, scoped)
     const prepared = updater === undefined ? updated : trackUpdate(kept.manifest, updated, updater)
     const more = judgeUpdate(kept.manifest, prepared, scope)
-    const { manifest, warnings } = checkObject(kind, prepared, { ...options, more })
+    const { manifest, warnings } = checkObject(kind, prepared, options, more)
     const read = (): ResourceObject | undefined => findByUid(reader, kept.uid)
     if (sameData(manifest, kept.manifest)) return { object: read() ?? manifest, status: 200, warnings }
     if (options.dryRun) return { object: preview(shown, manifest), status: 200, warnings }
@@ -71,8 +71,7 @@ async function writeStatus(
   dryRun: boolean,
 ): Promise<Written> {
   const { status } = wanted
-  const given = isJsonObject(status) && Array.isArray(status['conditions']) ? status['conditions'] : []
-  const conditions = given.filter(
+  const conditions = listOrEmpty(jsonAt(status, 'conditions')).filter(
     (condition) => isJsonObject(condition) && !isOwnCondition(condition['type']),
   )
   const prepared = prepareUpdate(kept.manifest, { ...kept.manifest, metadata: metadataOf(wanted) })
@@ -84,8 +83,8 @@ async function writeStatus(
 
 /** A written status holds until podd's own replaces it, at once. */
 function withTold(object: JsonObject, status: Json | undefined): JsonObject {
-  const { message, reason, conditions } = isJsonObject(status) ? status : {}
-  const found = isJsonObject(object['status']) ? object['status'] : {}
+  const { message, reason, conditions } = objectOrEmpty(status)
+  const found = objectOrEmpty(object['status'])
   const told = {
     ...(Array.isArray(conditions) &&
       Array.isArray(found['conditions']) && {
@@ -98,7 +97,7 @@ function withTold(object: JsonObject, status: Json | undefined): JsonObject {
 }
 
 function toldOf(found: Json, told: readonly Json[]): Json {
-  const type = isJsonObject(found) ? found['type'] : undefined
+  const type = jsonAt(found, 'type')
   return told.find((condition) => isJsonObject(condition) && condition['type'] === type) ?? found
 }
 
@@ -116,7 +115,7 @@ function preview(shown: ResourceObject, manifest: JsonObject): JsonObject {
   const before = plain(shown)
   const { annotations: written } = metadataOf(manifest)
   const own = Object.entries(shown.metadata.annotations ?? {}).filter(([key]) => isOwnAnnotation(key))
-  const annotations = [...Object.entries(isJsonObject(written) ? written : {}), ...own]
+  const annotations = [...Object.entries(objectOrEmpty(written)), ...own]
   return {
     ...before,
     ...manifest,

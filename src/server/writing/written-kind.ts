@@ -1,13 +1,14 @@
 import type { NamespaceObject, PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
+import { qualifiedResource, splitApiVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, jsonAt, objectOrEmpty } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
-import { ApiError, invalidMetaOptions, objectNotFound } from '../requests/api-error.ts'
+import { ApiError, invalidMetaOptions, invalidOptions, objectNotFound } from '../requests/api-error.ts'
 import type { ObjectWriter, ResourceReader, WrittenObject } from '../requests/readers.ts'
 import { booleanParam } from '../requests/route.ts'
 
@@ -59,8 +60,13 @@ export function findByUid(reader: WrittenKind['reader'], uid: string): ResourceO
 }
 
 export function plain(object: ResourceObject): JsonObject {
-  const copy: unknown = JSON.parse(JSON.stringify(object))
-  return isJsonObject(copy) ? copy : {}
+  return objectOrEmpty(JSON.parse(JSON.stringify(object)))
+}
+
+/** Whether a pod's phase is a last one. */
+export function hasEnded(shown: ResourceObject): boolean {
+  const phase = jsonAt(shown, 'status', 'phase')
+  return phase === 'Succeeded' || phase === 'Failed'
 }
 
 /** Throws ApiError BadRequest where a body doesn't match the kind, name or namespace of the path. */
@@ -95,20 +101,13 @@ type Named = Pick<ServedKind, 'kind' | 'apiVersion'> & { readonly resource: stri
 
 /** The error of an API server for an invalid object (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
 export function invalid(kind: Named, name: string, problems: readonly FieldProblem[]): ApiError {
-  const causes = problems.map(({ path, message, reason }) => ({
+  const faults = problems.map(({ path, message, reason = 'FieldValueInvalid' }) => ({
     // Fields that only podd rejects are forbidden.
-    reason: reason === 'RefusedHere' ? 'FieldValueForbidden' : (reason ?? 'FieldValueInvalid'),
+    reason: reason === 'RefusedHere' ? 'FieldValueForbidden' : reason,
     message,
     field: formatFieldPath(path),
   }))
-  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
-  const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
-  return new ApiError(422, `${kind.kind} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {
-    ...(name !== '' && { name }),
-    ...groupOf(kind),
-    kind: kind.kind,
-    causes,
-  })
+  return invalidOptions({ kind: kind.kind, ...groupOf(kind), name }, faults)
 }
 
 /** The error of a strict decoder for unknown or duplicate fields. */
@@ -123,27 +122,18 @@ export function wrongType(kind: Named, problems: readonly FieldProblem[]): ApiEr
 }
 
 function cannotHandle({ kind, apiVersion }: Named, why: string): ApiError {
-  const version = JSON.stringify(apiVersion.split('/').at(-1) ?? '')
+  const version = JSON.stringify(splitApiVersion(apiVersion).version)
   return new ApiError(400, `${kind} in version ${version} cannot be handled as a ${kind}: ${why}`)
 }
 
-export function alreadyExists({ resource, ...kind }: Named, name: string): ApiError {
-  return new ApiError(
-    409,
-    `${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)} already exists`,
-    undefined,
-    { name, ...groupOf(kind), kind: resource },
-    'AlreadyExists',
-  )
+export function alreadyExists(kind: Named, name: string): ApiError {
+  const message = `${qualifiedResource(kind)} ${JSON.stringify(name)} already exists`
+  return new ApiError(409, message, undefined, detailsOf(kind, name), 'AlreadyExists')
 }
 
-export function conflict({ resource, ...kind }: Named, name: string, why: string): ApiError {
-  return new ApiError(
-    409,
-    `Operation cannot be fulfilled on ${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)}: ${why}`,
-    undefined,
-    { name, ...groupOf(kind), kind: resource },
-  )
+export function conflict(kind: Named, name: string, why: string): ApiError {
+  const message = `Operation cannot be fulfilled on ${qualifiedResource(kind)} ${JSON.stringify(name)}: ${why}`
+  return new ApiError(409, message, undefined, detailsOf(kind, name))
 }
 
 /** The error for an object that a source gives: it is changed there. */
@@ -157,14 +147,13 @@ function notWritable({ resource }: Named, name: string, path: string | undefined
   )
 }
 
-function groupOf({ apiVersion }: Pick<Named, 'apiVersion'>): { readonly group?: string } {
-  const [group = '', version] = apiVersion.split('/')
-  return version === undefined ? {} : { group }
+function groupOf({ apiVersion }: Named): { readonly group?: string } {
+  const { group } = splitApiVersion(apiVersion)
+  return group === '' ? {} : { group }
 }
 
-function qualified(resource: string, apiVersion: string): string {
-  const { group } = groupOf({ apiVersion })
-  return group === undefined ? resource : `${resource}.${group}`
+function detailsOf(kind: Named, name: string): ApiError['details'] {
+  return { name, ...groupOf(kind), kind: kind.resource }
 }
 
 export type FieldValidationMode = 'Strict' | 'Warn' | 'Ignore'

@@ -8,7 +8,7 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
 import { openPortJob } from '../../../src/daemon/daemon-jobs.ts'
 import { NetworkApi } from '../../../src/server/network-api.ts'
-import { ReadOnlyPort } from '../../../src/server/read-only-port.ts'
+import { readOnlyPort } from '../../../src/server/read-only-port.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { freePort } from '../../support/free-port.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -43,7 +43,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
       clock,
       silentLogger,
     )
-    const readOnly = new ReadOnlyPort(address, rig.readers(), clock, silentLogger)
+    const readOnly = readOnlyPort(address, rig.readers(), clock, silentLogger)
     const port = option === 'api.listen' ? network.servePort(handler) : readOnly
     expect(port.problem).toBeUndefined()
     await expect(port.open()).rejects.toMatchObject({ code: 'SOCKET_FAILED' })
@@ -98,7 +98,7 @@ it.each(['api.listen', 'readOnlyPort'] as const)(
 it('a port is closed although it was about to be opened, and is opened no more', async () => {
   const address = { host: '127.0.0.1', port: await freePort() }
   await using rig = await ApiRig.start()
-  const port = new ReadOnlyPort(address, rig.readers(), new ManualClock(), silentLogger)
+  const port = readOnlyPort(address, rig.readers(), new ManualClock(), silentLogger)
   const opening = port.open()
   await port.close(0)
   await opening

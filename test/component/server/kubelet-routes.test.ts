@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SourceObject } from '../../../src/api/sources.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ReadOnlyPort } from '../../../src/server/read-only-port.ts'
+import { readOnlyPort } from '../../../src/server/read-only-port.ts'
 import { ApiRig, plainStats } from '../../support/api-rig.ts'
 import { freePort } from '../../support/free-port.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
@@ -423,7 +423,7 @@ describe('the read-only port', () => {
   it('serves metrics and pods, and nothing that changes or shows more', async () => {
     const address = { host: '127.0.0.1', port: await freePort() }
     const readers = rig.readers()
-    const port = new ReadOnlyPort(address, readers, systemClock, silentLogger)
+    const port = readOnlyPort(address, readers, systemClock, silentLogger)
     await port.open()
     try {
       const ask = async (path: string, method = 'GET'): Promise<number> =>
