@@ -20,6 +20,7 @@ export function objectOrEmpty(value: unknown): JsonObject {
 
 /** An empty list in the place of anything else. */
 export function listOrEmpty(value: unknown): readonly Json[] {
+  const isList = (list: unknown): list is readonly Json[] => Array.isArray(list)
   return isList(value) ? value : []
 }
 
@@ -72,13 +73,12 @@ export function sameData(a: unknown, b: unknown): boolean {
 
 /** Reads JSON from the server with checked types. */
 
-export function objectsAt(object: JsonObject, key: string): readonly JsonObject[] {
-  const value = object[key]
-  return isList(value) ? value.filter((item) => isJsonObject(item)) : []
+export function objectsAt(object: unknown, key: string): readonly JsonObject[] {
+  return listOrEmpty(jsonAt(object, key)).filter((item) => isJsonObject(item))
 }
 
-export function objectAt(object: JsonObject, key: string): JsonObject | undefined {
-  const value = object[key]
+export function objectAt(object: unknown, key: string): JsonObject | undefined {
+  const value = jsonAt(object, key)
   return isJsonObject(value) ? value : undefined
 }
 
@@ -89,8 +89,7 @@ export function textAt(object: JsonObject, key: string): string | undefined {
 }
 
 export function textsAt(object: JsonObject, key: string): readonly string[] {
-  const value = object[key]
-  return isList(value) ? value.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))) : []
+  return listOrEmpty(object[key]).map((item) => (typeof item === 'string' ? item : JSON.stringify(item)))
 }
 
 /** `key<separator>value` for each entry, sorted. */
@@ -98,8 +97,4 @@ export function entriesOf(object: JsonObject | undefined, separator: string): re
   return Object.entries(object ?? {})
     .map(([key, value]) => `${key}${separator}${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .sort()
-}
-
-function isList(value: unknown): value is readonly Json[] {
-  return Array.isArray(value)
 }

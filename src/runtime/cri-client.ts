@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { isJsonObject, parseJson } from '../base/json.ts'
-import type { Json } from '../base/json.ts'
+import { parseJson, jsonAt } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { KeepSocket } from '../grpc/grpc-channel.ts'
 import { loadProto } from '../grpc/load-proto.ts'
@@ -240,12 +239,12 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
 /** ImageService: what each RPC is bounded by and what its reply must carry. */
 export function createImageService(rpc: BindRpc): ImageService {
   return {
-    listImages: rpc('ListImages', { kind: 'read', deadlineMs: usual }),
-    imageStatus: rpc('ImageStatus', { kind: 'read', deadlineMs: usual, check: checkImageStatus }),
+    listImages: rpc('ListImages', read),
+    imageStatus: rpc('ImageStatus', { ...read, check: checkImageStatus }),
     // How long a pull may take is for the puller to say: the runtime itself gives up where nothing moves.
     pullImage: rpc('PullImage', { kind: 'work', deadlineMs: unbounded, check: checkPulledImage }),
-    removeImage: rpc('RemoveImage', { kind: 'change', deadlineMs: usual, whenAbsent: {} }),
-    imageFsInfo: rpc('ImageFsInfo', { kind: 'read', deadlineMs: unbounded }),
+    removeImage: rpc('RemoveImage', end),
+    imageFsInfo: rpc('ImageFsInfo', unboundedRead),
   }
 }
 
@@ -262,10 +261,21 @@ function missing(fields: Readonly<Record<string, unknown>>): Lack {
   return absent.length === 0 ? undefined : `the runtime's reply lacks ${absent.join(', ')}`
 }
 
-export function checkVersion(reply: cri.VersionResponse): Lack {
-  const { version, runtimeName, runtimeVersion, runtimeApiVersion } = reply
-  return missing({ version, runtimeName, runtimeVersion, runtimeApiVersion })
+/** The check of a reply that must have these fields. */
+function needs<Reply extends object>(...fields: readonly (keyof Reply & string)[]): (reply: Reply) => Lack {
+  return (reply) => missing(Object.fromEntries(fields.map((field) => [field, reply[field]])))
 }
+
+export const checkVersion = needs<cri.VersionResponse>(
+  'version',
+  'runtimeName',
+  'runtimeVersion',
+  'runtimeApiVersion',
+)
+export const checkSandboxId = needs<cri.RunPodSandboxResponse>('podSandboxId')
+export const checkContainerId = needs<cri.CreateContainerResponse>('containerId')
+export const checkStreamingUrl = needs<{ readonly url: string }>('url')
+export const checkPulledImage = needs<cri.PullImageResponse>('imageRef')
 
 /** The version of the runtime API that the kubelet asks for (`pkg/kubelet/kuberuntime/kuberuntime_manager.go`, 1.36). */
 const apiVersion = '0.1.0'
@@ -282,18 +292,6 @@ export function checkStatus(reply: cri.StatusResponse): Lack {
   const types = new Set(reply.status?.conditions.map((condition) => condition.type))
   const absent = ['RuntimeReady', 'NetworkReady'].filter((type) => !types.has(type))
   return absent.length === 0 ? undefined : `the runtime's status lacks the condition ${absent.join(' and ')}`
-}
-
-export function checkSandboxId(reply: cri.RunPodSandboxResponse): Lack {
-  return missing({ podSandboxId: reply.podSandboxId })
-}
-
-export function checkContainerId(reply: cri.CreateContainerResponse): Lack {
-  return missing({ containerId: reply.containerId })
-}
-
-export function checkStreamingUrl(reply: { readonly url: string }): Lack {
-  return missing({ url: reply.url })
 }
 
 export function checkSandboxStatus({ status }: cri.PodSandboxStatusResponse): Lack {
@@ -320,10 +318,6 @@ export function checkImageStatus({ image }: cri.ImageStatusResponse): Lack {
   return image === null ? undefined : missing({ 'image.id': image.id, 'image.size': image.size })
 }
 
-export function checkPulledImage(reply: cri.PullImageResponse): Lack {
-  return missing({ imageRef: reply.imageRef })
-}
-
 /**
  * The runtime's cgroup driver as it reports it; undefined where it doesn't. From containerd 2.0 on there is a call for
  * it, 1.x has it in its verbose status (`containerd.runtimes.<default>.options.SystemdCgroup`). Throws what the calls
@@ -344,15 +338,11 @@ export async function askCgroupDriver(
 }
 
 function configuredDriver(config: string | undefined): CgroupDriver | undefined {
-  const containerd = member(parseJson(config), 'containerd')
-  const name = member(containerd, 'defaultRuntimeName')
+  const containerd = jsonAt(parseJson(config), 'containerd')
+  const name = jsonAt(containerd, 'defaultRuntimeName')
   const handler = typeof name === 'string' && name !== '' ? name : 'runc'
-  const runtime = member(member(containerd, 'runtimes'), handler)
-  const type = member(runtime, 'runtimeType')
+  const runtime = jsonAt(containerd, 'runtimes', handler)
+  const type = jsonAt(runtime, 'runtimeType')
   if (typeof type !== 'string' || type === '') return undefined
-  return member(member(runtime, 'options'), 'SystemdCgroup') === true ? 'systemd' : 'cgroupfs'
-}
-
-function member(value: Json | undefined, name: string): Json | undefined {
-  return isJsonObject(value) ? value[name] : undefined
+  return jsonAt(runtime, 'options', 'SystemdCgroup') === true ? 'systemd' : 'cgroupfs'
 }

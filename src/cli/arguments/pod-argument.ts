@@ -85,6 +85,12 @@ export function poddPodPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace, '/podd/v1')}/${encodeURIComponent(name)}`
 }
 
+/** A path with its query, if that holds anything. */
+export function withQuery(path: string, query: ConstructorParameters<typeof URLSearchParams>[0]): string {
+  const text = new URLSearchParams(query).toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
 /** The annotation that names the default container; kubectl reads it, the API doesn't. */
 const annotation = 'kubectl.kubernetes.io/default-container'
 

@@ -6,7 +6,7 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import { startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { isJsonObject, parseJson, jsonAt, objectOrEmpty, objectsAt } from '../../base/json.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -24,16 +24,14 @@ export class ServerError extends PoddError {
    * @param statusCode what tells of the error where this is no Status
    */
   static of(status: unknown, statusCode = 0): ServerError {
-    const { reason, message, details } = isJsonObject(status) ? status : {}
-    const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
-    const [cause]: unknown[] = causes
+    const { reason, message, details } = objectOrEmpty(status)
+    const [cause] = objectsAt(details, 'causes')
     // A cause about a field repeats the message.
-    const isHint = isJsonObject(cause) && cause['field'] === undefined
-    const hint = isHint && typeof cause['message'] === 'string' ? cause['message'] : ''
+    const hint = cause?.['field'] === undefined ? jsonAt(cause, 'message') : undefined
     return new ServerError(
       typeof reason === 'string' ? reason : String(statusCode),
       typeof message === 'string' ? message : `the answer was ${statusCode}`,
-      hint === '' ? undefined : hint,
+      typeof hint === 'string' && hint !== '' ? hint : undefined,
     )
   }
 }

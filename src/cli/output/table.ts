@@ -44,6 +44,11 @@ export function wrap(text: string, width: number): readonly string[] {
   return lines
 }
 
+/** `1 pod`, `2 pods`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
 /** In powers of 1000 with three digits, as crictl shows sizes. */
 export function formatImageSize(sizeBytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB']

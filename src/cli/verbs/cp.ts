@@ -7,7 +7,7 @@ import { ReadEntry } from 'tar/read-entry'
 import { Unpack } from 'tar/unpack'
 import { errorMessage, isSystemError, PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
-import { containerFlag, namespaceFlag, readNamespace } from '../arguments/pod-argument.ts'
+import { containerFlag, namespaceFlag, readNamespace, withQuery } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { runExec } from '../client/exec-stream.ts'
 import { findTarget } from './exec.ts'
@@ -88,7 +88,7 @@ async function reachContainer(context: VerbContext, place: Place): Promise<Conta
         },
       })
       const streams = { stdin, stdout, stderr, terminal: undefined }
-      const outcome = await runExec(client, `${path}/exec?${query.toString()}`, streams, signal)
+      const outcome = await runExec(client, withQuery(`${path}/exec`, query), streams, signal)
       if (outcome.kind === 'failed') throw new PoddError('COPY_FAILED', outcome.message, tarHint)
       return { exitCode: outcome.exitCode, errors: errors.trim() }
     },

@@ -6,7 +6,14 @@ import { systemRandom } from '../../base/random.ts'
 import type { ContainerStatus } from '../../pod/state/status.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import { listPath, namespaceFlag, podPath, readNamespace, readPodName } from '../arguments/pod-argument.ts'
+import {
+  listPath,
+  namespaceFlag,
+  podPath,
+  readNamespace,
+  readPodName,
+  withQuery,
+} from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { chooseStreams, joinContainer } from './exec.ts'
@@ -40,16 +47,9 @@ interface DebugRequest {
 export function debugContainer({ name, image, command, target, args }: DebugRequest): JsonObject {
   const policy = args.value('image-pull-policy')
   if (policy !== undefined && !pullPolicies.includes(policy))
-    throw new UsageError(
-      `no pull policy is called ${JSON.stringify(policy)}`,
-      `There are ${pullPolicies.join(', ')}.`,
-    )
+    throw noneCalled('pull policy', policy, pullPolicies)
   const profile = args.value('profile') ?? 'general'
-  if (!Object.hasOwn(debugProfiles, profile))
-    throw new UsageError(
-      `no profile is called ${JSON.stringify(profile)}`,
-      `There are ${Object.keys(debugProfiles).join(', ')}.`,
-    )
+  if (!Object.hasOwn(debugProfiles, profile)) throw noneCalled('profile', profile, Object.keys(debugProfiles))
   const securityContext = debugProfiles[profile]
   const env = args.values('env').map((text) => readVariable(text))
   return {
@@ -64,6 +64,10 @@ export function debugContainer({ name, image, command, target, args }: DebugRequ
     ...(args.has('tty') && { tty: true }),
     ...(target !== undefined && { targetContainerName: target }),
   }
+}
+
+function noneCalled(what: string, word: string, known: readonly string[]): UsageError {
+  return new UsageError(`no ${what} is called ${JSON.stringify(word)}`, `There are ${known.join(', ')}.`)
 }
 
 function readVariable(text: string): JsonObject {
@@ -199,9 +203,8 @@ async function showLog(
   { client, signal, stdio }: VerbContext,
   { namespace, pod, container }: Parameters<typeof joinContainer>[1],
 ): Promise<void> {
-  const query = new URLSearchParams({ container, follow: 'true' })
-  for await (const chunk of client.stream(`${podPath(namespace, pod)}/log?${query.toString()}`, signal))
-    stdio.stdout.write(chunk)
+  const log = withQuery(`${podPath(namespace, pod)}/log`, { container, follow: 'true' })
+  for await (const chunk of client.stream(log, signal)) stdio.stdout.write(chunk)
 }
 
 async function whenBegun(
@@ -209,9 +212,9 @@ async function whenBegun(
   { namespace, pod, container }: Parameters<typeof joinContainer>[1],
   notify: (line: string) => void,
 ): Promise<ContainerStatus> {
-  const query = new URLSearchParams({ watch: 'true', fieldSelector: `metadata.name=${pod}` })
   const done = new AbortController()
-  const path = `${listPath('pods', namespace)}?${query.toString()}`
+  const query = { watch: 'true', fieldSelector: `metadata.name=${pod}` }
+  const path = withQuery(listPath('pods', namespace), query)
   const changes = client.watch<WatchEvent<PodObject>>(path, AbortSignal.any([signal, done.signal]))
   let told = ''
   let begun: ContainerStatus | undefined

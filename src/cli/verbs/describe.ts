@@ -15,6 +15,7 @@ import {
   podPath,
   readNamespace,
   selectorFlag,
+  withQuery,
 } from '../arguments/pod-argument.ts'
 import { noHeadersFlag, outputFlag } from '../arguments/verb.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
@@ -78,10 +79,9 @@ async function listNames(
   namespace: string | undefined,
   selector: string | undefined,
 ): Promise<readonly Asked[]> {
-  const query =
-    selector === undefined ? '' : `?${new URLSearchParams({ labelSelector: selector }).toString()}`
   const path = listPath(kind.resource, kind.namespaced ? namespace : undefined, kind.tableRoot)
-  const { items } = await client.getList<ResourceList>(`${path}${query}`, signal)
+  const query = selector === undefined ? {} : { labelSelector: selector }
+  const { items } = await client.getList<ResourceList>(withQuery(path, query), signal)
   return items.map(({ metadata }) => ({ kind, namespace: metadata.namespace ?? '', name: metadata.name }))
 }
 
@@ -92,6 +92,7 @@ async function describeAll(context: VerbContext, asked: readonly Asked[]): Promi
     texts.push(await (each.kind.resource === 'pods' ? describePodOf : describeAnything)(context, each))
   return texts.join('\n\n')
 }
+
 async function describeAnything(
   { client, clock, signal }: VerbContext,
   { kind, namespace, name }: Asked,
@@ -104,11 +105,11 @@ async function describePodOf(
   { client, clock, signal }: VerbContext,
   { namespace, name }: Asked,
 ): Promise<string> {
-  const fields = new URLSearchParams({ fieldSelector: `involvedObject.kind=Pod,involvedObject.name=${name}` })
+  const ofPod = { fieldSelector: `involvedObject.kind=Pod,involvedObject.name=${name}` }
   const [pod, probes, events, status] = await Promise.all([
     client.get<PodObject>(podPath(namespace, name), signal),
     client.get<readonly ProbeReportObject[]>(`${poddPodPath(namespace, name)}/probes`, signal),
-    client.get<ResourceList<EventObject>>(`${listPath('events', namespace)}?${fields.toString()}`, signal),
+    client.get<ResourceList<EventObject>>(withQuery(listPath('events', namespace), ofPod), signal),
     client.status(signal),
   ])
   const object = podKey(pod.metadata)

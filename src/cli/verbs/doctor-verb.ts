@@ -6,7 +6,7 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { atPlaces } from '../local/down-target.ts'
 import { configFlags, loadConfig } from '../local/load-config.ts'
 import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { Table } from '../output/table.ts'
+import { Table, counted } from '../output/table.ts'
 
 export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
@@ -68,8 +68,6 @@ function formatFindings(findings: readonly DoctorFinding[]): string {
   const errors = findings.filter(({ status }) => status === 'error').length
   const warnings = findings.filter(({ status }) => status === 'warning').length
   const summary =
-    errors + warnings === 0
-      ? 'All is well.'
-      : `${errors} ${errors === 1 ? 'error' : 'errors'}, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`
+    errors + warnings === 0 ? 'All is well.' : `${counted(errors, 'error')}, ${counted(warnings, 'warning')}`
   return `${new Table().layOut(rows)}${summary}\n`
 }

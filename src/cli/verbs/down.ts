@@ -1,6 +1,7 @@
 import type { Verb } from '../arguments/verb.ts'
 import { findDownTarget } from '../local/down-target.ts'
 import { configFlags } from '../local/load-config.ts'
+import { counted } from '../output/table.ts'
 
 export const downVerb: Verb = {
   usage: 'down [--grace-period SECONDS] [--all] [FLAGS]',
@@ -37,7 +38,7 @@ them; a file with errors suffices if it names them.`,
     for (const leftover of leftovers) notify(`left over: ${leftover}`)
     return {
       kind: 'text',
-      text: `${podsStopped} ${podsStopped === 1 ? 'pod' : 'pods'} ended\n`,
+      text: `${counted(podsStopped, 'pod')} ended\n`,
       exitCode: leftovers.length === 0 ? 0 : 1,
     }
   },

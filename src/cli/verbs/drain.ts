@@ -4,6 +4,7 @@ import { sleepUnlessAborted } from '../../base/clock.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { extendTimeout, takeServiceManager } from '../../host/service-manager.ts'
 import type { ServiceManager } from '../../host/service-manager.ts'
+import { withQuery } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 
 export const drainVerb: Verb = {
@@ -115,8 +116,8 @@ async function change(
   verb: 'hold' | 'resume',
   done: string,
 ): Promise<VerbResult> {
-  const query = new URLSearchParams(args.positionals.map((name) => ['source', name]))
-  const path = `/podd/v1/sources/${verb}${query.size === 0 ? '' : `?${query.toString()}`}`
+  const named = args.positionals.map((name) => ['source', name])
+  const path = withQuery(`/podd/v1/sources/${verb}`, named)
   const { changed } = await client.post<HoldReply>(path, signal)
   const lines = changed.map((name) => `${name.includes('/') ? 'unit' : 'source'} ${name} is ${done}\n`)
   const nothing =

@@ -13,6 +13,7 @@ import {
   podPath,
   readNamespace,
   readPodName,
+  withQuery,
 } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { runExec } from '../client/exec-stream.ts'
@@ -43,7 +44,7 @@ ends the command too.`,
     const streams = chooseStreams(context, notify)
     const query = streamQuery(container, streams.terminal !== undefined, streams)
     for (const word of command) query.append('command', word)
-    const outcome = await runExec(client, `${path}/exec?${query.toString()}`, streams, signal)
+    const outcome = await runExec(client, withQuery(`${path}/exec`, query), streams, signal)
     if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
     if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)
     return { kind: 'done', exitCode: outcome.exitCode }
@@ -164,7 +165,7 @@ export async function joinContainer(
   { namespace, pod, container, tty }: JoinedContainer,
   streams: ExecStreams,
 ): Promise<void> {
-  const path = `${podPath(namespace, pod)}/attach?${streamQuery(container, tty, streams).toString()}`
+  const path = withQuery(`${podPath(namespace, pod)}/attach`, streamQuery(container, tty, streams))
   const outcome = await runExec(client, path, streams, signal)
   if (outcome.kind === 'failed') throw new PoddError('ATTACH_FAILED', outcome.message)
 }

@@ -12,6 +12,7 @@ import {
   namespaceFlag,
   readNamespace,
   selectorFlag,
+  withQuery,
 } from '../arguments/pod-argument.ts'
 import {
   isOutputFormat,
@@ -277,8 +278,7 @@ function getOne({ client, signal }: VerbContext, { path }: KindQuery, name: stri
 }
 
 function listTarget({ path, selectors }: KindQuery): string {
-  const search = new URLSearchParams(selectors)
-  return search.size === 0 ? path : `${path}?${search.toString()}`
+  return withQuery(path, selectors)
 }
 
 async function watchOne(context: VerbContext, query: KindQuery, rendering: Rendering): Promise<VerbResult> {

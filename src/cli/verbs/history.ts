@@ -3,8 +3,10 @@ import { selectUnits } from '../../api/sources.ts'
 import type { RevisionObject, RollbackReply, UnitObject } from '../../api/sources.ts'
 import { PoddError } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
+import { withQuery } from '../arguments/pod-argument.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, Verb, VerbResult } from '../arguments/verb.ts'
+import { titled } from '../output/print.ts'
 
 export const historyVerb: Verb = {
   usage: 'history [UNIT] [-o FORMAT]',
@@ -55,14 +57,7 @@ function findUnit(all: readonly UnitObject[], word: string): UnitObject {
 
 function listUnits(units: readonly UnitObject[], nowMs: number): Listing {
   return {
-    columns: [
-      { title: 'UNIT' },
-      { title: 'STATE' },
-      { title: 'ACTIVE' },
-      { title: 'OFFERED' },
-      { title: 'CHANGED' },
-      { title: 'WHY' },
-    ],
+    columns: titled(['UNIT', 'STATE', 'ACTIVE', 'OFFERED', 'CHANGED', 'WHY']),
     rows: units.map(({ metadata, status }) => [
       metadata.name,
       status.state,
@@ -83,16 +78,7 @@ function ageOf(revision: RevisionObject | undefined, nowMs: number): string {
 function listRevisions(unit: UnitObject, nowMs: number): Listing {
   const { active, offered, revisions } = unit.status
   return {
-    columns: [
-      { title: 'REVISION' },
-      { title: 'VERDICT' },
-      { title: 'PODS' },
-      { title: 'AGE' },
-      { title: 'NOW' },
-      { title: 'WHY' },
-      { title: 'HASH', wide: true },
-      { title: 'ETAG', wide: true },
-    ],
+    columns: titled(['REVISION', 'VERDICT', 'PODS', 'AGE', 'NOW', 'WHY'], ['HASH', 'ETAG']),
     rows: revisions.map((revision) => [
       String(revision.number),
       revision.verdict,
@@ -139,11 +125,8 @@ active until the source gives something new, or \`podd resume UNIT\`. Volumes an
     const to = args.value('to')
     if (to !== undefined && !/^[1-9]\d{0,8}$/u.test(to))
       throw new UsageError(`--to must be the number of a revision, not ${JSON.stringify(to)}`)
-    const query = new URLSearchParams({ unit: word, ...(to !== undefined && { to }) })
-    const { unit, active } = await client.post<RollbackReply>(
-      `/podd/v1/units/rollback?${query.toString()}`,
-      signal,
-    )
+    const path = withQuery('/podd/v1/units/rollback', { unit: word, ...(to !== undefined && { to }) })
+    const { unit, active } = await client.post<RollbackReply>(path, signal)
     return {
       kind: 'text',
       text: `revision ${active} of ${unit} counts until its source gives something new, or \`podd resume ${word}\`\n`,

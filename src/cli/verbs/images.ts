@@ -8,11 +8,12 @@ import type {
 import type { ImageEntry } from '../../api/routes.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { FlagSpec } from '../arguments/parse-arguments.ts'
+import { withQuery } from '../arguments/pod-argument.ts'
 import { outputFlag, readOutputFormat } from '../arguments/verb.ts'
 import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { titled } from '../output/print.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { formatImageSize, Table } from '../output/table.ts'
+import { formatImageSize, Table, counted } from '../output/table.ts'
 import { actOnEach, exportImagesVerb, importImagesVerb, pullImagesVerb } from './move-images.ts'
 
 const listImagesVerb: Verb = {
@@ -133,12 +134,11 @@ async function collect(
   format: (report: GarbageReport) => string,
 ): Promise<VerbResult> {
   const wanted = readReportFormat(args)
-  const query = new URLSearchParams({
+  const query = {
     ...(args.has('dry-run') && { dryRun: 'true' }),
     ...(args.has('all') && { all: 'true' }),
-  })
-  const search = query.size === 0 ? '' : `?${query.toString()}`
-  const report = await client.post<GarbageReport>(`${path}${search}`, signal)
+  }
+  const report = await client.post<GarbageReport>(withQuery(path, query), signal)
   const failed = [
     ...report.images.failed.map((image) => ({ what: nameOf(image), message: image.message })),
     ...report.items.flatMap(({ kind, name, message, outcome }) =>
@@ -273,13 +273,12 @@ function formatItems(items: readonly GarbageItem[]): string {
 }
 
 /** Which images were removed, or would be, as a table, and a sum. */
-function formatGarbage({ dryRun, images }: GarbageReport): string {
-  const { removed, kept, disk, freedBytes } = images
+function formatGarbage({ dryRun, images: { removed, kept, disk, freedBytes } }: GarbageReport): string {
   const rows = removed.map((image) => [nameOf(image), formatImageSize(image.sizeBytes), image.message])
   const table = removed.length === 0 ? '' : new Table().layOut([['IMAGE', 'SIZE', 'WHY'], ...rows])
   const size = formatImageSize(freedBytes)
-  const counted = removed.length === 1 ? '1 image' : `${removed.length} images`
-  const what = dryRun ? `${counted} (${size}) would be removed` : `${counted} removed, ${size} freed`
+  const images = counted(removed.length, 'image')
+  const what = dryRun ? `${images} (${size}) would be removed` : `${images} removed, ${size} freed`
   return `${table}${what}, ${kept.length} kept; ${disk.path} was ${disk.usedPercent}% full\n`
 }
 

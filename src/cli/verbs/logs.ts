@@ -13,6 +13,7 @@ import {
   readNamespace,
   readPodName,
   requireContainer,
+  withQuery,
 } from '../arguments/pod-argument.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
@@ -85,7 +86,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       const path = `${podPath(where, name)}/log`
       const asked = new URLSearchParams(query)
       if (container !== undefined) asked.set('container', container)
-      if (!goesOn) return client.stream(`${path}?${asked.toString()}`, signal)
+      if (!goesOn) return client.stream(withQuery(path, asked), signal)
       return followLog(client, clock, path, asked, signal, onAway)
     }
     const name = first === undefined ? '' : readPodName(first, 'logs')
@@ -93,8 +94,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     try {
       if (selector === undefined) pods = [await client.get<PodObject>(podPath(namespace, name), signal)]
       else {
-        const labels = new URLSearchParams({ labelSelector: selector })
-        const path = `${listPath('pods', namespace)}?${labels.toString()}`
+        const path = withQuery(listPath('pods', namespace), { labelSelector: selector })
         pods = (await client.getList<PodListObject>(path, signal)).items
       }
     } catch (error) {

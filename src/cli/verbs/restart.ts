@@ -1,15 +1,15 @@
 import type { RestartReply } from '../../api/routes.ts'
-import { errorCode } from '../../base/errors.ts'
-import { formatError } from '../output/report-format.ts'
 import {
   containerFlag,
   namespaceFlag,
   poddPodPath,
   readNamespace,
   readPodName,
+  withQuery,
 } from '../arguments/pod-argument.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { Verb } from '../arguments/verb.ts'
+import { actOnEach } from './move-images.ts'
 
 export const restartVerb: Verb = {
   usage: 'restart POD... [-c CONTAINER...]',
@@ -23,27 +23,16 @@ the host or the config (reason Blocked, SysctlForbidden, ...) podd decides again
     ['restart web', 'all containers of the pod'],
     ['restart web -c nginx', 'one of them'],
   ],
-  async run({ args, client, signal }) {
+  async run(context) {
+    const { args, client, signal } = context
     if (args.positionals.length === 0) throw new UsageError('restart which pod?', 'podd restart POD')
-    const query = new URLSearchParams(args.values('container').map((name) => ['container', name]))
+    const asked = args.values('container').map((name) => ['container', name])
     const namespace = readNamespace(args)
-    const restart = async (name: string): Promise<string> => {
-      const path = `${poddPodPath(namespace, name)}/restart`
-      const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
-      return `pod/${name}: restarting ${containers.join(', ')}\n`
-    }
     const names = args.positionals.map((word) => readPodName(word, 'restart'))
-    const lines: string[] = []
-    const notes: string[] = []
-    for (const name of names) {
-      try {
-        lines.push(await restart(name))
-      } catch (error) {
-        // One that can't be restarted keeps none of the others from it.
-        if (names.length === 1 || errorCode(error) === 'INTERRUPTED') throw error
-        notes.push(formatError(error))
-      }
-    }
-    return { kind: 'text', text: lines.join(''), notes, exitCode: notes.length === 0 ? 0 : 1 }
+    return actOnEach(context, names, async (name) => {
+      const path = withQuery(`${poddPodPath(namespace, name)}/restart`, asked)
+      const { containers } = await client.post<RestartReply>(path, signal)
+      return `pod/${name}: restarting ${containers.join(', ')}\n`
+    })
   },
 }

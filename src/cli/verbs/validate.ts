@@ -13,6 +13,7 @@ import {
   verifyFlag,
 } from '../local/read-manifests.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import { counted } from '../output/table.ts'
 
 export const validateVerb: Verb = {
   usage:
@@ -70,8 +71,4 @@ what classes and policies forbid is a warning.`,
       exitCode: errors === 0 ? 0 : 1,
     }
   },
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

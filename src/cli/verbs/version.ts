@@ -2,6 +2,7 @@ import { poddVersion } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { errorCode } from '../../base/errors.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
+import { withQuery } from '../arguments/pod-argument.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
@@ -94,12 +95,10 @@ commands in containers, which makes it as good as root on this host; view to loo
     if (!['admin', 'edit', 'view'].includes(role))
       throw new UsageError(`no role is called ${JSON.stringify(role)}`, 'There are admin, edit and view.')
     args.count('days', 1)
-    const query = new URLSearchParams()
-    for (const name of ['user', 'role', 'days', 'server']) {
+    const query = ['user', 'role', 'days', 'server'].flatMap((name) => {
       const value = args.value(name)
-      if (value !== undefined) query.set(name, value)
-    }
-    const chunks = client.stream(`/podd/v1/kubeconfig?${query.toString()}`, signal, 'POST')
-    return { kind: 'chunks', chunks }
+      return value === undefined ? [] : [[name, value]]
+    })
+    return { kind: 'chunks', chunks: client.stream(withQuery('/podd/v1/kubeconfig', query), signal, 'POST') }
   },
 }

@@ -8,7 +8,7 @@ import { removeTree } from '../../base/atomic-file.ts'
 import { sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { jsonAt, textsAt, objectAt } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { commandOutput } from '../../host/run-command.ts'
 import { ContainerdService } from './records.ts'
@@ -209,9 +209,8 @@ export interface ExecChoices {
  * Throws PoddError EXEC_FAILED for a spec that has no process.
  */
 export function makeExecProcess(containerSpec: string, choices: ExecChoices): string {
-  const spec: unknown = JSON.parse(quoteLargeNumbers(containerSpec))
-  const own = isJsonObject(spec) ? spec['process'] : undefined
-  if (!isJsonObject(own)) throw new PoddError('EXEC_FAILED', 'the container has no process of its own')
+  const own = objectAt(JSON.parse(quoteLargeNumbers(containerSpec)), 'process')
+  if (own === undefined) throw new PoddError('EXEC_FAILED', 'the container has no process of its own')
   const { consoleSize: _size, commandLine: _line, ...kept } = own
   const process = {
     ...kept,
@@ -226,10 +225,7 @@ export function makeExecProcess(containerSpec: string, choices: ExecChoices): st
 }
 
 function terminalEnv(own: JsonObject): readonly string[] {
-  const env: readonly unknown[] = Array.isArray(own['env']) ? own['env'] : []
-  const others = env
-    .filter((entry) => typeof entry === 'string')
-    .filter((entry) => !entry.startsWith('TERM='))
+  const others = textsAt(own, 'env').filter((entry) => !entry.startsWith('TERM='))
   return [...others, 'TERM=xterm']
 }
 
@@ -373,9 +369,7 @@ export class TaskCalls {
   /** The OCI spec that a container was made from, as JSON text. */
   async containerSpec(containerId: string): Promise<string> {
     const reply = await this.#containers.send('Get', { id: containerId })
-    const container = isJsonObject(reply) ? reply['container'] : undefined
-    const spec = isJsonObject(container) ? container['spec'] : undefined
-    const value: unknown = isJsonObject(spec) ? spec['value'] : undefined
+    const value: unknown = jsonAt(reply, 'container', 'spec', 'value')
     if (value instanceof Uint8Array && value.length > 0) return Buffer.from(value).toString('utf8')
     throw new PoddError('EXEC_FAILED', 'the runtime does not report the spec of the container')
   }
@@ -397,8 +391,7 @@ export class TaskCalls {
   async state(target: ExecTarget): Promise<'absent' | 'created' | 'begun'> {
     const reply = await this.#tasks.sendIfThere('Get', target)
     if (reply === undefined) return 'absent'
-    const process: unknown = isJsonObject(reply) ? reply['process'] : undefined
-    return isJsonObject(process) && process['status'] === 'CREATED' ? 'created' : 'begun'
+    return jsonAt(reply, 'process', 'status') === 'CREATED' ? 'created' : 'begun'
   }
 
   /** The exit code, when the process has ended. */

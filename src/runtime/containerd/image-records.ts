@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { jsonAt, objectOrEmpty, objectsAt } from '../../base/json.ts'
 import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
-import { ContainerdService, objectsIn } from './records.ts'
+import { ContainerdService } from './records.ts'
 import type { ContainerdChannel } from './records.ts'
 
 /** A connection to containerd's socket that serves these calls alone. */
@@ -39,7 +39,7 @@ export class ImageRecords {
   async pinned(): Promise<readonly string[]> {
     const filters = [`labels.${JSON.stringify(pinLabel)}==pinned`]
     const reply = await this.#images.send('List', { filters })
-    return objectsIn(reply, 'images').flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
+    return objectsAt(reply, 'images').flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
   }
 
   /** Pins a name, or unpins it. Throws RUNTIME_NOT_FOUND too. */
@@ -61,7 +61,7 @@ export class ImageRecords {
    */
   async dropUnfinished(): Promise<void> {
     const reply = await this.#leases.send('List', {})
-    for (const { id } of objectsIn(reply, 'leases')) {
+    for (const { id } of objectsAt(reply, 'leases')) {
       if (typeof id !== 'string' || sandboxLease.test(id)) continue
       await this.#leases.sendIfThere('Delete', { id, sync: true })
     }
@@ -92,7 +92,7 @@ export class ContentStore {
   /** The blobs that are being written. */
   async listIngests(): Promise<readonly Ingest[]> {
     const reply = await this.#content.send('ListStatuses', {})
-    return objectsIn(reply, 'statuses').flatMap(({ ref, offset }) => {
+    return objectsAt(reply, 'statuses').flatMap(({ ref, offset }) => {
       if (typeof ref !== 'string' || typeof offset !== 'number') return []
       // `layer-sha256:…` (core/remotes/handlers.go, MakeRefKey)
       const digest = digestPattern.exec(ref)?.[0]
@@ -104,9 +104,8 @@ export class ContentStore {
   async listBlobs(registry: string, repository: string): Promise<readonly Blob[]> {
     const blobs: Blob[] = []
     const take = (message: object): void => {
-      for (const { digest, size, createdAt } of objectsIn(message, 'info')) {
-        const seconds: unknown = isJsonObject(createdAt) ? createdAt['seconds'] : undefined
-        const nanos: unknown = isJsonObject(createdAt) ? createdAt['nanos'] : undefined
+      for (const { digest, size, createdAt } of objectsAt(message, 'info')) {
+        const { seconds, nanos } = objectOrEmpty(createdAt)
         if (typeof digest !== 'string' || typeof size !== 'number' || typeof seconds !== 'number') continue
         const millis = typeof nanos === 'number' ? nanos / 1e6 : 0
         blobs.push({ digest, sizeBytes: size, createdAtMs: seconds * 1000 + millis })
@@ -124,7 +123,7 @@ export class ContentStore {
   async readBlob(digest: string): Promise<Buffer> {
     const chunks: Buffer[] = []
     const take = (message: object): void => {
-      const data: unknown = isJsonObject(message) ? message['data'] : undefined
+      const data: unknown = jsonAt(message, 'data')
       if (Buffer.isBuffer(data)) chunks.push(data)
     }
     await this.#content.stream('Read', { digest }, take)

@@ -1,7 +1,7 @@
 import { pollUntil, startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { jsonAt, objectsAt, textEntries } from '../../base/json.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
 import { loadProto } from '../../grpc/load-proto.ts'
 import type { WireMethod } from '../../grpc/load-proto.ts'
@@ -35,12 +35,6 @@ export function methodOf(service: Readonly<Record<string, WireMethod>>, name: st
   const found = service[name]
   if (found === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
   return found
-}
-
-/** The objects of a list in a reply. */
-export function objectsIn(message: object, key: string): readonly Readonly<Record<string, unknown>>[] {
-  const list: unknown = isJsonObject(message) ? message[key] : undefined
-  return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
 }
 
 /**
@@ -136,10 +130,8 @@ export class ContainerdRecords {
   async containers(): Promise<readonly ContainerRecord[]> {
     const found: ContainerRecord[] = []
     await this.#containers.stream('ListStream', {}, (message) => {
-      const container = isJsonObject(message) ? message['container'] : undefined
-      if (!isJsonObject(container)) return
-      const { id, labels } = container
-      const kind = isJsonObject(labels) ? labels[kindLabel] : undefined
+      const id = jsonAt(message, 'container', 'id')
+      const kind = jsonAt(message, 'container', 'labels', kindLabel)
       if (typeof id === 'string')
         found.push({ id, kind: kind === 'sandbox' || kind === 'container' ? kind : undefined })
     })
@@ -148,7 +140,7 @@ export class ContainerdRecords {
 
   async tasks(): Promise<readonly TaskRecord[]> {
     const reply = await this.#tasks.send('List', {})
-    return objectsIn(reply, 'tasks').flatMap(({ id, status }) =>
+    return objectsAt(reply, 'tasks').flatMap(({ id, status }) =>
       typeof id === 'string' && typeof status === 'string' ? [{ id, status }] : [],
     )
   }
@@ -157,7 +149,7 @@ export class ContainerdRecords {
   async snapshots(snapshotter = defaultSnapshotter): Promise<readonly string[]> {
     const found: string[] = []
     await this.#snapshots.stream('List', { snapshotter }, (message) => {
-      for (const { name } of objectsIn(message, 'info')) if (typeof name === 'string') found.push(name)
+      for (const { name } of objectsAt(message, 'info')) if (typeof name === 'string') found.push(name)
     })
     return found
   }
@@ -165,7 +157,7 @@ export class ContainerdRecords {
   /** The ids of the leases. */
   async leases(): Promise<readonly string[]> {
     const reply = await this.#leases.send('List', {})
-    return objectsIn(reply, 'leases').flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
+    return objectsAt(reply, 'leases').flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
   }
 }
 
@@ -238,8 +230,7 @@ export class HeldContainers {
   async #taskState(id: string): Promise<TaskState> {
     const reply = await this.#tasks.sendIfThere('Get', { containerId: id })
     if (reply === undefined) return 'none'
-    const process = isJsonObject(reply) ? reply['process'] : undefined
-    const status = isJsonObject(process) ? process['status'] : undefined
+    const status = jsonAt(reply, 'process', 'status')
     return status === 'STOPPED' || status === 'CREATED' ? 'stopped' : 'running'
   }
 }
@@ -248,19 +239,10 @@ function readHeld(
   message: object,
   labelled: readonly (readonly [string, string])[],
 ): HeldContainer | undefined {
-  const container = isJsonObject(message) ? message['container'] : undefined
-  if (!isJsonObject(container)) return undefined
-  const { id } = container
-  const labels = readLabels(container['labels'])
+  const id = jsonAt(message, 'container', 'id')
+  const labels = textEntries(jsonAt(message, 'container', 'labels'))
   const kind = labels[kindLabel]
   if (typeof id !== 'string' || (kind !== 'sandbox' && kind !== 'container')) return undefined
   if (labelled.some(([key, value]) => labels[key] !== value)) return undefined
   return { id, kind, pod: readPodRef(labels), name: labels[labelKeys.containerName] ?? '' }
-}
-
-function readLabels(value: unknown): Readonly<Record<string, string>> {
-  if (!isJsonObject(value)) return {}
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, text]) => (typeof text === 'string' ? [[key, text]] : [])),
-  )
 }

@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { errorCode } from '../../base/errors.ts'
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { errorCode, ifThere } from '../../base/errors.ts'
+import { parseJson, objectOrEmpty, objectsAt } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { mapBounded } from '../../base/waits.ts'
 
 /** Where libcni caches the result of each network for each sandbox; containerd has no setting for it. */
@@ -40,33 +41,28 @@ export interface PortMapping {
 
 /** All whole results, also of other networks and runtimes. Throws the system's errors: they are unknown then. */
 export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
-  const results = await mapBounded(await unlessGone(readdir(directory), []), async (name) => {
+  const results = await mapBounded((await ifThere(readdir(directory))) ?? [], async (name) => {
     const path = join(directory, name)
-    return readResult(path, await unlessGone(readFile(path, 'utf8'), ''))
+    return readResult(path, await ifThere(readFile(path, 'utf8'), ['ENOENT', 'EISDIR']))
   })
   return results.flatMap((result) => result ?? [])
 }
 
-function readResult(path: string, text: string): CniResult | undefined {
+function readResult(path: string, text: string | undefined): CniResult | undefined {
   // One that a power cut has torn tells nothing of a sandbox, and `removeTornCniResults` removes it.
-  const cached = parseJson(text)
-  const { containerId, networkName, result, capabilityArgs } = isJsonObject(cached) ? cached : {}
+  const { containerId, networkName, result, capabilityArgs } = objectOrEmpty(parseJson(text))
   if (typeof containerId !== 'string' || typeof networkName !== 'string') return undefined
-  const interfaces = isJsonObject(result) && Array.isArray(result['interfaces']) ? result['interfaces'] : []
   const hostInterfaces: string[] = []
   const namespaces: string[] = []
   const macs = new Map<string, string>()
-  for (const each of interfaces) {
-    if (!isJsonObject(each)) continue
-    const { name, sandbox, mac } = each
+  for (const { name, sandbox, mac } of objectsAt(result, 'interfaces')) {
     if (typeof sandbox === 'string' && sandbox !== '') namespaces.push(sandbox)
     else if (typeof name === 'string') {
       hostInterfaces.push(name)
       if (typeof mac === 'string') macs.set(name, mac)
     }
   }
-  const ips = isJsonObject(result) && Array.isArray(result['ips']) ? result['ips'] : []
-  const mappings = isJsonObject(capabilityArgs) ? capabilityArgs['portMappings'] : undefined
+  const ips = objectsAt(result, 'ips')
   return {
     path,
     sandboxId: containerId,
@@ -74,26 +70,21 @@ function readResult(path: string, text: string): CniResult | undefined {
     hostInterfaces,
     namespaces,
     macs,
-    gateways: ips.flatMap((each: unknown) => gatewayOf(each)),
-    addresses: ips.flatMap((each: unknown) => addressOf(each)),
-    portMappings: Array.isArray(mappings) ? mappings.flatMap((each: unknown) => portMappingOf(each)) : [],
+    gateways: ips.flatMap((each) => gatewayOf(each)),
+    addresses: ips.flatMap(({ address }) =>
+      typeof address === 'string' && address.includes('/') ? [address] : [],
+    ),
+    portMappings: objectsAt(capabilityArgs, 'portMappings').flatMap((each) => portMappingOf(each)),
   }
 }
 
-function gatewayOf(ip: unknown): readonly string[] {
-  const { address, gateway } = isJsonObject(ip) ? ip : {}
+function gatewayOf({ address, gateway }: JsonObject): readonly string[] {
   const prefix = typeof address === 'string' ? address.split('/')[1] : undefined
   return typeof gateway === 'string' && prefix !== undefined ? [`${gateway}/${prefix}`] : []
 }
 
-function addressOf(ip: unknown): readonly string[] {
-  const address = isJsonObject(ip) ? ip['address'] : undefined
-  return typeof address === 'string' && address.includes('/') ? [address] : []
-}
-
 /** As containerd gives it to the plugins (go-cni's `PortMapping`, without names of its own in JSON). */
-function portMappingOf(mapping: unknown): readonly PortMapping[] {
-  if (!isJsonObject(mapping)) return []
+function portMappingOf(mapping: JsonObject): readonly PortMapping[] {
   const { HostPort: hostPort, ContainerPort: containerPort, Protocol: protocol, HostIP: hostIp } = mapping
   if (typeof hostPort !== 'number' || typeof containerPort !== 'number') return []
   const named = typeof protocol === 'string' && protocol !== '' ? protocol.toLowerCase() : 'tcp'
@@ -135,15 +126,6 @@ export async function removeTornCniResults(
 
 function ownResults(networkName: string): RegExp {
   return new RegExp(`^${networkName}-([0-9a-f]{64})-`)
-}
-
-async function unlessGone<T>(reading: Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await reading
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'EISDIR') return otherwise
-    throw error
-  }
 }
 
 async function list(directory: string): Promise<readonly string[]> {
@@ -189,13 +171,8 @@ export class RememberedCniResults {
 
   /** Changes when a result is created or removed; undefined where there is no directory. */
   async #look(): Promise<string | undefined> {
-    try {
-      const { dev, ino, mtimeNs } = await stat(this.#directory, { bigint: true })
-      return `${dev}:${ino}:${mtimeNs}`
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return undefined
-      throw error
-    }
+    const found = await ifThere(stat(this.#directory, { bigint: true }))
+    return found && `${found.dev}:${found.ino}:${found.mtimeNs}`
   }
 }
 

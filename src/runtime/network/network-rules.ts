@@ -290,23 +290,11 @@ export function deriveSandboxRules(
   const isIpv6 = firewall === 'ip6tables'
   const address = result.addresses.find((each) => each.includes(':') === isIpv6)
   if (address === undefined) return []
-  const chains = sandboxChains(result.networkName, result.sandboxId)
-  return deriveHostPorts({ result, address, isIpv6, chains }, known)
-}
-
-interface Place {
-  readonly result: CniResult
-  /** With its prefix. */
-  readonly address: string
-  readonly isIpv6: boolean
-  readonly chains: SandboxChains
-}
-
-/** `fillDnatRules` of `plugins/meta/portmap/portmap.go`. */
-function deriveHostPorts(place: Place, known: readonly string[]): readonly string[] {
-  const { result, isIpv6, chains } = place
   const ports = result.portMappings.filter(({ hostIp }) => hostIp === '' || hostIp.includes(':') === isIpv6)
   if (ports.length === 0) return []
+  const chains = sandboxChains(result.networkName, result.sandboxId)
+  const place = { result, address, isIpv6, chains }
+  // `fillDnatRules` of `plugins/meta/portmap/portmap.go`.
   const chain = chains.hostPorts
   const isServed = ({ protocol, hostPort }: PortMapping): boolean =>
     has(
@@ -325,6 +313,14 @@ function deriveHostPorts(place: Place, known: readonly string[]): readonly strin
     (rule) => !has(known, chainOf(rule), (each) => jumpTarget(each) === jumpTarget(rule)),
   )
   return [...own, ...lackingShared]
+}
+
+interface Place {
+  readonly result: CniResult
+  /** With its prefix. */
+  readonly address: string
+  readonly isIpv6: boolean
+  readonly chains: SandboxChains
 }
 
 /** The order matters: packets to be masqueraded are marked before their destination is changed. */
@@ -348,24 +344,19 @@ function rulesOfPort(
 }
 
 /** The rules that lead to the sandbox's own chain; also for ports of the other family, as in the plugin. */
-function entries(place: Place): readonly string[] {
-  return [...Map.groupBy(place.result.portMappings, ({ protocol }) => protocol)].flatMap(
-    ([protocol, group]) => {
-      const numbers = [...new Set(group.map(({ hostPort }) => hostPort))]
-      const parts = Array.from({ length: Math.ceil(numbers.length / mostPortsInRule) }, (_, at) =>
-        numbers.slice(at * mostPortsInRule, (at + 1) * mostPortsInRule),
-      )
-      return parts.map(
-        (part) =>
-          `CNI-HOSTPORT-DNAT -p ${protocol} -m comment --comment ${quoteName('dnat ', place)} -m multiport --dports ${part.join(',')} -j ${place.chains.hostPorts}`,
-      )
-    },
-  )
-}
-
-/** The plugins' comment, as iptables-save prints it. */
-function quoteName(prefix: string, { result }: Place): string {
-  return `"${prefix}name: \\"${result.networkName}\\" id: \\"${result.sandboxId}\\""`
+function entries({ result, chains }: Place): readonly string[] {
+  // The plugins' comment, as iptables-save prints it.
+  const comment = `"dnat name: \\"${result.networkName}\\" id: \\"${result.sandboxId}\\""`
+  return [...Map.groupBy(result.portMappings, ({ protocol }) => protocol)].flatMap(([protocol, group]) => {
+    const numbers = [...new Set(group.map(({ hostPort }) => hostPort))]
+    const parts = Array.from({ length: Math.ceil(numbers.length / mostPortsInRule) }, (_, at) =>
+      numbers.slice(at * mostPortsInRule, (at + 1) * mostPortsInRule),
+    )
+    return parts.map(
+      (part) =>
+        `CNI-HOSTPORT-DNAT -p ${protocol} -m comment --comment ${comment} -m multiport --dports ${part.join(',')} -j ${chains.hostPorts}`,
+    )
+  })
 }
 
 function has(known: readonly string[], chain: string, isIt: (rule: string) => boolean): boolean {
