@@ -19,7 +19,11 @@ const floors: readonly (readonly string[])[] = [
 const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [['.'], ['verbs'], ['local'], ['output'], ['arguments'], ['client']],
   control: [['.'], ['desired', 'node'], ['pod'], ['images'], ['serving'], ['runtime']],
-  decide: [['sources', 'status', 'updates', 'writing'], ['admission', 'doctor', 'images', 'plan'], ['node']],
+  decide: [
+    ['sources', 'status', 'updates', 'workloads', 'writing'],
+    ['admission', 'doctor', 'images', 'plan'],
+    ['node'],
+  ],
   sources: [['directory', 'http', 'written'], ['.']],
   runtime: [['.'], ['network'], ['containerd']],
   server: [

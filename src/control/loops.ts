@@ -4,7 +4,6 @@ import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
 import { backoffLimits } from '../decide/plan/backoff.ts'
-import { podKey } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { ImageService, RuntimeService } from '../runtime/cri-runtime.ts'
@@ -19,6 +18,7 @@ import { PodWorkers } from './desired/pod-workers.ts'
 import type { EndedPods } from './desired/pod-workers.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { UpdateGate } from './desired/update-gate.ts'
+import { Workloads } from './desired/workloads.ts'
 import type { ImageArchives } from './images/archives.ts'
 import type { ImageCredentials } from './images/image-access.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
@@ -124,25 +124,27 @@ export function createLoops(system: SystemEnv) {
   const endedByDown: EndedPods = new Map()
   const podNameSuffix = settings.podNameSuffix === 'node' ? `-${host.hostName}` : ''
   const rules = { sources: system.sources, podNameSuffix, maxPods: settings.maxPods }
+  const workloads = new Workloads({
+    clock,
+    logger,
+    statuses,
+    workers,
+    podNameSuffix,
+    proofMs: settings.updateMinReadyMs,
+    isRuntimeKnown: () => state.isListed && knowledge.runtimeProblem === undefined,
+    onChange: (source) => post({ kind: 'update', source }),
+  })
   const snapshots = new SourceSnapshots(rules, objects, workers, endedByDown)
   const knowsAllPods = (): boolean => state.isListed && snapshots.areReady
   const imageGarbage = new ImageGarbage({
     ...system.node.imageGarbage,
     report: createStateReport(events, logger),
     namedImages: () =>
-      knowsAllPods()
-        ? [
-            ...listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]),
-            ...gate.imagesToGoBackTo(),
-          ]
-        : undefined,
+      knowsAllPods() ? listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]) : undefined,
     clock,
     logger,
   })
-  const images = createImagePuller(system, imageGarbage, {
-    onPulling: (uid) => post({ kind: 'pull', uid }),
-    wentBack: (pod, container) => gate.wentBack(podKey(pod), container),
-  })
+  const images = createImagePuller(system, imageGarbage, (uid) => post({ kind: 'pull', uid }))
   const env: PodEnv = {
     ...host,
     clock,
@@ -192,6 +194,7 @@ export function createLoops(system: SystemEnv) {
     podNameSuffix,
     holder: (key) => desired.holder(key),
     updateProblem: (key) => desired.updateProblem(key),
+    awaitsTurn: (source, document) => workloads.awaitsTurn(source, document),
     onChange: (source) => post({ kind: 'update', source }),
   })
   statuses.presentAlso((object) => gate.present(object))
@@ -210,6 +213,7 @@ export function createLoops(system: SystemEnv) {
     workers,
     gate,
     snapshots,
+    workloads,
     awaited,
     desired,
     node,
@@ -232,16 +236,16 @@ export class Reconciler implements SyncHandlers {
   }
 
   async snapshot({ snapshot }: SyncEvent<'snapshot'>): Promise<void> {
-    const { gate, snapshots } = this.#loops
-    snapshots.take(await gate.take(snapshot))
+    const { gate, workloads, snapshots } = this.#loops
+    snapshots.take(workloads.expand(await gate.take(snapshot)))
     await this.#reconcile()
   }
 
   async update({ source }: SyncEvent<'update'>): Promise<void> {
-    const { gate, snapshots } = this.#loops
+    const { gate, workloads, snapshots } = this.#loops
     const active = gate.compose(source)
     if (active === undefined) return
-    snapshots.take(active)
+    snapshots.take(workloads.expand(active))
     await this.#reconcile()
   }
 
@@ -291,6 +295,7 @@ export class Reconciler implements SyncHandlers {
       if (stage === 'gone') observer.forgetPod(worker.ref.uid)
     }
     desired.onStage(worker)
+    this.#loops.workloads.noteStage(worker)
     // It has ended after the drain was undone, or was ended by one that the host's power cut.
     if (worker.state.record.failed?.until === 'shutdown-ends') node.readmitDrained()
   }

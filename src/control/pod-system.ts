@@ -221,6 +221,7 @@ export class PodSystem {
     late.cancel()
     await this.#saveEndedByDown()
     this.#loops.gate.stop()
+    this.#loops.workloads.stop()
     this.#loops.prober.stop()
     knowledge.stop()
     const stopped = this.#loops.desired.stop()

@@ -316,13 +316,20 @@ export function changesHands(record: PodRecord, { document, source }: WantedPod)
 }
 
 /** Whether a document makes a new pod of the name. For a pod of the API the UID decides, whatever its changes. */
-export function asksForNewPod({ ref, state }: PodWorker, { pod, kept }: PodDocument): boolean {
+export function asksForNewPod(
+  { ref, state }: PodWorker,
+  { pod, kept, owner, manifest }: PodDocument,
+): boolean {
+  // As in a cluster, a pod of a workload is never changed.
+  if (owner !== undefined && !sameData(state.record.manifest, manifest)) return true
   return kept === undefined ? makesNewPod(state.pod, pod, state.isPastChange) : kept.uid !== ref.uid
 }
 
 /** What a pod that starts again keeps: one that the API was given stays itself. */
-function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
-  return source === 'api' ? { uid, createdAtMs: acceptedAtMs, metadata: {} } : undefined
+function keptOf({ source, uid, acceptedAtMs, owner }: PodRecord): PodDocument['kept'] {
+  return source === 'api' && owner === undefined
+    ? { uid, createdAtMs: acceptedAtMs, metadata: {} }
+    : undefined
 }
 
 /** Whether it terminates permanently: its name will be free. */
@@ -341,7 +348,7 @@ export function readmission({ worker, next }: PodEntry, now: EvictionEnd): Wante
   const { record, pod } = worker.state
   if (record.failed?.until !== now || isLeaving(worker)) return undefined
   // A pod that was written over the API and evicted for the node's sake stays failed, as in a cluster: its writer decides.
-  if (record.source === 'api' && now === 'pressure-ends') return undefined
+  if (record.source === 'api' && record.owner === undefined && now === 'pressure-ends') return undefined
   const { manifest, source, path, owner } = record
   return { document: { pod, manifest, place: { path }, owner, kept: keptOf(record) }, source }
 }

@@ -38,21 +38,15 @@ import {
   matchCopy,
   noteFailed,
   noteHealthy,
-  noteGone,
   noteHeld,
   offerContent,
   problemOf,
   resumeUnit,
   revisionOf,
   rollBackTo,
-  takeUp,
 } from '../../decide/updates/unit-revisions.ts'
-import type {
-  RevisionFailure,
-  RevisionImages,
-  UnitContent,
-  UnitRecord,
-} from '../../decide/updates/unit-revisions.ts'
+import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
@@ -61,7 +55,6 @@ import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
 import { restartAnnotation } from '../../translate/config-hash.ts'
-import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { PodEnv } from '../pod/env.ts'
 import { hasOutdatedContainers } from '../pod/live-pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
@@ -90,6 +83,8 @@ interface GateSurroundings {
   readonly holder: (key: PodKey) => PodWorker | undefined
   /** Why the newest version of the pod of a name is not applied. */
   readonly updateProblem: (key: PodKey) => string | undefined
+  /** Whether its workload doesn't have it by its newest template yet, since others come first. */
+  readonly awaitsTurn: (source: SourceName, document: PodDocument) => boolean
   /** What counts of this source is something else now. */
   readonly onChange: (source: SourceName) => void
 }
@@ -179,6 +174,8 @@ export class UpdateGate {
   /** The units whose active revision is not the offered one, by the pods that they have. */
   #heldBack: ReadonlyMap<PodKey, Unit> = new Map()
   readonly #hashes = new WeakMap<SourceDocument, string>()
+  /** What workloads are to have by their newest templates: that is what is judged. */
+  readonly #targets = new WorkloadTargets()
   readonly #due = new Set<Unit>()
   /** At the due units; each looks at all pods of theirs. */
   readonly #looks: PacedWork
@@ -233,7 +230,7 @@ export class UpdateGate {
       return snapshot
     }
     const given = unitsOf(snapshot)
-    for (const [name, documents] of given) await this.#offer(known, name, documents, given)
+    for (const [name, documents] of given) await this.#offer(known, name, documents)
     this.#dropGone(known, given)
     this.#showHeldBack()
     return this.compose(source) ?? snapshot
@@ -272,25 +269,8 @@ export class UpdateGate {
     return [...this.#all()].flatMap((unit) => {
       const fallback = fallbackOf(unit.record)
       const documents = fallback && unit.contents.get(fallback.hash)
-      return documents === undefined ? [] : [{ pods: documents.filter((each) => isPodDocument(each)) }]
+      return documents === undefined ? [] : [{ pods: this.#podsOf(documents) }]
     })
-  }
-
-  /** The images that ran in what units would go back to, by their IDs: their names may mean others by now. */
-  imagesToGoBackTo(): readonly ImageUse[] {
-    return [...this.#all()].flatMap(({ record }) =>
-      Object.entries(fallbackOf(record)?.images ?? {}).map(([key, image]) => ({
-        image,
-        by: `pod ${key.slice(0, key.lastIndexOf('/'))}`,
-      })),
-    )
-  }
-
-  /** See WentBack of the image puller. */
-  wentBack(key: PodKey, container: string): { readonly imageId: string | undefined } | undefined {
-    const record = this.#heldBack.get(key)?.record
-    if (record?.pin === undefined) return undefined
-    return { imageId: revisionOf(record, record.active)?.images?.[`${key}/${container}`] }
   }
 
   /** Something about pods changed of which their statuses don't tell. */
@@ -387,7 +367,6 @@ export class UpdateGate {
     { snapshot, units }: SourceUnits,
     name: string,
     documents: readonly SourceDocument[],
-    given: ReadonlyMap<string, unknown>,
   ): Promise<void> {
     const { source } = snapshot
     const unit = units.get(name)
@@ -397,16 +376,16 @@ export class UpdateGate {
       return
     }
     const nowMs = this.#env.clock.wallMs()
-    const whole = {
+    const given = {
       ...(await this.#hashesOf(documents)),
-      pods: documents.filter((each) => isPodDocument(each)).length,
+      pods: this.#podsOf(documents).length,
       sourceRevision: snapshot.revision,
       digest: snapshot.digest,
     }
     if (unit !== undefined) {
-      const content = isCopy ? matchCopy(unit.record, whole) : whole
+      const content = isCopy ? matchCopy(unit.record, given) : given
       const wasCopy = unit.isCopy && !isCopy
-      const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
+      const before = wasCopy ? completeCopy(unit.record, given) : unit.record
       const next = offerContent(before, content, nowMs)
       unit.offered = documents
       unit.isCopy = isCopy
@@ -414,7 +393,7 @@ export class UpdateGate {
         for (const hash of unit.copies) unit.contents.delete(hash)
         unit.copies.clear()
       }
-      keepContent(unit, content.hash, documents, content !== whole)
+      keepContent(unit, content.hash, documents, content !== given)
       if (next !== unit.record) {
         const isOther = next.active !== unit.record.active
         unit.isUnsaved = next.base !== undefined || unit.isKept
@@ -426,11 +405,9 @@ export class UpdateGate {
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
-    const found = this.#known.get(unitKey({ source, unit: name }))
+    const earlier = this.#known.get(unitKey({ source, unit: name }))
     this.#known.delete(unitKey({ source, unit: name }))
-    const taken = found && takeUp(found, isCopy ? matchCopy(found, whole) : whole, nowMs)
-    const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
-    const content = isCopy && earlier !== undefined ? matchCopy(earlier, whole) : whole
+    const content = isCopy && earlier !== undefined ? matchCopy(earlier, given) : given
     const record =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
@@ -452,53 +429,12 @@ export class UpdateGate {
       isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
-      isUnsaved: earlier !== undefined && (record !== earlier || taken !== found),
+      isUnsaved: earlier !== undefined && record !== earlier,
     }
-    keepContent(fresh, content.hash, documents, content !== whole)
+    keepContent(fresh, content.hash, documents, content !== given)
     units.set(name, fresh)
     await this.#adopt(fresh, record === earlier)
     if (fresh.isUnsaved) this.#saveSoon()
-  }
-
-  /** The record of a unit with this content that its source gives by another name now: it was renamed. */
-  async #takeRenamed(
-    { snapshot, units }: SourceUnits,
-    name: string,
-    content: UnitContent,
-    given: ReadonlyMap<string, unknown>,
-  ): Promise<UnitRecord | undefined> {
-    const { source } = snapshot
-    if (kindOfSource(source) !== 'file' || !snapshot.ready || snapshot.isAnswer !== true) return undefined
-    const nowMs = this.#env.clock.wallMs()
-    const isGone = (each: UnitRecord): boolean =>
-      each.source === source && !given.has(each.unit) && snapshot.unreadable?.includes(each.unit) !== true
-    const kept = [...units.values()].flatMap(({ record, isKept }) => (isKept ? [record] : []))
-    for (const before of [...kept, ...this.#known.values()]) {
-      if (!isGone(before) || revisionOf(before, before.offered)?.hash !== content.hash) continue
-      const record = takeUp(before, content, nowMs)
-      if (record === undefined) continue
-      const renamed = { ...record, unit: name }
-      try {
-        await this.#turn.run(() => this.#store.move(before, renamed))
-      } catch (error) {
-        this.#env.logger.warn(
-          { path: name, reason: errorMessage(error) },
-          'cannot keep the revisions of a unit that was renamed: it begins anew',
-        )
-        return undefined
-      }
-      this.#known.delete(unitKey(before))
-      const unit = units.get(before.unit)
-      if (unit !== undefined) this.#forget(units, unit)
-      return renamed
-    }
-    return undefined
-  }
-
-  #forget(units: Map<string, Unit>, unit: Unit): void {
-    this.#judge(unit, undefined, undefined)
-    unit.timer?.cancel()
-    units.delete(unit.record.unit)
   }
 
   /**
@@ -534,7 +470,7 @@ export class UpdateGate {
     if (failure?.isHeld === true) return undefined
     const isAllowed =
       this.#options.updateRollback &&
-      offered.every((each) => !isPodDocument(each) || (mayRollBack(each) && !isMaybeTask(each)))
+      this.#podsOf(offered).every((each) => mayRollBack(each) && !isMaybeTask(each))
     return failure !== undefined && isAllowed ? { why: 'failed', failure } : undefined
   }
 
@@ -613,7 +549,9 @@ export class UpdateGate {
         ? undefined
         : await this.#contentOf(unit, record, record.base)
     if (unit.changes !== changes) return
-    this.#judge(unit, isJudged(record) ? selectJudgedPods(before, activeOf(unit)) : undefined, before)
+    const known = before && this.#withPods(before)
+    const active = this.#withPods(activeOf(unit))
+    this.#judge(unit, isJudged(record) ? selectJudgedPods(known, active) : undefined, known)
   }
 
   #judge(
@@ -663,39 +601,32 @@ export class UpdateGate {
     const isGone = (name: string): boolean => !given.has(name) && snapshot.unreadable?.includes(name) !== true
     for (const [name, unit] of units) {
       if (!isGone(name)) continue
-      this.#forget(units, unit)
-      if (unit.isKept) this.#noteGone(unit.record, unit)
+      this.#judge(unit, undefined, undefined)
+      unit.timer?.cancel()
+      units.delete(name)
+      if (unit.isKept) void this.#remove(unit.record)
     }
-    for (const record of this.#known.values())
-      if (record.source === snapshot.source && isGone(record.unit)) this.#noteGone(record)
-  }
-
-  /** Its source doesn't give it any more: what failed of it is remembered for a while. */
-  #noteGone(record: UnitRecord, unit?: Unit): void {
-    const key = unitKey(record)
-    const gone = noteGone(record, this.#env.clock.wallMs())
-    if (gone === undefined) {
+    for (const [key, record] of this.#known) {
+      if (record.source !== snapshot.source || !isGone(record.unit)) continue
       this.#known.delete(key)
       void this.#remove(record)
-      return
     }
-    this.#known.set(key, gone)
-    if (record.goneAtMs !== undefined) return
-    const { logger } = this.#env
-    void this.#turn
-      .run(() => this.#store.save(gone, unit === undefined ? new Map() : wholeContents(unit)))
-      .catch((error: unknown) =>
-        logger.warn(
-          { path: record.unit, reason: errorMessage(error) },
-          'cannot record that a unit is gone: what failed of it may be tried again after a restart of podd',
-        ),
-      )
   }
 
   /** As its pod is called here. */
   #named(document: PodDocument): PodDocument {
     const { podNameSuffix } = this.#pods
     return podNameSuffix === '' ? document : renamePod(document, podNameSuffix)
+  }
+
+  /** The pods among these, and those that are made from others. */
+  #podsOf(documents: readonly SourceDocument[]): readonly PodDocument[] {
+    return documents.flatMap((each) => (isPodDocument(each) ? [each] : this.#targets.podsOf(each)))
+  }
+
+  #withPods(documents: readonly SourceDocument[]): readonly SourceDocument[] {
+    const made = documents.flatMap((each) => (isPodDocument(each) ? [] : this.#targets.podsOf(each)))
+    return made.length === 0 ? documents : [...documents, ...made]
   }
 
   /** In turns: a unit may have thousands of documents. */
@@ -743,9 +674,7 @@ export class UpdateGate {
     if (kept === undefined) return undefined
     // Its own were kept off the disk.
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
-    // A file may have been renamed since.
-    const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
-    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
+    const documents = [...kept.documents, ...secrets]
     keepContent(unit, hash, documents, kept.lacksSecrets)
     return documents
   }
@@ -819,14 +748,15 @@ export class UpdateGate {
     const { statuses, prober, knowledge } = this.#env
     const worker = this.#pods.holder(key)
     const { annotations } = document.pod.metadata
-    const progressDeadlineMs = readDeadline(annotations[deadlineAnnotation])
+    const progressDeadlineMs = readDeadline(annotations[deadlineAnnotation]) ?? document.progress?.deadlineMs
     const held = (by: HeldBy, message: string): PodSight => ({
       kind: 'held',
       by,
       message,
       progressDeadlineMs,
     })
-    if (knowledge.runtimeProblem !== undefined) return waiting
+    if (knowledge.runtimeProblem !== undefined || this.#pods.awaitsTurn(unit.record.source, document))
+      return waiting
     if (worker === undefined) return held('host', 'there is no pod of this name yet')
     const { state, ref } = worker
     const { record, admission, stage } = state
@@ -883,6 +813,7 @@ export class UpdateGate {
       failedStartup: unstarted?.name,
       progressDeadlineMs,
       isPulling: this.#env.images.isPulling(ref.uid),
+      minReadyMs: document.progress?.minReadyMs,
       message: explainUnready(status),
     }
   }
@@ -893,12 +824,11 @@ export class UpdateGate {
     const { source, unit: path, active } = unit.record
     unit.isActing = true
     try {
-      const images = this.#imagesOf(unit)
-      await this.#saveOrRetry(unit, noteHealthy(unit.record, active, images))
+      await this.#saveOrRetry(unit, noteHealthy(unit.record))
       const isGone = this.#sources.get(source)?.units.get(path) !== unit
       if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
       const isActive = unit.record.active === active
-      this.#setRecord(unit, noteHealthy(unit.record, active, images))
+      this.#setRecord(unit, noteHealthy(unit.record, active))
       logger.debug({ path, revision: active }, 'the revision is healthy')
       this.#showHeldBack()
       if (isActive) return this.#judge(unit, undefined, undefined)
@@ -911,23 +841,6 @@ export class UpdateGate {
       unit.isActing = false
       this.#wake(unit)
     }
-  }
-
-  /** The IDs of the images that the pods of the active revision run. */
-  #imagesOf(unit: Unit): RevisionImages {
-    const images: Record<string, string> = {}
-    for (const document of activeOf(unit)) {
-      if (!isPodDocument(document)) continue
-      const key = podKey(this.#named(document).pod.metadata)
-      const worker = this.#pods.holder(key)
-      const status = worker && this.#env.statuses.find(worker.ref.uid)?.status
-      for (const { name, imageID } of [
-        ...(status?.initContainerStatuses ?? []),
-        ...(status?.containerStatuses ?? []),
-      ])
-        if (imageID !== '') images[`${key}/${name}`] = imageID
-    }
-    return images
   }
 
   /** The active revision failed: what failed is recorded before anything else counts. */
@@ -995,7 +908,7 @@ export class UpdateGate {
       const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
       const failure = await this.#describe(failures)
       if (failure === undefined || unit.changes !== changes || this.#hasStopped) return
-      const next = noteHeld(record, failure, mayCount, this.#imagesOf(unit))
+      const next = noteHeld(record, failure, mayCount)
       if (mayCount || record.base !== undefined) await this.#saveOrRetry(unit, next)
       if (unit.changes !== changes || this.#hasStopped) return
       this.#setRecord(unit, next)
@@ -1056,10 +969,8 @@ export class UpdateGate {
       'the unit is rolled back',
     )
     events.recordNode({ type: 'Warning', reason: 'RolledBack', message })
-    for (const document of activeOf(unit)) {
-      const worker = isPodDocument(document)
-        ? this.#pods.holder(podKey(this.#named(document).pod.metadata))
-        : undefined
+    for (const document of this.#podsOf(activeOf(unit))) {
+      const worker = this.#pods.holder(podKey(this.#named(document).pod.metadata))
       if (worker !== undefined)
         events.record({ pod: worker.ref, type: 'Warning', reason: 'RolledBack', message })
     }
@@ -1098,8 +1009,7 @@ export class UpdateGate {
     const after = new Map<PodKey, Unit>()
     for (const unit of this.#all()) {
       if (describeRecord(unit.record) === undefined) continue
-      for (const document of activeOf(unit)) {
-        if (!isPodDocument(document)) continue
+      for (const document of this.#podsOf(activeOf(unit))) {
         after.set(podKey(this.#named(document).pod.metadata), unit)
       }
     }
@@ -1133,7 +1043,8 @@ export class UpdateGate {
   }
 
   async #write(unit: Unit, record: UnitRecord): Promise<void> {
-    const kept = await this.#store.save(record, wholeContents(unit))
+    const whole = [...unit.contents].filter(([hash]) => !unit.copies.has(hash))
+    const kept = await this.#store.save(record, new Map(whole))
     unit.isKept = true
     this.#retryMs = firstRetryMs
     // Revisions that there is no room for are forgotten.
@@ -1225,16 +1136,6 @@ function keepContent(
   contents.set(hash, documents)
   if (isCopy) copies.add(hash)
   else copies.delete(hash)
-}
-
-/** Those that were not kept without Secrets. */
-function wholeContents({ contents, copies }: Unit): ReadonlyMap<string, readonly SourceDocument[]> {
-  return new Map([...contents].filter(([hash]) => !copies.has(hash)))
-}
-
-function placedAt(document: SourceDocument, path: string | undefined): SourceDocument {
-  const { place } = document
-  return path === undefined || place.path === path ? document : { ...document, place: { ...place, path } }
 }
 
 function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {

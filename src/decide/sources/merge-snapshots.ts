@@ -292,13 +292,13 @@ export function explainHidden(source: SourceName, owner: SourceName): string {
 }
 
 /** The pod under the name that the kubelet would give it: `<name>-<node>` (`podNameSuffix: node`). */
-export function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {
+export function renamePod({ pod, manifest, ...document }: PodDocument, suffix: string): PodDocument {
   const name = `${pod.metadata.name}${suffix}`
   const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
   return {
+    ...document,
     pod: { ...pod, metadata: { ...pod.metadata, name } },
     manifest: { ...manifest, metadata: { ...metadata, name } },
-    place,
   }
 }
 
@@ -331,12 +331,12 @@ export function selectChangedPods(
   for (const [at, { source, pods }] of after.entries()) {
     const old = before[at]
     if (old === undefined || !isLike(old, after[at])) return undefined
-    if (old.pods === pods) continue
     // By index: there may be thousands, and a change of one is to cost little.
-    for (const [index, document] of pods.entries()) {
+    for (let index = 0; old.pods !== pods && index < pods.length; index += 1) {
       const known = old.pods[index]
+      const document = pods[index]
       if (known === document) continue
-      if (known === undefined || !standsAt(known, document)) return undefined
+      if (known === undefined || document === undefined || !standsAt(known, document)) return undefined
       changed.push({ source, document })
     }
   }

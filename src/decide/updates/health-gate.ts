@@ -51,10 +51,12 @@ export type PodSight =
       readonly expectedRestarts?: number | undefined
       /** The container whose startup probe has failed as often as it may. */
       readonly failedStartup?: string | undefined
-      /** Of its own annotation. */
+      /** Of its own annotation, or of its workload. */
       readonly progressDeadlineMs?: number | undefined
       /** An image of it is being pulled: that takes as long as the link needs. */
       readonly isPulling?: boolean | undefined
+      /** Of its workload. */
+      readonly minReadyMs?: number | undefined
       /** Why it isn't ready, as far as is known. */
       readonly message: string
     }
@@ -92,13 +94,16 @@ interface SeenTrack {
 export function trackPod(
   before: PodTrack | undefined,
   sight: PodSight,
-  { minReadyMs }: Pick<GateSettings, 'minReadyMs'>,
+  settings: Pick<GateSettings, 'minReadyMs'>,
   nowMs: number,
 ): PodTrack | undefined {
   if (sight.kind === 'waiting') return undefined
   if (sight.kind === 'held') return before?.kind === 'held' ? before : { kind: 'held', sinceMs: nowMs }
-  const { uid, crashes, expectedRestarts = 0 } = sight
+  const { uid, crashes, expectedRestarts = 0, minReadyMs = settings.minReadyMs } = sight
   const known = before?.kind === 'seen' && before.uid === uid ? before : undefined
+  const isPulling = sight.isPulling === true && sight.state === 'starting'
+  const pulledMs =
+    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
   const hasCrashed =
     known !== undefined && Object.entries(crashes).some(([name, count]) => count > (known.crashes[name] ?? 0))
   const readySinceMs =
@@ -108,12 +113,6 @@ export function trackPod(
   const first = sight.isNew
     ? {}
     : Object.fromEntries(Object.entries(crashes).map(([name, count]) => [name, count + expectedRestarts]))
-  const pastCrashes = wasReady ? crashes : (known?.pastCrashes ?? first)
-  // What has run and crashed isn't waited for: its restart pulls, too, where the image is to be pulled always.
-  const isFirstStart = Object.entries(crashes).every(([name, count]) => count <= (pastCrashes[name] ?? 0))
-  const isPulling = sight.isPulling === true && sight.state === 'starting' && isFirstStart
-  const pulledMs =
-    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
   return {
     kind: 'seen',
     uid,
@@ -122,7 +121,7 @@ export function trackPod(
     readySinceMs,
     wasAvailable: wasReady || known?.wasAvailable === true,
     crashes,
-    pastCrashes,
+    pastCrashes: wasReady ? crashes : (known?.pastCrashes ?? first),
   }
 }
 
@@ -213,7 +212,8 @@ function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowM
   if (track.kind === 'held') return undecided
   const isBetween = sight.isBetween === true
   if (sight.state === 'completed') return isBetween ? undecided : { kind: 'healthy' }
-  const healthyAtMs = track.readySinceMs === undefined ? undefined : track.readySinceMs + settings.minReadyMs
+  const { minReadyMs = settings.minReadyMs } = sight
+  const healthyAtMs = track.readySinceMs === undefined ? undefined : track.readySinceMs + minReadyMs
   const fail = (reason: PodFailure['reason'], message: string): PodOutcome => ({
     kind: 'failed',
     failure: { pod, reason, message },

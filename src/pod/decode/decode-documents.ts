@@ -273,7 +273,8 @@ class Decoder {
   }
 
   #takeLocalObject(kind: ObjectKind, value: JsonObject, at: FieldPath, written: Written): void {
-    const { accepted, problems } = decodeObject(kind, value, this.#options.fieldValidation ?? 'Strict')
+    const { fieldValidation = 'Strict', requireDigest } = this.#options
+    const { accepted, problems } = decodeObject(kind, value, fieldValidation, { requireDigest })
     const named = nameOf(value)
     const key = named === undefined ? undefined : objectKey(kind, named.namespace, named.name)
     for (const problem of problems) this.#report(problem, at, written, key)

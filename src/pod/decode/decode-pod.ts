@@ -4,6 +4,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
 import { keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
 import type { KeptKind, LocalObject, ObjectKind } from '../objects/object-kinds.ts'
+import { pathBelowTemplate, templatePath, withValueAt } from '../objects/workload-kinds.ts'
 import { checkValue } from '../schema/check-value.ts'
 import type { FieldValidation } from '../schema/check-value.ts'
 import { podFromManifest } from '../schema/default-pod.ts'
@@ -29,10 +30,13 @@ export interface DecodedPod {
 export function decodePod(
   given: JsonObject,
   fieldValidation: FieldValidation,
-  { requireDigest = false }: { readonly requireDigest?: boolean | undefined } = {},
+  {
+    requireDigest = false,
+    below,
+  }: { readonly requireDigest?: boolean | undefined; readonly below?: FieldPath } = {},
 ): DecodedPod {
   const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
-  const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation })
+  const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation, below })
   const toGiven = (problem: FieldProblem): FieldProblem => ({
     ...problem,
     path: originalPath(problem.path),
@@ -109,11 +113,88 @@ export interface DecodedObject {
   readonly problems: readonly FieldProblem[]
 }
 
-/** One manifest of a kind that pods refer to, checked, validated and defaulted. */
+/**
+ * One manifest of a kind that pods refer to or are made from, checked, validated and defaulted.
+ * @param options.requireDigest as of `decodePod`, for the pods that it makes
+ */
 export function decodeObject(
   kind: ObjectKind,
   given: JsonObject,
   fieldValidation: FieldValidation,
+  options: { readonly requireDigest?: boolean | undefined } = {},
+): DecodedObject {
+  const path = templatePath(kind)
+  const podTemplate = path && jsonAt(given, ...path)
+  if (path === undefined || !isJsonObject(podTemplate)) return decodeWhole(kind, given, fieldValidation)
+  const rest = decodeWhole(
+    kind,
+    withValueAt(given, path, { spec: { containers: [] } }),
+    fieldValidation,
+    given,
+  )
+  // A pod of the workload, as it would stand alone.
+  const { name, namespace = 'default' } = objectOrEmpty(given['metadata'])
+  const { name: _name, generateName: _generated, ...metadata } = objectOrEmpty(podTemplate['metadata'])
+  const named = { ...metadata, name: typeof name === 'string' ? `${name}-0` : 'template-0', namespace }
+  const isTemplate = podTemplate['metadata'] === undefined || isJsonObject(podTemplate['metadata'])
+  const wanted = isTemplate ? named : (podTemplate['metadata'] ?? named)
+  const claims = claimVolumes(given, podTemplate)
+  const asPod = {
+    ...withVolumes(podTemplate, claims),
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: wanted,
+  }
+  const pod = decodePod(asPod, fieldValidation, { ...options, below: path })
+  // What is wrong with the workload's own name is told already.
+  const isOwn = ({ path: [first, second], reason }: FieldProblem): boolean =>
+    first !== 'metadata' || (second !== 'name' && second !== 'namespace') || reason === 'RefusedHere'
+  const moved = (problem: FieldProblem): FieldProblem =>
+    Object.assign({}, problem, {
+      path: pathBelowTemplate(path, problem.path),
+      ...(problem.near && { near: pathBelowTemplate(path, problem.near) }),
+    })
+  const problems = [
+    ...rest.problems,
+    ...pod.problems.filter((problem) => isOwn(problem)).map((problem) => moved(problem)),
+  ]
+  if (rest.accepted === undefined || pod.accepted === undefined) return { accepted: undefined, problems }
+  const { metadata: kept = {}, spec = {} } = pod.accepted.manifest
+  const { name: _own, namespace: _space, ...labelled } = objectOrEmpty(kept)
+  const template = { metadata: labelled, spec: withoutVolumes(objectOrEmpty(spec), claims) }
+  const manifest = withValueAt(rest.accepted.manifest, path, template)
+  return { accepted: { object: objectFromManifest(manifest), manifest }, problems }
+}
+
+/** The volumes that the pods of a StatefulSet have for their claims, beside those of the template. */
+function claimVolumes(manifest: JsonObject, template: JsonObject): readonly JsonObject[] {
+  const given = listOrEmpty(jsonAt(template, 'spec', 'volumes')).map((volume) => jsonAt(volume, 'name'))
+  return listOrEmpty(jsonAt(manifest, 'spec', 'volumeClaimTemplates')).flatMap((claim) => {
+    const name = jsonAt(claim, 'metadata', 'name')
+    return typeof name !== 'string' || given.includes(name)
+      ? []
+      : [{ name, persistentVolumeClaim: { claimName: name } }]
+  })
+}
+
+function withVolumes(template: JsonObject, added: readonly JsonObject[]): JsonObject {
+  const spec = template['spec']
+  if (added.length === 0 || !isJsonObject(spec)) return template
+  return { ...template, spec: { ...spec, volumes: [...listOrEmpty(spec['volumes']), ...added] } }
+}
+
+function withoutVolumes(spec: JsonObject, added: readonly JsonObject[]): JsonObject {
+  if (added.length === 0) return spec
+  const isAdded = (volume: Json): boolean => added.some(({ name }) => name === jsonAt(volume, 'name'))
+  return { ...spec, volumes: listOrEmpty(spec['volumes']).filter((volume) => !isAdded(volume)) }
+}
+
+/** @param original what stood in the file, where a part of it is checked elsewhere */
+function decodeWhole(
+  kind: ObjectKind,
+  given: JsonObject,
+  fieldValidation: FieldValidation,
+  original?: JsonObject,
 ): DecodedObject {
   const { schema, isSecret } = objectKinds[kind]
   const { manifest: own, template } = dropTemplate(given)
@@ -124,7 +205,7 @@ export function decodeObject(
   ]
   const looked = isJsonObject(whole) ? whole : { kind }
   const object = objectFromManifest(looked)
-  const problems = mergeProblems(found, checked.meant, validateObject(object, looked))
+  const problems = mergeProblems(found, checked.meant, validateObject(object, original ?? looked))
   if (!isJsonObject(value) || problems.some((problem) => problem.severity === 'error')) {
     return { accepted: undefined, problems }
   }

@@ -23,15 +23,7 @@ const idleKinds: ReadonlyMap<string, string> = new Map([
   ['PodDisruptionBudget', 'policy'],
 ])
 
-const workloads: readonly string[] = [
-  'Deployment',
-  'StatefulSet',
-  'DaemonSet',
-  'ReplicaSet',
-  'ReplicationController',
-  'Job',
-  'CronJob',
-]
+const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController', 'Job', 'CronJob']
 
 const traffic = 'run a reverse proxy as a pod of its own, and open its port with hostPort'
 const limits = 'write requests and limits into the pods themselves'
@@ -105,8 +97,8 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
   }
   if (workloads.includes(kind)) {
     return {
-      message: `not supported: podd runs Pods, and no ${kind}`,
-      hint: 'write its pod template as a Pod',
+      message: `not supported: podd makes no pods from a ${kind}`,
+      hint: kind.startsWith('Replica') ? 'write a Deployment' : 'write its pod template as a Pod',
       isOtherKind: true,
     }
   }

@@ -90,6 +90,8 @@ export interface PodDocument {
   readonly place: Place
   /** Absent where the document is a Pod itself. */
   readonly owner?: PodOwner | undefined
+  /** How long it has to be Ready to be healthy, and may take for that; what is left out follows podd's settings. */
+  readonly progress?: { readonly minReadyMs?: number; readonly deadlineMs?: number } | undefined
   /** Absent of what comes from elsewhere. */
   readonly kept?: WrittenMetadata | undefined
 }

@@ -32,6 +32,14 @@ import { validateClusterMetadata, validateLabels, validateMetadata } from '../va
 import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
 import { validateTolerations } from '../validation/validate-scheduling.ts'
+import {
+  daemonSetSchema,
+  deploymentSchema,
+  statefulSetSchema,
+  validateDaemonSet,
+  validateDeployment,
+  validateStatefulSet,
+} from './workload-kinds.ts'
 
 /** The names of a kind in the API and on the command line. */
 export interface ResourceNames {
@@ -329,8 +337,32 @@ function validateRuntimeScheduling(given: Json | undefined, issues: Issues): voi
   }
 }
 
+/** What all workloads have in common: their pods' names compete across sources, and so do theirs. */
+const workload = { scope: 'Namespaced', isPerSource: false, isSecret: false } as const
+
+const deploymentKind = objectKind({
+  ...workload,
+  schema: deploymentSchema,
+  resource: { plural: 'deployments', singular: 'deployment', short: ['deploy'] },
+  validate: validateDeployment,
+})
+
+const statefulSetKind = objectKind({
+  ...workload,
+  schema: statefulSetSchema,
+  resource: { plural: 'statefulsets', singular: 'statefulset', short: ['sts'] },
+  validate: validateStatefulSet,
+})
+
+const daemonSetKind = objectKind({
+  ...workload,
+  schema: daemonSetSchema,
+  resource: { plural: 'daemonsets', singular: 'daemonset', short: ['ds'] },
+  validate: validateDaemonSet,
+})
+
 /**
- * The kinds of objects that pods refer to: each is a document of its own beside the pods. Decoding, the sources, the
+ * The kinds of objects that pods refer to or are made from: each is a document of its own beside the pods. Decoding, the sources, the
  * last good copies and what is shown go by this table, so that a kind is added by its entry and the file of its name.
  */
 export const objectKinds = {
@@ -339,6 +371,9 @@ export const objectKinds = {
   PersistentVolumeClaim: persistentVolumeClaimKind,
   RuntimeClass: runtimeClassKind,
   PriorityClass: priorityClassKind,
+  Deployment: deploymentKind,
+  StatefulSet: statefulSetKind,
+  DaemonSet: daemonSetKind,
 } as const
 
 export type ObjectKind = keyof typeof objectKinds

@@ -33,9 +33,14 @@ export interface CheckResult {
 export function checkValue(
   type: AnyType,
   value: Json,
-  options: { readonly path?: FieldPath; readonly fieldValidation?: FieldValidation } = {},
+  options: {
+    readonly path?: FieldPath
+    readonly fieldValidation?: FieldValidation
+    /** Where it stands in a larger document: messages name the whole path. */
+    readonly below?: FieldPath | undefined
+  } = {},
 ): CheckResult {
-  const check = new Check(options.fieldValidation ?? 'Strict')
+  const check = new Check(options.fieldValidation ?? 'Strict', options.below ?? [])
   const whole = check.value(type, value, options.path ?? []) ?? zeroOf(type)
   const failed = check.problems.some((problem) => problem.severity === 'error')
   return {
@@ -53,8 +58,11 @@ class Check {
   readonly ignored: { readonly path: FieldPath; readonly reason: string }[] = []
   readonly #fieldValidation: FieldValidation
 
-  constructor(fieldValidation: FieldValidation) {
+  readonly #below: FieldPath
+
+  constructor(fieldValidation: FieldValidation, below: FieldPath) {
     this.#fieldValidation = fieldValidation
+    this.#below = below
   }
 
   /** Undefined where it can't be used. */
@@ -132,7 +140,7 @@ class Check {
         const message = reason.startsWith('not supported') ? reason : `not supported: ${reason}`
         this.#error(path, 'RefusedHere', message)
         // Kubernetes couldn't read it either.
-        const inner = new Check(this.#fieldValidation)
+        const inner = new Check(this.#fieldValidation, this.#below)
         const checked = inner.value(field.type, value, path)
         this.problems.push(...inner.problems.filter((problem) => isUnreadable(problem)))
         return checked
@@ -143,7 +151,8 @@ class Check {
   /** Returns the name that was probably meant, so that this field isn't also reported as missing. */
   #unknown(key: string, known: readonly string[], owner: JsonObject, path: FieldPath): string | undefined {
     const nearest = this.problems.length < maxGuesses ? nearestName(key, known) : undefined
-    const parent = path.length === 0 ? 'the document' : formatFieldPath(path)
+    const owners = [...this.#below, ...path]
+    const parent = owners.length === 0 ? 'the document' : formatFieldPath(owners)
     const guess = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`
     const warn = this.#fieldValidation === 'Warn' && !path.includes('securityContext')
     this.problems.push({

@@ -16,7 +16,6 @@ const plainPulls = {
   watch: undefined,
   checkRoom: async () => {},
   onPulling: () => {},
-  wentBack: () => undefined,
 }
 
 /** A puller whose registry never answers well. */

@@ -320,11 +320,7 @@ describe('what is refused', () => {
   })
 
   it.each([
-    [
-      'Deployment',
-      'not supported: podd runs Pods, and no Deployment (write its pod template as a Pod)',
-      false,
-    ],
+    ['ReplicaSet', 'not supported: podd makes no pods from a ReplicaSet (write a Deployment)', false],
     ['Service', 'not supported: Service needs a control plane', false],
     [
       'Ingress',
@@ -350,7 +346,7 @@ describe('what is refused', () => {
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
       'Quux',
-      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, RuntimeClass, PriorityClass',
+      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, RuntimeClass, PriorityClass, Deployment, StatefulSet, DaemonSet',
       true,
     ],
   ])('kind %s', async (kind, message, holds) => {
@@ -358,7 +354,7 @@ describe('what is refused', () => {
       `apiVersion: v1\nkind: ${kind}\nmetadata: {name: web}\n`,
     )
     expect(problems).toEqual([`2:1: kind: ${message}`])
-    // A typo in the kind may be a pod that runs; a Deployment never was one.
+    // A typo in the kind may be a pod that runs; a ReplicaSet never was one.
     expect({ held, holdsAll }).toEqual({
       held: holds
         ? [
@@ -368,6 +364,9 @@ describe('what is refused', () => {
             'PersistentVolumeClaim/default/web',
             'RuntimeClass/web',
             'PriorityClass/web',
+            'Deployment/default/web',
+            'StatefulSet/default/web',
+            'DaemonSet/default/web',
           ]
         : [],
       holdsAll: false,

@@ -198,7 +198,7 @@ describe('in plain words', () => {
       'apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n',
       'not supported: ResourceClaim needs a control plane',
     ],
-    ['apiVersion: apps/v1\nkind: Deploymnt\n', 'not supported: "Deploymnt"; podd takes Pod'],
+    ['apiVersion: apps/v1\nkind: Deploymnt\n', 'not supported: "Deploymnt"; did you mean "Deployment"?'],
     [spec('os: {name: plan9}'), 'Unsupported value: "plan9": supported values: "linux"'],
   ])('%j', async (text, expected) => {
     const errors = await errorsOf(text)

@@ -1,0 +1,339 @@
+/* The kinds from which pods are made: their fields, their rules, and where each has its pod template. */
+import { isJsonObject, jsonAt, textEntries } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import type { FieldPath, Issues } from '../schema/issues.ts'
+import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
+import { labelSelectorSchema } from '../schema/scheduling-schema.ts'
+import {
+  any,
+  bool,
+  defaulted,
+  ignored,
+  int32,
+  intOrString,
+  list,
+  map,
+  object,
+  oneOf,
+  optional,
+  refused,
+  required,
+  requiredOrZero,
+  string,
+} from '../schema/types.ts'
+import type { Infer } from '../schema/types.ts'
+import { claimSpecSchema } from '../schema/volume-schema.ts'
+import { validateLabelSelector } from '../validation/validate-metadata.ts'
+import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
+
+const ofWorkload = 'what it makes is named after the workload'
+
+/** Metadata of what a workload makes. */
+const templateMetaSchema = object('ObjectMeta', {
+  ...objectMetaSchema.fields,
+  name: ignored(string, ofWorkload),
+  namespace: ignored(string, ofWorkload),
+  generateName: ignored(string, ofWorkload),
+})
+
+/** Its pod is checked as one that stands alone (`decodeObject`). */
+const podTemplateSchema = object('PodTemplateSpec', {
+  metadata: optional(templateMetaSchema),
+  spec: podSchema.fields.spec,
+})
+
+const controlPlane = 'written by a control plane'
+const history = 'podd keeps as many revisions as `updateHistory` says'
+const surge = 'a pod is replaced by one of its own name, as soon as that could start'
+
+const rollingUpdateFields = {
+  maxUnavailable: optional(intOrString, 'at least one, as no pod is added meanwhile'),
+  maxSurge: ignored(intOrString, surge),
+} as const
+
+export const deploymentSchema = object('Deployment', {
+  apiVersion: required(oneOf('apps/v1')),
+  kind: required(oneOf('Deployment')),
+  metadata: required(objectMetaSchema),
+  spec: required(
+    object('DeploymentSpec', {
+      replicas: defaulted(int32, 1),
+      selector: required(labelSelectorSchema),
+      template: required(podTemplateSchema),
+      strategy: optional(
+        object('DeploymentStrategy', {
+          type: defaulted(oneOf('Recreate', 'RollingUpdate'), 'RollingUpdate'),
+          rollingUpdate: optional(object('RollingUpdateDeployment', rollingUpdateFields)),
+        }),
+      ),
+      minReadySeconds: defaulted(int32, 0),
+      revisionHistoryLimit: ignored(int32, history),
+      paused: defaulted(bool, false),
+      progressDeadlineSeconds: optional(
+        int32,
+        'where it is left out, `updateProgressDeadline` of podd holds',
+      ),
+    }),
+  ),
+  status: ignored(map(any), controlPlane),
+})
+
+/** As `volumeClaimTemplates` has them: claims whose type goes without saying. */
+const claimTemplateSchema = object('PersistentVolumeClaim', {
+  apiVersion: optional(oneOf('v1')),
+  kind: optional(oneOf('PersistentVolumeClaim')),
+  metadata: required(objectMetaSchema),
+  spec: required(claimSpecSchema),
+  status: ignored(map(any), controlPlane),
+})
+
+export const statefulSetSchema = object('StatefulSet', {
+  apiVersion: required(oneOf('apps/v1')),
+  kind: required(oneOf('StatefulSet')),
+  metadata: required(objectMetaSchema),
+  spec: required(
+    object('StatefulSetSpec', {
+      replicas: defaulted(int32, 1),
+      selector: required(labelSelectorSchema),
+      template: required(podTemplateSchema),
+      volumeClaimTemplates: defaulted(list(claimTemplateSchema), []),
+      serviceName: defaulted(string, '', 'the subdomain of its pods'),
+      podManagementPolicy: defaulted(oneOf('OrderedReady', 'Parallel'), 'OrderedReady'),
+      updateStrategy: optional(
+        object('StatefulSetUpdateStrategy', {
+          type: defaulted(
+            oneOf('RollingUpdate', 'OnDelete'),
+            'RollingUpdate',
+            'OnDelete is refused: nothing but podd deletes these pods',
+          ),
+          rollingUpdate: optional(
+            object('RollingUpdateStatefulSetStrategy', {
+              partition: refused(int32, 'podd makes all pods of one template', [0]),
+              maxUnavailable: optional(intOrString),
+            }),
+          ),
+        }),
+      ),
+      revisionHistoryLimit: ignored(int32, history),
+      minReadySeconds: defaulted(int32, 0),
+      persistentVolumeClaimRetentionPolicy: optional(
+        object('StatefulSetPersistentVolumeClaimRetentionPolicy', {
+          whenDeleted: defaulted(
+            oneOf('Retain', 'Delete'),
+            'Retain',
+            'Delete is refused: podd removes data only when it is told to (`podd delete pvc`)',
+          ),
+          whenScaled: defaulted(oneOf('Retain', 'Delete'), 'Retain', 'Delete is refused, as above'),
+        }),
+      ),
+      ordinals: optional(object('StatefulSetOrdinals', { start: requiredOrZero(int32) })),
+    }),
+  ),
+  status: ignored(map(any), controlPlane),
+})
+
+export const daemonSetSchema = object('DaemonSet', {
+  apiVersion: required(oneOf('apps/v1')),
+  kind: required(oneOf('DaemonSet')),
+  metadata: required(objectMetaSchema),
+  spec: required(
+    object('DaemonSetSpec', {
+      selector: required(labelSelectorSchema),
+      template: required(podTemplateSchema),
+      updateStrategy: optional(
+        object('DaemonSetUpdateStrategy', {
+          type: defaulted(
+            oneOf('RollingUpdate', 'OnDelete'),
+            'RollingUpdate',
+            'OnDelete is refused: nothing but podd deletes its pod',
+          ),
+          rollingUpdate: ignored(
+            object('RollingUpdateDaemonSet', {
+              maxUnavailable: optional(intOrString),
+              maxSurge: optional(intOrString),
+            }),
+            'there is one pod',
+          ),
+        }),
+      ),
+      minReadySeconds: defaulted(int32, 0),
+      revisionHistoryLimit: ignored(int32, history),
+    }),
+  ),
+  status: ignored(map(any), controlPlane),
+})
+
+export type Deployment = Infer<typeof deploymentSchema>
+export type StatefulSet = Infer<typeof statefulSetSchema>
+export type DaemonSet = Infer<typeof daemonSetSchema>
+
+/** Where a kind has its pod template; of other kinds nothing. */
+const templatePaths = {
+  Deployment: ['spec', 'template'],
+  StatefulSet: ['spec', 'template'],
+  DaemonSet: ['spec', 'template'],
+} as const satisfies Record<string, readonly string[]>
+
+export type WorkloadKind = keyof typeof templatePaths
+
+export function isWorkloadKind(kind: unknown): kind is WorkloadKind {
+  return typeof kind === 'string' && Object.hasOwn(templatePaths, kind)
+}
+
+/** Of a kind that has a pod template. */
+export function templatePath(kind: string): readonly string[] | undefined {
+  return isWorkloadKind(kind) ? templatePaths[kind] : undefined
+}
+
+/** A copy with another value at a path of objects. */
+export function withValueAt(value: JsonObject, [key, ...rest]: readonly string[], put: Json): JsonObject {
+  if (key === undefined) return value
+  const below = value[key]
+  return {
+    ...value,
+    [key]: rest.length === 0 ? put : withValueAt(isJsonObject(below) ? below : {}, rest, put),
+  }
+}
+
+/** Source: ValidateDeploymentSpec in pkg/apis/apps/validation, 1.36. */
+export function validateDeployment({ spec }: Deployment, issues: Issues, manifest: JsonObject): void {
+  const at = issues.of('spec')
+  at.of('replicas').range(spec.replicas, 0)
+  validateSelector(spec.selector, manifest, 'deployment', at)
+  validateTemplate(manifest, at.of('template'))
+  at.of('minReadySeconds').range(spec.minReadySeconds, 0)
+  const { progressDeadlineSeconds: deadline, minReadySeconds } = spec
+  at.of('progressDeadlineSeconds').range(deadline, 0)
+  if (deadline !== undefined && deadline <= minReadySeconds)
+    at.of('progressDeadlineSeconds').invalid(deadline, 'must be greater than minReadySeconds')
+  const { type = 'RollingUpdate', rollingUpdate } = spec.strategy ?? {}
+  const update = at.of('strategy', 'rollingUpdate')
+  const given = jsonAt(manifest, 'spec', 'strategy', 'rollingUpdate')
+  if (type === 'Recreate') {
+    if (given !== undefined && given !== null)
+      update.forbidden("may not be specified when strategy `type` is 'Recreate'")
+    return
+  }
+  validateShare(rollingUpdate?.maxUnavailable, update.of('maxUnavailable'))
+  const surged = jsonAt(given, 'maxSurge')
+  if (typeof surged === 'number' || typeof surged === 'string') validateShare(surged, update.of('maxSurge'))
+  if (isNothing(rollingUpdate?.maxUnavailable) && isNothing(surged))
+    update.of('maxUnavailable').invalid(rollingUpdate?.maxUnavailable, 'may not be 0 when `maxSurge` is 0')
+}
+
+/** Source: ValidateStatefulSetSpec in pkg/apis/apps/validation, 1.36. */
+export function validateStatefulSet({ spec }: StatefulSet, issues: Issues, manifest: JsonObject): void {
+  const at = issues.of('spec')
+  at.of('replicas').range(spec.replicas, 0)
+  at.of('minReadySeconds').range(spec.minReadySeconds, 0)
+  at.of('ordinals', 'start').range(spec.ordinals?.start, 0)
+  validateSelector(spec.selector, manifest, 'statefulset', at)
+  validateTemplate(manifest, at.of('template'))
+  const { type = 'RollingUpdate', rollingUpdate } = spec.updateStrategy ?? {}
+  if (type === 'OnDelete') at.of('updateStrategy', 'type').refused(onDelete)
+  validateShare(rollingUpdate?.maxUnavailable, at.of('updateStrategy', 'rollingUpdate', 'maxUnavailable'))
+  if (isNothing(rollingUpdate?.maxUnavailable))
+    at.of('updateStrategy', 'rollingUpdate', 'maxUnavailable').invalid(
+      rollingUpdate?.maxUnavailable,
+      'cannot be 0',
+    )
+  const { whenDeleted, whenScaled } = spec.persistentVolumeClaimRetentionPolicy ?? {}
+  const retention = at.of('persistentVolumeClaimRetentionPolicy')
+  if (whenDeleted === 'Delete') retention.of('whenDeleted').refused(keepsData)
+  if (whenScaled === 'Delete') retention.of('whenScaled').refused(keepsData)
+  const claims = at.of('volumeClaimTemplates')
+  claims.unique(
+    spec.volumeClaimTemplates,
+    ({ metadata }) => metadata.name,
+    (index) => claims.of(index, 'metadata', 'name'),
+  )
+  const given = jsonAt(manifest, 'spec', 'volumeClaimTemplates')
+  for (const [index, claim] of spec.volumeClaimTemplates.entries()) {
+    const own: Json | undefined = Array.isArray(given) ? given[index] : undefined
+    validateClaimSpec(claim.spec, jsonAt(own, 'spec'), claims.of(index, 'spec'))
+  }
+}
+
+/** Source: ValidateDaemonSetSpec in pkg/apis/apps/validation, 1.36. */
+export function validateDaemonSet({ spec }: DaemonSet, issues: Issues, manifest: JsonObject): void {
+  const at = issues.of('spec')
+  validateSelector(spec.selector, manifest, 'daemonset', at)
+  validateTemplate(manifest, at.of('template'))
+  at.of('minReadySeconds').range(spec.minReadySeconds, 0)
+  if (spec.updateStrategy?.type === 'OnDelete') at.of('updateStrategy', 'type').refused(onDelete)
+}
+
+const onDelete = 'nothing but podd deletes these pods: use RollingUpdate'
+const keepsData = 'podd removes data only when it is told to: use Retain, and `podd delete pvc` later'
+
+type Selector = Infer<typeof labelSelectorSchema>
+
+function validateSelector(selector: Selector, manifest: JsonObject, kind: string, spec: Issues): void {
+  const at = spec.of('selector')
+  validateLabelSelector(selector, at)
+  const labels = textEntries(jsonAt(manifest, 'spec', 'template', 'metadata', 'labels'))
+  if (Object.keys(selector.matchLabels).length + selector.matchExpressions.length === 0)
+    at.invalid(selector, `empty selector is invalid for ${kind}`)
+  else if (!selects(selector, labels))
+    spec
+      .of('template', 'metadata', 'labels')
+      .invalid(labels, '`selector` does not match template `labels`', spec.of('template'))
+}
+
+/** Source: LabelSelectorAsSelector in k8s.io/apimachinery/pkg/apis/meta/v1, 1.36. */
+export function selects(
+  { matchLabels, matchExpressions }: Selector,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values }) => {
+      const value = Object.hasOwn(labels, key) ? labels[key] : undefined
+      if (operator === 'Exists') return value !== undefined
+      if (operator === 'DoesNotExist') return value === undefined
+      if (operator === 'In') return value !== undefined && values.includes(value)
+      return value === undefined || !values.includes(value)
+    })
+  )
+}
+
+/** What a pod of a workload that runs on may not say (ValidatePodTemplateSpecForReplicaSet). */
+function validateTemplate(manifest: JsonObject, template: Issues): void {
+  const spec = jsonAt(manifest, 'spec', 'template', 'spec')
+  const policy = jsonAt(spec, 'restartPolicy') ?? 'Always'
+  if (policy !== 'Always') template.of('spec', 'restartPolicy').unsupported(policy, ['Always'])
+  if ((jsonAt(spec, 'activeDeadlineSeconds') ?? null) !== null)
+    template
+      .of('spec', 'activeDeadlineSeconds')
+      .forbidden('activeDeadlineSeconds in ReplicaSet is not Supported')
+  validateNoDebuggers(spec, template)
+}
+
+function validateNoDebuggers(spec: Json | undefined, template: Issues): void {
+  const debuggers = jsonAt(spec, 'ephemeralContainers')
+  if (Array.isArray(debuggers) && debuggers.length > 0)
+    template.of('spec', 'ephemeralContainers').forbidden('ephemeral containers not allowed in pod template')
+}
+
+/** A number, or a share of the replicas in percent (ValidatePositiveIntOrPercent, IsNotMoreThan100Percent). */
+function validateShare(value: number | string | undefined, issues: Issues): void {
+  if (value === undefined) return
+  if (typeof value === 'number') issues.range(value, 0)
+  else if (!/^[0-9]+%$/u.test(value))
+    issues.invalid(
+      value,
+      "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+    )
+  else if (Number.parseInt(value, 10) > 100) issues.invalid(value, 'must not be greater than 100%')
+}
+
+function isNothing(share: Json | undefined): boolean {
+  return share === 0 || (typeof share === 'string' && /^0+%$/u.test(share))
+}
+
+/** Where a problem of a template's pod stands in its workload. */
+export function pathBelowTemplate(path: readonly string[], [first, ...rest]: FieldPath): FieldPath {
+  // The pods are named after the workload.
+  const isName = first === 'metadata' && rest[0] === 'name'
+  return isName ? ['metadata', 'name'] : first === undefined ? path : [...path, first, ...rest]
+}

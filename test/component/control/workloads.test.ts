@@ -1,0 +1,274 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { PodRig } from './pod-rig.ts'
+
+let rig: PodRig
+
+const labels = { app: 'web' }
+const good = ['httpd']
+
+function template(command: readonly string[], more: JsonObject = {}): JsonObject {
+  return {
+    metadata: { labels, ...more },
+    spec: { containers: [{ name: 'main', image: 'app:1', command }] },
+  }
+}
+
+function workload(kind: string, spec: JsonObject, pod: JsonObject = template(good)): ObjectDocument {
+  const manifest: JsonObject = {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { selector: { matchLabels: labels }, template: pod, ...spec },
+  }
+  return { object: objectFromManifest(manifest), manifest, place: { path: '/file/web.yaml' } }
+}
+
+async function give(...documents: readonly ObjectDocument[]): Promise<void> {
+  rig.given = documents
+  await rig.offer()
+  await rig.clock.advance(100)
+}
+
+const uid = (name: string): string => rig.pod(name).metadata.uid
+
+/** The commands of the running containers, by pod. */
+function commands(): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    rig.fake
+      .containersNamed('main')
+      .filter(({ state }) => state === 'CONTAINER_RUNNING')
+      .map(({ config, sandbox }) => [sandbox.config.metadata?.name ?? '', config.command.join(' ')] as const)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  )
+}
+
+async function begin(options: ConstructorParameters<typeof PodRig>[0] = {}): Promise<void> {
+  rig = new PodRig(options)
+  rig.fake.script('main', ({ config }) =>
+    config.command[0] === 'httpdd' ? { kind: 'exits', exitCode: 127, afterMs: 100 } : { kind: 'runs' },
+  )
+  await rig.start()
+}
+
+beforeEach(() => begin())
+
+describe('a Deployment', () => {
+  it('runs as many pods as it has replicas, named after it, which know whose they are', async () => {
+    await give(workload('Deployment', { replicas: 2 }))
+    expect(rig.running()).toEqual(['web-0/main', 'web-1/main'])
+    expect(rig.pod('web-1').metadata.labels).toEqual(labels)
+    expect(rig.records.named('web-1')?.owner).toEqual({ kind: 'Deployment', name: 'web' })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('is scaled up and down without a change of the other pods, and ends its pods when it goes', async () => {
+    await give(workload('Deployment', { replicas: 1 }))
+    const first = uid('web-0')
+    await give(workload('Deployment', { replicas: 3 }))
+    expect(rig.running()).toEqual(['web-0/main', 'web-1/main', 'web-2/main'])
+    await give(workload('Deployment', { replicas: 1 }))
+    await rig.clock.advance(40_000)
+    expect(rig.running()).toEqual(['web-0/main'])
+    expect(uid('web-0')).toBe(first)
+    await give()
+    await rig.clock.advance(40_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('keeps its pods when podd is killed and starts again', async () => {
+    await give(workload('Deployment', { replicas: 2 }))
+    const before = [uid('web-0'), uid('web-1')]
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect([uid('web-0'), uid('web-1')]).toEqual(before)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+  })
+
+  it('has its pods replaced one after the other where its template changes, each when the last one is ready', async () => {
+    await give(workload('Deployment', { replicas: 2, minReadySeconds: 5 }))
+    await rig.clock.advance(12_000)
+    const before = [uid('web-0'), uid('web-1')]
+    await give(workload('Deployment', { replicas: 2, minReadySeconds: 5 }, template([...good, '-v'])))
+    await rig.clock.advance(2000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd' })
+    expect(uid('web-1')).toBe(before[1])
+    await rig.clock.advance(10_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd -v' })
+    expect(uid('web-0')).not.toBe(before[0])
+  })
+
+  it('goes on with a rollout that podd was killed in', async () => {
+    await give(workload('Deployment', { replicas: 3, minReadySeconds: 5 }))
+    await rig.clock.advance(12_000)
+    rig.given = [workload('Deployment', { replicas: 3, minReadySeconds: 5 }, template([...good, '-v']))]
+    await rig.offer()
+    await rig.clock.advance(1000)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(Object.values(commands()).filter((command) => command === 'httpd')).toHaveLength(2)
+    await rig.clock.advance(30_000)
+    expect(new Set(Object.values(commands()))).toEqual(new Set(['httpd -v']))
+  })
+
+  it('replaces a pod where only an annotation of its template changes, as `kubectl rollout restart` has it', async () => {
+    await give(workload('Deployment', { replicas: 1 }))
+    const before = uid('web-0')
+    const annotations = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' }
+    await give(workload('Deployment', { replicas: 1 }, template(good, { annotations })))
+    await rig.clock.advance(2000)
+    expect(uid('web-0')).not.toBe(before)
+    expect(rig.running()).toEqual(['web-0/main'])
+  })
+
+  it('stops at the first pod of a template that doesn’t work, and goes back to the last healthy one', async () => {
+    await give(workload('Deployment', { replicas: 2 }))
+    await rig.clock.advance(12_000)
+    const untouched = uid('web-1')
+    await give(workload('Deployment', { replicas: 2 }, template(['httpdd'])))
+    await rig.clock.advance(1000)
+    expect(commands()).toEqual({ 'web-1': 'httpd' })
+    await rig.clock.advance(60_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+    expect(uid('web-1')).toBe(untouched)
+    expect(rig.revisions.saved.get('/file/web.yaml')?.record).toMatchObject({
+      active: 1,
+      offered: 2,
+      pin: { why: 'failed' },
+      revisions: [{ pods: 2, verdict: 'healthy' }, { verdict: 'failed' }],
+    })
+  })
+
+  it('is healthy only when all its pods were replaced and were ready for as long as it says', async () => {
+    const spec = { replicas: 2, minReadySeconds: 30 }
+    const verdict = () => rig.revisions.saved.get('/file/web.yaml')?.record.base
+    await give(workload('Deployment', spec))
+    await rig.clock.advance(29_000)
+    expect(verdict()).toBeUndefined()
+    await rig.clock.advance(2000)
+    expect(verdict()).toBe(1)
+    await give(workload('Deployment', spec, template([...good, '-v'])))
+    await rig.clock.advance(45_000)
+    expect(verdict()).toBe(1)
+    await rig.clock.advance(30_000)
+    expect(verdict()).toBe(2)
+  })
+
+  it('has all pods of the old template ended before one of the new template starts where it says Recreate', async () => {
+    const spec = { replicas: 2, strategy: { type: 'Recreate' } }
+    await give(workload('Deployment', spec))
+    await rig.clock.advance(12_000)
+    const seen = new Set<string>()
+    rig.system.statuses.subscribe(() => seen.add(Object.values(commands()).join()))
+    await give(workload('Deployment', spec, template([...good, '-v'])))
+    await rig.clock.advance(60_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd -v' })
+    expect([...seen].filter((all) => all.includes('-v') && all.split(',').includes('httpd'))).toEqual([])
+  })
+
+  it('keeps its template where it is paused, also for pods that are added', async () => {
+    await give(workload('Deployment', { replicas: 1 }))
+    const before = uid('web-0')
+    await give(workload('Deployment', { replicas: 2, paused: true }, template([...good, '-v'])))
+    await rig.clock.advance(5000)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd' })
+    expect(uid('web-0')).toBe(before)
+    await give(workload('Deployment', { replicas: 2 }, template([...good, '-v'])))
+    await rig.clock.advance(20_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd -v' })
+  })
+
+  it('has its pods renamed with the others where podNameSuffix says so, and replaces them too', async () => {
+    await begin({ settings: { podNameSuffix: 'node' } })
+    await give(workload('Deployment', { replicas: 2 }))
+    await rig.clock.advance(12_000)
+    const [first = '', second = ''] = rig.running().map((name) => name.split('/')[0] ?? '')
+    expect(first).toMatch(/^web-0-/u)
+    await give(workload('Deployment', { replicas: 2 }, template([...good, '-v'])))
+    await rig.clock.advance(20_000)
+    expect(commands()).toEqual({ [first]: 'httpd -v', [second]: 'httpd -v' })
+  })
+})
+
+describe('a DaemonSet', () => {
+  it('runs one pod', async () => {
+    await give(workload('DaemonSet', {}))
+    expect(rig.running()).toEqual(['web-0/main'])
+  })
+})
+
+describe('a StatefulSet', () => {
+  const claims = [
+    {
+      metadata: { name: 'data' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    },
+  ]
+
+  it('makes its pods one after the other, each with its identity and a claim of its own', async () => {
+    rig.probe = () => ({ result: 'failure', output: '' })
+    const pod = template(good)
+    const probed: JsonObject = {
+      ...pod,
+      spec: {
+        containers: [
+          {
+            name: 'main',
+            image: 'app:1',
+            command: good,
+            readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 1 },
+          },
+        ],
+      },
+    }
+    await give(
+      workload('StatefulSet', { replicas: 2, serviceName: 'db', volumeClaimTemplates: claims }, probed),
+    )
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web-0/main'])
+    rig.probe = () => ({ result: 'success', output: '' })
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web-0/main', 'web-1/main'])
+    expect(rig.pod('web-1')).toMatchObject({
+      metadata: {
+        labels: { 'apps.kubernetes.io/pod-index': '1', 'statefulset.kubernetes.io/pod-name': 'web-1' },
+      },
+      spec: {
+        hostname: 'web-1',
+        subdomain: 'db',
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data-web-1' } }],
+      },
+    })
+    expect(rig.objects.seenBy('file').get('PersistentVolumeClaim', 'default', 'data-web-1')).toBeDefined()
+  })
+
+  it('makes all at once where it says Parallel, from the ordinal that it begins with', async () => {
+    rig.probe = () => ({ result: 'failure', output: '' })
+    await give(
+      workload('StatefulSet', { replicas: 2, podManagementPolicy: 'Parallel', ordinals: { start: 5 } }),
+    )
+    expect(rig.running()).toEqual(['web-5/main', 'web-6/main'])
+  })
+
+  it('has its pods replaced and ended from the highest ordinal down, one at a time', async () => {
+    await give(workload('StatefulSet', { replicas: 3, minReadySeconds: 2 }))
+    await rig.clock.advance(20_000)
+    expect(rig.running()).toHaveLength(3)
+    await give(workload('StatefulSet', { replicas: 3, minReadySeconds: 2 }, template([...good, '-v'])))
+    await rig.clock.advance(1000)
+    expect(commands()).toEqual({ 'web-0': 'httpd', 'web-1': 'httpd', 'web-2': 'httpd -v' })
+    await rig.clock.advance(20_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd -v', 'web-2': 'httpd -v' })
+    const ended: string[] = []
+    rig.system.statuses.subscribe(({ type, object }) => {
+      if (type === 'DELETED') ended.push(object.metadata.name)
+    })
+    await give(workload('StatefulSet', { replicas: 1, minReadySeconds: 2 }, template([...good, '-v'])))
+    await rig.clock.advance(80_000)
+    expect([ended, rig.running()]).toEqual([['web-2', 'web-1'], ['web-0/main']])
+  })
+})

@@ -1,0 +1,176 @@
+import { expect, it } from 'vitest'
+import type { UnitObject } from '../../src/api/sources.ts'
+import { proves } from '../support/proves.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shell } from '../support/podd-program.ts'
+
+/** A web server, which is Ready once it answers. */
+function template(name: string, change: object = {}, spec: object = {}): object {
+  return {
+    metadata: { labels: { app: name } },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        {
+          name: 'main',
+          image: shell,
+          command: ['httpd', '-f', '-p', '8080', '-h', '/etc'],
+          readinessProbe: { httpGet: { path: '/passwd', port: 8080 }, periodSeconds: 1 },
+          ...change,
+        },
+      ],
+      ...spec,
+    },
+  }
+}
+
+function workload(kind: string, name: string, spec: object): object {
+  return {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name },
+    spec: { selector: { matchLabels: { app: name } }, template: template(name), ...spec },
+  }
+}
+
+async function uids(podd: PoddRig, ...names: readonly string[]): Promise<readonly string[]> {
+  const pods = await Promise.all(names.map((name) => podd.untilReady(name)))
+  return pods.map(({ metadata }) => metadata.uid)
+}
+
+async function untilHealthy(podd: PoddRig, revision: number): Promise<void> {
+  await podd.until(`revision ${revision} to be healthy`, async () => {
+    const units = await podd.get<readonly UnitObject[]>('/podd/v1/units')
+    return units.some(({ status }) => status.active === revision && status.state === 'Healthy')
+  })
+}
+
+const config = { updates: { minReady: '2s', progressDeadline: '20s' } }
+
+describePodd('workloads that run on', { config }, (rig) => {
+  it(
+    'a Deployment by file appears, is rolled one pod after the other, and is taken back where its template is bad',
+    proves(
+      'deployment',
+      'Deployment: apiVersion kind metadata spec',
+      'DeploymentSpec: replicas selector template strategy minReadySeconds paused progressDeadlineSeconds',
+      'DeploymentStrategy: type rollingUpdate',
+      'RollingUpdateDeployment: maxUnavailable',
+      'PodTemplateSpec: metadata spec',
+      'LabelSelector: matchLabels matchExpressions',
+      'LabelSelectorRequirement: key operator values',
+    ),
+    async () => {
+      const podd = rig()
+      const deployment = (change: object, more: object = {}): object =>
+        workload('Deployment', 'web', {
+          replicas: 2,
+          minReadySeconds: 1,
+          progressDeadlineSeconds: 20,
+          selector: {
+            matchLabels: { app: 'web' },
+            matchExpressions: [{ key: 'app', operator: 'In', values: ['web'] }],
+          },
+          strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1 } },
+          template: template('web', change),
+          ...more,
+        })
+      podd.drop('web', deployment({}))
+      const first = await uids(podd, 'web-0', 'web-1')
+      await untilHealthy(podd, 1)
+
+      const variable = { env: [{ name: 'V', value: '2' }] }
+      podd.drop('web', deployment(variable, { paused: true }))
+      podd.drop('web', deployment(variable))
+      await podd.untilPod('web-0', 'be replaced', ({ metadata }) => metadata.uid !== first[0])
+      expect((await podd.findPod('web-1'))?.metadata.uid).toBe(first[1])
+      await podd.untilPod('web-1', 'be replaced', ({ metadata }) => metadata.uid !== first[1])
+      const [, second] = await uids(podd, 'web-0', 'web-1')
+      await untilHealthy(podd, 2)
+
+      podd.drop('web', deployment({ command: ['httpdd'] }))
+      await podd.untilEvent('web-0', 'RolledBack')
+      expect((await podd.untilReady('web-0')).spec).toMatchObject({ containers: [variable] })
+      expect(await uids(podd, 'web-1')).toEqual([second])
+
+      const before = await uids(podd, 'web-0', 'web-1')
+      await podd.restartDaemon('SIGKILL')
+      expect(await uids(podd, 'web-0', 'web-1')).toEqual(before)
+      podd.removeManifest('web')
+      await podd.untilGone('web-0')
+      await podd.untilGone('web-1')
+    },
+  )
+
+  it(
+    'a StatefulSet makes its pods in order, each with a name and a claim of its own, and keeps the data',
+    proves(
+      'stateful-set',
+      'StatefulSet: apiVersion kind metadata spec',
+      'StatefulSetSpec: replicas selector template volumeClaimTemplates serviceName podManagementPolicy updateStrategy minReadySeconds persistentVolumeClaimRetentionPolicy ordinals',
+      'StatefulSetUpdateStrategy: type rollingUpdate',
+      'RollingUpdateStatefulSetStrategy: maxUnavailable',
+      'StatefulSetPersistentVolumeClaimRetentionPolicy: whenDeleted whenScaled',
+      'StatefulSetOrdinals: start',
+    ),
+    async () => {
+      const podd = rig()
+      const writes = {
+        command: [
+          'sh',
+          '-c',
+          'hostname >> /data/names; cp /data/names /etc/names; exec httpd -f -p 8080 -h /etc',
+        ],
+      }
+      const set = (replicas: number): object =>
+        workload('StatefulSet', 'db', {
+          replicas,
+          serviceName: 'db',
+          podManagementPolicy: 'OrderedReady',
+          minReadySeconds: 1,
+          ordinals: { start: 1 },
+          updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1 } },
+          persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+          volumeClaimTemplates: [
+            {
+              apiVersion: 'v1',
+              kind: 'PersistentVolumeClaim',
+              metadata: { name: 'data' },
+              spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+            },
+          ],
+          template: template('db', { ...writes, volumeMounts: [{ name: 'data', mountPath: '/data' }] }),
+        })
+      podd.drop('db', set(2))
+      const [first, second] = await Promise.all([podd.untilReady('db-1'), podd.untilReady('db-2')])
+      const readyAt = first.status.conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime ?? ''
+      expect(Date.parse(second.metadata.creationTimestamp ?? '')).toBeGreaterThanOrEqual(Date.parse(readyAt))
+      podd.drop('db', set(1))
+      await podd.untilGone('db-2')
+      podd.drop('db', set(2))
+      await podd.untilReady('db-2')
+      expect(await podd.cliOk('exec', 'db-2', '--', 'cat', '/data/names')).toBe('db-2\ndb-2\n')
+      expect(await podd.cliOk('exec', 'db-1', '--', 'cat', '/data/names')).toBe('db-1\n')
+    },
+  )
+
+  it(
+    'a DaemonSet runs one pod',
+    proves(
+      'daemon-set',
+      'DaemonSet: apiVersion kind metadata spec',
+      'DaemonSetSpec: selector template updateStrategy minReadySeconds',
+      'DaemonSetUpdateStrategy: type',
+    ),
+    async () => {
+      const podd = rig()
+      podd.drop(
+        'agent',
+        workload('DaemonSet', 'agent', { minReadySeconds: 1, updateStrategy: { type: 'RollingUpdate' } }),
+      )
+      await podd.untilReady('agent-0')
+      expect(await podd.findPod('agent-1')).toBeUndefined()
+    },
+  )
+})

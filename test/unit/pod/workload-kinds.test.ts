@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { formatFieldPath } from '../../../src/pod/schema/issues.ts'
+import { decodeObject } from '../../../src/pod/decode/decode-pod.ts'
+import type { WorkloadKind } from '../../../src/pod/objects/workload-kinds.ts'
+
+const labels = { app: 'web' }
+const selector = { matchLabels: labels }
+const container = { name: 'main', image: 'app:1' }
+const pod = (spec: JsonObject = {}, metadata: JsonObject = { labels }): JsonObject => ({
+  metadata,
+  spec: { containers: [container], ...spec },
+})
+
+function problemsOf(
+  kind: WorkloadKind,
+  spec: JsonObject,
+  options: { readonly requireDigest?: boolean } = {},
+): readonly string[] {
+  const manifest = {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name: 'web' },
+    spec: { selector, template: pod(), ...spec },
+  }
+  return decodeObject(kind, manifest, 'Strict', options).problems.map(
+    ({ path, message }) => `${formatFieldPath(path)}: ${message}`,
+  )
+}
+
+/** Source: pkg/apis/apps/validation and ValidatePodTemplateSpec in pkg/apis/core/validation, 1.36. */
+describe('a workload is refused as the API server refuses it, at its own path', () => {
+  it.each<[kind: WorkloadKind, what: string, spec: JsonObject, problems: readonly string[]]>([
+    [
+      'Deployment',
+      'a field of a container that there isn’t',
+      { template: pod({ containers: [{ ...container, imagee: 'x' }] }) },
+      [
+        'spec.template.spec.containers[0].imagee: unknown field "imagee" in spec.template.spec.containers[0]; did you mean "image"?',
+      ],
+    ],
+    [
+      'Deployment',
+      'a bad value in a container',
+      { template: pod({ containers: [{ ...container, ports: [{ containerPort: 0 }] }] }) },
+      ['spec.template.spec.containers[0].ports[0].containerPort: Required value'],
+    ],
+    [
+      'Deployment',
+      'no containers',
+      { template: pod({ containers: [] }) },
+      ['spec.template.spec.containers: Required value'],
+    ],
+    [
+      'Deployment',
+      'no template',
+      { template: null },
+      [
+        'spec.template.spec.containers: Required value',
+        'spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`',
+      ],
+    ],
+    [
+      'StatefulSet',
+      'an empty selector',
+      { selector: {} },
+      [
+        'spec.selector: Invalid value: {"matchLabels":{},"matchExpressions":[]}: empty selector is invalid for statefulset',
+      ],
+    ],
+    [
+      'Deployment',
+      'labels that its selector doesn’t select',
+      { template: pod({}, { labels: { app: 'other' } }) },
+      [
+        'spec.template.metadata.labels: Invalid value: {"app":"other"}: `selector` does not match template `labels`',
+      ],
+    ],
+    [
+      'Deployment',
+      'labels that an expression of its selector doesn’t select',
+      { selector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['web'] }] } },
+      [
+        'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`',
+      ],
+    ],
+    [
+      'Deployment',
+      'replicas below 0',
+      { replicas: -1 },
+      ['spec.replicas: Invalid value: -1: must be greater than or equal to 0'],
+    ],
+    [
+      'DaemonSet',
+      'a pod that ends',
+      { template: pod({ restartPolicy: 'Never' }) },
+      ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'],
+    ],
+    [
+      'Deployment',
+      'a pod with a deadline',
+      { template: pod({ activeDeadlineSeconds: 5 }) },
+      [
+        'spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported',
+      ],
+    ],
+    [
+      'Deployment',
+      'Recreate with what a rolling update has',
+      { strategy: { type: 'Recreate', rollingUpdate: { maxUnavailable: 1 } } },
+      ["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
+    ],
+    [
+      'Deployment',
+      'no pod that may be missing, and none beside',
+      { strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: '0%' } } },
+      [
+        'spec.strategy.rollingUpdate.maxSurge: has no effect: a pod is replaced by one of its own name, as soon as that could start',
+        'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0',
+      ],
+    ],
+    [
+      'Deployment',
+      'a deadline before the pods could be ready',
+      { minReadySeconds: 10, progressDeadlineSeconds: 10 },
+      ['spec.progressDeadlineSeconds: Invalid value: 10: must be greater than minReadySeconds'],
+    ],
+    [
+      'StatefulSet',
+      'pods that only somebody else would delete',
+      { updateStrategy: { type: 'OnDelete' } },
+      ['spec.updateStrategy.type: not supported: nothing but podd deletes these pods: use RollingUpdate'],
+    ],
+    [
+      'StatefulSet',
+      'data that would be removed with the pods',
+      { persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' } },
+      [
+        'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: not supported: podd removes data only when it is told to: use Retain, and `podd delete pvc` later',
+      ],
+    ],
+    [
+      'StatefulSet',
+      'a claim without a size',
+      { volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } }] },
+      ['spec.volumeClaimTemplates[0].spec.resources[storage]: Required value'],
+    ],
+  ])('%s with %s', (kind, _what, spec, problems) => {
+    expect(problemsOf(kind, spec)).toEqual(problems)
+  })
+
+  it('takes what dumps and generators write', () => {
+    const template = pod({}, { labels, creationTimestamp: null, name: 'x' })
+    expect(problemsOf('Deployment', { template, replicas: 2, strategy: {} })).toEqual([])
+  })
+
+  it('lets containers mount the claims of a StatefulSet, which its template doesn’t have as volumes', () => {
+    const mounts = [{ name: 'data', mountPath: '/data' }]
+    const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+    const manifest = {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'db' },
+      spec: {
+        selector,
+        template: pod({ containers: [{ ...container, volumeMounts: mounts }] }),
+        volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: claim }],
+      },
+    }
+    const { accepted, problems } = decodeObject('StatefulSet', manifest, 'Strict')
+    expect(problems).toEqual([])
+    expect(accepted?.manifest).toMatchObject({ spec: { template: { spec: { volumes: [] } } } })
+  })
+
+  it('requires digests of its images where its source does', () => {
+    expect(problemsOf('Deployment', {}, { requireDigest: true })).toEqual([
+      'spec.template.spec.containers[0].image: Invalid value: "app:1": must have a digest, as imagePolicy.requireDigest of this source says',
+    ])
+  })
+
+  it('points to the line of a field of its pod', async () => {
+    const text = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: main
+        image: app:1
+        comand: [sh]
+`
+    const { problems } = await decodeDocuments(text, { path: 'web.yaml' })
+    expect(problems).toMatchObject([
+      {
+        place: { line: 12, column: 9 },
+        field: 'spec.template.spec.containers[0].comand',
+        object: 'Deployment/default/web',
+      },
+    ])
+  })
+})
