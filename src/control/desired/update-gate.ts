@@ -1042,10 +1042,13 @@ export class UpdateGate {
     return this.#save(unit, record).catch((error: unknown) => this.#saveLater(unit, error))
   }
 
+  /** Writes nothing of a unit that has gone meanwhile. Throws the system's error. */
   async #write(unit: Unit, record: UnitRecord): Promise<void> {
+    if (this.#sources.get(record.source)?.units.get(record.unit) !== unit) return
+    // Before it is written: one that goes meanwhile is removed after it.
+    unit.isKept = true
     const whole = [...unit.contents].filter(([hash]) => !unit.copies.has(hash))
     const kept = await this.#store.save(record, new Map(whole))
-    unit.isKept = true
     this.#retryMs = firstRetryMs
     // Revisions that there is no room for are forgotten.
     if (unit.record === record && kept.base === record.base) unit.record = kept

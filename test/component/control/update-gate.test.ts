@@ -941,4 +941,18 @@ describe('a unit that its source no longer gives', () => {
     await rig.clock.advance(60_000)
     expect(rig.system.gate.units()).toMatchObject([{ record: { active: 1 } }])
   })
+
+  it('leaves no record behind where the first one of it, and of another, is about to be written', async () => {
+    const saving = Promise.withResolvers<void>()
+    rig.revisions.beforeSave = () => saving.promise
+    for (const name of ['first', 'second'])
+      await rig.apply(
+        podManifest(name, { containers: [{ name: 'main', image: 'app:1', command: ['httpd'] }] }),
+      )
+    await rig.clock.advance(12_000)
+    for (const name of ['first', 'second']) await rig.remove(name)
+    saving.resolve()
+    await rig.clock.advance(5000)
+    expect([...rig.revisions.saved.keys()]).toEqual([unit])
+  })
 })
