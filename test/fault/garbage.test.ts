@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { GarbageReport } from '../../src/api/images.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
@@ -13,7 +12,6 @@ import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 import { shellPod } from '../support/shell-pods.ts'
-import { slowness } from '../support/slowness.ts'
 
 const entries = (directory: string): number => (existsSync(directory) ? readdirSync(directory).length : 0)
 
@@ -50,15 +48,6 @@ async function kill(podd: PoddRig, withContainerd: boolean): Promise<void> {
   await podd.stopDaemon('SIGKILL')
 }
 
-/** Waits for a change that stays: however late it is noticed, the kill comes after it. */
-async function untilChanged(look: () => boolean): Promise<void> {
-  const untilMs = performance.now() + 60_000 * slowness
-  while (!look()) {
-    if (performance.now() > untilMs) throw new Error('it never came to that')
-    await sleep(1)
-  }
-}
-
 const manifest = (podd: PoddRig, name: string): object =>
   shellPod(name, podd.shared, 'say start; stay', {
     volumes: [{ name: 'data', emptyDir: {} }],
@@ -86,7 +75,7 @@ describe('garbage', () => {
       await podd.untilReady('doomed')
       const ready = measure(podd, kind)
       podd.removeManifest('doomed')
-      await untilChanged(() => measure(podd, kind) < ready)
+      await podd.untilSpotted(`less of ${kind}`, () => measure(podd, kind) < ready)
       await kill(podd, false)
       expect(await backWithout(podd, 'doomed')).toBe(0)
     })
@@ -99,7 +88,7 @@ describe('garbage', () => {
         await podd.untilReady('doomed')
         const ready = measure(podd, kind)
         podd.removeManifest('doomed')
-        await untilChanged(() => measure(podd, kind) < ready)
+        await podd.untilSpotted(`less of ${kind}`, () => measure(podd, kind) < ready)
         await kill(podd, true)
         expect(await backWithout(podd, 'doomed')).toBe(0)
       },
@@ -111,7 +100,7 @@ describe('garbage', () => {
         const podd = rig()
         let least = measure(podd, kind)
         podd.drop('begun', manifest(podd, 'begun'))
-        await untilChanged(() => {
+        await podd.untilSpotted(`more of ${kind}`, () => {
           const now = measure(podd, kind)
           // What the kill before left may be collected meanwhile.
           least = Math.min(least, now)

@@ -15,6 +15,16 @@ done
 say done`
 }
 
+/** The same until there is a shared file of this name; then it says how many there were. */
+export function endlessLines(enough: string, lot: number, pauseSeconds: number): string {
+  return `i=0
+until [ $((i % ${lot})) = 0 ] && [ -e /shared/${enough} ]; do
+  echo "$i ${filling}"; i=$((i + 1))
+  [ $((i % ${lot})) != 0 ] || sleep ${pauseSeconds}
+done
+say $i done`
+}
+
 /** The directory of the log of the pod's only container, `main`. */
 export function logDirectory(podd: PoddRig, pod: string): string {
   const directory = readdirSync(podd.logsDir).find((name) => name.startsWith(`default_${pod}_`)) ?? ''

@@ -458,6 +458,15 @@ exit $code
     }
   }
 
+  /** Looks each millisecond: for what has to be met while it lasts. */
+  async untilSpotted(what: string, look: () => boolean): Promise<void> {
+    const untilMs = performance.now() + 60_000 * slowness
+    while (!look()) {
+      if (performance.now() > untilMs) throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
+      await sleep(1)
+    }
+  }
+
   /**
    * The objects of a list, once that `holds`. The daemon tells of changes: it isn't asked again and again, which costs it
    * more than the work that is waited for.
