@@ -5,6 +5,7 @@ import type * as cri from '../../src/cri-types/cri-v1.ts'
 import { commands, programs } from '../support/contract-target.ts'
 import type { ContractTarget, Program } from '../support/contract-target.ts'
 import { shellImageName } from '../support/oci-image.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** One runtime under the contract: its client, and what cases need to make pods on it. */
 export class Contract {
@@ -28,7 +29,13 @@ export class Contract {
     beforeAll(async () => {
       this.#target = await this.#start()
       const onCall = (method: string): void => void this.#called.add(method)
-      this.#client = new CriClient({ endpoint: this.target.endpoint, clock: systemClock, onCall })
+      this.#client = new CriClient({
+        endpoint: this.target.endpoint,
+        clock: systemClock,
+        // A runtime that is started again beside other work takes longer than podd would wait for it.
+        reconnectWaitMs: 20_000 * slowness,
+        onCall,
+      })
     })
     afterEach(async () => {
       this.target.setCni('works')

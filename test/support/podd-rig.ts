@@ -175,8 +175,10 @@ export class PoddRig {
 
   /** Starts the daemon and waits until pods can run. */
   async startDaemon(): Promise<void> {
-    this.launch()
-    await this.until('the daemon', async () => (await this.status()).runtime.healthy)
+    const child = this.launch()
+    const hasEnded = (): boolean => child.exitCode !== null
+    await this.until('the daemon', async () => hasEnded() || (await this.status()).runtime.healthy)
+    if (hasEnded()) throw new Error(`the daemon ended with ${child.exitCode}\n${await this.#story()}`)
   }
 
   #command(...args: readonly string[]): readonly string[] {
