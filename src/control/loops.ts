@@ -4,6 +4,7 @@ import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
 import { backoffLimits } from '../decide/plan/backoff.ts'
+import { podKey } from '../pod/values/ids.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { ImageService, RuntimeService } from '../runtime/cri-runtime.ts'
@@ -140,11 +141,19 @@ export function createLoops(system: SystemEnv) {
     ...system.node.imageGarbage,
     report: createStateReport(events, logger),
     namedImages: () =>
-      knowsAllPods() ? listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]) : undefined,
+      knowsAllPods()
+        ? [
+            ...listNamedImages(workers.all(), [...snapshots.all(), ...gate.fallbacks()]),
+            ...gate.imagesToGoBackTo(),
+          ]
+        : undefined,
     clock,
     logger,
   })
-  const images = createImagePuller(system, imageGarbage, (uid) => post({ kind: 'pull', uid }))
+  const images = createImagePuller(system, imageGarbage, {
+    onPulling: (uid) => post({ kind: 'pull', uid }),
+    wentBack: (pod, container) => gate.wentBack(podKey(pod), container),
+  })
   const env: PodEnv = {
     ...host,
     clock,

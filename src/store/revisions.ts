@@ -130,6 +130,13 @@ export function createRevisionStore(
       await writeInto(directory, 0o700, () => writeFileAtomic(file.path, text))
       return kept
     },
+    /** The unit of this record was called otherwise: it has the contents that it had by that name. Throws the system's error. */
+    async move(from: UnitName, record: UnitRecord): Promise<void> {
+      const contents = (await read(join(directory, fileName(from))))?.contents ?? {}
+      const text = `${JSON.stringify({ version, ...record, contents })}\n`
+      await writeInto(directory, 0o700, () => writeFileAtomic(fileOf(record).path, text))
+      await removeFileDurably(join(directory, fileName(from)))
+    },
     /** Throws the system's error. */
     remove: (name: UnitName): Promise<void> => removeFileDurably(join(directory, fileName(name))),
   }
@@ -147,7 +154,7 @@ function contentToText(documents: readonly SourceDocument[], persistSecrets: boo
 }
 
 function parseKept(content: JsonObject): Kept | undefined {
-  const { source, unit, latest, offered, active, base, pin, revisions, contents } = content
+  const { source, unit, latest, offered, active, base, pin, goneAtMs, revisions, contents } = content
   const name = typeof source === 'string' ? parseSourceName(source) : undefined
   if (name === undefined || typeof unit !== 'string' || !Array.isArray(revisions)) return undefined
   if (!isJsonObject(contents)) return undefined
@@ -166,6 +173,7 @@ function parseKept(content: JsonObject): Kept | undefined {
       active,
       base: typeof base === 'number' && has(base) ? base : undefined,
       pin: offered === active ? undefined : parsePin(pin),
+      ...(typeof goneAtMs === 'number' && { goneAtMs }),
     },
     contents,
   }
@@ -197,7 +205,16 @@ function parseRevision(value: Json): Revision | undefined {
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
     ...(typeof digest === 'string' && { digest }),
     ...parseFailure(value['failure']),
+    ...parseImages(value['images']),
   }
+}
+
+function parseImages(value: Json | undefined): Pick<Revision, 'images'> {
+  if (!isJsonObject(value)) return {}
+  const images = Object.entries(value).flatMap(([key, id]) =>
+    typeof id === 'string' ? [[key, id] as const] : [],
+  )
+  return { images: Object.fromEntries(images) }
 }
 
 function parseFailure(value: Json | undefined): { readonly failure?: RevisionFailure } {

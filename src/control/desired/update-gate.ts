@@ -38,14 +38,21 @@ import {
   matchCopy,
   noteFailed,
   noteHealthy,
+  noteGone,
   noteHeld,
   offerContent,
   problemOf,
   resumeUnit,
   revisionOf,
   rollBackTo,
+  takeUp,
 } from '../../decide/updates/unit-revisions.ts'
-import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
+import type {
+  RevisionFailure,
+  RevisionImages,
+  UnitContent,
+  UnitRecord,
+} from '../../decide/updates/unit-revisions.ts'
 import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
@@ -55,6 +62,7 @@ import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
 import { restartAnnotation } from '../../translate/config-hash.ts'
+import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { PodEnv } from '../pod/env.ts'
 import { hasOutdatedContainers } from '../pod/live-pass.ts'
 import type { PodWorker } from '../pod/worker.ts'
@@ -230,7 +238,7 @@ export class UpdateGate {
       return snapshot
     }
     const given = unitsOf(snapshot)
-    for (const [name, documents] of given) await this.#offer(known, name, documents)
+    for (const [name, documents] of given) await this.#offer(known, name, documents, given)
     this.#dropGone(known, given)
     this.#showHeldBack()
     return this.compose(source) ?? snapshot
@@ -271,6 +279,23 @@ export class UpdateGate {
       const documents = fallback && unit.contents.get(fallback.hash)
       return documents === undefined ? [] : [{ pods: this.#podsOf(documents) }]
     })
+  }
+
+  /** The images that ran in what units would go back to, by their IDs: their names may mean others by now. */
+  imagesToGoBackTo(): readonly ImageUse[] {
+    return [...this.#all()].flatMap(({ record }) =>
+      Object.entries(fallbackOf(record)?.images ?? {}).map(([key, image]) => ({
+        image,
+        by: `pod ${key.slice(0, key.lastIndexOf('/'))}`,
+      })),
+    )
+  }
+
+  /** See WentBack of the image puller. */
+  wentBack(key: PodKey, container: string): { readonly imageId: string | undefined } | undefined {
+    const record = this.#heldBack.get(key)?.record
+    if (record?.pin === undefined) return undefined
+    return { imageId: revisionOf(record, record.active)?.images?.[`${key}/${container}`] }
   }
 
   /** Something about pods changed of which their statuses don't tell. */
@@ -367,6 +392,7 @@ export class UpdateGate {
     { snapshot, units }: SourceUnits,
     name: string,
     documents: readonly SourceDocument[],
+    given: ReadonlyMap<string, unknown>,
   ): Promise<void> {
     const { source } = snapshot
     const unit = units.get(name)
@@ -376,16 +402,16 @@ export class UpdateGate {
       return
     }
     const nowMs = this.#env.clock.wallMs()
-    const given = {
+    const whole = {
       ...(await this.#hashesOf(documents)),
       pods: this.#podsOf(documents).length,
       sourceRevision: snapshot.revision,
       digest: snapshot.digest,
     }
     if (unit !== undefined) {
-      const content = isCopy ? matchCopy(unit.record, given) : given
+      const content = isCopy ? matchCopy(unit.record, whole) : whole
       const wasCopy = unit.isCopy && !isCopy
-      const before = wasCopy ? completeCopy(unit.record, given) : unit.record
+      const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
       const next = offerContent(before, content, nowMs)
       unit.offered = documents
       unit.isCopy = isCopy
@@ -393,7 +419,7 @@ export class UpdateGate {
         for (const hash of unit.copies) unit.contents.delete(hash)
         unit.copies.clear()
       }
-      keepContent(unit, content.hash, documents, content !== given)
+      keepContent(unit, content.hash, documents, content !== whole)
       if (next !== unit.record) {
         const isOther = next.active !== unit.record.active
         unit.isUnsaved = next.base !== undefined || unit.isKept
@@ -405,9 +431,11 @@ export class UpdateGate {
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
-    const earlier = this.#known.get(unitKey({ source, unit: name }))
+    const found = this.#known.get(unitKey({ source, unit: name }))
     this.#known.delete(unitKey({ source, unit: name }))
-    const content = isCopy && earlier !== undefined ? matchCopy(earlier, given) : given
+    const taken = found && takeUp(found, isCopy ? matchCopy(found, whole) : whole, nowMs)
+    const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
+    const content = isCopy && earlier !== undefined ? matchCopy(earlier, whole) : whole
     const record =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
@@ -429,12 +457,53 @@ export class UpdateGate {
       isUnread: false,
       isActing: false,
       isKept: earlier !== undefined,
-      isUnsaved: earlier !== undefined && record !== earlier,
+      isUnsaved: earlier !== undefined && (record !== earlier || taken !== found),
     }
-    keepContent(fresh, content.hash, documents, content !== given)
+    keepContent(fresh, content.hash, documents, content !== whole)
     units.set(name, fresh)
     await this.#adopt(fresh, record === earlier)
     if (fresh.isUnsaved) this.#saveSoon()
+  }
+
+  /** The record of a unit with this content that its source gives by another name now: it was renamed. */
+  async #takeRenamed(
+    { snapshot, units }: SourceUnits,
+    name: string,
+    content: UnitContent,
+    given: ReadonlyMap<string, unknown>,
+  ): Promise<UnitRecord | undefined> {
+    const { source } = snapshot
+    if (kindOfSource(source) !== 'file' || !snapshot.ready || snapshot.isAnswer !== true) return undefined
+    const nowMs = this.#env.clock.wallMs()
+    const isGone = (each: UnitRecord): boolean =>
+      each.source === source && !given.has(each.unit) && snapshot.unreadable?.includes(each.unit) !== true
+    const kept = [...units.values()].flatMap(({ record, isKept }) => (isKept ? [record] : []))
+    for (const before of [...kept, ...this.#known.values()]) {
+      if (!isGone(before) || revisionOf(before, before.offered)?.hash !== content.hash) continue
+      const record = takeUp(before, content, nowMs)
+      if (record === undefined) continue
+      const renamed = { ...record, unit: name }
+      try {
+        await this.#turn.run(() => this.#store.move(before, renamed))
+      } catch (error) {
+        this.#env.logger.warn(
+          { path: name, reason: errorMessage(error) },
+          'cannot keep the revisions of a unit that was renamed: it begins anew',
+        )
+        return undefined
+      }
+      this.#known.delete(unitKey(before))
+      const unit = units.get(before.unit)
+      if (unit !== undefined) this.#forget(units, unit)
+      return renamed
+    }
+    return undefined
+  }
+
+  #forget(units: Map<string, Unit>, unit: Unit): void {
+    this.#judge(unit, undefined, undefined)
+    unit.timer?.cancel()
+    units.delete(unit.record.unit)
   }
 
   /**
@@ -601,16 +670,33 @@ export class UpdateGate {
     const isGone = (name: string): boolean => !given.has(name) && snapshot.unreadable?.includes(name) !== true
     for (const [name, unit] of units) {
       if (!isGone(name)) continue
-      this.#judge(unit, undefined, undefined)
-      unit.timer?.cancel()
-      units.delete(name)
-      if (unit.isKept) void this.#remove(unit.record)
+      this.#forget(units, unit)
+      if (unit.isKept) this.#noteGone(unit.record, unit)
     }
-    for (const [key, record] of this.#known) {
-      if (record.source !== snapshot.source || !isGone(record.unit)) continue
+    for (const record of this.#known.values())
+      if (record.source === snapshot.source && isGone(record.unit)) this.#noteGone(record)
+  }
+
+  /** Its source doesn't give it any more: what failed of it is remembered for a while. */
+  #noteGone(record: UnitRecord, unit?: Unit): void {
+    const key = unitKey(record)
+    const gone = noteGone(record, this.#env.clock.wallMs())
+    if (gone === undefined) {
       this.#known.delete(key)
       void this.#remove(record)
+      return
     }
+    this.#known.set(key, gone)
+    if (record.goneAtMs !== undefined) return
+    const { logger } = this.#env
+    void this.#turn
+      .run(() => this.#store.save(gone, unit === undefined ? new Map() : wholeContents(unit)))
+      .catch((error: unknown) =>
+        logger.warn(
+          { path: record.unit, reason: errorMessage(error) },
+          'cannot record that a unit is gone: what failed of it may be tried again after a restart of podd',
+        ),
+      )
   }
 
   /** As its pod is called here. */
@@ -674,7 +760,9 @@ export class UpdateGate {
     if (kept === undefined) return undefined
     // Its own were kept off the disk.
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
-    const documents = [...kept.documents, ...secrets]
+    // A file may have been renamed since.
+    const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
+    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
     keepContent(unit, hash, documents, kept.lacksSecrets)
     return documents
   }
@@ -824,11 +912,12 @@ export class UpdateGate {
     const { source, unit: path, active } = unit.record
     unit.isActing = true
     try {
-      await this.#saveOrRetry(unit, noteHealthy(unit.record))
+      const images = this.#imagesOf(unit)
+      await this.#saveOrRetry(unit, noteHealthy(unit.record, active, images))
       const isGone = this.#sources.get(source)?.units.get(path) !== unit
       if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
       const isActive = unit.record.active === active
-      this.#setRecord(unit, noteHealthy(unit.record, active))
+      this.#setRecord(unit, noteHealthy(unit.record, active, images))
       logger.debug({ path, revision: active }, 'the revision is healthy')
       this.#showHeldBack()
       if (isActive) return this.#judge(unit, undefined, undefined)
@@ -841,6 +930,22 @@ export class UpdateGate {
       unit.isActing = false
       this.#wake(unit)
     }
+  }
+
+  /** The IDs of the images that the pods of the active revision run. */
+  #imagesOf(unit: Unit): RevisionImages {
+    const images: Record<string, string> = {}
+    for (const document of this.#podsOf(activeOf(unit))) {
+      const key = podKey(this.#named(document).pod.metadata)
+      const worker = this.#pods.holder(key)
+      const status = worker && this.#env.statuses.find(worker.ref.uid)?.status
+      for (const { name, imageID } of [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+      ])
+        if (imageID !== '') images[`${key}/${name}`] = imageID
+    }
+    return images
   }
 
   /** The active revision failed: what failed is recorded before anything else counts. */
@@ -895,7 +1000,7 @@ export class UpdateGate {
   /** No pod of the active revision may run here: what it goes back to is worth more. */
   #hasNothingElse(unit: Unit, { failures, rest }: Extract<UnitVerdict, { kind: 'held' }>): boolean {
     if (rest !== 'none' || !isToGoBack(unit.record) || !this.#isAllowed(unit, failures)) return false
-    const pods = activeOf(unit).filter((each) => isPodDocument(each))
+    const pods = this.#podsOf(activeOf(unit))
     return pods.length === unit.judged?.length
   }
 
@@ -908,7 +1013,7 @@ export class UpdateGate {
       const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
       const failure = await this.#describe(failures)
       if (failure === undefined || unit.changes !== changes || this.#hasStopped) return
-      const next = noteHeld(record, failure, mayCount)
+      const next = noteHeld(record, failure, mayCount, this.#imagesOf(unit))
       if (mayCount || record.base !== undefined) await this.#saveOrRetry(unit, next)
       if (unit.changes !== changes || this.#hasStopped) return
       this.#setRecord(unit, next)
@@ -1047,8 +1152,7 @@ export class UpdateGate {
     if (this.#sources.get(record.source)?.units.get(record.unit) !== unit) return
     // Before it is written: one that goes meanwhile is removed after it.
     unit.isKept = true
-    const whole = [...unit.contents].filter(([hash]) => !unit.copies.has(hash))
-    const kept = await this.#store.save(record, new Map(whole))
+    const kept = await this.#store.save(record, wholeContents(unit))
     this.#retryMs = firstRetryMs
     // Revisions that there is no room for are forgotten.
     if (unit.record === record && kept.base === record.base) unit.record = kept
@@ -1139,6 +1243,16 @@ function keepContent(
   contents.set(hash, documents)
   if (isCopy) copies.add(hash)
   else copies.delete(hash)
+}
+
+/** Those that were not kept without Secrets. */
+function wholeContents({ contents, copies }: Unit): ReadonlyMap<string, readonly SourceDocument[]> {
+  return new Map([...contents].filter(([hash]) => !copies.has(hash)))
+}
+
+function placedAt(document: SourceDocument, path: string | undefined): SourceDocument {
+  const { place } = document
+  return path === undefined || place.path === path ? document : { ...document, place: { ...place, path } }
 }
 
 function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {

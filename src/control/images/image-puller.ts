@@ -38,7 +38,17 @@ interface ImagePullerEnv extends PullEnv {
   readonly events: EventRecorder
   /** What `pulling` gives for this pod has changed. */
   readonly onPulling: (uid: PodUid) => void
+  readonly wentBack: WentBack
 }
+
+/**
+ * Where a pod went back to an earlier revision: the ID of the image that this container ran then, where it is known.
+ * Undefined where the pod is as its source gives it.
+ */
+export type WentBack = (
+  pod: PodRef,
+  container: string,
+) => { readonly imageId: string | undefined } | undefined
 
 const initialBackoffMs = 10_000
 const maxBackoffMs = 300_000
@@ -73,6 +83,8 @@ export class ImagePuller {
   async ensure(request: ImageRequest): Promise<PresentImage> {
     const { container } = request
     if (parseImageName(container.image) === undefined) throw this.#refuseName(request)
+    const ran = await this.#findRan(request)
+    if (ran !== undefined) return ran
     const present = (await request.found) ?? (await this.find(request))
     if (present !== undefined && (await this.#isUsable(request, present))) {
       const message = `Container image "${container.image}" already present on machine and can be accessed by the pod`
@@ -86,6 +98,22 @@ export class ImagePuller {
       throw new ImageError('ErrImageNeverPull', message, this.#env.clock.wallMs() + initialBackoffMs)
     }
     return this.#pullFor(request)
+  }
+
+  /**
+   * The image for a pod that went back: the one that ran is used where it is here, by its ID, else one of its name. No registry
+   * is asked, which may be away, or have another image by that name meanwhile: going back ends an outage.
+   */
+  async #findRan(request: ImageRequest): Promise<PresentImage | undefined> {
+    const { pod, container } = request
+    const went = this.#env.wentBack(pod, container.name)
+    if (went === undefined) return undefined
+    const ran = went.imageId === undefined ? undefined : await this.#look(went.imageId).catch(() => undefined)
+    const present = ran ?? (await request.found) ?? (await this.find(request))
+    if (present === undefined || !(await this.#env.credentials.mayUse(request, present))) return undefined
+    const message = `Container image "${container.image}" is used as it is present on machine, without its registry: the pod went back to an earlier revision`
+    this.#event(request, 'Normal', 'Pulled', message)
+    return present
   }
 
   /** Whether an image that is there need not be pulled. */
@@ -438,7 +466,7 @@ export function createImagePuller(
     readonly settings: PoddConfig
   },
   garbage: ImageGarbage,
-  onPulling: ImagePullerEnv['onPulling'],
+  { onPulling, wentBack }: Pick<ImagePullerEnv, 'onPulling' | 'wentBack'>,
 ): ImagePuller {
   const { images, clock, settings, pullContent: content } = env
   const collect = (signal: AbortSignal): Promise<unknown> => garbage.collect({ kind: 'thresholds' }, signal)
@@ -454,5 +482,6 @@ export function createImagePuller(
     checkRoom,
     watch: content && new PullWatch({ content, isPresent, clock, stallMs, checkRoom }),
     onPulling,
+    wentBack,
   })
 }

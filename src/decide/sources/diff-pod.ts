@@ -183,7 +183,7 @@ function* differences(before: unknown, after: unknown, path: string): Generator<
       yield* differences(before[key], after[key], `${path}.${key}`)
     return
   }
-  if (!Object.is(before, after) && JSON.stringify(before) !== JSON.stringify(after)) yield path
+  if (!Object.is(before, after)) yield path
 }
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -331,12 +331,12 @@ export function selectChangedPods(
   for (const [at, { source, pods }] of after.entries()) {
     const old = before[at]
     if (old === undefined || !isLike(old, after[at])) return undefined
+    if (old.pods === pods) continue
     // By index: there may be thousands, and a change of one is to cost little.
-    for (let index = 0; old.pods !== pods && index < pods.length; index += 1) {
+    for (const [index, document] of pods.entries()) {
       const known = old.pods[index]
-      const document = pods[index]
       if (known === document) continue
-      if (known === undefined || document === undefined || !standsAt(known, document)) return undefined
+      if (known === undefined || !standsAt(known, document)) return undefined
       changed.push({ source, document })
     }
   }

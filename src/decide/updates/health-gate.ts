@@ -101,9 +101,6 @@ export function trackPod(
   if (sight.kind === 'held') return before?.kind === 'held' ? before : { kind: 'held', sinceMs: nowMs }
   const { uid, crashes, expectedRestarts = 0, minReadyMs = settings.minReadyMs } = sight
   const known = before?.kind === 'seen' && before.uid === uid ? before : undefined
-  const isPulling = sight.isPulling === true && sight.state === 'starting'
-  const pulledMs =
-    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
   const hasCrashed =
     known !== undefined && Object.entries(crashes).some(([name, count]) => count > (known.crashes[name] ?? 0))
   const readySinceMs =
@@ -113,6 +110,12 @@ export function trackPod(
   const first = sight.isNew
     ? {}
     : Object.fromEntries(Object.entries(crashes).map(([name, count]) => [name, count + expectedRestarts]))
+  const pastCrashes = wasReady ? crashes : (known?.pastCrashes ?? first)
+  // What has run and crashed isn't waited for: its restart pulls, too, where the image is to be pulled always.
+  const isFirstStart = Object.entries(crashes).every(([name, count]) => count <= (pastCrashes[name] ?? 0))
+  const isPulling = sight.isPulling === true && sight.state === 'starting' && isFirstStart
+  const pulledMs =
+    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
   return {
     kind: 'seen',
     uid,
@@ -121,7 +124,7 @@ export function trackPod(
     readySinceMs,
     wasAvailable: wasReady || known?.wasAvailable === true,
     crashes,
-    pastCrashes: wasReady ? crashes : (known?.pastCrashes ?? first),
+    pastCrashes,
   }
 }
 

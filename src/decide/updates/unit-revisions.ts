@@ -52,7 +52,11 @@ export interface Revision extends UnitContent {
   /** `superseded`: another one came before it was healthy. */
   readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
   readonly failure?: RevisionFailure | undefined
+  /** The IDs of the images that its containers ran when it was found healthy, by `namespace/name/container`. */
+  readonly images?: RevisionImages | undefined
 }
+
+export type RevisionImages = Readonly<Record<string, string>>
 
 /**
  * Why another revision than the offered one is active. `failed`: it did not become healthy. `crashed`: podd crashed on it
@@ -77,6 +81,29 @@ export interface UnitRecord {
   readonly base?: number | undefined
   /** Absent where the offered one is active. */
   readonly pin?: { readonly why: PinReason; readonly atMs: number } | undefined
+  /** Since when its source doesn't give it any more: only what failed of it is remembered. Wall milliseconds. */
+  readonly goneAtMs?: number | undefined
+}
+
+/** How long what failed is remembered of a unit that its source doesn't give any more. */
+const rememberGoneMs = 7 * 24 * 3_600_000
+
+/** What is remembered of a unit that its source doesn't give any more; undefined for nothing. */
+export function noteGone(record: UnitRecord, nowMs: number): UnitRecord | undefined {
+  if (record.pin === undefined || record.pin.why === 'requested') return undefined
+  const { goneAtMs = nowMs } = record
+  return nowMs - goneAtMs < rememberGoneMs ? { ...record, goneAtMs } : undefined
+}
+
+/**
+ * What an earlier record says about a unit that has this content: all, but of one that was gone only that the same content
+ * failed.
+ */
+export function takeUp(earlier: UnitRecord, { hash }: UnitContent, nowMs: number): UnitRecord | undefined {
+  const { goneAtMs, ...record } = earlier
+  if (goneAtMs === undefined) return earlier
+  const isSame = revisionOf(record, record.offered)?.hash === hash
+  return isSame && noteGone(earlier, nowMs) !== undefined ? record : undefined
 }
 
 /** The record of a unit that was not known before. */
@@ -178,9 +205,16 @@ export function fallbackOf(record: UnitRecord): Revision | undefined {
   return base !== undefined && base.pods > 0 ? base : undefined
 }
 
-/** A revision is healthy, by default the active one: from now on it is the one to go back to. */
-export function noteHealthy(record: UnitRecord, number: number = record.active): UnitRecord {
-  return { ...withVerdict(record, number, { verdict: 'healthy', failure: undefined }), base: number }
+/**
+ * A revision is healthy, by default the active one: from now on it is the one to go back to.
+ * @param images what its containers run
+ */
+export function noteHealthy(
+  record: UnitRecord,
+  number: number = record.active,
+  images?: RevisionImages,
+): UnitRecord {
+  return { ...withVerdict(record, number, { verdict: 'healthy', failure: undefined, images }), base: number }
 }
 
 /**
@@ -202,10 +236,16 @@ export function noteFailed(
  * Pods of the active revision have not come into effect by their deadline. It stays, and may become healthy later.
  * @param mayCount its other pods are healthy: it is the one to go back to from now on, for their sake
  */
-export function noteHeld(record: UnitRecord, failure: RevisionFailure, mayCount: boolean): UnitRecord {
+export function noteHeld(
+  record: UnitRecord,
+  failure: RevisionFailure,
+  mayCount: boolean,
+  images?: RevisionImages,
+): UnitRecord {
   const held = withVerdict(record, record.active, {
     verdict: 'failed',
     failure: { ...failure, isHeld: true },
+    ...(mayCount && { images }),
   })
   return mayCount ? { ...held, base: record.active } : held
 }
@@ -213,7 +253,7 @@ export function noteHeld(record: UnitRecord, failure: RevisionFailure, mayCount:
 function withVerdict(
   record: UnitRecord,
   number: number,
-  change: Pick<Revision, 'verdict' | 'failure'>,
+  change: Pick<Revision, 'verdict' | 'failure' | 'images'>,
 ): UnitRecord {
   const revisions = record.revisions.map((each) => (each.number === number ? { ...each, ...change } : each))
   return { ...record, revisions }

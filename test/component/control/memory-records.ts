@@ -104,6 +104,13 @@ export class MemoryRevisions {
     return kept
   }
 
+  async move({ unit }: Pick<UnitRecord, 'unit'>, record: UnitRecord): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+    const contents = this.saved.get(unit)?.contents ?? new Map()
+    this.saved.set(record.unit, { record: structuredClone(record), contents })
+    this.saved.delete(unit)
+  }
+
   async remove({ unit }: Pick<UnitRecord, 'unit'>): Promise<void> {
     if (this.failure !== undefined) throw this.failure
     this.saved.delete(unit)

@@ -955,4 +955,159 @@ describe('a unit that its source no longer gives', () => {
     await rig.clock.advance(5000)
     expect([...rig.revisions.saved.keys()]).toEqual([unit])
   })
+
+  it('is not tried again with what failed, when it is given again, over restarts of podd', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual([])
+    await rig.kill()
+    await rig.start()
+    await rig.offer()
+    await rig.apply(web(bad))
+    await rig.clock.advance(15_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(record()).toMatchObject({ offered: 2, active: 1, pin: { why: 'failed' } })
+    expect(record()?.goneAtMs).toBeUndefined()
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(15_000)
+    expect(command()).toEqual([...good, '-v'])
+    expect(record()).toMatchObject({ offered: 1, active: 1, base: 1 })
+  })
+
+  it('is tried with what failed when a week has passed', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.revisions.saved.size).toBe(1)
+    rig.clock.setWall(rig.clock.wallMs() + 7 * 24 * 3_600_000)
+    await rig.offer()
+    await rig.settle()
+    expect(rig.revisions.saved.size).toBe(0)
+    await rig.apply(web(bad))
+    await rig.clock.advance(15_000)
+    expect(rig.system.gate.units()).toMatchObject([{ record: { active: 1, offered: 1 } }])
+  })
+})
+
+describe('a file that is renamed', () => {
+  const rename = (path: string, program: readonly string[]): void => {
+    const manifest = web(program)
+    const document = { pod: podFromManifest(manifest), manifest, place: { path } }
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), pods: [document] })
+  }
+
+  it.each(['while podd runs', 'while podd does not run'])(
+    'keeps its revisions, so that what failed is not tried again: %s',
+    async (when) => {
+      await rig.apply(web(bad))
+      await rig.clock.advance(45_000)
+      const [before, starts] = [uid(), rig.fake.calls('StartContainer').length]
+      if (when !== 'while podd runs') {
+        await rig.kill()
+        rig.boot()
+      }
+      rename('/file/site.yaml', bad)
+      await rig.clock.advance(60_000)
+      expect([uid(), rig.fake.calls('StartContainer').length]).toEqual([before, starts])
+      expect([...rig.revisions.saved.keys()]).toEqual(['/file/site.yaml'])
+      expect(record('/file/site.yaml')).toMatchObject({ offered: 2, active: 1, pin: { why: 'failed' } })
+      expect(rig.system.problems()).toMatchObject([{ place: { path: '/file/site.yaml' } }])
+      expect(rig.pod('web').metadata.annotations?.['podd.dev/path']).toBe('/file/site.yaml')
+      await rig.kill()
+      rig.boot()
+      rename('/file/site.yaml', bad)
+      await rig.clock.advance(60_000)
+      expect([uid(), rig.fake.calls('StartContainer').length]).toEqual([before, starts])
+      rename('/file/site.yaml', [...good, '-v'])
+      await rig.clock.advance(15_000)
+      expect(record('/file/site.yaml')).toMatchObject({ offered: 3, base: 3 })
+    },
+  )
+
+  it('goes back to what was healthy by its earlier name', async () => {
+    rename('/file/site.yaml', good)
+    await rig.clock.advance(1000)
+    rename('/file/site.yaml', bad)
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(record('/file/site.yaml')).toMatchObject({ offered: 2, active: 1 })
+  })
+
+  it('begins anew where its revisions can’t be written by the new name', async () => {
+    rig.revisions.failure = new Error('ENOSPC')
+    rename('/file/site.yaml', good)
+    await rig.clock.advance(15_000)
+    expect(rig.system.gate.units()).toMatchObject([{ record: { unit: '/file/site.yaml', base: 1 } }])
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a revision that is gone back to', () => {
+  const fromRegistry = { imagePullPolicy: 'Always' }
+  const name = 'docker.io/library/app:1'
+
+  beforeEach(async () => {
+    await begin({ settings: { updateCrashes: 1 } })
+    rig.fake.addRemoteImage('app:1')
+    await rig.apply(web(good, fromRegistry))
+    await rig.clock.advance(12_000)
+  })
+
+  it('runs although its image is to be pulled always and the registry is away', async () => {
+    await rig.apply(web(bad, fromRegistry))
+    await rig.clock.advance(50)
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: Infinity })
+    await rig.clock.advance(5000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(20_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('runs after the deadline where the failed one crashed, and its restart waits for a registry that hangs', async () => {
+    await begin()
+    rig.fake.addRemoteImage('app:1')
+    await rig.apply(web(good, fromRegistry))
+    await rig.clock.advance(12_000)
+    await rig.apply(web(bad, fromRegistry))
+    await rig.clock.advance(50)
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: Infinity })
+    await rig.clock.advance(610_000)
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+  })
+
+  it('runs the image that it ran, also where the name means another one by now', async () => {
+    const { images } = rig.fake.world
+    const ran = [...images.values()].find(({ tags }) => tags.includes(name))
+    if (ran === undefined) throw new Error('the image is missing')
+    rig.fake.script('main', ({ config }) =>
+      config.image?.image === ran.id ? { kind: 'runs' } : { kind: 'exits', exitCode: 1, afterMs: 100 },
+    )
+    images.set(ran.id, { ...ran, tags: [] })
+    rig.fake.settings.registry.set(name, { ...ran, id: 'sha256:other' })
+    await rig.apply(web([...good, '-v'], fromRegistry))
+    await rig.clock.advance(60_000)
+    expect(record()).toMatchObject({ active: 1, pin: { why: 'failed' } })
+    expect([rig.running(), command()]).toEqual([['web/main'], good])
+    expect(rig.container('web').imageID).toBe(ran.id)
+    await rig.kill()
+    await rig.start()
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(20_000)
+    expect([rig.running(), rig.container('web').imageID]).toEqual([['web/main'], ran.id])
+  })
+
+  it('keeps the image that it ran from being removed while the next one is judged', async () => {
+    await rig.apply(web([...good, '-v']))
+    await rig.clock.advance(1000)
+    expect(rig.system.gate.imagesToGoBackTo()).toEqual([
+      { image: expect.stringMatching(/^sha256:/u), by: 'pod default/web' },
+    ])
+  })
 })

@@ -16,6 +16,7 @@ const plainPulls = {
   watch: undefined,
   checkRoom: async () => {},
   onPulling: () => {},
+  wentBack: () => undefined,
 }
 
 /** A puller whose registry never answers well. */

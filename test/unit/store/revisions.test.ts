@@ -67,6 +67,8 @@ function rolledBack(): UnitRecord {
       { hash: 'a', hashWithoutSecrets: 'a-', pods: 1, sourceRevision: '"e1"', digest: 'd1' },
       1,
     ),
+    1,
+    { 'default/web/main': 'sha256:1' },
   )
   const second = offerContent(first, { hash: 'b', pods: 1 }, 2)
   return noteFailed(second, failure, { why: 'failed', mayRollBack: true })
@@ -91,6 +93,16 @@ describe('the revisions on disk', () => {
     const held = noteHeld(first, failure, true)
     await store.save(held, contents)
     expect(await open().load()).toEqual([held])
+  })
+
+  it('go with a file that is renamed, with their contents', async () => {
+    await store.save({ ...rolledBack(), goneAtMs: 5 }, contents)
+    expect(await open().load()).toEqual([{ ...rolledBack(), goneAtMs: 5 }])
+    const renamed = { ...rolledBack(), unit: '/etc/pods/site.yaml' }
+    await store.move(name, renamed)
+    expect(await open().load()).toEqual([renamed])
+    expect((await store.content(renamed, 'a'))?.documents).toEqual([pod, secret])
+    expect(await store.content(name, 'a')).toBeUndefined()
   })
 
   it('are for root alone', async () => {

@@ -77,6 +77,26 @@ describe('diffPod', () => {
     },
   )
 
+  it('compares each of several ephemeral containers', () => {
+    const before = makePod({ ephemeral: ['e', 'f'] })
+    expect(diffPod(before, makePod({ ephemeral: ['e', { name: 'f', image: 'busybox:2' }] }))).toBe('replace')
+    expect(diffPod(before, makePod({ ephemeral: ['g', 'f', 'e'] }))).toBe('in-place')
+  })
+
+  it('replaces a pod where one of two containers loses a limit', () => {
+    const second = (resources: JsonObject): PodChanges => ({
+      containers: [
+        { name: 'a', resources: { limits: { cpu: '1' }, requests: { cpu: '1' } } },
+        { name: 'b', resources },
+      ],
+    })
+    const before = makePod(second({ limits: { cpu: '1' }, requests: { cpu: '500m' } }))
+    expect(diffPod(before, makePod(second({ limits: { cpu: '2' }, requests: { cpu: '500m' } })))).toBe(
+      'in-place',
+    )
+    expect(diffPod(before, makePod(second({ requests: { cpu: '500m' } })))).toBe('replace')
+  })
+
   it('takes another spelling of a capability for no change', () => {
     const dropping = (...drop: string[]) =>
       makePod({ containers: [{ name: 'a', securityContext: { capabilities: { drop } } }] })
@@ -161,6 +181,37 @@ describe('explainChange', () => {
     ])
   })
 
+  it('goes by the resize policy of the resource that changes', () => {
+    const sized = (cpu: string): PodChanges => ({
+      containers: [
+        {
+          name: 'main',
+          resources: requests(cpu),
+          resizePolicy: [
+            { resourceName: 'cpu', restartPolicy: 'NotRequired' },
+            { resourceName: 'memory', restartPolicy: 'RestartContainer' },
+          ],
+        },
+      ],
+    })
+    expect(change(sized('100m'), sized('200m')).details).toEqual([
+      'container main is resized: requests.cpu 100m -> 200m',
+    ])
+  })
+
+  it('names the ephemeral containers that are new', () => {
+    expect(change({ ephemeral: ['e', 'f'] }, { ephemeral: ['e', 'f', 'g'] })).toEqual({
+      verdict: 'update',
+      details: ['ephemeral container g starts'],
+    })
+  })
+
+  it('names a list or a mapping that is gone as a whole', () => {
+    const before = { name: 'main', command: ['run'], livenessProbe: { tcpSocket: { port: 80 } } }
+    const { details } = change({ containers: [before] }, { containers: ['main'] })
+    expect(details.toSorted()).toEqual(['spec.containers[0].command', 'spec.containers[0].livenessProbe'])
+  })
+
   it('names the fields that need a new pod, and not those that do not', () => {
     const before: PodChanges = {
       containers: [{ name: 'main', image: 'web:1', env: [{ name: 'A', value: '1' }] }],
@@ -202,5 +253,14 @@ describe('explainChange', () => {
     const { details } = change(env('1'), env('2'))
     expect(details).toHaveLength(9)
     expect(details.at(-1)).toBe('4 more fields')
+  })
+
+  it('names eight fields without a remark on more', () => {
+    const env = (value: string): PodChanges => ({
+      containers: [{ name: 'main', env: Array.from({ length: 8 }, (_, at) => ({ name: `V${at}`, value })) }],
+    })
+    const { details } = change(env('1'), env('2'))
+    expect(details).toHaveLength(8)
+    expect(details.at(-1)).toBe('spec.containers[0].env[7].value')
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { countCrashes, selectHeld } from '../../../../src/decide/sources/judge-trial.ts'
+import { countCrashes, mayHold, selectHeld } from '../../../../src/decide/sources/judge-trial.ts'
 import type { TrialRecord } from '../../../../src/decide/sources/judge-trial.ts'
 
 const location = '/etc/pods'
@@ -25,6 +25,17 @@ describe('countCrashes', () => {
     ['an end by a reboot or a power cut', { ...record, bootId: 'boot-0' }, [7, 9], 0],
   ])('after %s', (_title, before, reports, crashes) => {
     expect(countCrashes(before, { bootId: 'boot-1', reports })).toBe(crashes)
+  })
+})
+
+describe('mayHold', () => {
+  it.each([
+    ['a first start has nothing to go back to', undefined, 3, false],
+    ['after two crashes nothing is held yet', record, 2, false],
+    ['after three crashes a source may be held', record, 3, true],
+    ['one that is held may stay so without a crash', held, 0, true],
+  ])('%s', (_title, before, crashes, expected) => {
+    expect(mayHold(before, crashes)).toBe(expected)
   })
 })
 

@@ -130,6 +130,16 @@ describe('what is said of all pods', () => {
     })
   })
 
+  it('is any number of PriorityClasses that are not the default', () => {
+    const first = priority('a.yaml', 'first')
+    const mine = priority('b.yaml', 'mine', { globalDefault: true })
+    const last = priority('c.yaml', 'last')
+    expect(merge({ file: [first, mine, last] })).toMatchObject({
+      file: ['PriorityClass/first < a.yaml', 'PriorityClass/mine < b.yaml', 'PriorityClass/last < c.yaml'],
+      problems: [],
+    })
+  })
+
   it('is no other PriorityClass of the URL: its own pods alone see that', () => {
     const given = { file: [priority('a.yaml', 'low')], http: [priority(atUrl, 'high')] }
     expect(merge(given)).toEqual({

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import {
   diffDocuments,
   mergeSnapshots,
+  renamedPodProblem,
+  renamePod,
   summarizePending,
 } from '../../../../src/decide/sources/merge-snapshots.ts'
 import type {
@@ -124,6 +126,29 @@ describe('what a held source would change', () => {
       added: ['ConfigMap default/settings', 'Pod default/a', 'Pod default/b'],
       changed: [],
       removed: ['Pod default/web'],
+    })
+  })
+})
+
+describe('renamePod', () => {
+  it('adds the suffix to the name in the pod and in its manifest, and leaves the rest as it is', () => {
+    const given = document('web', { path: 'a.yaml' })
+    const manifest = { ...given.manifest, metadata: { name: 'web', labels: { app: 'web' } } }
+    const renamed = renamePod({ ...given, pod: podFromManifest(manifest), manifest }, '-node1')
+    expect(renamed.pod.metadata).toMatchObject({ name: 'web-node1', labels: { app: 'web' } })
+    expect(renamed.manifest).toEqual({ ...manifest, metadata: { name: 'web-node1', labels: { app: 'web' } } })
+    expect(renamed.place).toEqual({ path: 'a.yaml' })
+  })
+
+  it('says where a name is too long with the suffix', () => {
+    const fitting = renamePod(document('web', { path: 'a.yaml' }), '-node1')
+    expect(renamedPodProblem(fitting, '-node1')).toBeUndefined()
+    const long = renamePod(document('w'.repeat(240), { path: 'a.yaml' }), '-node1')
+    expect(renamedPodProblem(long, '-node1')).toMatchObject({
+      severity: 'error',
+      place: { path: 'a.yaml' },
+      field: 'metadata.name',
+      message: expect.stringContaining('with the suffix "-node1" of podNameSuffix'),
     })
   })
 })

@@ -70,6 +70,19 @@ const inSandbox: ObservedPod = { ...remains, sandboxes: [observedSandbox({ ready
 const running: ObservedPod = { ...remains, containers: [observedContainer('main', { state: 'running' })] }
 const unknown: ObservedPod = { ...remains, containers: [observedContainer('main', { state: 'unknown' })] }
 
+const besideExited: ObservedPod = {
+  ...remains,
+  sandboxes: [observedSandbox({ ready: false }), observedSandbox({ ready: true })],
+  containers: [],
+}
+const runningBesideExited: ObservedPod = {
+  ...remains,
+  containers: [
+    observedContainer('init', { state: 'exited' }),
+    observedContainer('main', { state: 'running' }),
+  ],
+}
+
 describe('decideUnrecorded', () => {
   it.each([
     ['nothing of it runs', remains, { isUnreadable: false, isWanted: false }, 'end'],
@@ -96,6 +109,18 @@ describe('decideUnrecorded', () => {
     [
       'its record is unreadable and its sandbox is ready',
       inSandbox,
+      { isUnreadable: true, isWanted: false },
+      'leave',
+    ],
+    [
+      'its record is unreadable and one of its sandboxes is ready',
+      besideExited,
+      { isUnreadable: true, isWanted: false },
+      'leave',
+    ],
+    [
+      'its record is unreadable and one of its containers runs',
+      runningBesideExited,
       { isUnreadable: true, isWanted: false },
       'leave',
     ],

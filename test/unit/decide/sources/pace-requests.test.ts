@@ -71,6 +71,20 @@ describe('how a URL is asked', () => {
     expect(follow(...outcomes)).toEqual(expected)
   })
 
+  it.each<[string, Pace, RequestOutcome, number, number]>([
+    ['the period less a tenth', { ...firstPace, isFirst: false }, unchanged, 0, 18_000],
+    ['the period and almost a tenth', { ...firstPace, isFirst: false }, unchanged, 0.75, 21_000],
+    ['a quarter less than the first delay, after a failure', firstPace, failed, 0, 750],
+    ['an eighth more than the first delay, after a failure', firstPace, failed, 0.75, 1125],
+  ])('comes after %s, by chance', (_title, pace, outcome, random, waitMs) => {
+    expect(paceRequest(pace, outcome, periodMs, random).waitMs).toBe(waitMs)
+  })
+
+  it('takes an unchanged answer after a whole second for one that was held back', () => {
+    const answer = (tookMs: number) => paceRequest(firstPace, { ...held, tookMs }, periodMs, 0.5).pace.waits
+    expect([answer(999), answer(1000)]).toEqual([false, true])
+  })
+
   it('is by the period for a while where what lies between breaks off all that is held back', () => {
     const broken = [failed, unchanged, failed, unchanged, failed, unchanged]
     const seen = follow(pushed, ...broken, ...times(31, unchanged))

@@ -2,16 +2,20 @@ import { describe, expect, it } from 'vitest'
 import {
   completeCopy,
   createUnitRecord,
+  describeRecord,
   fallbackOf,
   isJudged,
   matchCopy,
   noteFailed,
+  noteGone,
   noteHealthy,
+  noteHeld,
   offerContent,
   previousOf,
   pruneRevisions,
   resumeUnit,
   rollBackTo,
+  takeUp,
 } from '../../../../src/decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitRecord } from '../../../../src/decide/updates/unit-revisions.ts'
 
@@ -216,5 +220,47 @@ describe('a copy that was kept without Secrets', () => {
     expect(completeCopy(record(), { hash: 'd', hashWithoutSecrets: 'b-', pods: 1 }).revisions[1]?.hash).toBe(
       'b',
     )
+  })
+})
+
+describe('a unit that its source does not give any more', () => {
+  const week = 7 * 24 * 3_600_000
+  const content = (hash: string) => ({ hash, pods: 1 })
+
+  it('is remembered for a week where another revision counts in place of one that failed, and not otherwise', () => {
+    const gone = noteGone(rolledBack(), 100)
+    expect(gone).toMatchObject({ goneAtMs: 100, offered: 2, active: 1 })
+    expect(gone && noteGone(gone, 99 + week)).toEqual(gone)
+    expect(gone && noteGone(gone, 100 + week)).toBeUndefined()
+    expect(noteGone(healthy(), 100)).toBeUndefined()
+    expect(noteGone(target(rollBackTo(noteHealthy(offer(healthy(), 'b')), 1, 5)), 100)).toBeUndefined()
+  })
+
+  it('is taken up with what failed, and begins anew with anything else', () => {
+    const gone = { ...rolledBack(), goneAtMs: 100 }
+    expect(takeUp(gone, content('b'), 200)).toEqual(rolledBack())
+    expect(takeUp(gone, content('a'), 200)).toBeUndefined()
+    expect(takeUp(gone, content('b'), 100 + week)).toBeUndefined()
+    expect(takeUp(rolledBack(), content('c'), 200)).toEqual(rolledBack())
+  })
+})
+
+describe('a revision of which pods have not come into effect', () => {
+  it('stays, and is the one to go back to where its other pods are healthy', () => {
+    const open = noteHeld(offer(healthy(), 'b'), failure, false)
+    expect(open).toMatchObject({ active: 2, base: 1, revisions: [{}, { verdict: 'failed' }] })
+    const counts = noteHeld(offer(healthy(), 'b'), failure, true)
+    expect(counts).toMatchObject({ active: 2, base: 2 })
+    expect([isJudged(open), isJudged(counts)]).toEqual([true, true])
+    expect(describeRecord(counts)).toBe('revision 2 is not in effect as a whole, and stays: it crashed')
+    expect(fail(offer(counts, 'c'))).toMatchObject({ active: 2, pin: { why: 'failed' } })
+    expect(previousOf(offer(counts, 'c'))?.number).toBe(2)
+    expect(isJudged(noteHealthy(counts))).toBe(false)
+  })
+
+  it('is judged again when somebody resumes it', () => {
+    const counts = noteHeld(offer(healthy(), 'b'), failure, true)
+    const back = target(rollBackTo(counts, 1, 5))
+    expect(resumeUnit(back)).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
   })
 })
