@@ -256,7 +256,7 @@ export function rankForEviction(
       const [excessOne, excessOther] = [excess(one), excess(other)]
       // For two pods that could not be measured the difference is NaN.
       if (excessOne !== excessOther) return excessOther - excessOne
-      return one.key.localeCompare(other.key, 'en')
+      return one.key < other.key ? -1 : 1
     })
 }
 
