@@ -31,11 +31,32 @@ const builtinsWithoutImport: Plugin = {
   },
 }
 
-/** pino has threads for transports, of which podd uses none; threads are a module of Node that is seldom needed too. */
-const noTransports: Plugin = {
-  name: 'no-transports',
-  resolveId: (id) => (id === 'thread-stream' ? '\0no-transports' : undefined),
-  load: (id) => (id === '\0no-transports' ? 'module.exports = undefined' : undefined),
+/**
+ * What packages load and podd never uses, each as the value that stands in for it: pino's threads for transports, with Node's
+ * module of threads, and the arithmetic of 64-bit integers that protobufjs and proto-loader take where there is one, for which
+ * V8's WebAssembly is started. podd's messages have numbers.
+ */
+const unused: readonly {
+  readonly id: string
+  /** Of whose imports; of all where it isn't given. */
+  readonly importer?: RegExp
+  readonly value: string
+}[] = [
+  { id: 'thread-stream', value: 'undefined' },
+  { id: 'worker_threads', importer: /\/pino\//u, value: '{ isMainThread: true }' },
+  { id: 'long', value: 'undefined' },
+]
+
+const withoutUnused: Plugin = {
+  name: 'without-unused',
+  resolveId(id, importer = '') {
+    const index = unused.findIndex((each) => each.id === id && (each.importer?.test(importer) ?? true))
+    return index < 0 ? undefined : `\0unused:${index}`
+  },
+  load(id) {
+    const found = id.startsWith('\0unused:') ? unused[Number(id.slice('\0unused:'.length))] : undefined
+    return found && `module.exports = ${found.value}`
+  },
 }
 
 /** What podd takes of undici, each with what it needs itself: the whole of it, with fetch and caches, is 4 MiB more. */
@@ -97,7 +118,7 @@ const program = defineConfig({
     'netns-dial-worker': 'src/host/netns-dial-worker.ts',
   },
   platform: 'node',
-  plugins: [noTransports, partsOfUndici, builtinsWithoutImport, declaresModules],
+  plugins: [withoutUnused, partsOfUndici, builtinsWithoutImport, declaresModules],
   output: {
     dir: 'dist',
     format: 'esm',

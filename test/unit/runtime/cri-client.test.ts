@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import protobuf from 'protobufjs'
+import { describe, expect, it, vi } from 'vitest'
 import { loadProto } from '../../../src/grpc/load-proto.ts'
 import {
   askCgroupDriver,
@@ -137,5 +138,36 @@ describe("a runtime's cgroup driver", () => {
       throw new CriError('RUNTIME_UNAVAILABLE', 'no connection')
     }
     await expect(ask(away)).rejects.toMatchObject({ code: 'RUNTIME_UNAVAILABLE' })
+  })
+})
+
+describe('A 64-bit integer of the runtime', () => {
+  const numbers = [0, 1, -1, -999, 2 ** 31, 2 ** 32 + 1, 2 ** 53 - 1, -(2 ** 53 - 1), 2 ** 60 + 2 ** 12]
+
+  function inBothDirections(loaded: ReturnType<typeof loadProto>) {
+    const { responseSerialize, responseDeserialize } =
+      loaded.service('runtime.v1.RuntimeService')['ListPodSandbox']!
+    return numbers.map((createdAt) => {
+      const bytes = responseSerialize({ items: [{ createdAt }] })
+      return { bytes: bytes.toString('hex'), reply: responseDeserialize(bytes) }
+    })
+  }
+
+  it('is the same without the library for them, which the built program has left out', async () => {
+    const withLibrary = inBothDirections(proto)
+    expect(withLibrary.map(({ reply }) => reply)).toMatchObject(
+      numbers.map((createdAt) => ({ items: [{ createdAt }] })),
+    )
+    const { Long } = protobuf.util
+    try {
+      Object.assign(protobuf.util, { Long: null })
+      protobuf.configure()
+      vi.resetModules()
+      const again = await import('../../../src/grpc/load-proto.ts')
+      expect(inBothDirections(again.loadProto('cri-v1.proto'))).toEqual(withLibrary)
+    } finally {
+      protobuf.util.Long = Long
+      protobuf.configure()
+    }
   })
 })
