@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { UnitObject } from '../../src/api/sources.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
@@ -11,7 +12,7 @@ function save(podd: PoddRig, name: string, pod: object): string {
   return path
 }
 
-describePodd('apply, diff, wait and delete', {}, (rig) => {
+describePodd('apply, diff, wait and delete', { config: { updates: { minReady: '2s' } } }, (rig) => {
   it('take a manifest from its first application to its end', async () => {
     const podd = rig()
     const first = save(podd, 'web', shellPod('web', podd.shared, 'say start; stay'))
@@ -20,6 +21,8 @@ describePodd('apply, diff, wait and delete', {}, (rig) => {
       stdout: 'create   pod default/web\n',
     })
     expect(await podd.cliOk('apply', '-f', first, '--wait')).toBe('create   pod default/web\n')
+    const [unit] = await podd.get<readonly UnitObject[]>('/podd/v1/units')
+    expect(unit?.status).toMatchObject({ state: 'Healthy', active: 1 })
     expect(podd.lines('web')).toHaveLength(1)
     expect(await podd.cli('diff', '-f', first)).toMatchObject({ code: 0, stdout: '' })
     expect(await podd.cliOk('wait', 'pod/web', '--for=condition=Ready')).toBe('pod/web condition met\n')
@@ -43,6 +46,20 @@ describePodd('apply, diff, wait and delete', {}, (rig) => {
     expect(await podd.findPod('web')).toBeUndefined()
     expect(existsSync(join(podd.manifests, 'web.yaml'))).toBe(false)
     expect(existsSync(first)).toBe(true)
+  })
+
+  it('tell at once, with the last lines of its log, that what was written crashes', async () => {
+    const podd = rig()
+    const path = save(podd, 'typo', shellPod('typo', podd.shared, 'stay'))
+    await podd.cliOk('apply', '-f', path, '--wait')
+    save(podd, 'typo', shellPod('typo', podd.shared, 'echo no such program >&2; exit 127'))
+    const failed = await podd.cli('apply', '-f', path, '--wait')
+    expect(failed).toMatchObject({ code: 1, stdout: expect.stringMatching(/^replace +pod default\/typo/u) })
+    expect(failed.stderr).toContain('    | no such program')
+    expect(failed.stderr).toMatch(
+      /revision 2 failed, and revision 1 counts again: pod default\/typo has crashed/u,
+    )
+    await podd.cliOk('delete', 'pod', 'typo')
   })
 
   it('leave what runs alone where the manifest is refused', async () => {

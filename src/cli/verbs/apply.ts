@@ -1,5 +1,5 @@
 import { chown, realpath, stat } from 'node:fs/promises'
-import type { AppliedReply, UnitObject } from '../../api/sources.ts'
+import type { AppliedReply, RevisionObject, UnitObject } from '../../api/sources.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
@@ -34,24 +34,25 @@ import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 export const applyVerb: Verb = {
   usage: 'apply -f FILE|DIRECTORY|URL [--wait] [--dry-run]',
   help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
-manifest directory, whole or not at all. With --wait it returns when the pods run as the manifests say: ready, or
-succeeded. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
+manifest directory, whole or not at all. With --wait it returns when what was written is healthy: its pods have been
+ready for \`updates.minReady\`, or have succeeded; and fails as soon as it is known that it isn't, with the reason and the last
+lines of the containers' logs. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
 already needs no apply.`,
   flags: [
     filenameFlag,
     fieldValidationFlag,
     { name: 'dry-run', doc: 'Shows the changes and writes nothing.' },
     { name: 'overwrite', doc: 'Replaces a file that has other objects too, which then end.' },
-    { name: 'wait', doc: 'Waits until the pods are ready or have succeeded.' },
+    { name: 'wait', doc: 'Waits until what was written is healthy, or has failed.' },
     { ...timeoutFlag, doc: 'With --wait: how long; by default 5m.' },
   ],
   examples: [
     ['apply -f web.yaml', 'one file'],
-    ['apply -f web.yaml --wait', 'until it is ready'],
+    ['apply -f web.yaml --wait', 'until it is healthy'],
     ['apply -f manifests/ --dry-run', 'what a directory would change'],
   ],
   async run(context) {
-    const { args, client, signal, notify } = context
+    const { args, client, signal, notify, stdio } = context
     const names = readFilenames(args, 'apply')
     const timeoutMs = readTimeout(args, 300_000)
     const { files, documents, problems } = await readManifests(context, names)
@@ -71,15 +72,38 @@ already needs no apply.`,
     }
     // The errors before the write: the daemon may show them until it has read the new files.
     const known = new Set((await client.status(signal)).problems.map((problem) => formatProblem(problem)))
+    const before = args.has('wait') ? await readUnits(context, paths) : new Map<string, UnitObject>()
     for (const [at, target] of targets.entries()) await write(target, contents[at]?.text)
     const wanted = new Map(
       documents.flatMap((document) =>
         isPodDocument(document) ? [[appliedKey(document, applied), document.manifest] as const] : [],
       ),
     )
-    if (args.has('wait')) await waitUntilRunning(context, wanted, paths, known, timeoutMs)
-    return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
+    if (!args.has('wait'))
+      return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
+    stdio.stdout.write(formatChanges(changes))
+    notify(summarizeChanges(changes))
+    const changed = new Set(
+      targets.flatMap(({ path, manifest }, at) =>
+        contents[at]?.text?.equals(Buffer.from(manifest.text)) === true ? [] : [path],
+      ),
+    )
+    await waitUntilHealthy(context, wanted, { paths, changed, known, before }, timeoutMs)
+    return { kind: 'text', text: '', notes: [] }
   },
+}
+
+/** The units of these files, by their paths. */
+async function readUnits(
+  { client, signal }: VerbContext,
+  paths: readonly string[],
+): Promise<ReadonlyMap<string, UnitObject>> {
+  const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
+  return new Map(
+    units.flatMap((unit) =>
+      paths.includes(unit.metadata.name) ? [[unit.metadata.name, unit] as const] : [],
+    ),
+  )
 }
 
 async function checkTargets(
@@ -132,16 +156,24 @@ async function write({ path, manifest }: ManifestTarget, before: Buffer | undefi
 const lookMs = 200
 /** How long the daemon may take to read the written files. */
 const readMs = 3000
+/** How often progress is told where nobody watches. */
+const tellMs = 10_000
 
-/**
- * @param wanted the applied manifest by the pod's key
- * @param known earlier errors: they count only once the daemon has had time to read the files
- */
-async function waitUntilRunning(
+interface Written {
+  readonly paths: readonly string[]
+  /** Those of them with another text than before. */
+  readonly changed: ReadonlySet<string>
+  /** Earlier errors: they count only once the daemon has had time to read the files. */
+  readonly known: ReadonlySet<string>
+  /** The units before, by their paths. */
+  readonly before: ReadonlyMap<string, UnitObject>
+}
+
+/** @param wanted the applied manifest by the pod's key */
+async function waitUntilHealthy(
   context: VerbContext,
   wanted: ReadonlyMap<string, object>,
-  paths: readonly string[],
-  known: ReadonlySet<string>,
+  { paths, changed, known, before }: Written,
   timeoutMs: number,
 ): Promise<void> {
   const { client, clock, signal, notify, stdio } = context
@@ -149,6 +181,12 @@ async function waitUntilRunning(
   const readByMs = clock.monotonicMs() + readMs
   const isTerminal = 'isTTY' in stdio.stderr && stdio.stderr.isTTY === true
   let shown = ''
+  let shownMs = -tellMs
+  /** Whether the unit is as the daemon sees it with what was written. */
+  const isRead = (path: string, unit: UnitObject | undefined): boolean =>
+    !changed.has(path) ||
+    unit?.status.offered !== before.get(path)?.status.offered ||
+    clock.monotonicMs() > readByMs
   for (;;) {
     const status = await client.status(signal)
     const problem = status.problems.find(
@@ -162,6 +200,23 @@ async function waitUntilRunning(
       throw new PoddError('WAIT_FAILED', formatProblem(problem))
     }
     refuseHeld(status, paths, 'written')
+    const units = await readUnits(context, paths)
+    const verdicts = paths.flatMap((path) => {
+      const unit = units.get(path)
+      if (!isRead(path, unit)) return wanted.size === 0 ? [`${path}: not read yet`] : []
+      return unit === undefined ? [] : openVerdict(unit)
+    })
+    const failed = paths.find((path) => {
+      const unit = units.get(path)
+      return unit?.status.state === 'Failed' && isRead(path, unit)
+    })
+    if (failed !== undefined) {
+      await showFailure(context, failed)
+      const why = offeredOf(units.get(failed))?.failure?.message ?? 'it did not become healthy'
+      throw new PoddError('WAIT_FAILED', `${failed}: ${why}`, {
+        hint: 'There is no healthy revision that it may go back to: it stays. Correct it, and apply it again.',
+      })
+    }
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const { items: pods } = await client.getList<PodListObject>(listPath('pods', undefined), signal)
     const open = [...wanted].flatMap(([key, manifest]) => {
@@ -173,16 +228,22 @@ async function waitUntilRunning(
       if (pod.metadata.deletionTimestamp !== undefined) return [`${key}: being replaced`]
       if (!entry.isUpToDate) return [`${key}: being updated`]
       const { phase, reason, message } = pod.status
+      if (phase === 'Failed' && verdicts.length > 0) return [`${key}: has failed`]
       if (phase === 'Failed') {
         const why = reason === undefined ? '' : `: ${reason}: ${message ?? ''}`
         throw new PoddError('WAIT_FAILED', `pod ${key} has failed${why}`)
       }
       return phase === 'Succeeded' || hasCondition(pod, 'Ready', 'True') ? [] : [`${key}: ${stateOf(pod)}`]
     })
-    if (open.length === 0) return
-    const news = open.join('; ')
-    if (isTerminal && news !== shown) notify(news)
-    shown = news
+    const left = open.length === 0 ? verdicts : open
+    if (left.length === 0) return
+    const news = left.join('; ')
+    const nowMs = clock.monotonicMs()
+    if (news !== shown && (isTerminal || nowMs - shownMs >= tellMs)) {
+      notify(news)
+      shown = news
+      shownMs = nowMs
+    }
     if (clock.monotonicMs() >= untilMs) {
       throw new PoddError('WAIT_TIMEOUT', `timed out: ${news}`, {
         hint: 'The manifests are written; podd keeps applying them.',
@@ -192,12 +253,27 @@ async function waitUntilRunning(
   }
 }
 
+/** What is open until a unit is healthy. Throws PoddError where it won't be. */
+function openVerdict({ metadata: { name }, status }: UnitObject): readonly string[] {
+  const { state, active, offered, message } = status
+  if (state === 'RollbackRequested')
+    throw new PoddError('WAIT_FAILED', `${name}: ${message ?? `revision ${active} counts on request`}`, {
+      hint: `The manifests are written; \`podd resume ${name}\` has them count.`,
+    })
+  return state === 'Healthy' && active === offered
+    ? []
+    : [`${name}: it is not known yet whether revision ${offered} is healthy`]
+}
+
+function offeredOf(unit: UnitObject | undefined): RevisionObject | undefined {
+  const { offered, revisions = [] } = unit?.status ?? {}
+  return revisions.find(({ number }) => number === offered)
+}
+
 /** How the containers ended of what this file gives, where that failed, with the last lines of their logs. */
-async function showFailure({ client, signal, notify }: VerbContext, path: string): Promise<void> {
-  const units = await client.get<readonly UnitObject[]>('/podd/v1/units', signal)
-  const { offered, revisions = [] } = units.find(({ metadata }) => metadata.name === path)?.status ?? {}
-  for (const revision of revisions)
-    if (revision.number === offered) for (const line of describeFailure(revision)) notify(line)
+async function showFailure(context: VerbContext, path: string): Promise<void> {
+  const revision = offeredOf((await readUnits(context, [path])).get(path))
+  if (revision !== undefined) for (const line of describeFailure(revision)) context.notify(line)
 }
 
 /** But for the name, which may have got a suffix. */

@@ -1,6 +1,7 @@
 import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { UnitObject } from '../../../src/api/sources.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
@@ -326,8 +327,8 @@ describe('podd apply', () => {
     rig.pods.put(ready)
     using call = startCli(['apply', '--wait', '-f', path], { env: { PODD_SOCKET: rig.socketPath } })
     await expect.poll(() => readdir(manifests)).toEqual(['web.yaml'])
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(call.stdout()).toBe('')
+    const late = new Promise((resolve) => setTimeout(() => resolve('late'), 50))
+    expect(await Promise.race([call.outcome, late])).toBe('late')
     rig.applied = { ...rig.applied, pods: [] }
     run('web', 'web.yaml', false, 'web:2')
     expect(await call.outcome).toMatchObject({ exitCode: 0 })
@@ -395,7 +396,65 @@ describe('podd apply', () => {
         '    | sh: httpdd: not found\n',
     )
   })
+
+  it('shows first what changes, and waits until what it wrote is healthy', async () => {
+    const written = join(manifests, 'web.yaml')
+    rig.units = [unitObject(written, 'Healthy', 1)]
+    using call = startCli(['apply', '--wait', '-f', await put('web.yaml', manifest('web'))], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => call.stdout()).toBe('create   pod default/web\n')
+    run('web', 'web.yaml')
+    rig.pods.put(
+      podObject({ name: 'web', status: { phase: 'Running', conditions: [readyCondition('True')] } }),
+    )
+    rig.units = [unitObject(written, 'Progressing', 2)]
+    await expect
+      .poll(() => call.stderr(), { timeout: 30_000 })
+      .toContain('it is not known yet whether revision 2 is healthy')
+    rig.units = [unitObject(written, 'Healthy', 2)]
+    expect(await call.outcome).toMatchObject({ exitCode: 0, stdout: 'create   pod default/web\n' })
+  })
+
+  it('gives up as soon as what it wrote has failed, also where nothing is gone back to', async () => {
+    const written = join(manifests, 'web.yaml')
+    using call = startCli(['apply', '--wait', '-f', await put('web.yaml', manifest('web'))], {
+      env: { PODD_SOCKET: rig.socketPath },
+    })
+    await expect.poll(() => readdir(manifests)).toEqual(['web.yaml'])
+    rig.units = [unitObject(written, 'Failed', 1)]
+    const { exitCode, stderr } = await call.outcome
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('revision 1 failed: pod default/web has crashed 3 times\n')
+    expect(stderr).toContain('    | sh: httpdd: not found\n')
+    expect(stderr).toContain(`podd: ${written}: pod default/web has crashed 3 times\n`)
+  })
 })
+
+function unitObject(path: string, state: UnitObject['status']['state'], number: number): UnitObject {
+  const time = '2026-01-01T00:00:00Z'
+  const failure = {
+    reason: 'CrashLoopBackOff',
+    message: 'pod default/web has crashed 3 times',
+    time,
+    containers: [{ pod: 'default/web', container: 'main', exitCode: 127, lines: ['sh: httpdd: not found'] }],
+  }
+  const verdict = state === 'Healthy' || state === 'Failed' ? state : 'Progressing'
+  const revision = { number, hash: 'b', time, verdict, pods: 1 } as const
+  return {
+    apiVersion: 'podd.dev/v1',
+    kind: 'Unit',
+    metadata: { name: path },
+    spec: { source: 'file' },
+    status: {
+      state,
+      active: number,
+      offered: number,
+      progressing: [],
+      revisions: [{ ...revision, ...(state === 'Failed' && { failure }) }],
+    },
+  }
+}
 
 const readyCondition = (status: 'True' | 'False') => ({
   type: 'Ready' as const,

@@ -166,8 +166,8 @@ describe('manifests at a URL', () => {
     }
     expect(await podd('apply', '-f', url, '--wait')).toEqual({
       exitCode: 1,
-      stdout: '',
-      stderr: `podd: the source file is held: nothing of ${directory} is applied\nThe manifests are written; \`podd resume file\` applies that.\n`,
+      stdout: 'create   pod default/web\n',
+      stderr: `1 to create\npodd: the source file is held: nothing of ${directory} is applied\nThe manifests are written; \`podd resume file\` applies that.\n`,
     })
   })
 })
