@@ -210,11 +210,15 @@ function parseRevision(value: Json): Revision | undefined {
 }
 
 function parseImages(value: Json | undefined): Pick<Revision, 'images'> {
-  if (!isJsonObject(value)) return {}
-  const images = Object.entries(value).flatMap(([key, id]) =>
-    typeof id === 'string' ? [[key, id] as const] : [],
-  )
-  return { images: Object.fromEntries(images) }
+  if (!Array.isArray(value)) return {}
+  const images = value.flatMap((each) => {
+    const { pod, container, image, id } = isJsonObject(each) ? each : {}
+    const isWhole = typeof pod === 'string' && typeof container === 'string'
+    return isWhole && typeof image === 'string' && typeof id === 'string'
+      ? [{ pod, container, image, id }]
+      : []
+  })
+  return { images }
 }
 
 function parseFailure(value: Json | undefined): { readonly failure?: RevisionFailure } {

@@ -48,8 +48,8 @@ import {
   takeUp,
 } from '../../decide/updates/unit-revisions.ts'
 import type {
+  RanImage,
   RevisionFailure,
-  RevisionImages,
   UnitContent,
   UnitRecord,
 } from '../../decide/updates/unit-revisions.ts'
@@ -57,6 +57,8 @@ import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
 import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { allContainers } from '../../pod/schema/pod-resources.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
@@ -284,18 +286,21 @@ export class UpdateGate {
   /** The images that ran in what units would go back to, by their IDs: their names may mean others by now. */
   imagesToGoBackTo(): readonly ImageUse[] {
     return [...this.#all()].flatMap(({ record }) =>
-      Object.entries(fallbackOf(record)?.images ?? {}).map(([key, image]) => ({
-        image,
-        by: `pod ${key.slice(0, key.lastIndexOf('/'))}`,
-      })),
+      (fallbackOf(record)?.images ?? []).map(({ pod, id }) => ({ image: id, by: `pod ${pod}` })),
     )
   }
 
   /** See WentBack of the image puller. */
-  wentBack(key: PodKey, container: string): { readonly imageId: string | undefined } | undefined {
+  wentBack(
+    key: PodKey,
+    { name, image }: Pick<ContainerSpec, 'name' | 'image'>,
+  ): { readonly imageId: string | undefined } | undefined {
     const record = this.#heldBack.get(key)?.record
     if (record?.pin === undefined) return undefined
-    return { imageId: revisionOf(record, record.active)?.images?.[`${key}/${container}`] }
+    const ran = revisionOf(record, record.active)?.images?.find(
+      (each) => each.pod === key && each.container === name && each.image === image,
+    )
+    return { imageId: ran?.id }
   }
 
   /** Something about pods changed of which their statuses don't tell. */
@@ -308,13 +313,19 @@ export class UpdateGate {
     this.#notePod(podKey(ref))
   }
 
-  /** All units, in the order of the sources and of their names. */
+  /** All units, in the order of the sources and of their names; then those that were known before, and are not given yet. */
   units(): readonly ShownUnit[] {
-    return [...this.#all()].map((unit) => ({
+    const given = [...this.#all()].map((unit) => ({
       record: unit.record,
       judged: unit.judged?.map(({ key }) => key) ?? [],
       message: describeRecord(unit.record),
     }))
+    const known = [...this.#known.values()].flatMap((record) =>
+      record.goneAtMs === undefined
+        ? [{ record, judged: [], message: describeRecord(record) ?? notGivenYet }]
+        : [],
+    )
+    return [...given, ...known]
   }
 
   /** Units of which something else counts than what is offered, and why. */
@@ -364,6 +375,10 @@ export class UpdateGate {
     change: (record: UnitRecord) => UnitRecord,
   ): Promise<number> {
     const unit = this.#sources.get(source)?.units.get(name)
+    if (unit === undefined && this.#known.has(unitKey({ source, unit: name })))
+      throw new PoddError('UPDATE_REFUSED', `${name}: ${notGivenYet}`, {
+        hint: '`podd get sources` says why; try again once it is read.',
+      })
     if (unit === undefined) throw new PoddError('UPDATE_REFUSED', `there is no unit ${name}`)
     const { changes, record } = unit
     const next = change(record)
@@ -932,20 +947,20 @@ export class UpdateGate {
     }
   }
 
-  /** The IDs of the images that the pods of the active revision run. */
-  #imagesOf(unit: Unit): RevisionImages {
-    const images: Record<string, string> = {}
-    for (const document of this.#podsOf(activeOf(unit))) {
-      const key = podKey(this.#named(document).pod.metadata)
-      const worker = this.#pods.holder(key)
+  /** The images that the pods of the active revision run. */
+  #imagesOf(unit: Unit): readonly RanImage[] {
+    return this.#podsOf(activeOf(unit)).flatMap((document) => {
+      const pod = podKey(this.#named(document).pod.metadata)
+      const worker = this.#pods.holder(pod)
       const status = worker && this.#env.statuses.find(worker.ref.uid)?.status
-      for (const { name, imageID } of [
-        ...(status?.initContainerStatuses ?? []),
-        ...(status?.containerStatuses ?? []),
-      ])
-        if (imageID !== '') images[`${key}/${name}`] = imageID
-    }
-    return images
+      const { initContainerStatuses = [], containerStatuses = [] } = status ?? {}
+      return allContainers(document.pod.spec).flatMap(({ name, image }) => {
+        const id = [...initContainerStatuses, ...containerStatuses].find(
+          (each) => each.name === name && each.image === image,
+        )?.imageID
+        return id === undefined || id === '' ? [] : [{ pod, container: name, image, id }]
+      })
+    })
   }
 
   /** The active revision failed: what failed is recorded before anything else counts. */
@@ -1199,6 +1214,9 @@ export class UpdateGate {
 }
 
 const waiting: PodSight = { kind: 'waiting' }
+
+/** Also while the last set that worked runs in place of its source. */
+const notGivenYet = 'its source has not been followed since podd started'
 
 /** Why a pod isn't admitted that says nothing about its manifest, and passes. */
 function isPassing(reason: string): boolean {

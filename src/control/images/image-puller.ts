@@ -7,6 +7,7 @@ import { toAuthConfig } from '../../decide/images/keyring.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
 import type { UsedCredential } from '../../decide/images/pulled-record.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodRef, PodUid } from '../../pod/values/ids.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { formatDuration } from '../../probes/go-words.ts'
@@ -42,12 +43,12 @@ interface ImagePullerEnv extends PullEnv {
 }
 
 /**
- * Where a pod went back to an earlier revision: the ID of the image that this container ran then, where it is known.
+ * Where a pod went back to an earlier revision: what the name of this container's image meant then, where that is known.
  * Undefined where the pod is as its source gives it.
  */
 export type WentBack = (
   pod: PodRef,
-  container: string,
+  container: Pick<ContainerSpec, 'name' | 'image'>,
 ) => { readonly imageId: string | undefined } | undefined
 
 const initialBackoffMs = 10_000
@@ -106,7 +107,7 @@ export class ImagePuller {
    */
   async #findRan(request: ImageRequest): Promise<PresentImage | undefined> {
     const { pod, container } = request
-    const went = this.#env.wentBack(pod, container.name)
+    const went = this.#env.wentBack(pod, container)
     if (went === undefined) return undefined
     const ran = went.imageId === undefined ? undefined : await this.#look(went.imageId).catch(() => undefined)
     const present = ran ?? (await request.found) ?? (await this.find(request))

@@ -52,11 +52,20 @@ export interface Revision extends UnitContent {
   /** `superseded`: another one came before it was healthy. */
   readonly verdict: 'progressing' | 'healthy' | 'failed' | 'superseded'
   readonly failure?: RevisionFailure | undefined
-  /** The IDs of the images that its containers ran when it was found healthy, by `namespace/name/container`. */
-  readonly images?: RevisionImages | undefined
+  /** What its containers ran when it was found healthy. */
+  readonly images?: readonly RanImage[] | undefined
 }
 
-export type RevisionImages = Readonly<Record<string, string>>
+/** An image that a container of a revision ran. */
+export interface RanImage {
+  /** `namespace/name` */
+  readonly pod: string
+  readonly container: string
+  /** As its manifest names it. */
+  readonly image: string
+  /** What that meant. */
+  readonly id: string
+}
 
 /**
  * Why another revision than the offered one is active. `failed`: it did not become healthy. `crashed`: podd crashed on it
@@ -212,7 +221,7 @@ export function fallbackOf(record: UnitRecord): Revision | undefined {
 export function noteHealthy(
   record: UnitRecord,
   number: number = record.active,
-  images?: RevisionImages,
+  images?: readonly RanImage[],
 ): UnitRecord {
   return { ...withVerdict(record, number, { verdict: 'healthy', failure: undefined, images }), base: number }
 }
@@ -240,7 +249,7 @@ export function noteHeld(
   record: UnitRecord,
   failure: RevisionFailure,
   mayCount: boolean,
-  images?: RevisionImages,
+  images?: readonly RanImage[],
 ): UnitRecord {
   const held = withVerdict(record, record.active, {
     verdict: 'failed',

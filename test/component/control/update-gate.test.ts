@@ -932,6 +932,29 @@ describe('a revision on the disk that can’t be read now', () => {
   })
 })
 
+describe('a unit that its source has not given since podd started', () => {
+  it('is listed as it was, also while the last set that worked runs in place of the source', async () => {
+    await rig.apply(web(bad))
+    await rig.clock.advance(45_000)
+    await rig.kill()
+    rig.boot()
+    await rig.settle()
+    const listed = [
+      { record: { unit, offered: 2, active: 1 }, message: expect.stringContaining('revision 2 failed') },
+    ]
+    expect(rig.system.gate.units()).toMatchObject(listed)
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), isStandIn: true, isAnswer: false })
+    await rig.settle()
+    expect(rig.system.gate.units()).toMatchObject(listed)
+    await expect(rig.system.gate.resume('file', unit)).rejects.toThrow(
+      'its source has not been followed since podd started',
+    )
+    await rig.offer()
+    await rig.clock.advance(1000)
+    expect(rig.system.gate.units()).toMatchObject(listed)
+  })
+})
+
 describe('a unit that its source no longer gives', () => {
   it('has no revisions any more, and begins anew when it is given again', async () => {
     await rig.remove('web')
@@ -1044,6 +1067,29 @@ describe('a file that is renamed', () => {
     await rig.clock.advance(15_000)
     expect(rig.system.gate.units()).toMatchObject([{ record: { unit: '/file/site.yaml', base: 1 } }])
     expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a revision with an image that is mounted as a volume', () => {
+  it('is gone back to with that image too, which is pulled where it is not there any more', async () => {
+    await begin()
+    const volumes = [{ name: 'data', image: { reference: 'side:1' } }]
+    const mounts = { volumeMounts: [{ name: 'data', mountPath: '/data' }] }
+    const pod = (program: readonly string[]): JsonObject =>
+      podManifest('web', {
+        containers: [{ name: 'main', image: 'app:1', command: program, ...mounts }],
+        volumes,
+      })
+    await rig.apply(pod(good))
+    await rig.clock.advance(12_000)
+    const side = rig.fake.world.findImage('side:1')
+    rig.fake.addRemoteImage('side:1')
+    await rig.apply(pod(bad))
+    await rig.clock.advance(5000)
+    rig.fake.world.images.delete(side?.id ?? '')
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(rig.fake.world.findImage('side:1')).toBeDefined()
   })
 })
 

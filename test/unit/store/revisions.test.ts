@@ -68,7 +68,7 @@ function rolledBack(): UnitRecord {
       1,
     ),
     1,
-    { 'default/web/main': 'sha256:1' },
+    [{ pod: 'default/web', container: 'main', image: 'app:1', id: 'sha256:1' }],
   )
   const second = offerContent(first, { hash: 'b', pods: 1 }, 2)
   return noteFailed(second, failure, { why: 'failed', mayRollBack: true })
