@@ -357,16 +357,32 @@ function seccomp(spec: PodSpec): readonly Violation[] {
 
 function imageViolations(spec: PodSpec, { allowedRegistries }: SecurityPolicy): readonly Violation[] {
   if (allowedRegistries.length === 0) return []
-  return allContainers(spec).flatMap(({ name, image }) => {
+  const ofContainers = allContainers(spec).map(({ name, image }) => ({
+    image,
+    user: `container "${name}"`,
+    at: inContainer(spec, name, 'image'),
+  }))
+  const ofVolumes = spec.volumes.flatMap(({ name, image }, index) =>
+    image?.reference === undefined
+      ? []
+      : [
+          {
+            image: image.reference,
+            user: `volume "${name}"`,
+            at: ['spec', 'volumes', index, 'image', 'reference'],
+          },
+        ],
+  )
+  return [...ofContainers, ...ofVolumes].flatMap(({ image, user, at }) => {
     const { registry, repository } = parseImageName(image) ?? { registry: '', repository: image }
     const from = `${registry}/${repository}`
     if (allowedRegistries.some((allowed) => isWithin(from, allowed))) return []
     return [
       {
         rule: 'image registry',
-        detail: `container "${name}" uses an image of ${registry}`,
+        detail: `${user} uses an image of ${registry}`,
         exception: { field: 'allowedRegistries' as const, value: registry },
-        at: inContainer(spec, name, 'image'),
+        at,
       },
     ]
   })

@@ -225,6 +225,16 @@ describe('podSecurityProblem', () => {
     )
   })
 
+  it('holds images that are mounted as volumes to the registries, too', () => {
+    const volumes = [{ name: 'model', image: { reference: 'evil.example/model:1' } }]
+    const policy = { allowedRegistries: ['example.org'] }
+    expect(problemOf('privileged', { spec: { volumes }, policy })).toBe(
+      'forbidden: image registry (volume "model" uses an image of evil.example). Allowed by podSecurity.url.allowedRegistries: [evil.example]',
+    )
+    const own = [{ name: 'model', image: { reference: 'example.org/model:1' } }]
+    expect(problemOf('privileged', { spec: { volumes: own }, policy })).toBeUndefined()
+  })
+
   it('takes the names of images as the runtime does', () => {
     const container = { image: 'busybox' }
     expect(
