@@ -50,7 +50,7 @@ export type BindRpc = <Request, Reply>(
   spec: RpcSpec<Request, Reply>,
 ) => (request: Request, options?: CallOptions) => Promise<Reply>
 
-/** Called for every call that ended, for counting. */
+/** Called for every call that ended, for counting; not where its caller stopped waiting. */
 export type CallObserver = (method: string, durationMs: number, ok: boolean) => void
 
 /** What calls go over; see RuntimeConnection. */
@@ -130,7 +130,9 @@ export class RuntimeCaller {
       ok = true
       return reply
     } finally {
-      this.#onCall?.(method, this.#clock.monotonicMs() - startedMs, ok)
+      // What was cancelled is no error of the runtime, and its duration tells nothing of it.
+      const isCancelled = !ok && options.signal?.aborted === true
+      if (!isCancelled) this.#onCall?.(method, this.#clock.monotonicMs() - startedMs, ok)
     }
   }
 

@@ -166,6 +166,20 @@ describe('calls over a socket', () => {
     ])
   })
 
+  it('are no errors of the runtime where their caller stops waiting', async () => {
+    const seen: [string, boolean][] = []
+    const { endpoint } = await serve()
+    const client = connectTo(endpoint, { onCall: (method, _durationMs, ok) => seen.push([method, ok]) })
+    await client.runtime.version({})
+    fake.fault('ListContainers', { kind: 'hangs' })
+    const off = new AbortController()
+    const list = client.runtime.listContainers({}, { signal: off.signal }).catch(() => undefined)
+    await expect.poll(() => fake.calls('ListContainers'), { interval: 5 }).toHaveLength(1)
+    off.abort(new Error('enough'))
+    await list
+    expect(seen).toEqual([['Version', true]])
+  })
+
   it('tell what the runtime calls unavailable from a runtime that is away', async () => {
     const client = connectTo((await serve()).endpoint)
     fake.fault('PodSandboxStats', { kind: 'fails', grpcCode: status.UNAVAILABLE, message: 'not ready' })
