@@ -11,6 +11,7 @@ import type { PodAssembly } from '../control/assemble.ts'
 import { judgeSource } from '../decide/updates/judge-source.ts'
 import type { SourceSight } from '../decide/updates/judge-source.ts'
 import { revisionOf } from '../decide/updates/unit-revisions.ts'
+import { digestText } from '../pod/values/hash.ts'
 import type { SourceName } from '../pod/values/ids.ts'
 import { createDecodeSource, decodeBy } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
@@ -73,7 +74,7 @@ export function createSources(config: PoddConfig, env: GuardEnv): readonly Named
       logger,
       lastGood,
       ...(substitute ? { decode: decodeWithValues(own, reader), values } : { decode: own }),
-      verifier: verify && new ManifestVerifier(configured.name, verify.keys, accepted, clock),
+      verifier: verify && new ManifestVerifier(locate(configured, given), verify.keys, accepted, clock),
       fieldValidation: config.fieldValidation,
     }
     return configured.kind === 'file'
@@ -83,6 +84,18 @@ export function createSources(config: PoddConfig, env: GuardEnv): readonly Named
           describeHost: (failure) => describeHost(assembly, configured.name, failure),
         })
   })
+}
+
+/** The name of a source, and where it is: of a URL without what may be secret, but told apart by its query. */
+function locate(
+  source: Named<DirectorySetting> | Named<UrlSetting>,
+  given: HostValues,
+): { readonly name: string; readonly location: string } {
+  const { name } = source
+  if (source.kind === 'file') return { name, location: source.path }
+  const url = urlWithValues(source.url, given)
+  const [, query = ''] = /[?](?<query>[^#]*)/u.exec(url) ?? []
+  return { name, location: query === '' ? showUrl(url) : `${showUrl(url)} ${digestText(query)}` }
 }
 
 /**

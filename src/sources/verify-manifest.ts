@@ -38,17 +38,28 @@ export interface VerifiedManifest {
 
 /**
  * Verifies what a source reads, before it is decoded. A signature must be newer than the newest one that was accepted of the
- * same manifest, and of the same source under the same signed file name; or be of the same content.
+ * same manifest, and of the same source under the same signed file name; or be of the same content. A source is known by its
+ * name and by its location, so that neither a new name nor a new location makes it forget.
  */
 export class ManifestVerifier {
   readonly #source: string
+  readonly #location: string
   readonly #keys: readonly SigningKey[]
   readonly #accepted: AcceptedSignatures
   readonly #clock: Clock
 
-  /** @param keys each as in a `.pub` file of minisign */
-  constructor(source: string, keys: readonly string[], accepted: AcceptedSignatures, clock: Clock) {
-    this.#source = source
+  /**
+   * @param source.location its directory, or its URL without what may be secret
+   * @param keys each as in a `.pub` file of minisign
+   */
+  constructor(
+    source: { readonly name: string; readonly location: string },
+    keys: readonly string[],
+    accepted: AcceptedSignatures,
+    clock: Clock,
+  ) {
+    this.#source = source.name
+    this.#location = source.location
     this.#keys = readKeys(keys)
     this.#accepted = accepted
     this.#clock = clock
@@ -62,7 +73,9 @@ export class ManifestVerifier {
       return { ...signed, message: `is not taken: the signature ${signaturePlace} ${signed.message}` }
     const { keyId, timestamp, file } = signed
     // An older one must not come back under another path of the same name.
-    const places = file === undefined ? [id] : [id, `${this.#source} ${file}`]
+    const known = [this.#source, this.#location]
+    const own = id === this.#source ? known : [id]
+    const places = file === undefined ? own : [...own, ...known.map((each) => `${each} ${file}`)]
     const at = { timestamp, digest: createHash('sha256').update(content).digest('hex') }
     const newest = await this.#accepted.findNewer(places, at, this.#keys)
     if (newest === undefined)

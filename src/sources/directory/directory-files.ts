@@ -135,6 +135,15 @@ export class DirectoryFiles {
   }
 
   /** Whether a manifest awaits a good signature. */
+  /** Which files lack a good signature; undefined where none does. */
+  get unverified(): string | undefined {
+    const [first, ...more] = [...this.#taken.unverified].toSorted()
+    if (first === undefined) return undefined
+    const others =
+      more.length === 0 ? '' : `, nor ${more.length === 1 ? 'has 1 other' : `have ${more.length} others`}`
+    return `${join(this.#directory, first)} has no good signature${others}`
+  }
+
   get hasUnverified(): boolean {
     return this.#taken.unverified.size > 0
   }

@@ -80,6 +80,7 @@ class DirectoryLoop {
   #identity: DirectoryIdentity | undefined
   #directoryProblem: Problem | undefined
   #failingSinceMs = 0
+  #unverifiedSinceMs = 0
   #readAtMs: number | undefined
 
   constructor(
@@ -120,6 +121,8 @@ class DirectoryLoop {
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
+        if (!this.#files.hasUnverified) this.#unverifiedSinceMs = 0
+        else if (this.#unverifiedSinceMs === 0) this.#unverifiedSinceMs = clock.wallMs()
         if (this.#isRead) readSinceMs ??= clock.monotonicMs()
         // A file that takes long to decode isn't half-written: until it is decoded, no pod is removed.
         this.#isComplete ||=
@@ -153,12 +156,15 @@ class DirectoryLoop {
 
   report(): SourceReport {
     const { message } = this.#directoryProblem ?? {}
+    const { unverified } = this.#files
+    const refused =
+      unverified === undefined ? undefined : { message: unverified, sinceMs: this.#unverifiedSinceMs }
     const isPolled = this.#watchProblem !== undefined || this.#facts.isOnNetwork
     return {
       mode: isPolled ? 'poll' : 'watch',
       hash: this.#isRead ? this.#files.hash() : undefined,
       answeredAtMs: this.#readAtMs,
-      failure: message === undefined ? undefined : { message, sinceMs: this.#failingSinceMs },
+      failure: message === undefined ? refused : { message, sinceMs: this.#failingSinceMs },
     }
   }
 

@@ -11,6 +11,7 @@ import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import type { DecodeSource } from '../../../src/sources/decode-source.ts'
 import { createDirectorySource } from '../../../src/sources/directory/directory-source.ts'
 import { createHttpSource } from '../../../src/sources/http/http-source.ts'
+import type { ReportingSource } from '../../../src/sources/source.ts'
 import { AcceptedSignatures, ManifestVerifier, readKeys } from '../../../src/sources/verify-manifest.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { smallFile } from '../../../src/store/state-report.ts'
@@ -61,11 +62,11 @@ const idOf = (publicKey: string): string => readKeys([publicKey])[0]?.id ?? ''
 
 const timesPath = (): string => join(scratch, 'signatures.json')
 
-function verifier(keys = [signer.publicKey]): ManifestVerifier {
+function verifier(keys = [signer.publicKey], source = { name: 'file', location: scratch }): ManifestVerifier {
   const report = ({ message }: { readonly message: string }): void => void reports.push(message)
   const times = new AcceptedSignatures(smallFile(timesPath()), { report, logger: silentLogger })
   accepted.push(times)
-  return new ManifestVerifier('file', keys, times, systemClock)
+  return new ManifestVerifier(source, keys, times, systemClock)
 }
 
 interface StartOptions {
@@ -74,27 +75,30 @@ interface StartOptions {
   readonly path?: string
   readonly recursive?: boolean
   readonly clock?: Clock
+  /** Its name and where it is, as the verifier knows it. */
+  readonly source?: { readonly name: 'http' | `http:${string}`; readonly location: string }
 }
 
-const common = ({ keys, decode = createDecodeSource(systemClock) }: StartOptions) => ({
+const common = ({ keys, source, decode = createDecodeSource(systemClock) }: StartOptions) => ({
   logger: silentLogger,
   lastGood: createLastGoodStore(join(scratch, 'state')),
   decode,
-  verifier: verifier(keys),
+  verifier: verifier(keys, source),
 })
 
+function openDirectory(options: StartOptions): ReportingSource {
+  return createDirectorySource({
+    ...common(options),
+    name: 'file',
+    path: options.path ?? pods,
+    recursive: options.recursive ?? false,
+    clock: systemClock,
+    unhealthyRescanMs: 200,
+  })
+}
+
 function watchDirectory(options: StartOptions = {}): SourceRun {
-  const path = options.path ?? pods
-  const run = new SourceRun(
-    createDirectorySource({
-      ...common(options),
-      name: 'file',
-      path,
-      recursive: options.recursive ?? false,
-      clock: systemClock,
-      unhealthyRescanMs: 200,
-    }),
-  )
+  const run = new SourceRun(openDirectory(options))
   runs.push(run)
   return run
 }
@@ -123,7 +127,7 @@ function ask(url: string, options: StartOptions = {}): SourceRun {
   const run = new SourceRun(
     createHttpSource({
       ...common(options),
-      name: 'http',
+      name: options.source?.name ?? 'http',
       url,
       headers: {},
       periodMs: 2_000,
@@ -403,7 +407,52 @@ describe('the signed manifests of a directory and its subdirectories', () => {
   })
 })
 
+describe('a directory with a manifest that lacks a good signature', () => {
+  it('fails until it has one, although its other manifests are taken', async () => {
+    await write('web.yaml', first)
+    await write('web.yaml.minisig', signer.sign(first, { timestamp: 100 }))
+    const source = openDirectory({})
+    const run = new SourceRun(source)
+    runs.push(run)
+    await run.until(is('web=one'))
+    expect(source.report().failure).toBeUndefined()
+    const beforeMs = Date.now()
+    await write('web.yaml', second)
+    await run.until(keeps('does not belong to this content', 'web=one'))
+    expect(source.report().failure?.message).toBe(`${join(pods, 'web.yaml')} has no good signature`)
+    expect(source.report().failure?.sinceMs).toBeGreaterThanOrEqual(beforeMs)
+    await write('web.yaml.minisig', signer.sign(second, { timestamp: 200 }))
+    await run.until(is('web=two'))
+    expect(source.report().failure).toBeUndefined()
+  })
+})
+
 describe('the signed manifest of a URL', () => {
+  it.each(['web.yaml', undefined])(
+    'does not come back older when its source is renamed, or has another URL (file name signed: %s)',
+    async (file) => {
+      const comment = (timestamp: number): string =>
+        file === undefined ? `timestamp:${timestamp}` : `timestamp:${timestamp}\tfile:${file}\thashed`
+      const source = { name: 'http:fleet', location: 'https://fleet.example/web.yaml' } as const
+      served.set('/web.yaml', second)
+      served.set('/web.yaml.minisig', signer.sign(second, { comment: comment(200) }))
+      const run = await askServer({ source })
+      await run.until(is('web=two'))
+      await run.stop()
+      served.set('/web.yaml', first)
+      served.set('/web.yaml.minisig', signer.sign(first, { comment: comment(100) }))
+      for (const change of [
+        { name: 'http:other' },
+        { location: 'https://other.example/web.yaml' },
+      ] as const) {
+        const next = ask(lastUrl, { source: { ...source, ...change } })
+        await next.until(({ problems }) => problems.some((one) => one.includes('older than the last one')))
+        expect(next.last()?.pods.map(({ pod }) => pod.spec.containers[0]?.image)).not.toContain('one')
+        await next.stop()
+      }
+    },
+  )
+
   it('does not come back older when the credentials in the URL change', async () => {
     served.set('/web.yaml', second)
     served.set('/web.yaml.minisig', signer.sign(second, { timestamp: 200 }))
@@ -468,7 +517,12 @@ describe('the record of accepted signatures', () => {
     )
     accepted.push(times)
     const judge = async (timestamp: number) =>
-      await new ManifestVerifier('file', [signer.publicKey], times, systemClock).verify({
+      await new ManifestVerifier(
+        { name: 'file', location: '/' },
+        [signer.publicKey],
+        times,
+        systemClock,
+      ).verify({
         content: Buffer.from(first),
         id: '/m',
         name: '/m',
