@@ -1,7 +1,7 @@
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceList, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
-import type { SourceObject } from '../api/sources.ts'
+import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 import { Refusal } from './api-client.ts'
 import type { ApiClient } from './api-client.ts'
@@ -26,7 +26,7 @@ export class LiveData {
   readonly #pods = new WatchedObjects<PodObject>()
   readonly #events = new WatchedObjects<EventObject>()
   readonly #refusals = new Map<string, string>()
-  #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'usage'> = {}
+  #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'units' | 'usage'> = {}
   #running: AbortController | undefined
 
   constructor(client: ApiClient, viewer: Viewer) {
@@ -90,15 +90,17 @@ export class LiveData {
         this.#ask<ResourceList<ResourceObject & NodeObject>>('/api/v1/nodes'),
         this.#ask<DaemonStatus>('/podd/v1/status'),
         this.#ask<readonly SourceObject[]>('/podd/v1/sources'),
+        this.#ask<readonly UnitObject[]>('/podd/v1/units'),
         this.#ask<UsageHistoryReply>('/podd/v1/usage'),
       ])
       if (signal.aborted) return
-      const [nodes, status, sources, usage] = answers
+      const [nodes, status, sources, units, usage] = answers
       const before = this.#asked
       this.#asked = {
         node: nodes?.items[0] ?? before.node,
         status: status ?? before.status,
         sources: sources ?? before.sources,
+        units: units ?? before.units,
         usage: usage ?? before.usage,
       }
       if (answers.some((answer) => answer !== undefined)) this.#viewer.onTrouble(undefined)

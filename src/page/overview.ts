@@ -2,19 +2,19 @@ import type { NodeObject } from '../api/cluster-objects.ts'
 import { summarizePod } from '../api/pod-summary.ts'
 import type { PodObject } from '../api/resource.ts'
 import { formatAgeOf } from '../api/served-kind.ts'
-import type { SourceObject } from '../api/sources.ts'
+import type { SourceObject, UnitObject } from '../api/sources.ts'
 import { readAmount } from './chart-shape.ts'
 import { charts, spark } from './chart.ts'
 import type { Measure } from './chart.ts'
 import { element, eventSection, factList, nothing, section, table } from './dom.ts'
 import type { Cell } from './dom.ts'
-import { podLink, sortPods } from './page-state.ts'
+import { openUnits, podLink, sortPods } from './page-state.ts'
 import type { PageState } from './page-state.ts'
 
 /** The host, its pods, events and sources. */
 export function overview(state: PageState, nowMs: number): readonly Node[] {
   const problems = listProblems(state)
-  const { pods, events, sources } = state
+  const { pods, events, sources, units } = state
   return [
     ...(problems.length === 0
       ? []
@@ -22,6 +22,7 @@ export function overview(state: PageState, nowMs: number): readonly Node[] {
     section('Host', ...host(state, nowMs)),
     section('Pods', podTable(state, nowMs)),
     eventSection(events, nowMs, pods, 'None in the last hours.'),
+    section('Updates', unitTable(units)),
     section('Sources', sourceTable(sources, nowMs)),
   ]
 }
@@ -97,6 +98,34 @@ export function statusClass({ status }: PodObject, word: string): string {
   const isReady = status.conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
   if (isReady) return 'good'
   return /(?:Error|BackOff|Failed|Evicted|Killed|Invalid)/u.test(word) ? 'bad' : 'warn'
+}
+
+/** The files and URLs whose newest revision is not healthy. */
+function unitTable(units: readonly UnitObject[] | undefined): HTMLElement {
+  const open = openUnits(units ?? [])
+  if (units === undefined || units.length === 0) return nothing('None.')
+  if (open.length === 0)
+    return nothing(
+      units.length === 1
+        ? 'The newest revision is healthy.'
+        : `The newest revisions of all ${units.length} files and URLs are healthy.`,
+    )
+  const columns = ['File or URL', 'State', 'Active', 'Offered', 'Message'].map((title) => ({ title }))
+  const colours = {
+    Progressing: 'warn',
+    RollbackRequested: 'warn',
+    Failed: 'bad',
+    RolledBack: 'bad',
+    Healthy: 'good',
+  }
+  const rows = open.map(({ name, state, active, offered, message }): readonly Cell[] => [
+    name,
+    [element('span', { class: colours[state] }, state)],
+    active,
+    offered,
+    message,
+  ])
+  return table('Updates', columns, rows)
 }
 
 function sourceTable(sources: readonly SourceObject[] | undefined, nowMs: number): HTMLElement {

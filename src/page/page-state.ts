@@ -1,7 +1,7 @@
 import type { NodeObject } from '../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from '../api/resource.ts'
 import type { DaemonStatus } from '../api/routes.ts'
-import type { SourceObject } from '../api/sources.ts'
+import type { SourceObject, UnitObject } from '../api/sources.ts'
 import type { UsageHistoryReply } from '../api/usage.ts'
 
 /** All that the page shows, but for what has not arrived yet, or what the user may not read. */
@@ -11,6 +11,7 @@ export interface PageState {
   readonly node?: NodeObject | undefined
   readonly status?: DaemonStatus | undefined
   readonly sources?: readonly SourceObject[] | undefined
+  readonly units?: readonly UnitObject[] | undefined
   readonly usage?: UsageHistoryReply | undefined
   /** The message of a request that podd refused. */
   readonly refusals: readonly string[]
@@ -24,6 +25,40 @@ export function sortPods(pods: readonly PodObject[]): readonly PodObject[] {
       compare(key(one), key(other)) ||
       compare(one.metadata.creationTimestamp, other.metadata.creationTimestamp),
   )
+}
+
+type UnitState = UnitObject['status']['state']
+
+/** What a user may do about a unit in this state; undefined for nothing. */
+const whatToDo: { readonly [State in UnitState]?: (name: string) => string } = {
+  RolledBack: (name) =>
+    `\`podd history ${name}\` shows the last log lines. Correct it, or try it again: \`podd resume ${name}\`.`,
+  Failed: (name) => `\`podd history ${name}\` shows the last log lines. Correct it.`,
+  RollbackRequested: (name) => `\`podd resume ${name}\` has what its source gives count again.`,
+}
+
+/** A unit whose newest revision is not healthy, or not in effect. */
+export interface OpenUnit {
+  readonly name: string
+  readonly state: UnitState
+  readonly active: string
+  readonly offered: string
+  /** Why, and what to do about it. */
+  readonly message: string
+}
+
+/** The units that are worth a look, those that failed first. */
+export function openUnits(units: readonly UnitObject[]): readonly OpenUnit[] {
+  const order: readonly UnitState[] = ['RolledBack', 'Failed', 'RollbackRequested', 'Progressing']
+  return units
+    .filter(({ status: { state } }) => order.includes(state))
+    .toSorted((one, other) => order.indexOf(one.status.state) - order.indexOf(other.status.state))
+    .map(({ metadata: { name }, status: { state, active, offered, message, progressing } }) => {
+      const why = message ?? (progressing.length > 0 ? `waits for ${progressing.join(', ')}` : '')
+      const hint = whatToDo[state]?.(name) ?? ''
+      const text = [why, hint].filter((part) => part !== '').join(' - ')
+      return { name, state, active: String(active), offered: String(offered), message: text || '-' }
+    })
 }
 
 /** The newest first. */

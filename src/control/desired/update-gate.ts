@@ -32,6 +32,7 @@ import {
   completeCopy,
   createUnitRecord,
   describeRecord,
+  explainRecord,
   fallbackOf,
   isJudged,
   isToGoBack,
@@ -318,11 +319,11 @@ export class UpdateGate {
     const given = [...this.#all()].map((unit) => ({
       record: unit.record,
       judged: unit.judged?.map(({ key }) => key) ?? [],
-      message: describeRecord(unit.record),
+      message: explainRecord(unit.record),
     }))
     const known = [...this.#known.values()].flatMap((record) =>
       record.goneAtMs === undefined
-        ? [{ record, judged: [], message: describeRecord(record) ?? notGivenYet }]
+        ? [{ record, judged: [], message: explainRecord(record) ?? notGivenYet }]
         : [],
     )
     return [...given, ...known]

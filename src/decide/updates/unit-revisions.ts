@@ -358,6 +358,17 @@ export function describeRecord(record: UnitRecord): string | undefined {
   return undefined
 }
 
+/** What of a unit is worth a look: as `describeRecord`, or that its first revision failed. */
+export function explainRecord(record: UnitRecord): string | undefined {
+  const active = revisionOf(record, record.active)
+  return (
+    describeRecord(record) ??
+    (active?.verdict === 'failed'
+      ? `revision ${record.active} failed, and none is kept to go back to: ${whyFailed(active)}`
+      : undefined)
+  )
+}
+
 function whyFailed(revision: Revision | undefined): string {
   return revision?.failure?.message ?? 'it did not become healthy'
 }

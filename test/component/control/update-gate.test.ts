@@ -192,6 +192,10 @@ describe('a revision whose pod crashes', () => {
     expect(rig.container('other').restartCount).toBeGreaterThan(2)
     expect(rig.system.problems()).toEqual([])
     expect(record('/file/other.yaml')).toBeUndefined()
+    const other = rig.system.gate.units().find(({ record: { unit: name } }) => name === '/file/other.yaml')
+    expect(other?.message).toMatch(
+      /^revision 1 failed, and none is kept to go back to: pod default\/other has/u,
+    )
   })
 
   it('stays where somebody wants it so, and counts as healthy once it is', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import type { UnitObject } from '../../../src/api/sources.ts'
 import { formatCpu, readAmount, computeChartShape } from '../../../src/page/chart-shape.ts'
 import type { ChartFacts } from '../../../src/page/chart-shape.ts'
 import {
   newestEvents,
+  openUnits,
   sortPods,
   readLines,
   WatchedObjects,
@@ -136,4 +138,43 @@ it('sorts pods by namespace and name, the newer of two of a name last, and event
     '2026-01-03T00:00:00Z',
     '2026-01-02T00:00:00Z',
   ])
+})
+
+describe('openUnits', () => {
+  const unit = (name: string, state: UnitObject['status']['state'], message?: string): UnitObject => ({
+    apiVersion: 'podd.dev/v1',
+    kind: 'Unit',
+    metadata: { name },
+    spec: { source: 'file' },
+    status: { state, active: 1, offered: 2, message, progressing: ['default/web'], revisions: [] },
+  })
+
+  it('has a line for each unit whose newest revision is not healthy, with its reason and what to do', () => {
+    const open = openUnits([
+      unit('/pods/good.yaml', 'Healthy'),
+      unit('/pods/new.yaml', 'Progressing'),
+      unit('/pods/asked.yaml', 'RollbackRequested', 'revision 1 counts on request'),
+      unit('/pods/bad.yaml', 'Failed', 'revision 1 failed'),
+      unit('/pods/web.yaml', 'RolledBack', 'revision 2 failed, and revision 1 counts again'),
+    ])
+    expect(open.map(({ name, state }) => [name, state])).toEqual([
+      ['/pods/web.yaml', 'RolledBack'],
+      ['/pods/bad.yaml', 'Failed'],
+      ['/pods/asked.yaml', 'RollbackRequested'],
+      ['/pods/new.yaml', 'Progressing'],
+    ])
+    expect(open[0]).toEqual({
+      name: '/pods/web.yaml',
+      state: 'RolledBack',
+      active: '1',
+      offered: '2',
+      message:
+        'revision 2 failed, and revision 1 counts again - `podd history /pods/web.yaml` shows the last log lines. Correct it, or try it again: `podd resume /pods/web.yaml`.',
+    })
+    expect(open.slice(1).map(({ message }) => message)).toEqual([
+      'revision 1 failed - `podd history /pods/bad.yaml` shows the last log lines. Correct it.',
+      'revision 1 counts on request - `podd resume /pods/asked.yaml` has what its source gives count again.',
+      'waits for default/web',
+    ])
+  })
 })
