@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
 import { freePort } from '../support/free-port.ts'
+import { fillDisk, makeRoom } from '../support/full-disk.ts'
 import { isNightly } from '../support/nightly.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -283,3 +284,37 @@ describePodd('a rollback', { config: { updates: { minReady: '1s', crashes: 1 } }
     }
   }, 600_000)
 })
+
+describePodd(
+  'a rollback on a full disk',
+  { config: { updates: { minReady: '1s', crashes: 2 } }, rootDisk: { sizeMiB: 300, ext4: true } },
+  (rig) => {
+    afterAll(() => makeRoom(rig().rootDir))
+
+    it('is carried out once there is room, also by a podd that was killed meanwhile, and recorded', async () => {
+      const podd = rig()
+      podd.drop('full', shellPod('full', podd.shared, 'say good; stay'))
+      await untilUnit(podd, '/full.yaml', 'Healthy')
+      podd.drop('full', shellPod('full', podd.shared, 'say bad; exit 1'))
+      await podd.untilLine('full', / bad$/u)
+      fillDisk(podd.rootDir)
+      await untilUnit(podd, '/full.yaml', 'RolledBack')
+      await podd.restartDaemon('SIGKILL')
+      await podd.until('the runtime', async () => (await podd.status()).runtime.healthy)
+      makeRoom(podd.rootDir)
+      const roomMs = performance.now()
+      await podd.until('the good version', async () => {
+        const isGood = wordsOf(podd.lines('full')).at(-1) === 'good'
+        return isGood && conditionOf(await podd.untilReady('full'), 'podd.dev/UpToDate') === 'False'
+      })
+      console.log(`${((performance.now() - roomMs) / 1000).toFixed(1)} s after there was room`)
+      const { status } = await untilUnit(podd, '/full.yaml', 'RolledBack')
+      expect(status).toMatchObject({ active: 1, offered: 2 })
+      const count = podd.lines('full').length
+      await podd.restartDaemon('SIGKILL')
+      await podd.untilNote(/revision 2 failed, and revision 1 counts again/u)
+      await podd.untilReady('full')
+      expect(podd.lines('full')).toHaveLength(count)
+    })
+  },
+)
