@@ -127,6 +127,21 @@ export class TurnPace {
   }
 }
 
+/** Does the work for each of these, of which there may be tens of thousands: the rest of podd has its turns meanwhile. */
+export async function mapInTurns<Item, Result>(
+  clock: Clock,
+  items: Iterable<Item>,
+  work: (item: Item) => Result,
+): Promise<Result[]> {
+  const pace = new TurnPace(clock)
+  const results: Result[] = []
+  for (const item of items) {
+    if (pace.isOver) await pace.next()
+    results.push(work(item))
+  }
+  return results
+}
+
 /**
  * Work that looks at everything there is, and is asked for by each small change: it is done once for all that asks at a time,
  * and where there is so much that it takes its time, it takes at most a fifth of the time. By a clock that stands still it is
@@ -134,14 +149,15 @@ export class TurnPace {
  */
 export class PacedWork {
   readonly #clock: Clock
-  readonly #work: () => void
+  readonly #work: () => void | Promise<void>
   #isDue = false
+  #isAtWork = false
   #hasStopped = false
   /** Monotonic milliseconds. */
   #notBeforeMs = 0
 
-  /** @param work must not throw */
-  constructor(clock: Clock, work: () => void) {
+  /** @param work must not throw; one that takes several turns is waited for */
+  constructor(clock: Clock, work: () => void | Promise<void>) {
     this.#clock = clock
     this.#work = work
   }
@@ -155,18 +171,28 @@ export class PacedWork {
   ask(): void {
     if (this.#isDue || this.#hasStopped) return
     this.#isDue = true
-    const waitMs = this.#notBeforeMs - this.#clock.monotonicMs()
-    if (waitMs > 1) this.#clock.startTimer(waitMs, () => this.#do())
-    else queueMicrotask(() => this.#do())
+    if (!this.#isAtWork) this.#begin()
   }
 
-  #do(): void {
+  #begin(): void {
+    const waitMs = this.#notBeforeMs - this.#clock.monotonicMs()
+    if (waitMs > 1) this.#clock.startTimer(waitMs, () => void this.#do())
+    else queueMicrotask(() => void this.#do())
+  }
+
+  async #do(): Promise<void> {
     this.#isDue = false
     if (this.#hasStopped) return
     const beganMs = this.#clock.monotonicMs()
-    this.#work()
+    const work = this.#work()
+    if (work !== undefined) {
+      this.#isAtWork = true
+      await work
+      this.#isAtWork = false
+    }
     const endedMs = this.#clock.monotonicMs()
     this.#notBeforeMs = endedMs + 4 * (endedMs - beganMs)
+    if (this.#isDue && work !== undefined) this.#begin()
   }
 }
 

@@ -1,5 +1,5 @@
 import type { PodObject } from '../api/resource.ts'
-import { SharedTurns } from '../base/clock.ts'
+import { SharedTurns, TurnPace } from '../base/clock.ts'
 import { Changes } from '../base/waits.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
@@ -246,7 +246,12 @@ export class Reconciler implements SyncHandlers {
 
   async snapshot({ snapshot }: SyncEvent<'snapshot'>): Promise<void> {
     const { gate, workloads, snapshots } = this.#loops
-    snapshots.take(workloads.expand(await gate.take(snapshot)))
+    // Each step looks at all that the source gives.
+    const pace = new TurnPace(this.#env.clock)
+    const active = await gate.take(snapshot)
+    if (pace.isOver) await pace.next()
+    snapshots.take(workloads.expand(active))
+    if (pace.isOver) await pace.next()
     await this.#reconcile()
   }
 

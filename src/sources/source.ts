@@ -1,4 +1,4 @@
-import { startDeadline } from '../base/clock.ts'
+import { startDeadline, systemClock, TurnPace } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorMessage, PoddError } from '../base/errors.ts'
 import { sameData } from '../base/json.ts'
@@ -119,7 +119,7 @@ export class LastGoodSaver {
       const wanted = this.#wanted
       this.#wanted = undefined
       try {
-        if (!isSameSet(wanted, this.#saved))
+        if (!(await isSameSet(wanted, this.#saved)))
           await this.#store.save(this.#source, this.#location, wanted.documents, wanted.mountPoint)
         // Keep the new, equal objects: the next comparison is by identity.
         this.#saved = wanted
@@ -144,10 +144,16 @@ export class LastGoodSaver {
   }
 }
 
-function isSameSet(wanted: Wanted, saved: Wanted | undefined): boolean {
+/** In turns: there may be tens of thousands. */
+async function isSameSet(wanted: Wanted, saved: Wanted | undefined): Promise<boolean> {
   if (saved === undefined || wanted.mountPoint !== saved.mountPoint) return false
   if (wanted.documents.length !== saved.documents.length) return false
-  return wanted.documents.every((document, at) => isSameDocument(document, saved.documents[at]))
+  const pace = new TurnPace(systemClock)
+  for (const [at, document] of wanted.documents.entries()) {
+    if (pace.isOver) await pace.next()
+    if (!isSameDocument(document, saved.documents[at])) return false
+  }
+  return true
 }
 
 function isSameDocument(document: SourceDocument, saved: SourceDocument | undefined): boolean {

@@ -8,7 +8,7 @@ import {
   writeFileAtomic,
   writeInto,
 } from '../base/atomic-file.ts'
-import { systemClock, TurnPace } from '../base/clock.ts'
+import { mapInTurns, systemClock } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
@@ -85,7 +85,7 @@ export function createLastGoodStore(
       }
       const { content, documents } = reading
       if (content['location'] !== location) return undefined
-      const parsed = (await inTurns(documents, (item) => parseDocument(item))).flat()
+      const parsed = (await mapInTurns(systemClock, documents, (item) => parseDocument(item))).flat()
       const { mountPoint } = content
       return {
         documents: parsed,
@@ -108,7 +108,8 @@ export function createLastGoodStore(
       // Whatever fails from here on, what the file holds is not known.
       written.delete(source)
       if (before?.location === location && before.mountPoint === mountPoint) {
-        const line = Buffer.from(toLine(selectChange(before.documents, kept)))
+        const { at, remove, documents: changed } = selectChange(before.documents, kept)
+        const line = Buffer.from(await toLine(JSON.stringify({ at, remove }), changed))
         const changedBytes = before.changedBytes + line.byteLength
         const isShort = before.sizeBytes >= largeBytes && changedBytes <= before.sizeBytes
         const sizeBytes = before.sizeBytes + before.changedBytes
@@ -119,7 +120,7 @@ export function createLastGoodStore(
         }
       }
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
-      const text = `${head.slice(0, -1)},"documents":[${(await inTurns(kept, (each) => documentToText(each))).join(',')}]}\n`
+      const text = await toLine(head, kept)
       const copy = Buffer.from(text)
       await writeInto(directory, 0o700, () => writeFileAtomic(pathOf(source), copy))
       written.set(source, {
@@ -133,20 +134,6 @@ export function createLastGoodStore(
   }
 }
 
-/** There may be tens of thousands: the rest of podd has its turns meanwhile. */
-async function inTurns<Item, Result>(
-  items: readonly Item[],
-  work: (item: Item) => Result,
-): Promise<Result[]> {
-  const pace = new TurnPace(systemClock)
-  const results: Result[] = []
-  for (const item of items) {
-    if (pace.isOver) await pace.next()
-    results.push(work(item))
-  }
-  return results
-}
-
 /** A document as it stands in a file of podd's; `parseDocument` reads it. */
 export function documentToText(document: SourceDocument): string {
   const { place, manifest } = document
@@ -154,9 +141,10 @@ export function documentToText(document: SourceDocument): string {
   return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), manifest })
 }
 
-function toLine({ at, remove, documents }: DocumentChange<SourceDocument>): string {
-  const head = JSON.stringify({ at, remove })
-  return `${head.slice(0, -1)},"documents":[${documents.map((each) => documentToText(each)).join(',')}]}\n`
+/** @param head a JSON object with the other fields */
+async function toLine(head: string, documents: readonly SourceDocument[]): Promise<string> {
+  const texts = await mapInTurns(systemClock, documents, (each) => documentToText(each))
+  return `${head.slice(0, -1)},"documents":[${texts.join(',')}]}\n`
 }
 
 type CopyReading =

@@ -18,6 +18,7 @@ import type { JsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import { trace } from '../base/trace.ts'
+import { Semaphore } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
@@ -45,6 +46,9 @@ export const podRecordMigrations: readonly Migration[] = []
 /** The room for a record, and for the runtime's records of a sandbox and a few containers. */
 const roomBytes = 256 * 1024
 
+/** How many records are written at a time: what the disk has done for thousands at once would hold the event loop. */
+const writesAtOnce = 32
+
 /**
  * The pods' records: one file each under `<root-dir>/records`, named after the UID. The pod's worker
  * is the only writer of its file.
@@ -54,6 +58,7 @@ export class PodRecordStore {
   /** Those that ran when `podd down` ended them; see EndedByDown. */
   readonly #ended: SmallFile
   readonly #report: StateReport | undefined
+  readonly #writes = new Semaphore(writesAtOnce)
 
   /** @param report called for each record that can't be read */
   constructor(rootDir: string, report?: StateReport) {
@@ -118,8 +123,8 @@ export class PodRecordStore {
    */
   async save(record: PodRecord): Promise<void> {
     trace?.('writing record', record.uid)
-    await writeInto(this.#directory, 0o700, () =>
-      writeFileAtomic(this.#path(record.uid), formatRecord(record)),
+    await this.#writes.run(() =>
+      writeInto(this.#directory, 0o700, () => writeFileAtomic(this.#path(record.uid), formatRecord(record))),
     )
     trace?.('wrote record', record.uid)
   }

@@ -1,5 +1,5 @@
 import type { PodObject } from '../../api/resource.ts'
-import { formatTime, PacedWork, TurnPace } from '../../base/clock.ts'
+import { formatTime, mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { canonicalJson, sameData } from '../../base/json.ts'
@@ -15,9 +15,9 @@ import {
   countCrashes,
   explainUnready,
   isMaybeTask,
+  judgesPods,
   judgeUnit,
   mayRollBack,
-  selectJudgedPods,
   trackPod,
 } from '../../decide/updates/health-gate.ts'
 import type {
@@ -517,7 +517,7 @@ export class UpdateGate {
   }
 
   #forget(units: Map<string, Unit>, unit: Unit): void {
-    this.#judge(unit, undefined, undefined)
+    this.#judge(unit, undefined)
     unit.timer?.cancel()
     units.delete(unit.record.unit)
   }
@@ -627,53 +627,66 @@ export class UpdateGate {
   /** Begins to judge the active revision, where it is to be, against the one to go back to. */
   async #loadBase(unit: Unit): Promise<void> {
     const { changes, record } = unit
-    unit.tracks.clear()
     // Of one that counts for its healthy pods alone, the others are judged still.
     const before =
       record.base === undefined || record.base === record.active || !isJudged(record)
         ? undefined
         : await this.#contentOf(unit, record, record.base)
     if (unit.changes !== changes) return
-    const known = before && this.#withPods(before)
-    const active = this.#withPods(activeOf(unit))
-    this.#judge(unit, isJudged(record) ? selectJudgedPods(known, active) : undefined, known)
+    const judged = isJudged(record) ? await this.#selectJudged(unit, before) : undefined
+    if (unit.changes !== changes) return
+    unit.tracks.clear()
+    this.#judge(unit, judged)
   }
 
-  #judge(
-    unit: Unit,
-    pods: readonly PodDocument[] | undefined,
-    before: readonly SourceDocument[] | undefined,
-  ): void {
+  /**
+   * The pods of the active revision that are judged. In turns: a unit may have tens of thousands.
+   * @param before the revision to go back to
+   */
+  async #selectJudged(unit: Unit, before: readonly SourceDocument[] | undefined): Promise<readonly Judged[]> {
+    const earlier = before && this.#withPods(before)
+    const active = this.#withPods(activeOf(unit))
+    const isJudgedPod = judgesPods(earlier, active)
+    const known = new Map(
+      earlier?.flatMap((document) =>
+        isPodDocument(document) ? [[documentKey(document), document] as const] : [],
+      ),
+    )
+    const judged = await mapInTurns(this.#env.clock, active, (document) =>
+      isPodDocument(document) && isJudgedPod(document)
+        ? this.#toJudged(unit, document, known.get(documentKey(document)))
+        : undefined,
+    )
+    return judged.filter((each) => each !== undefined)
+  }
+
+  #toJudged(unit: Unit, document: PodDocument, earlier: PodDocument | undefined): Judged {
+    const named = this.#named(document)
+    const before = earlier && this.#named(earlier).manifest
+    const key = podKey(named.pod.metadata)
+    const { restartPolicy } = document.pod.spec
+    const old = unit.isFresh ? this.#pods.holder(key) : undefined
+    const isOnlyRestarted =
+      sameData(before, named.manifest) && document.pod.metadata.annotations[restartAnnotation] === 'true'
+    return {
+      document: named,
+      before,
+      key,
+      uidBefore: unit.isFresh ? (old?.ref.uid ?? '') : undefined,
+      isTask: restartPolicy !== 'Always' && old?.state.hasEnded !== false,
+      restarts: isOnlyRestarted ? 1 : 0,
+      changed: changedContainers(document, earlier),
+    }
+  }
+
+  #judge(unit: Unit, judged: readonly Judged[] | undefined): void {
     for (const { key } of unit.judged ?? []) {
       const units = this.#judging.get(key)
       units?.delete(unit)
       if (units?.size === 0) this.#judging.delete(key)
     }
-    const known = new Map(
-      before?.flatMap((document) =>
-        isPodDocument(document) ? [[documentKey(document), this.#named(document).manifest] as const] : [],
-      ),
-    )
-    unit.judged = pods?.map((document) => {
-      const { holder } = this.#pods
-      const named = this.#named(document)
-      const key = podKey(named.pod.metadata)
-      const { restartPolicy } = document.pod.spec
-      const old = unit.isFresh ? holder(key) : undefined
-      const isOnlyRestarted =
-        sameData(known.get(documentKey(document)), named.manifest) &&
-        document.pod.metadata.annotations[restartAnnotation] === 'true'
-      return {
-        document: named,
-        before: known.get(documentKey(document)),
-        key,
-        uidBefore: unit.isFresh ? (old?.ref.uid ?? '') : undefined,
-        isTask: restartPolicy !== 'Always' && old?.state.hasEnded !== false,
-        restarts: isOnlyRestarted ? 1 : 0,
-        changed: changedContainers(document, before),
-      }
-    })
-    for (const { key } of unit.judged ?? []) {
+    unit.judged = judged
+    for (const { key } of judged ?? []) {
       const units = this.#judging.get(key)
       if (units === undefined) this.#judging.set(key, new Set([unit]))
       else units.add(unit)
@@ -747,6 +760,7 @@ export class UpdateGate {
       hashes.push(hash)
       if (!holdsSecrets(document.manifest)) others.push(hash)
     }
+    if (pace.isOver) await pace.next()
     // A server may give its documents in any order.
     const digest = (list: readonly string[]): string => digestText(list.toSorted().join('\n'))
     return {
@@ -795,21 +809,24 @@ export class UpdateGate {
     this.#looks.ask()
   }
 
-  #lookAtDue(): void {
+  async #lookAtDue(): Promise<void> {
     const due = [...this.#due]
     this.#due.clear()
+    const pace = new TurnPace(this.#env.clock)
     for (const unit of due) {
       try {
-        this.#look(unit)
+        await this.#look(unit, pace)
       } catch (error) {
         this.#env.logger.error({ path: unit.record.unit, err: error }, 'cannot judge a revision')
       }
     }
   }
 
-  #look(unit: Unit): void {
+  /** In turns: a unit may have thousands of pods. What changes meanwhile counts at the next look. */
+  async #look(unit: Unit, pace: TurnPace): Promise<void> {
     const { clock } = this.#env
-    if (unit.judged === undefined || unit.isActing || this.#hasStopped) return
+    const { judged } = unit
+    if (judged === undefined || unit.isActing || this.#hasStopped) return
     unit.timer?.cancel()
     const nowMs = clock.monotonicMs()
     const gate = {
@@ -817,13 +834,18 @@ export class UpdateGate {
       crashes: this.#options.updateCrashes,
       progressDeadlineMs: this.#options.updateProgressDeadlineMs,
     }
-    const pods = unit.judged.map((judged): JudgedPod => {
-      const sight = this.#see(unit, judged)
-      const track = trackPod(unit.tracks.get(judged.key), sight, gate, nowMs)
-      if (track === undefined) unit.tracks.delete(judged.key)
-      else unit.tracks.set(judged.key, track)
-      return { pod: judged.key, sight, track }
-    })
+    const pods: JudgedPod[] = []
+    for (const each of judged) {
+      if (pace.isOver) {
+        await pace.next()
+        if (unit.judged !== judged || unit.isActing || this.#hasStopped) return
+      }
+      const sight = this.#see(unit, each)
+      const track = trackPod(unit.tracks.get(each.key), sight, gate, nowMs)
+      if (track === undefined) unit.tracks.delete(each.key)
+      else unit.tracks.set(each.key, track)
+      pods.push({ pod: each.key, sight, track })
+    }
     const verdict = judgeUnit(pods, gate, nowMs)
     if (verdict.kind === 'healthy') {
       void this.#pass(unit)
@@ -936,7 +958,7 @@ export class UpdateGate {
       this.#setRecord(unit, noteHealthy(unit.record, active, images))
       logger.debug({ path, revision: active }, 'the revision is healthy')
       this.#showHeldBack()
-      if (isActive) return this.#judge(unit, undefined, undefined)
+      if (isActive) return this.#judge(unit, undefined)
       unit.isUnsaved = true
       this.#saveSoon()
       await this.#loadBase(unit)
@@ -1002,7 +1024,7 @@ export class UpdateGate {
         this.#showHeldBack()
         return
       }
-      this.#judge(unit, undefined, undefined)
+      this.#judge(unit, undefined)
       this.#tellRollBack(unit, failure)
       this.#tellChange(unit)
     } catch (error) {
@@ -1075,8 +1097,9 @@ export class UpdateGate {
 
   #isAllowed(unit: Unit, failures: readonly PodFailure[]): boolean {
     if (!this.#options.updateRollback) return false
+    const all = new Map(unit.judged?.map((judged) => [judged.key, judged]))
     return failures.every(({ pod }) => {
-      const judged = unit.judged?.find(({ key }) => key === pod)
+      const judged = all.get(pod)
       return judged !== undefined && !judged.isTask && mayRollBack(judged.document)
     })
   }
@@ -1105,7 +1128,7 @@ export class UpdateGate {
     unit.retryAtMs = 0
     unit.retryMs = firstRetryMs
     // What was judged is another revision's.
-    this.#judge(unit, undefined, undefined)
+    this.#judge(unit, undefined)
     const hash = revisionOf(next, next.active)?.hash ?? ''
     keepContent(unit, hash, documents, unit.copies.has(hash))
     this.#setRecord(unit, next)

@@ -71,6 +71,7 @@ export class EndPass {
     const state = this.#state
     const { memory, observed, pod } = state
     await memory.save('best-effort')
+    await this.#env.turns.enter()
     // A further request may have made another ending of it meanwhile.
     if (state.record.ending !== ending) return this.#loop.wake()
     this.#display.publish()
@@ -193,11 +194,13 @@ export class EndPass {
    * Where no process of the pod is alive, its volumes are removed before its containers. Never throws.
    */
   async #giveRoom(): Promise<void> {
-    const { cgroups, volumes, logger } = this.#env
-    const { ref, pod, observed } = this.#state
+    const { cgroups, volumes, logger, turns } = this.#env
+    const { ref, pod } = this.#state
     if (this.#hasGivenRoom) return
-    const ids = observed.containers.map(({ id }) => id)
     try {
+      // Where a runtime is slow with thousands of pods, this is due for all of them at once.
+      await turns.enter()
+      const ids = this.#state.observed.containers.map(({ id }) => id)
       if ((await cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
       this.#hasGivenRoom = true
       await volumes.teardown(ref.uid)
@@ -227,9 +230,12 @@ export class EndPass {
   async #cleanUp(): Promise<void> {
     const { volumes, cgroups, logs, images, turns } = this.#env
     const { ref, memory } = this.#state
+    // Each is a good part of a turn, and the disk may have been done for many pods at once.
     await turns.enter()
     await volumes.teardown(ref.uid)
+    await turns.enter()
     await cgroups.remove(ref.uid)
+    await turns.enter()
     await logs.removeAll(ref)
     await memory.remove()
     images.clearBackoff(ref.uid)

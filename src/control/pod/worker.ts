@@ -317,6 +317,9 @@ export class PodWorker {
     this.#tellProber()
 
     if (state.record.ending === undefined) await this.#lookAtCgroup()
+    // The disk may have answered thousands of pods at once.
+    const turn = env.turns.enter()
+    if (turn !== undefined) await turn
     // Read after the last wait: what was requested meanwhile counts.
     const { ending } = state.record
     if (ending !== undefined) return this.#endPass.run(ending, signals)
@@ -397,8 +400,12 @@ export class PodWorker {
   async #look(isActing: () => boolean): Promise<void> {
     const { state } = this
     const { name: pod, uid } = state.ref
+    const { observer, turns } = this.#env
     try {
-      const observed = await this.#env.observer.read(uid)
+      // The timers of many pods end at once, and so do their reads.
+      await turns.enter()
+      const observed = await observer.read(uid)
+      await turns.enter()
       if (observed === undefined || !isActing()) return
       const wasOver = state.isOver
       state.see(observed)

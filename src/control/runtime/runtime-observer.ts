@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { RandomSource } from '../../base/random.ts'
-import { mapBounded, WakeSlot } from '../../base/waits.ts'
+import { mapBounded, Semaphore, WakeSlot } from '../../base/waits.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ObservedPod, ProcessExit, RuntimeEvent } from '../../pod/state/observed.ts'
 import { podKey } from '../../pod/values/ids.ts'
@@ -48,6 +48,9 @@ interface ObserverEnv {
 /** Without events, the full list is all there is (the kubelet's PLEG period). */
 const relistWithoutEventsMs = 1000
 
+/** How many pods are read at a time: what a runtime answers of thousands at once would hold the event loop. */
+const readsAtOnce = 32
+
 /**
  * What runs, read from the runtime: the only writer of the observed state. Events are hints that wake a
  * pod's worker, which then reads its pod again (`read`), so that no pod acts on an observation older
@@ -65,6 +68,7 @@ export class RuntimeObserver {
   /** What was read while a list was in flight: the list may be older. */
   readonly #readMeanwhile = new Map<PodUid, ObservedPod | undefined>()
   readonly #relistSlot = new WakeSlot()
+  readonly #reads = new Semaphore(readsAtOnce)
   #polling: boolean
   #streamLost = false
   /** Undefined before the first list. */
@@ -123,7 +127,11 @@ export class RuntimeObserver {
   }
 
   /** What the runtime currently holds of one pod; `undefined` where it holds nothing. */
-  async read(uid: PodUid): Promise<ObservedPod | undefined> {
+  read(uid: PodUid): Promise<ObservedPod | undefined> {
+    return this.#reads.run(() => this.#read(uid))
+  }
+
+  async #read(uid: PodUid): Promise<ObservedPod | undefined> {
     const selector = { ...instanceSelector(this.#env.instance), [labelKeys.podUid]: uid }
     const pods = await this.#observe(await listRuntime(this.#env.calls, selector))
     const pod = pods.get(uid)

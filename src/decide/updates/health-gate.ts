@@ -3,7 +3,7 @@
  * that a clock that is set proves nothing; they begin again with podd.
  */
 import { sameData } from '../../base/json.ts'
-import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import { documentKey, isObjectDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, SourceDocument } from '../../pod/objects/document.ts'
 import { podReferences } from '../../pod/objects/local-object.ts'
 import { allContainers } from '../../pod/schema/pod-resources.ts'
@@ -245,15 +245,14 @@ function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowM
 }
 
 /**
- * The pods of a revision that are judged: those that the one to go back to has not, or has otherwise, or that refer to a
+ * Tells which pods of a revision are judged: those that the one to go back to has not, or has otherwise, or that refer to a
  * ConfigMap, Secret or other object of the unit that it has otherwise. All, where there is none to go back to.
  */
-export function selectJudgedPods(
+export function judgesPods(
   before: readonly SourceDocument[] | undefined,
   after: readonly SourceDocument[],
-): readonly PodDocument[] {
-  const pods = after.filter((document) => isPodDocument(document))
-  if (before === undefined) return pods
+): (document: PodDocument) => boolean {
+  if (before === undefined) return () => true
   const known = new Map(before.map((document) => [documentKey(document), document.manifest]))
   const isChanged = (document: SourceDocument): boolean =>
     !sameData(known.get(documentKey(document)), document.manifest)
@@ -261,10 +260,8 @@ export function selectJudgedPods(
   const given = new Set(after.map(documentKey))
   for (const document of before)
     if (isObjectDocument(document) && !given.has(documentKey(document))) changed.add(documentKey(document))
-  return pods.filter(
-    (document) =>
-      isChanged(document) || [...podReferences(document.pod)].some((reference) => changed.has(reference)),
-  )
+  return (document) =>
+    isChanged(document) || [...podReferences(document.pod)].some((reference) => changed.has(reference))
 }
 
 /** How often containers of a pod have ended in a way that counts as a crash, by its status. */
@@ -336,14 +333,13 @@ export function isMaybeTask({ pod }: PodDocument): boolean {
   return pod.spec.restartPolicy !== 'Always'
 }
 
-/** The containers that differ from those of the revision to go back to; all where none does. */
+/** The containers of a pod that differ from those of the same pod of the revision to go back to; all where none does. */
 export function changedContainers(
   document: PodDocument,
-  before: readonly SourceDocument[] | undefined,
+  earlier: PodDocument | undefined,
 ): ReadonlySet<string> {
   const all = allContainers(document.pod.spec)
-  const earlier = before?.find((each) => documentKey(each) === documentKey(document))
-  const known = earlier !== undefined && isPodDocument(earlier) ? allContainers(earlier.pod.spec) : []
+  const known = earlier === undefined ? [] : allContainers(earlier.pod.spec)
   const changed = all.filter((spec) => !known.some((each) => sameData(each, spec)))
   return new Set((changed.length === 0 ? all : changed).map(({ name }) => name))
 }

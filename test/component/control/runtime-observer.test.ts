@@ -91,3 +91,34 @@ it('observes again what has changed alone, and leaves all other pods the same ob
   expect([...(await observer.relist()).keys()].toSorted()).toEqual(['b', 'c', 'd'])
   expect(observer.podsNamed('default/c')).toHaveLength(1)
 })
+
+it('reads so many pods at a time that their answers don’t hold podd, and every one of thousands', async () => {
+  const clock = new ManualClock()
+  const { runtime } = new FakeRuntime({ clock, images: [] })
+  let inFlight = 0
+  let most = 0
+  const observer = new RuntimeObserver({
+    calls: {
+      ...runtime,
+      listPodSandbox: async (request) => {
+        inFlight += 1
+        most = Math.max(most, inFlight)
+        await new Promise((resolve) => void setImmediate(resolve))
+        inFlight -= 1
+        return runtime.listPodSandbox(request)
+      },
+    },
+    events: undefined,
+    clock,
+    random: () => 0,
+    logger: silentLogger,
+    relistMs: 60_000,
+    instance: '',
+    onChange: () => {},
+    onHealth: () => {},
+    hasOomKills: async () => false,
+  })
+  const read = await Promise.all(Array.from({ length: 2000 }, (_, index) => observer.read(`u${index}`)))
+  expect(read).toHaveLength(2000)
+  expect(most).toBe(32)
+})

@@ -600,6 +600,32 @@ describe('the answer of a URL', () => {
   })
 })
 
+describe('a source that gives more pods than may be followed', () => {
+  const named = (name: string, program: readonly string[]) => ({ ...web(program), metadata: { name } })
+
+  beforeEach(() => begin({ sources: ['http'], settings: { maxPods: 1 } }))
+
+  it('is not healthy by those that are followed, and is once it gives no others', async () => {
+    await rig.put('http', named('a', good), named('b', good), named('c', good))
+    await rig.clock.advance(12_000)
+    expect(rig.running()).toEqual(['a/main'])
+    expect(record('http')).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+    await rig.remove('b', 'http')
+    await rig.remove('c', 'http')
+    await rig.clock.advance(12_000)
+    expect(record('http')).toMatchObject({ active: 4, base: 4 })
+  })
+
+  it('goes back where one of those that are followed crashes', async () => {
+    await rig.put('http', named('a', good))
+    await rig.clock.advance(12_000)
+    await rig.put('http', named('a', bad), named('b', good), named('c', good), named('d', good))
+    await rig.clock.advance(45_000)
+    expect(command()).toEqual(good)
+    expect(record('http')).toMatchObject({ active: 2, base: 2, pin: { why: 'failed' } })
+  })
+})
+
 describe('a pod that two files give', () => {
   it('is judged for the file that is followed alone', async () => {
     await rig.apply(podManifest('other', { containers: [{ name: 'main', image: 'app:1', command: good }] }))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { PacedWork, SharedTurns, TurnPace } from '../../../src/base/clock.ts'
+import { mapInTurns, PacedWork, SharedTurns, TurnPace } from '../../../src/base/clock.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** In which turn of the event loop each piece of work began, where each takes so long. */
@@ -48,6 +48,25 @@ it('divides work by the time that it has taken, and not at all by a clock that s
   expect(pace.isOver).toBe(false)
 })
 
+it('does a list of work in turns, and gives the results in the order of the list', async () => {
+  const clock = new ManualClock()
+  let nowMs = 0
+  Object.assign(clock, { monotonicMs: () => nowMs })
+  let turn = 0
+  const doubled = mapInTurns(clock, [1, 2, 3], (each) => {
+    nowMs += 10
+    setImmediate(() => {
+      turn += 1
+    })
+    return [each, turn]
+  })
+  expect(await doubled).toEqual([
+    [1, 0],
+    [2, 1],
+    [3, 2],
+  ])
+})
+
 describe('work that many changes ask for', () => {
   const rig = (tookMs: number) => {
     const clock = new ManualClock()
@@ -83,6 +102,24 @@ describe('work that many changes ask for', () => {
     expect(began).toHaveLength(1)
     await clock.advance(2)
     expect(began).toHaveLength(2)
+  })
+
+  it('is done once more for all that ask while it takes several turns, and not before it has ended', async () => {
+    const clock = new ManualClock()
+    const ends: (() => void)[] = []
+    const work = new PacedWork(clock, () => new Promise((resolve) => void ends.push(resolve)))
+    work.ask()
+    await clock.settle()
+    work.ask()
+    work.ask()
+    await clock.settle()
+    expect(ends).toHaveLength(1)
+    ends[0]?.()
+    await clock.settle()
+    expect(ends).toHaveLength(2)
+    ends[1]?.()
+    await clock.settle()
+    expect(ends).toHaveLength(2)
   })
 
   it('is not done any more once it was stopped', async () => {

@@ -52,6 +52,16 @@ describe('PodRecordStore', () => {
     expect((await stat(join(root, 'records'))).mode & 0o777).toBe(0o700)
   })
 
+  it('writes so many at a time that what the disk has done doesn’t hold podd, and every one of thousands', async () => {
+    await store.load()
+    const uids = Array.from({ length: 2000 }, (_, index) => `u${index}`)
+    const saved = Promise.all(uids.map((uid) => store.save(record(uid))))
+    const waits = process.getActiveResourcesInfo().filter((kind) => kind === 'FSReqCallback')
+    expect(waits.length).toBeLessThanOrEqual(32)
+    await saved
+    expect((await store.load()).records).toHaveLength(2000)
+  })
+
   it('keeps the name of a source that is one of several, in a form that an older podd understands', async () => {
     await store.load()
     await store.save(record('a', { source: 'file:edge' }))

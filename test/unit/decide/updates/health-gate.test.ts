@@ -3,7 +3,7 @@ import {
   countCrashes,
   explainUnready,
   judgeUnit,
-  selectJudgedPods,
+  judgesPods,
   trackPod,
 } from '../../../../src/decide/updates/health-gate.ts'
 import type {
@@ -13,6 +13,7 @@ import type {
   PodTrack,
 } from '../../../../src/decide/updates/health-gate.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import { isPodDocument } from '../../../../src/pod/objects/document.ts'
 import type { SourceDocument } from '../../../../src/pod/objects/document.ts'
 import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import type { ContainerStatus, PodStatus } from '../../../../src/pod/state/status.ts'
@@ -465,7 +466,8 @@ describe('the judged pods', () => {
     ],
     ['none, where pods only go', [pod('a'), pod('b')], [pod('a')], []],
   ])('are %s', (_what, before, after, names) => {
-    expect(selectJudgedPods(before, after).map(({ pod: { metadata } }) => metadata.name)).toEqual(names)
+    const judged = after.filter((each) => isPodDocument(each)).filter(judgesPods(before, after))
+    expect(judged.map((document) => document.pod.metadata.name)).toEqual(names)
   })
 })
 
