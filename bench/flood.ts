@@ -18,17 +18,21 @@ const mostHeldMs = 100
 const answeredPods = 20_000
 const mostMemoryMiB = 250
 
-/** One answer of /healthz: how long it took, and how much of that podd's main thread was at work. */
+/**
+ * One answer of /healthz: how long it took, for how much of that podd's main thread was at work, and for how much it waited
+ * for a CPU that others had.
+ */
 export interface Held {
   readonly wallMs: number
   readonly cpuMs: number
+  readonly queuedMs: number
 }
 
 /** Does something and gives what /healthz was like meanwhile. */
 type Phase = (what: string, act: () => Promise<unknown>) => Promise<readonly Figure[]>
 
 /**
- * Thousands of pods in one file appear and go; and a URL answers with twenty thousand, of which few may run, also to a podd
+ * Thousands of pods in one file appear, change and go; and a URL answers with twenty thousand, of which few may run, also to a podd
  * that is started again. The runtime is one in the memory of the bench.
  */
 export async function benchFlood(pods: number): Promise<readonly Figure[]> {
@@ -38,21 +42,41 @@ export async function benchFlood(pods: number): Promise<readonly Figure[]> {
 function floodFile(pods: number): Promise<readonly Figure[]> {
   return withPodd(async (podd, fake) => {
     const file = join(podd.manifests, 'all.json')
+    const put = (round: number): void => {
+      writeFileSync(`${file}.new`, listOf(pods, { round: `${round}` }))
+      renameSync(`${file}.new`, file)
+    }
     await podd.start()
     const phase = phaseOf(podd)
     const appear = await phase(`${pods} pods of one file appear`, async () => {
-      writeFileSync(`${file}.new`, listOf(pods))
-      renameSync(`${file}.new`, file)
+      put(1)
       await podd.until(async () => countRunning(fake) === pods, 600_000)
-      await systemClock.sleep(5000)
+      // Until they are the revision that the next one is compared with.
+      await podd.until(async () => {
+        await systemClock.sleep(1000)
+        return (await podd.units()).every(({ status }) => status.state === 'Healthy')
+      }, 120_000)
     })
     const memory = podd.memory()
+    const change = await phase(`${pods} pods of one file get another label, and are listed`, async () => {
+      put(2)
+      await podd.until(async () => {
+        await systemClock.sleep(1000)
+        return (await podd.pods()).every(({ metadata }) => metadata.labels?.['round'] === '2')
+      }, 600_000)
+      await systemClock.sleep(5000)
+    })
     const go = await phase(`${pods} pods of one file go`, async () => {
       rmSync(file)
       await podd.until(async () => fake.world.sandboxes.size === 0, 600_000)
       await podd.untilGone()
     })
-    return [...appear, single(`memory with ${pods} pods (anonymous)`, 'MiB', memory.anonymousMiB), ...go]
+    return [
+      ...appear,
+      single(`memory with ${pods} pods (anonymous)`, 'MiB', memory.anonymousMiB),
+      ...change,
+      ...go,
+    ]
   })
 }
 
@@ -122,6 +146,7 @@ function phaseOf(podd: PoddUnderTest): Phase {
     await pings.terminate()
     const wallMs = answers.map((answer) => answer.wallMs)
     const held = answers.map((answer) => answer.cpuMs)
+    const longest = answers.toSorted((a, b) => b.wallMs - a.wallMs)[0]
     return [
       single(
         `${what}: podd at work before it answered /healthz, at most`,
@@ -130,7 +155,8 @@ function phaseOf(podd: PoddUnderTest): Phase {
         mostHeldMs,
       ),
       { name: `${what}: answers of /healthz, p99`, unit: 'ms', podd: spreadOf(wallMs), at: 'p99' },
-      single(`${what}: the longest`, 'ms', Math.max(...wallMs)),
+      single(`${what}: the longest`, 'ms', longest?.wallMs ?? 0),
+      single(`${what}: of that, podd waited for a CPU that others had`, 'ms', longest?.queuedMs ?? 0),
       single(`${what}: took`, 's', tookS),
       single(`${what}: CPU of podd`, 's', cpuS),
     ]
@@ -141,9 +167,9 @@ function countRunning(fake: FakeRuntime): number {
   return [...fake.world.containers.values()].filter(({ state }) => state === 'CONTAINER_RUNNING').length
 }
 
-function listOf(pods: number): string {
+function listOf(pods: number, labels: Readonly<Record<string, string>> = {}): string {
   const items = Array.from({ length: pods }, (_, index) =>
-    podManifest(`flood-${index}`, { command: ['sleep', '36000'] }),
+    podManifest(`flood-${index}`, { command: ['sleep', '36000'], labels }),
   )
   return JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items })
 }

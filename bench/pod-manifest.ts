@@ -7,6 +7,7 @@ export interface BenchPod {
   readonly graceSeconds?: number
   /** More of its container. */
   readonly container?: object
+  readonly labels?: Readonly<Record<string, string>>
   /** More of its spec. */
   readonly spec?: object
 }
@@ -19,7 +20,7 @@ export function podManifest(name: string, pod: BenchPod): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name },
+    metadata: { name, ...(pod.labels !== undefined && { labels: pod.labels }) },
     spec: {
       terminationGracePeriodSeconds: graceSeconds,
       containers: [

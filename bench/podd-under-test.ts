@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import type { PodListObject } from '../src/api/resource.ts'
 import type { ProbeReportObject } from '../src/api/usage.ts'
 import type { DaemonStatus } from '../src/api/routes.ts'
+import type { UnitObject } from '../src/api/sources.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { testOciRuntime } from '../test/support/oci-runtime.ts'
 
@@ -154,6 +155,10 @@ export class PoddUnderTest {
 
   async pods(): Promise<PodListObject['items']> {
     return (await this.#get<PodListObject>('/api/v1/pods')).items
+  }
+
+  async units(): Promise<readonly UnitObject[]> {
+    return this.#get('/podd/v1/units')
   }
 
   async probes(pod: string): Promise<readonly ProbeReportObject[]> {
