@@ -182,9 +182,10 @@ function hasPath(fields: JsonObject, [step, ...rest]: ManagedPath): boolean {
   return isJsonObject(below) && hasPath(below, rest)
 }
 
-/** The value at a path; undefined without one. */
+/** The value at a path; undefined without one. `.` stands for an item alone, whatever is in it. */
 function valueAt(value: Json | undefined, [step, ...rest]: ManagedPath): Json | undefined {
-  if (step === undefined || step === '.') return value
+  if (step === undefined) return value
+  if (step === '.') return value === undefined ? undefined : true
   if (step.startsWith('f:')) return valueAt(jsonAt(value, step.slice(2)), rest)
   return valueAt(
     listOrEmpty(value).find((item) => isItem(item, step)),

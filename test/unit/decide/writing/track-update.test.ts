@@ -1,6 +1,7 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { jsonAt } from '../../../../src/base/json.ts'
 import type { JsonObject } from '../../../../src/base/json.ts'
-import { trackUpdate } from '../../../../src/decide/writing/apply-manifest.ts'
+import { applyManifest, trackUpdate } from '../../../../src/decide/writing/apply-manifest.ts'
 
 const entry = (manager: string, operation: string, fieldsV1: JsonObject): JsonObject => ({
   manager,
@@ -55,4 +56,170 @@ it.each<[string, JsonObject, JsonObject, readonly JsonObject[] | undefined]>([
 ])('says who owns what where %s', (_, before, after, managers) => {
   const { metadata } = trackUpdate(before, after, { manager: 'bob', time: 'now' })
   expect(metadata).toEqual({ name: 'a', ...(managers && { managedFields: managers }) })
+})
+
+describe('applyManifest', () => {
+  const apply = (current: JsonObject, applied: JsonObject, manager = 'ann', force = false) =>
+    applyManifest(current, { applied, manager, force, time: 'now' })
+  const managersOf = (object: JsonObject) => jsonAt(object, 'metadata', 'managedFields')
+  const byAnn = (fieldsV1: JsonObject) => entry('ann', 'Apply', fieldsV1)
+  const fresh = (each: JsonObject) => ({ ...each, time: 'now' })
+
+  it('makes the manager the owner of what it gives, and leaves other fields as they are', () => {
+    const { object, conflicts } = apply(map({ a: '1', z: '0' }), map({ a: '2', b: '1' }))
+    expect(conflicts).toEqual([])
+    expect(object['data']).toEqual({ a: '2', b: '1', z: '0' })
+    expect(managersOf(object)).toEqual([fresh(byAnn(data('a', 'b')))])
+  })
+
+  it('keeps the time of the entry where the manager gives the same fields again', () => {
+    const { object } = apply(map({ a: '1', b: '1' }, [applied]), map({ a: '2', b: '1' }))
+    expect(object['data']).toEqual({ a: '2', b: '1' })
+    expect(managersOf(object)).toEqual([applied])
+  })
+
+  it('removes what the manager gave before and now omits, unless another manager has it', () => {
+    const bob = entry('bob', 'Apply', data('b'))
+    const mine = byAnn(data('a', 'b', 'c'))
+    const { object } = apply(map({ a: '1', b: '1', c: '1', z: '0' }, [mine, bob]), map({ a: '1' }))
+    expect(object['data']).toEqual({ a: '1', b: '1', z: '0' })
+    expect(managersOf(object)).toEqual([fresh(byAnn(data('a'))), bob])
+  })
+
+  it.each([
+    ['applied', 'Apply', '"bob"'],
+    ['updated', 'Update', '"bob" using v1'],
+  ])('refuses another value for a field that another manager %s', (_, operation, manager) => {
+    const current = map({ a: '1', b: '1' }, [entry('bob', operation, data('a', 'b'))])
+    expect(apply(current, map({ a: '2', b: '1' }))).toEqual({
+      object: current,
+      conflicts: [{ manager, field: '.data.a' }],
+    })
+  })
+
+  it('takes the field over by force, and leaves the rest to the other manager', () => {
+    const bob = entry('bob', 'Apply', data('a', 'b'))
+    const { object, conflicts } = apply(map({ a: '1', b: '1' }, [bob]), map({ a: '2' }), 'ann', true)
+    expect(conflicts).toEqual([])
+    expect(object['data']).toEqual({ a: '2', b: '1' })
+    expect(managersOf(object)).toEqual([fresh(byAnn(data('a'))), { ...bob, fieldsV1: data('b') }])
+    const only = entry('bob', 'Apply', data('a'))
+    expect(managersOf(apply(map({ a: '1' }, [only]), map({ a: '2' }), 'ann', true).object)).toEqual([
+      fresh(byAnn(data('a'))),
+    ])
+  })
+
+  it('takes an update by the same manager for another owner', () => {
+    const current = map({ a: '1' }, [entry('ann', 'Update', data('a'))])
+    expect(apply(current, map({ a: '2' })).conflicts).toEqual([
+      { manager: '"ann" using v1', field: '.data.a' },
+    ])
+  })
+
+  it('passes over entries of managers that are none', () => {
+    const { fieldsV1: _fields, ...withoutFields } = applied
+    const { manager: _manager, ...withoutManager } = applied
+    const { object, conflicts } = apply(map({ a: '1' }, [withoutFields, withoutManager]), map({ a: '2' }))
+    expect(conflicts).toEqual([])
+    expect(managersOf(object)).toEqual([fresh(byAnn(data('a')))])
+  })
+
+  const pod = (containers: readonly JsonObject[], managedFields?: readonly JsonObject[]): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a', labels: { app: 'a' }, ...(managedFields && { managedFields }) },
+    spec: { containers },
+  })
+  const container = (name: string, ...fields: readonly string[]): JsonObject => ({
+    [`k:${JSON.stringify({ name })}`]: {
+      '.': {},
+      'f:name': {},
+      ...Object.fromEntries(fields.map((field) => [`f:${field}`, {}])),
+    },
+  })
+  const podFields = (...containers: readonly JsonObject[]): JsonObject => ({
+    'f:metadata': { 'f:labels': { 'f:app': {} } },
+    'f:spec': { 'f:containers': Object.assign({}, ...containers) },
+  })
+
+  it('merges lists by their keys, and removes a field or an item that is omitted', () => {
+    const both = podFields(container('main', 'image', 'tty'), container('side', 'image'))
+    const current = pod(
+      [
+        { name: 'main', image: 'web:1', tty: true, stdin: true },
+        { name: 'side', image: 'log:1' },
+        { name: 'other', image: 'x' },
+      ],
+      [byAnn(both)],
+    )
+    const { object } = apply(current, pod([{ name: 'main', image: 'web:2' }]))
+    expect(object['spec']).toEqual({
+      containers: [
+        { name: 'main', image: 'web:2', stdin: true },
+        { name: 'other', image: 'x' },
+      ],
+    })
+    expect(managersOf(object)).toEqual([fresh(byAnn(podFields(container('main', 'image'))))])
+  })
+
+  it('names the item of a list in a conflict', () => {
+    const bob = entry('bob', 'Apply', podFields(container('main', 'image')))
+    const current = pod([{ name: 'main', image: 'web:1' }], [bob])
+    expect(apply(current, pod([{ name: 'main', image: 'web:2' }])).conflicts).toEqual([
+      { manager: '"bob"', field: '.spec.containers[name="main"].image' },
+    ])
+  })
+
+  it('lets two managers have different fields of one item', () => {
+    const bob = entry('bob', 'Apply', podFields(container('main', 'image')))
+    const current = pod([{ name: 'main', image: 'web:1' }], [bob])
+    const { object, conflicts } = apply(current, pod([{ name: 'main', tty: true }]))
+    expect(conflicts).toEqual([])
+    expect(object['spec']).toEqual({ containers: [{ name: 'main', image: 'web:1', tty: true }] })
+    expect(managersOf(object)).toEqual([fresh(byAnn(podFields(container('main', 'tty')))), bob])
+  })
+
+  it('owns an empty object, and not empty metadata', () => {
+    const applied = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'a' },
+      spec: { volumes: [{ name: 'v', emptyDir: {} }] },
+    }
+    expect(managersOf(apply({}, applied).object)).toEqual([
+      fresh(
+        byAnn({
+          'f:spec': { 'f:volumes': { 'k:{"name":"v"}': { '.': {}, 'f:name': {}, 'f:emptyDir': {} } } },
+        }),
+      ),
+    ])
+  })
+
+  const noted = 'kubectl.kubernetes.io/last-applied-configuration'
+
+  it.each<[string, string, JsonObject, string | undefined]>([
+    ['is updated by kubectl', 'kubectl', { [noted]: 'old' }, 'new'],
+    ['is not made by kubectl', 'kubectl', {}, undefined],
+    ['is left empty by kubectl', 'kubectl', { [noted]: '' }, ''],
+    ['is left alone by another manager', 'ann', { [noted]: 'old' }, 'old'],
+  ])('what kubectl has noted of a client-side apply %s', (_, manager, annotations, expected) => {
+    const current = { ...map({ a: '1' }), metadata: { name: 'a', annotations } }
+    const manifest = { ...map({ a: '2' }), metadata: { name: 'a', annotations: { note: 'y' } } }
+    const { object } = apply(current, manifest, manager)
+    const text =
+      '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"annotations":{"note":"y"},"name":"a"}}\n'
+    expect(jsonAt(object, 'metadata', 'annotations')).toEqual({
+      note: 'y',
+      ...(expected !== undefined && { [noted]: expected === 'new' ? text : expected }),
+    })
+  })
+
+  it('what kubectl notes of its apply has neither an earlier note nor annotations that are none', () => {
+    const current = { ...map({ a: '1' }), metadata: { name: 'a', annotations: { [noted]: 'old' } } }
+    const manifest = { ...map({ a: '2' }), metadata: { name: 'a', annotations: { [noted]: 'mine' } } }
+    const { object } = apply(current, manifest, 'kubectl')
+    expect(jsonAt(object, 'metadata', 'annotations', noted)).toBe(
+      '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"a"}}\n',
+    )
+  })
 })
