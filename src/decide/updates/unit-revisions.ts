@@ -141,25 +141,22 @@ export function offerContent(record: UnitRecord, content: UnitContent, nowMs: nu
   if (revisionOf(record, record.offered)?.hash === content.hash) return record
   if (revisionOf(record, record.active)?.hash === content.hash)
     return { ...record, offered: record.active, pin: undefined }
-  const { base } = record
   const failures = record.revisions.filter(
     ({ number, hash, verdict }) =>
-      hash === content.hash && verdict === 'failed' && number > (base ?? Infinity),
+      hash === content.hash && verdict === 'failed' && number > (record.base ?? Infinity),
   )
   const known = failures.at(-1)
-  if (
-    base !== undefined &&
-    known !== undefined &&
-    failures.length >= maxTries &&
-    fallbackOf({ ...record, active: known.number }) !== undefined
-  )
-    return {
-      ...record,
-      revisions: supersede(record),
-      offered: known.number,
-      active: base,
-      pin: { why: 'failed', atMs: nowMs },
-    }
+  if (known !== undefined && failures.length >= maxTries) {
+    const fallback = fallbackOf({ ...record, active: known.number })
+    if (fallback !== undefined)
+      return {
+        ...record,
+        revisions: supersede(record),
+        offered: known.number,
+        active: fallback.number,
+        pin: { why: 'failed', atMs: nowMs },
+      }
+  }
   const number = record.latest + 1
   const next: Revision = { ...content, number, atMs: nowMs, verdict: 'progressing' }
   return {

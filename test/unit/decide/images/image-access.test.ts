@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { PullCredential } from '../../../../src/decide/images/keyring.ts'
-import { mergePulledRecord, verifyImageAccess } from '../../../../src/decide/images/pulled-record.ts'
+import {
+  mergeImported,
+  mergePulledRecord,
+  verifyImageAccess,
+} from '../../../../src/decide/images/pulled-record.ts'
 import type {
   PullAccess,
   PulledRecord,
@@ -213,6 +217,28 @@ describe('the record of a pulled image', () => {
       updatedAtMs: 3000,
       access: { one: { allPods: false, secrets: [] } },
     })
+  })
+})
+
+describe('the record of an imported image', () => {
+  const image = { imageRef: 'sha256:2', name: 'b' }
+
+  it('lets all pods use what was pulled under that name, and leaves other names as they are', () => {
+    const before = { ...recordOf({ a: withSecrets, b: withSecrets }), imported: ['c'] }
+    expect(mergeImported(before, image, 2000)).toEqual({
+      imageRef: 'sha256:2',
+      updatedAtMs: 2000,
+      access: { a: withSecrets },
+      imported: ['b', 'c'],
+    })
+    const again = { ...before, imported: ['b'] }
+    expect(mergeImported(again, image, 2000)).toMatchObject({ access: { a: withSecrets }, imported: ['b'] })
+  })
+
+  it('is a new one where there was none, and the same one where nothing changes', () => {
+    const first = mergeImported(undefined, image, 2000)
+    expect(first).toEqual({ imageRef: 'sha256:2', updatedAtMs: 2000, access: {}, imported: ['b'] })
+    expect(mergeImported(first, image, 3000)).toBe(first)
   })
 })
 

@@ -3,6 +3,7 @@ import {
   archiveRetryMs,
   findAwaitedArchive,
   planImageArchives,
+  selectKept,
   selectReplaced,
   stageOf,
 } from '../../../../src/decide/node/plan-image-archives.ts'
@@ -279,4 +280,19 @@ describe('planImageArchives', () => {
 it('unpins, of what a new file replaces, nothing that a user has pinned', () => {
   const kept = new Map([['web.tar', { ...record, images: ['web:1', 'mine:1'], kept: ['mine:1'] }]])
   expect(selectReplaced('web.tar', [], kept)).toEqual(['web:1'])
+})
+
+describe('selectKept', () => {
+  const imported = new Map([
+    ['a.tar', { ...record, images: ['mine:1', 'theirs:1'], kept: ['mine:1'] }],
+    ['b.tar', { ...record, images: ['theirs:1', 'mine:1'] }],
+  ])
+
+  it('has what users have pinned, by the records of files that hold it before what is pinned now', () => {
+    const pinned = new Set(['new:1', 'theirs:1'])
+    expect(selectKept(['new:1', 'other:1', 'mine:1', 'theirs:1'], pinned, imported)).toEqual([
+      'new:1',
+      'mine:1',
+    ])
+  })
 })

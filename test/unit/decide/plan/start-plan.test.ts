@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { previousImageRetry, restartKey } from '../../../../src/decide/plan/backoff.ts'
 import type { Retry } from '../../../../src/decide/plan/backoff.ts'
-import { planStart } from '../../../../src/decide/plan/start-order.ts'
+import { planStart, selectAwaitedImages, selectRecreations } from '../../../../src/decide/plan/start-order.ts'
 import type { PodRecord } from '../../../../src/pod/state/pod-record.ts'
 import {
   ended,
@@ -226,5 +226,57 @@ describe('planStart', () => {
   it('puts the backoff of a failed start before everything else', () => {
     const backoff = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
     expect(plan({ retries: { a: backoff } })).toEqual({ kind: 'wait', ...backoff })
+  })
+})
+
+describe('selectRecreations', () => {
+  const recreated = (facts: FactsChanges): readonly string[] => {
+    const { pod, observed, history, podResources, restartRequested } = podFacts(facts)
+    const hashes = new Map(observed.containers.map(({ name, specHash }) => [name, specHash]))
+    const all = { pod, observed, history, podResources, restartRequested }
+    return [...selectRecreations(all, (name) => (name === 'a' ? 'changed' : hashes.get(name)))]
+  }
+
+  it('has what runs by another spec, and what is to be restarted on request', () => {
+    expect(recreated({})).toEqual(['a'])
+    expect(recreated({ restartRequested: new Set(['b-0']) })).toEqual(['a', 'b'])
+  })
+
+  it('has nothing that does not run', () => {
+    const containers = [exitedContainer('a', 1), observedContainer('b', { state: 'created' })]
+    expect(recreated({ containers, restartRequested: new Set(['b-0']) })).toEqual([])
+  })
+})
+
+describe('selectAwaitedImages', () => {
+  const { pod, observed } = podFacts({})
+  const [a] = pod.spec.containers
+  if (a === undefined) throw new Error('no container')
+  const fetch = { kind: 'fetch-image', spec: { ...a, image: 'busybox:2' } } as const
+
+  it.each([
+    ['the new image that is fetched for a container of another', observed, [['a', 'busybox:2']]],
+    [
+      'none, where the container had the image that is fetched',
+      { containers: [observedContainer('b'), observedContainer('a', { image: 'busybox:2' })] },
+      [['a', undefined]],
+    ],
+    ['the image of one that was never created', { containers: [] }, [['a', 'busybox:2']]],
+  ])('is %s', (_which, pods, expected) => {
+    expect(selectAwaitedImages([fetch], pods)).toEqual(expected)
+  })
+
+  it('is what a container waits for that is started without it', () => {
+    const start = planStart(
+      podFacts({
+        pod: { containers: ['a'] },
+        containers: [exitedContainer('a', 1, { image: 'busybox:0', finishedAtMs: nowMs - 60_000 })],
+        history: { a: { awaitedImage: 'busybox:1' } },
+      }),
+      a,
+      'main',
+    )
+    if (start.kind !== 'start') throw new Error('it waits')
+    expect(selectAwaitedImages([start.action], observed)).toEqual([['a', 'busybox:1']])
   })
 })

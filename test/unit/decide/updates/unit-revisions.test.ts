@@ -5,6 +5,7 @@ import {
   describeRecord,
   fallbackOf,
   isJudged,
+  isToGoBack,
   matchCopy,
   noteFailed,
   noteGone,
@@ -12,6 +13,7 @@ import {
   noteHeld,
   offerContent,
   previousOf,
+  problemOf,
   pruneRevisions,
   resumeUnit,
   rollBackTo,
@@ -77,6 +79,13 @@ describe('a unit', () => {
     expect(resumeUnit(refused)).toMatchObject({ offered: 3, active: 3 })
     const better = noteHealthy(offer(refused, 'c'))
     expect(offer(better, 'b')).toMatchObject({ offered: 5, active: 5, base: 4 })
+  })
+
+  it('counts no failure of the revision that it would go back to', () => {
+    const held = noteHeld(offer(healthy(), 'b'), failure, true)
+    const once = offer(fail(offer(offer(held, 'c'), 'b')), 'd')
+    expect(once).toMatchObject({ base: 2, active: 5 })
+    expect(offer(once, 'b')).toMatchObject({ offered: 6, active: 6 })
   })
 
   it('does not go back where that is not allowed', () => {
@@ -213,6 +222,15 @@ describe('a copy that was kept without Secrets', () => {
     expect(matchCopy(record(), { hash: 'c-', pods: 1 })).toEqual({ hash: 'c-', pods: 1 })
   })
 
+  it('is itself where it is known as it is, also where it differs from what was offered in Secrets alone', () => {
+    const twin = fail(
+      offerContent(noteHealthy(record()), { hash: 'b2', hashWithoutSecrets: 'b-', pods: 1 }, 3),
+    )
+    const copy = { hash: 'b', hashWithoutSecrets: 'b-', pods: 1 }
+    expect(twin).toMatchObject({ offered: 3, active: 2 })
+    expect(matchCopy(twin, copy)).toBe(copy)
+  })
+
   it('that was the first that was known is completed, and a content that had its Secrets is not', () => {
     const copied = createUnitRecord({ source: 'http', unit: 'http' }, { hash: 'a-', pods: 1 }, 1)
     expect(completeCopy(copied, whole)).toMatchObject({ latest: 1, revisions: [{ number: 1, ...whole }] })
@@ -258,9 +276,73 @@ describe('a revision of which pods have not come into effect', () => {
     expect(isJudged(noteHealthy(counts))).toBe(false)
   })
 
+  it('is judged again when somebody resumes it after one that never was healthy', () => {
+    const counts = noteHeld(offer(rolledBack(), 'c'), failure, true)
+    const back = target(rollBackTo(counts, 2, 5))
+    expect(back).toMatchObject({ base: 3, offered: 3, active: 2 })
+    expect(resumeUnit(back)).toMatchObject({ active: 3, revisions: [{}, {}, { verdict: 'progressing' }] })
+    const good = target(rollBackTo(noteHealthy(offer(rolledBack(), 'c')), 2, 5))
+    expect(resumeUnit(good)).toMatchObject({ active: 3, revisions: [{}, {}, { verdict: 'healthy' }] })
+  })
+
   it('is judged again when somebody resumes it', () => {
     const counts = noteHeld(offer(healthy(), 'b'), failure, true)
     const back = target(rollBackTo(counts, 1, 5))
     expect(resumeUnit(back)).toMatchObject({ active: 2, revisions: [{}, { verdict: 'progressing' }] })
+  })
+})
+
+describe('what is said of a unit', () => {
+  const requested = (): UnitRecord => target(rollBackTo(noteHealthy(offer(healthy(), 'b')), 1, 5))
+
+  it.each<[string, UnitRecord, string | undefined, string]>([
+    ['nothing where all is well', healthy(), undefined, ''],
+    ['nothing while it is judged', offer(healthy(), 'b'), undefined, ''],
+    ['nothing of a first revision that failed, for it has none to go back to', fail(first()), undefined, ''],
+    [
+      'which revision counts on request, and how that ends',
+      requested(),
+      'warning: revision 1 counts on request, and revision 2 is offered',
+      'podd resume /pods/web.yaml` has what the source gives',
+    ],
+    [
+      'why it went back',
+      rolledBack(),
+      'error: revision 2 failed, and revision 1 counts again: it crashed',
+      'podd history /pods/web.yaml`',
+    ],
+    [
+      'why it should go back where that is not allowed',
+      fail(offer(healthy(), 'b'), false),
+      'error: revision 2 failed, and is not rolled back: it crashed',
+      'podd history /pods/web.yaml`',
+    ],
+    [
+      'what has not come into effect',
+      noteHeld(offer(healthy(), 'b'), failure, false),
+      'warning: revision 2 is not in effect as a whole, and stays: it crashed',
+      'podd describe pod POD',
+    ],
+  ])('is %s', (_what, record, message, hint) => {
+    const problem = problemOf(record, '/pods/web.yaml')
+    expect(problem && `${problem.severity}: ${problem.message}`).toBe(message)
+    expect(problem?.place).toEqual(message === undefined ? undefined : { path: '/pods/web.yaml' })
+    expect(problem?.hint ?? '').toContain(hint)
+  })
+
+  it('is why it failed before, where it went back from one that had not come into effect', () => {
+    const back = { ...noteHeld(offer(healthy(), 'b'), failure, false), active: 1 }
+    const pinned: UnitRecord = { ...back, pin: { why: 'failed', atMs: 9 } }
+    expect(problemOf(pinned, '/pods/web.yaml')).toMatchObject({ severity: 'error' })
+  })
+
+  it('is to go back once it failed and nothing keeps it', () => {
+    const failed = fail(offer(healthy(), 'b'), false)
+    expect([healthy(), failed, rolledBack(), fail(first())].map((each) => isToGoBack(each))).toEqual([
+      false,
+      true,
+      false,
+      false,
+    ])
   })
 })
