@@ -20,7 +20,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [['.'], ['verbs'], ['local'], ['output'], ['arguments'], ['client']],
   control: [['.'], ['desired', 'node'], ['pod'], ['images'], ['serving'], ['runtime']],
   decide: [
-    ['sources', 'status', 'updates', 'workloads', 'writing'],
+    ['services', 'sources', 'status', 'updates', 'workloads', 'writing'],
     ['admission', 'doctor', 'images', 'plan'],
     ['node'],
   ],

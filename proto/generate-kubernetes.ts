@@ -26,6 +26,7 @@ const roots: Readonly<Record<string, string>> = {
   'v1/ConfigMap': 'k8s.io.api.core.v1.ConfigMap',
   'v1/Secret': 'k8s.io.api.core.v1.Secret',
   'v1/PersistentVolumeClaim': 'k8s.io.api.core.v1.PersistentVolumeClaim',
+  'v1/Service': 'k8s.io.api.core.v1.Service',
   'v1/Namespace': 'k8s.io.api.core.v1.Namespace',
   'v1/ServiceAccount': 'k8s.io.api.core.v1.ServiceAccount',
   'v1/Event': 'k8s.io.api.core.v1.Event',

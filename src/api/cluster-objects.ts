@@ -122,6 +122,54 @@ export interface ClaimObject {
   }
 }
 
+/** core/v1 Service: a name for pods; it has no address of its own. */
+export interface ServiceObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Service'
+  readonly metadata: LocalObjectMeta
+  readonly spec: {
+    readonly type: string
+    /** `None`, where the manifest says so. */
+    readonly clusterIP?: string
+    readonly clusterIPs?: readonly string[]
+    readonly ports?: readonly {
+      readonly name?: string
+      readonly port: number
+      readonly targetPort: number | string
+      readonly protocol: string
+    }[]
+    readonly selector: Readonly<Record<string, string>>
+    readonly publishNotReadyAddresses?: true
+    readonly sessionAffinity: 'None'
+    readonly internalTrafficPolicy: 'Cluster'
+  }
+  readonly status: { readonly loadBalancer: JsonObject }
+}
+
+/** discovery.k8s.io/v1 EndpointSlice: follows from a Service and its pods. */
+export interface EndpointSliceObject {
+  readonly apiVersion: 'discovery.k8s.io/v1'
+  readonly kind: 'EndpointSlice'
+  readonly metadata: ClusterMeta & {
+    readonly namespace: string
+    readonly ownerReferences: readonly object[]
+  }
+  readonly addressType: 'IPv4' | 'IPv6'
+  readonly ports: readonly { readonly name: string; readonly protocol: string; readonly port: number }[]
+  readonly endpoints: readonly {
+    readonly addresses: readonly string[]
+    readonly conditions: { readonly ready: boolean; readonly serving: boolean; readonly terminating: boolean }
+    readonly hostname?: string
+    readonly nodeName: string
+    readonly targetRef: {
+      readonly kind: 'Pod'
+      readonly namespace: string
+      readonly name: string
+      readonly uid: string
+    }
+  }[]
+}
+
 /** coordination.k8s.io/v1 Lease: as a client wrote it, or the node's, which says that podd is alive. */
 export interface LeaseObject extends ResourceObject {
   readonly kind: 'Lease'

@@ -115,14 +115,5 @@ export const definitionKind = routedKind({
   columns: plainColumns,
 })
 
-/** There are none: `kubectl cluster-info`, dashboards and service discovery request them unasked. */
-export const serviceKind = routedKind({
-  resource: 'services',
-  singular: 'service',
-  shortNames: ['svc'],
-  kind: 'Service',
-  columns: plainColumns,
-})
-
 /** Kinds that are served and have no objects of their own. */
-export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind, serviceKind]
+export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind]

@@ -1,6 +1,7 @@
 import type {
   ClaimObject,
   ConfigObject,
+  EndpointSliceObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -8,6 +9,7 @@ import type {
   PriorityClassObject,
   RuntimeClassObject,
   ServiceAccountObject,
+  ServiceObject,
 } from './cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from './resource.ts'
 
@@ -228,6 +230,8 @@ export interface ServedResources {
   readonly runtimeclasses: RuntimeClassObject
   readonly leases: LeaseObject
   readonly podtemplates: PodTemplateObject
+  readonly services: ServiceObject
+  readonly endpointslices: EndpointSliceObject
 }
 
 /**

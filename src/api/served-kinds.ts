@@ -2,6 +2,7 @@ import { entriesOf, objectAt, objectsAt, textAt } from '../base/json.ts'
 import type {
   ClaimObject,
   ConfigObject,
+  EndpointSliceObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -9,6 +10,7 @@ import type {
   PriorityClassObject,
   RuntimeClassObject,
   ServiceAccountObject,
+  ServiceObject,
 } from './cluster-objects.ts'
 import { summarizePod } from './pod-summary.ts'
 import type { EventObject, PodObject } from './resource.ts'
@@ -436,6 +438,61 @@ function templateLabels({ template = {} }: PodTemplateObject): string {
   return entriesOf(labels, '=').join(',') || '<none>'
 }
 
+/** Fields: `pkg/registry/core/service/strategy.go`, SelectableFields, 1.36. */
+const serviceKind = servedKind<ServiceObject>({
+  resource: 'services',
+  verbs: writeVerbs,
+  singular: 'service',
+  shortNames: ['svc'],
+  kind: 'Service',
+  categories: ['all'],
+  fields: {
+    'spec.clusterIP': ({ spec }) => spec.clusterIP ?? '',
+    'spec.type': ({ spec }) => spec.type,
+  },
+  columns: [
+    nameColumn,
+    column('Type', 'ClusterIP: there are no others.', ({ spec }) => spec.type),
+    column(
+      'Cluster-IP',
+      'None, or nothing: a name leads to the pods themselves.',
+      ({ spec }) => spec.clusterIP ?? '<none>',
+    ),
+    { ...column('External-IP', 'Not used by podd.', () => '<none>'), only: 'kubectl' },
+    column(
+      'Port(s)',
+      'The ports of the Service.',
+      ({ spec: { ports = [] } }) =>
+        ports.map(({ port, protocol }) => `${port}/${protocol}`).join(',') || '<none>',
+    ),
+    ageColumn,
+    wideColumn('Selector', 'The labels of its pods.', ({ spec }) => entriesOf(spec.selector, '=').join(',')),
+  ],
+})
+
+const endpointSliceKind = servedKind<EndpointSliceObject>({
+  resource: 'endpointslices',
+  singular: 'endpointslice',
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  columns: [
+    nameColumn,
+    column('AddressType', 'IPv4 or IPv6.', ({ addressType }) => addressType),
+    column('Ports', 'The ports of the pods.', ({ ports }) => firstOf(ports.map(({ port }) => String(port)))),
+    column('Endpoints', 'The addresses of the pods, ready or not.', ({ endpoints }) =>
+      firstOf(endpoints.flatMap(({ addresses }) => addresses)),
+    ),
+    ageColumn,
+  ],
+})
+
+/** At most three of them (`pkg/printers/internalversion/printers.go`, formatDiscoveryEndpoints, 1.36). */
+function firstOf(texts: readonly string[]): string {
+  if (texts.length === 0) return '<unset>'
+  const more = texts.length > 3 ? ` + ${texts.length - 3} more...` : ''
+  return `${texts.slice(0, 3).join(',')}${more}`
+}
+
 /** All kinds that the API serves: its routes, `podd get` and `podd describe` go by this list. */
 export const servedKinds: readonly ServedKind[] = [
   configMapKind,
@@ -448,6 +505,8 @@ export const servedKinds: readonly ServedKind[] = [
   podTemplateKind,
   secretKind,
   serviceAccountKind,
+  serviceKind,
+  endpointSliceKind,
   priorityClassKind,
   runtimeClassKind,
 ]

@@ -17,6 +17,7 @@ import { PodAdmission } from './desired/pod-admission.ts'
 import type { AdmissionRules } from './desired/pod-admission.ts'
 import { PodWorkers } from './desired/pod-workers.ts'
 import type { EndedPods } from './desired/pod-workers.ts'
+import { ServiceNames } from './desired/service-names.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { UpdateGate } from './desired/update-gate.ts'
 import { Workloads } from './desired/workloads.ts'
@@ -154,8 +155,22 @@ export function createLoops(system: SystemEnv) {
     onPulling: (uid) => post({ kind: 'pull', uid }),
     wentBack: (pod, container) => gate.wentBack(podKey(pod), container),
   })
+  const services = new ServiceNames({
+    ...host,
+    objects,
+    workers,
+    statuses,
+    shown: system.shown,
+    state,
+    isSilent: (source) => snapshots.isSilent(source),
+    clock,
+    logger,
+  })
   const env: PodEnv = {
     ...host,
+    serviceAliases: (pod, source) => services.hostAliases(pod, source),
+    serviceVariables: (pod, source) => services.variables(pod, source),
+    noteHostsFile: (uid) => services.noteStart(uid),
     clock,
     random,
     logger,
@@ -223,6 +238,7 @@ export function createLoops(system: SystemEnv) {
     gate,
     snapshots,
     workloads,
+    services,
     awaited,
     desired,
     node,
@@ -383,6 +399,7 @@ export class Reconciler implements SyncHandlers {
     try {
       await this.#reconcilePods()
     } finally {
+      this.#loops.services.review()
       const places = new Set(snapshots.all().map(({ location }) => location))
       troubles.noteProblems([...snapshots.problems(), ...desired.problems()], places)
     }

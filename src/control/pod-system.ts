@@ -58,9 +58,9 @@ export class PodSystem {
 
   /** Documents that are not followed, and why; warnings too. */
   problems(): readonly Problem[] {
-    const { snapshots, gate, desired } = this.#loops
+    const { snapshots, gate, desired, services } = this.#loops
     const { objects, archives } = this.#env
-    return [snapshots, gate, objects, desired, archives].flatMap((each) => each.problems())
+    return [snapshots, gate, objects, desired, services, archives].flatMap((each) => each.problems())
   }
 
   /** Why the runtime can't be used for now. */

@@ -83,6 +83,8 @@ export function createReaders(
       runtimeclasses: { reader: shown.runtimeclasses, whenListed: whenShown },
       leases: { reader: shown.leases, whenListed: whenShown },
       podtemplates: { reader: shown.podtemplates, whenListed: whenShown },
+      services: { reader: shown.services, whenListed: whenShown },
+      endpointslices: { reader: shown.endpointslices, whenListed: whenShown },
     },
     writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },

@@ -92,7 +92,14 @@ export function findMissingReference(
         throw missingObject(objects, wanted)
     }
     for (const container of only === undefined ? [...spec.initContainers, ...spec.containers] : [only]) {
-      const known = { fields, capacity, objects, limits: execLimits, fileValue: () => '' }
+      const known = {
+        fields,
+        capacity,
+        objects,
+        limits: execLimits,
+        services: new Map(),
+        fileValue: () => '',
+      }
       expandCommand(container, resolveEnvironment({ container, ...known }), execLimits)
     }
     return undefined

@@ -42,7 +42,7 @@ export function* splitReferences(text: string): Generator<Part, void> {
  */
 export function expandReferences(
   text: string,
-  environment: Environment,
+  environment: Pick<Environment, 'get'>,
   maxBytes: number,
 ): string | undefined {
   // A character takes one byte or more.
@@ -100,7 +100,7 @@ export class ExecSpace {
    * @param prefix stands before it in the same string: `NAME=`
    * @throws ArgumentsTooLarge
    */
-  expand(what: string, text: string, environment: Environment, prefix = ''): string {
+  expand(what: string, text: string, environment: Pick<Environment, 'get'>, prefix = ''): string {
     const freeBytes = this.#limits.stringBytes - Buffer.byteLength(prefix) - 1
     const expanded = expandReferences(text, environment, freeBytes)
     if (expanded === undefined) throw this.#stringTooLarge(what)

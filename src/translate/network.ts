@@ -172,11 +172,13 @@ export function podHostsFile(input: {
   readonly ips: readonly string[]
   readonly hostname: PodHostname
   readonly aliases: readonly HostAlias[]
+  /** Of Services. */
+  readonly services: readonly HostAlias[]
 }): string {
   const { hostname, domain } = input.hostname
   const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
   const lines = ['# Kubernetes-managed hosts file.', ...builtIn, ...input.ips.map((ip) => `${ip}\t${names}`)]
-  return `${lines.join('\n')}\n${aliasLines(input.aliases)}`
+  return `${lines.join('\n')}\n${aliasLines(input.aliases)}${serviceLines(input.services)}`
 }
 
 /** The /etc/hosts of a pod on the host's network: the host's own, and the pod's aliases. */
@@ -184,8 +186,11 @@ export function hostNetworkHostsFile(input: {
   /** The text of the host's /etc/hosts. */
   readonly hostFile: string
   readonly aliases: readonly HostAlias[]
+  /** Of Services. */
+  readonly services: readonly HostAlias[]
 }): string {
-  return `# Kubernetes-managed hosts file (host network).\n${input.hostFile}${aliasLines(input.aliases)}`
+  const added = `${aliasLines(input.aliases)}${serviceLines(input.services)}`
+  return `# Kubernetes-managed hosts file (host network).\n${input.hostFile}${added}`
 }
 
 const builtIn = [
@@ -198,7 +203,15 @@ const builtIn = [
 ]
 
 function aliasLines(aliases: readonly HostAlias[]): string {
-  if (aliases.length === 0) return ''
-  const lines = aliases.map(({ ip, hostnames }) => `${ip}\t${hostnames.join('\t')}`)
-  return `\n# Entries added by HostAliases.\n${lines.join('\n')}\n`
+  return section('HostAliases', aliases)
+}
+
+function serviceLines(services: readonly HostAlias[]): string {
+  return section('Services', services)
+}
+
+function section(what: string, entries: readonly HostAlias[]): string {
+  if (entries.length === 0) return ''
+  const lines = entries.map(({ ip, hostnames }) => `${ip}\t${hostnames.join('\t')}`)
+  return `\n# Entries added by ${what}.\n${lines.join('\n')}\n`
 }

@@ -18,6 +18,8 @@ export interface EnvironmentInput {
   readonly capacity: ResourceList
   readonly objects: ObjectReader
   readonly limits: ExecLimits
+  /** The variables of Services. */
+  readonly services: ReadonlyMap<string, string>
   /** The value that a file in a volume gives; undefined where there is no such file or key. */
   readonly fileValue: (reference: FileRef) => string | undefined
 }
@@ -25,8 +27,8 @@ export interface EnvironmentInput {
 type ResolveInput = EnvironmentInput & { readonly texts: ObjectTexts }
 
 /**
- * A container's environment: all of envFrom, then env in order, each value expanded with what came before it
- * (`pkg/kubelet/kubelet_pods.go` makeEnvironmentVariables, 1.36).
+ * A container's environment: all of envFrom, then env in order, each value expanded with what came before it and with the
+ * variables of Services; and of these all that have no other value (`pkg/kubelet/kubelet_pods.go` makeEnvironmentVariables, 1.36).
  * @throws MissingReference for the first missing, non-optional reference
  * @throws ArgumentsTooLarge where no process could have it
  */
@@ -48,16 +50,23 @@ export function resolveEnvironment(given: EnvironmentInput): Environment {
     const value = sourceValue(input, variable.valueFrom)
     if (value !== undefined) environment.set(variable.name, value)
   }
+  environment.addServices()
   return environment.variables
 }
 
 /** An environment within exec(2)'s limits. */
 class BoundedEnvironment {
   readonly variables = new Map<string, string>()
+  readonly #services: ReadonlyMap<string, string>
   readonly #space: ExecSpace
 
-  constructor({ container, limits }: EnvironmentInput) {
+  constructor({ container, limits, services }: EnvironmentInput) {
+    this.#services = services
     this.#space = new ExecSpace(container.name, limits)
+  }
+
+  addServices(): void {
+    for (const [name, value] of this.#services) if (!this.variables.has(name)) this.set(name, value)
   }
 
   set(name: string, value: string): void {
@@ -69,7 +78,8 @@ class BoundedEnvironment {
   /** Expands a value with the variables so far. */
   setExpanded(name: string, value: string): void {
     this.#release(name)
-    const expanded = this.#space.expand(describe(name), value, this.variables, `${name}=`)
+    const known = { get: (key: string) => this.variables.get(key) ?? this.#services.get(key) }
+    const expanded = this.#space.expand(describe(name), value, known, `${name}=`)
     this.variables.set(name, expanded)
   }
 

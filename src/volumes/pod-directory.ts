@@ -102,6 +102,17 @@ export async function writeEtcHosts(rootDir: string, uid: PodUid, content: strin
   return path
 }
 
+/** Updates the hosts file of a pod that has one, in place; returns whether it has one. Throws the system's error. */
+export async function refreshEtcHosts(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
+  try {
+    await rewrite(etcHostsPath(rootDir, uid), content)
+    return true
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
 async function rewrite(path: string, content: string): Promise<void> {
   await using file = await open(path, 'r+')
   await overwriteFile(file, content)

@@ -101,8 +101,13 @@ class PodRun {
     this.sandboxId = (await this.#client.runtime.runPodSandbox({ config: sandboxConfig })).podSandboxId
     const { status } = await this.#client.runtime.podSandboxStatus({ podSandboxId: this.sandboxId })
     const hosts = pod.spec.hostNetwork
-      ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [] })
-      : podHostsFile({ ips: [status?.network?.ip ?? ''], hostname: podHostname(pod), aliases: [] })
+      ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [], services: [] })
+      : podHostsFile({
+          ips: [status?.network?.ip ?? ''],
+          hostname: podHostname(pod),
+          aliases: [],
+          services: [],
+        })
     const limits = execLimits(host.pageBytes)
     const environment = resolveEnvironment({
       container,
@@ -110,6 +115,7 @@ class PodRun {
       capacity: {},
       objects: noObjects,
       limits,
+      services: new Map(),
       fileValue: () => undefined,
     })
     const config = toContainerConfig({

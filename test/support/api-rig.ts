@@ -125,6 +125,8 @@ export class ApiRig {
   readonly runtimeclasses = new KindRig(this.shown.runtimeclasses, async () => {})
   readonly leases = new KindRig(this.shown.leases, async () => {})
   readonly podtemplates = new KindRig(this.shown.podtemplates, async () => {})
+  readonly services = new KindRig(this.shown.services, async () => {})
+  readonly endpointslices = new KindRig(this.shown.endpointslices, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
@@ -243,6 +245,8 @@ export class ApiRig {
         runtimeclasses: this.runtimeclasses,
         leases: this.leases,
         podtemplates: this.podtemplates,
+        services: this.services,
+        endpointslices: this.endpointslices,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       sources: {

@@ -10,10 +10,7 @@ export interface KindArgument {
 
 /** What podd has in place of kinds that people look for out of habit: their names, and a sentence. */
 const elsewhere: readonly (readonly [names: string, hint: string])[] = [
-  [
-    'service services svc endpoints ep endpointslice endpointslices',
-    'A pod has an address of its own (`podd get pods -o wide`), and its hostPort one on the host; nothing stands before it.',
-  ],
+  ['endpoints ep', '`podd get endpointslices` shows the addresses of the pods behind Services.'],
   [
     'ingress ingresses ing ingressclass ingressclasses gateway gateways httproute httproutes',
     'podd routes nothing to pods: a proxy that runs in a pod with hostPort or hostNetwork does.',

@@ -4,9 +4,10 @@ import type { RandomSource } from '../../base/random.ts'
 import type { Changes } from '../../base/waits.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { BackoffLimits } from '../../decide/plan/backoff.ts'
+import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import type { PodRef } from '../../pod/values/ids.ts'
+import type { PodRef, PodUid, SourceName } from '../../pod/values/ids.ts'
 import type { PodRecordStore } from '../../store/pod-records.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
@@ -32,6 +33,12 @@ export interface PodEnv extends PodHost {
   readonly counters: PodCounters
   /** Noted after each pass, and after each observation that is made between: others wait for what pods do. */
   readonly changes: Changes
+  /** What the pod's hosts file has of Services now. */
+  readonly serviceAliases: (pod: Pod, source: SourceName) => Promise<readonly HostAlias[]>
+  /** The variables of Services that its containers get. */
+  readonly serviceVariables: (pod: Pod, source: SourceName) => Promise<ReadonlyMap<string, string>>
+  /** Its hosts file was written for the start of a container; Services may have changed meanwhile. */
+  readonly noteHostsFile: (uid: PodUid) => void
   /** For work that many pods may be about to do. */
   readonly turns: SharedTurns
   readonly limits: BackoffLimits

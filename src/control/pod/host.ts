@@ -37,6 +37,7 @@ import {
   removeTerminationLog,
   ResolvConfFiles,
   volumeDirectory,
+  refreshEtcHosts,
   writeEtcHosts,
 } from '../../volumes/pod-directory.ts'
 import { prepareVolumes, teardownVolumes } from '../../volumes/prepare-volumes.ts'
@@ -150,6 +151,8 @@ export function createPodVolumes(env: {
     checkMountSharing,
     /** Writes the pod's hosts file and gives its path. */
     writeHostsFile: (uid: PodUid, text: string) => writeEtcHosts(rootDir, uid, text),
+    /** Brings it up to date in place, where the pod has one; returns whether it has. */
+    refreshHostsFile: (uid: PodUid, text: string) => refreshEtcHosts(rootDir, uid, text),
     /** Writes the pod's resolv.conf and gives its path. */
     writeResolvConf: (uid: PodUid, text: string) => resolvConfs.write(uid, text),
     /** Forgets it, for the containers of a new sandbox. */

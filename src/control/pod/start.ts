@@ -4,7 +4,7 @@ import type { Retry } from '../../decide/plan/backoff.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { allContainers } from '../../pod/schema/pod-resources.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
 import type { ContainerId, PodUid, SourceName } from '../../pod/values/ids.ts'
 import { isCriError } from '../../runtime/cri-runtime.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
@@ -267,11 +267,24 @@ function findTarget({ observed }: Pass, name: string | undefined): ContainerId |
 }
 
 async function writeHostsFile(env: PodEnv, pass: Pass, sandbox: SandboxInUse): Promise<string> {
-  const { pod, ref } = pass
-  const text = pod.spec.hostNetwork
-    ? hostNetworkHostsFile({ hostFile: await env.readHostsFile(), aliases: pod.spec.hostAliases })
-    : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod), aliases: pod.spec.hostAliases })
-  return env.volumes.writeHostsFile(ref.uid, text)
+  const { pod, ref, record } = pass
+  const services = await env.serviceAliases(pod, record.source)
+  const text = await composeHostsFile(env, pod, sandbox.ips, services)
+  const path = await env.volumes.writeHostsFile(ref.uid, text)
+  env.noteHostsFile(ref.uid)
+  return path
+}
+
+/** @param services what it has of Services */
+export async function composeHostsFile(
+  { readHostsFile }: Pick<PodEnv, 'readHostsFile'>,
+  pod: Pod,
+  ips: readonly string[],
+  services: readonly HostAlias[],
+): Promise<string> {
+  const { hostNetwork, hostAliases: aliases } = pod.spec
+  if (hostNetwork) return hostNetworkHostsFile({ hostFile: await readHostsFile(), aliases, services })
+  return podHostsFile({ ips, hostname: podHostname(pod), aliases, services })
 }
 
 interface ResolvedFor {
@@ -299,6 +312,7 @@ async function gatherEnvironment(env: PodEnv, input: ResolvedFor): Promise<Envir
     capacity: env.capacity,
     objects: env.objects.seenBy(source),
     limits: env.execLimits,
+    services: await env.serviceVariables(pod, source),
     fileValue: ({ volumeName, path, key }) => {
       const file = files.get(fileKey(volumeName, path))
       if (file === undefined) return undefined

@@ -253,13 +253,13 @@ export class ClusterObjects {
 function namespacedStores(
   shown: ShownResources,
 ): readonly Pick<ResourceStore<ResourceObject>, 'values' | 'subscribe'>[] {
-  const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates } = shown
-  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates]
+  const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services } = shown
+  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services]
 }
 
 /** Undefined where an object only has the time at which this podd first showed it: another podd gives another time. */
 function recordedTime({ kind, metadata }: ResourceObject): string | undefined {
-  const isConfig = kind === 'ConfigMap' || kind === 'Secret' || kind === 'PersistentVolumeClaim'
+  const isConfig = ['ConfigMap', 'Secret', 'PersistentVolumeClaim', 'Service'].includes(kind)
   const isRecorded = !isConfig || metadata.annotations?.['podd.dev/source'] === 'api'
   return isRecorded ? metadata.creationTimestamp : undefined
 }

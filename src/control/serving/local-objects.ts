@@ -1,11 +1,18 @@
-import type { ClaimObject, ConfigObject, LeaseObject, PodTemplateObject } from '../../api/cluster-objects.ts'
+import type {
+  ClaimObject,
+  ConfigObject,
+  LeaseObject,
+  PodTemplateObject,
+  ServiceObject,
+} from '../../api/cluster-objects.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { LocalObject, PersistentVolumeClaim } from '../../pod/objects/object-kinds.ts'
+import { targetPortOf } from '../../pod/objects/object-kinds.ts'
+import type { LocalObject, PersistentVolumeClaim, Service } from '../../pod/objects/object-kinds.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/volume-files.ts'
@@ -26,7 +33,10 @@ export class ClaimError extends PoddError {
 /** Where the objects are, and who uses them. */
 interface LocalEnv {
   readonly objects: ObjectStore
-  readonly shown: Pick<ShownResources, 'pods' | 'configmaps' | 'secrets' | 'persistentvolumeclaims'>
+  readonly shown: Pick<
+    ShownResources,
+    'pods' | 'configmaps' | 'secrets' | 'persistentvolumeclaims' | 'services'
+  >
   readonly rootDir: string
   /** All pods, including those that are terminating. */
   readonly pods: () => Iterable<Pod>
@@ -69,8 +79,13 @@ export class LocalObjects {
   #showConfigs(): void {
     const { objects, shown } = this.#env
     const [configmaps, secrets] = [new Map<string, ConfigObject>(), new Map<string, ConfigObject>()]
+    const services = new Map<string, ServiceObject>()
     for (const { source, document } of objects.documents()) {
       const { object, place, kept } = document
+      if (object.kind === 'Service') {
+        const made = this.#dated(toServiceObject(object, { source, place, kept }), shown.services)
+        services.set(made.metadata.uid, made)
+      }
       if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') continue
       const isSecret = object.kind === 'Secret'
       const made =
@@ -85,6 +100,7 @@ export class LocalObjects {
     }
     shown.configmaps.replaceAll(configmaps)
     shown.secrets.replaceAll(secrets)
+    shown.services.replaceAll(services)
     this.#reviewClaims()
   }
 
@@ -135,7 +151,10 @@ export class LocalObjects {
   }
 
   /** An object that has no creation time gets that at which this podd first shows it, and keeps it. */
-  #dated<T extends ConfigObject | ClaimObject>(object: T, shown: Pick<ResourceStore<T>, 'get'>): T {
+  #dated<T extends ConfigObject | ClaimObject | ServiceObject>(
+    object: T,
+    shown: Pick<ResourceStore<T>, 'get'>,
+  ): T {
     const { metadata } = object
     if (metadata.creationTimestamp !== undefined) return object
     const known = shown.get(metadata.uid)?.metadata.creationTimestamp
@@ -271,4 +290,31 @@ function toLease({ spec }: JsonObject, metadata: Meta): LeaseObject {
 
 function toPodTemplate({ template }: JsonObject, metadata: Meta): PodTemplateObject {
   return { apiVersion: 'v1', kind: 'PodTemplate', metadata, ...(isJsonObject(template) && { template }) }
+}
+
+/** A Service as the API shows it. */
+function toServiceObject(service: Service, origin: ObjectOrigin): ServiceObject {
+  const { type, clusterIP, ports, selector, publishNotReadyAddresses } = service.spec
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: toObjectMeta(service, origin),
+    spec: {
+      type,
+      ...(clusterIP === 'None' && { clusterIP, clusterIPs: [clusterIP] }),
+      ...(ports.length > 0 && {
+        ports: ports.map((port) => {
+          const { name, protocol, appProtocol } = port
+          const shown = { protocol, port: port.port, targetPort: targetPortOf(port) }
+          if (appProtocol !== undefined) Object.assign(shown, { appProtocol })
+          return name === '' ? shown : Object.assign(shown, { name })
+        }),
+      }),
+      selector,
+      ...(publishNotReadyAddresses && { publishNotReadyAddresses: true }),
+      sessionAffinity: 'None',
+      internalTrafficPolicy: 'Cluster',
+    },
+    status: { loadBalancer: {} },
+  }
 }

@@ -1,6 +1,7 @@
 import type {
   ClaimObject,
   ConfigObject,
+  EndpointSliceObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -8,6 +9,7 @@ import type {
   PriorityClassObject,
   RuntimeClassObject,
   ServiceAccountObject,
+  ServiceObject,
 } from '../../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceChange, ResourceObject } from '../../api/resource.ts'
 import { sameData } from '../../base/json.ts'
@@ -233,5 +235,9 @@ export function createShown(wallMs: number) {
     /** These are written by `showKept`. */
     leases: byNames<LeaseObject>(),
     podtemplates: byNames<PodTemplateObject>(),
+    /** Written by LocalObjects. */
+    services: byNames<ServiceObject>(),
+    /** Written by ServiceNames. */
+    endpointslices: byNames<EndpointSliceObject>(),
   }
 }

@@ -87,6 +87,11 @@ export class StatusStore {
     return this.#shown.get(uid)
   }
 
+  /** Undefined before the pod's worker has published it. */
+  findPublished(uid: PodUid): PodObject | undefined {
+    return this.#spoken.has(uid) ? this.#shown.get(uid) : undefined
+  }
+
   /** Ordered by namespace and name; a terminating pod stands before its replacement. */
   list(): readonly PodObject[] {
     return this.#shown.list()

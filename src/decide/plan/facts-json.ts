@@ -101,6 +101,7 @@ function reducePod({ apiVersion, kind, metadata, spec }: Pod): Pod {
       restartPolicy: spec.restartPolicy,
       terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds,
       dnsPolicy: spec.dnsPolicy,
+      enableServiceLinks: spec.enableServiceLinks,
       hostNetwork: spec.hostNetwork,
       hostPID: spec.hostPID,
       hostIPC: spec.hostIPC,

@@ -18,7 +18,7 @@ export type PodDiff = 'same' | 'in-place' | 'replace'
  * containers be added (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and
  * ValidatePodEphemeralContainersUpdate, Kubernetes 1.36); anything else, including a changed or removed ephemeral
  * container, makes a new pod. imagePullPolicy may change with the image: its default follows the tag, and it acts only
- * when a container starts.
+ * when a container starts. So does enableServiceLinks, which records of podds that knew no Services don't have.
  */
 export function diffPod(before: Pod, after: Pod): PodDiff {
   if (sameData(before, after)) return 'same'
@@ -32,6 +32,7 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
       tolerations: undefined,
       // Of no effect.
       preemptionPolicy: undefined,
+      enableServiceLinks: undefined,
       initContainers: pod.spec.initContainers.map((c) => frozenContainer(c, mayResize && isResizableInit(c))),
       containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
       ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),
@@ -124,6 +125,7 @@ function inPlaceChanges(before: Pod, after: Pod): readonly string[] {
   const fields = [
     ...(['labels', 'annotations'] as const).map((key) => `metadata.${key}`),
     'spec.activeDeadlineSeconds',
+    'spec.enableServiceLinks',
     'spec.tolerations',
   ].filter((path) => !sameData(valueAt(before, path), valueAt(after, path)))
   return [
@@ -166,7 +168,7 @@ function replacingFields(before: Pod, after: Pod): readonly string[] {
 }
 
 const mutable =
-  /^spec\.(?:activeDeadlineSeconds|tolerations(?:\[.*)?|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
+  /^spec\.(?:activeDeadlineSeconds|enableServiceLinks|tolerations(?:\[.*)?|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
 
 function mayChange(path: string): boolean {
   return mutable.test(path)

@@ -140,6 +140,13 @@ export function defaultManifest(manifest: JsonObject): JsonObject {
       return at(manifest, 'template', (template) => at(template, 'spec', defaultPodSpec))
     case 'Secret':
       return joinStringData({ ...manifest, type: given(manifest['type']) ?? 'Opaque' })
+    case 'Service':
+      return at(manifest, 'spec', (spec) =>
+        each(withDefaults(spec, { type: 'ClusterIP' }), 'ports', (port) => ({
+          ...withDefaults(port, { protocol: 'TCP' }),
+          targetPort: given(port['targetPort']) ?? port['port'] ?? null,
+        })),
+      )
     case 'PersistentVolumeClaim':
       return at(manifest, 'spec', (spec) => withDefaults(spec, { volumeMode: 'Filesystem' }))
     default:

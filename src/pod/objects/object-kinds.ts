@@ -15,19 +15,28 @@ import {
   fillDefaults,
   ignored,
   int32,
+  intOrString,
   list,
   map,
   object,
   oneOf,
   oneOfOrNone,
   optional,
+  refused,
   required,
   requiredOrZero,
   string,
 } from '../schema/types.ts'
 import type { Fields, Infer, ObjectType } from '../schema/types.ts'
 import { claimSpecSchema } from '../schema/volume-schema.ts'
-import { configMapKey, dnsLabel } from '../validation/name-rules.ts'
+import {
+  configMapKey,
+  dns1035Label,
+  dnsLabel,
+  ipAddress,
+  portName,
+  qualifiedName,
+} from '../validation/name-rules.ts'
 import { validateClusterMetadata, validateLabels, validateMetadata } from '../validation/validate-metadata.ts'
 import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
@@ -232,6 +241,143 @@ const persistentVolumeClaimKind = objectKind({
   validate: ({ spec }, issues, manifest) => validateClaimSpec(spec, manifest['spec'], issues.of('spec')),
 })
 
+const servicePortSchema = object('ServicePort', {
+  name: defaulted(string, ''),
+  port: required(int32),
+  targetPort: optional(
+    intOrString,
+    'pods are reached at this port: podd has no proxy that maps `port` to it',
+  ),
+  protocol: defaulted(oneOf('TCP', 'UDP', 'SCTP'), 'TCP'),
+  appProtocol: optional(string),
+  nodePort: refused(
+    int32,
+    'podd opens no port of the host for a Service: write `hostPort` into the pod',
+    [0],
+  ),
+})
+
+const noProxy = 'podd has no proxy: a name leads to the pods themselves'
+const ownFamilies = 'a name has the addresses that its pods have'
+
+const serviceSpecSchema = object('ServiceSpec', {
+  type: defaulted(
+    oneOf('ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'),
+    'ClusterIP',
+    '`ClusterIP` alone; others are refused',
+  ),
+  clusterIP: optional(
+    string,
+    '`None`; podd gives no Service an address of its own, so others have no effect',
+  ),
+  clusterIPs: ignored(list(string), 'podd gives no Service an address of its own'),
+  ports: defaulted(list(servicePortSchema), []),
+  selector: defaulted(map(string), {}),
+  publishNotReadyAddresses: defaulted(bool, false),
+  externalIPs: refused(list(string), 'podd takes no addresses for a Service: write `hostPort` into the pod'),
+  externalName: refused(
+    string,
+    'podd serves no aliases: write the name itself, or `hostAliases` into the pods',
+    [''],
+  ),
+  loadBalancerIP: refused(string, 'podd has no load balancer: write `hostPort` into the pod', ['']),
+  loadBalancerSourceRanges: refused(list(string), 'podd has no load balancer'),
+  loadBalancerClass: refused(string, 'podd has no load balancer', ['']),
+  allocateLoadBalancerNodePorts: ignored(bool, 'podd has no load balancer'),
+  externalTrafficPolicy: ignored(string, noProxy),
+  internalTrafficPolicy: ignored(string, noProxy),
+  trafficDistribution: ignored(string, noProxy),
+  healthCheckNodePort: refused(int32, 'podd has no load balancer', [0]),
+  sessionAffinity: ignored(oneOf('None', 'ClientIP'), noProxy),
+  sessionAffinityConfig: ignored(any, noProxy),
+  ipFamilies: ignored(list(string), ownFamilies),
+  ipFamilyPolicy: ignored(string, ownFamilies),
+})
+
+const serviceSchema = object('Service', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('Service')),
+  metadata: required(objectMetaSchema),
+  spec: required(serviceSpecSchema),
+  status: ignored(map(any), 'written by a control plane'),
+})
+
+export type Service = Infer<typeof serviceSchema>
+
+const serviceKind = objectKind({
+  schema: serviceSchema,
+  resource: { plural: 'services', singular: 'service', short: ['svc'] },
+  scope: 'Namespaced',
+  isPerSource: true,
+  isSecret: false,
+  validate: validateService,
+})
+
+/** What to do where a Service is of another type than ClusterIP. */
+const otherTypes: Readonly<Record<string, string>> = {
+  NodePort:
+    'podd opens no port of the host for a Service: write hostPort into the pod, and type ClusterIP here',
+  LoadBalancer: 'podd has no load balancer: write hostPort into the pod, and type ClusterIP here',
+  ExternalName: 'podd serves no aliases: write the name itself, or hostAliases into the pods',
+}
+
+/** Source: validateService in pkg/apis/core/validation, 1.36. */
+function validateService({ metadata, spec }: Service, issues: Issues): void {
+  issues.of('metadata', 'name').name(metadata.name, dns1035Label)
+  const at = issues.of('spec')
+  const refusal = otherTypes[spec.type]
+  if (refusal !== undefined) return at.of('type').refused(refusal)
+  const { clusterIP = '', ports, selector } = spec
+  const isHeadless = clusterIP === 'None'
+  if (!isHeadless && clusterIP !== '') {
+    at.of('clusterIP').name(clusterIP, ipAddress)
+    at.of('clusterIP').warn(
+      'has no effect: podd gives no Service an address of its own, and the name leads to its pods',
+    )
+  }
+  if (ports.length === 0 && !isHeadless) at.of('ports').required()
+  validateLabels(selector, at.of('selector'))
+  if (Object.keys(selector).length === 0)
+    at.of('selector').refused('podd knows what is behind a Service by its selector alone')
+  at.of('ports').unique(
+    ports,
+    ({ name }) => name,
+    (index) => at.of('ports', index, 'name'),
+  )
+  at.of('ports').unique(
+    ports,
+    ({ protocol, port }) => `${protocol} ${port}`,
+    (index) => at.of('ports', index),
+  )
+  for (const [index, port] of ports.entries())
+    validateServicePort(port, ports.length > 1, at.of('ports', index))
+}
+
+function validateServicePort(
+  { name, port, targetPort = 0, appProtocol }: Infer<typeof servicePortSchema>,
+  needsName: boolean,
+  issues: Issues,
+): void {
+  if (name === '' && needsName) issues.of('name').required()
+  else issues.of('name').optionalName(name, dnsLabel)
+  issues.of('port').range(port, 1, 65_535)
+  if (appProtocol !== undefined) issues.of('appProtocol').name(appProtocol, qualifiedName)
+  if (targetPort === 0 || targetPort === '') return
+  if (typeof targetPort === 'string') issues.of('targetPort').name(targetPort, portName)
+  else issues.of('targetPort').range(targetPort, 1, 65_535)
+  if (typeof targetPort === 'string' || targetPort === port) return
+  issues
+    .of('targetPort')
+    .warn(
+      `podd has no proxy: the name leads to the pods themselves, which answer at ${targetPort}, and nothing at ${port}`,
+    )
+}
+
+/** The port of the pods that a port of a Service stands for; a text is the name of a container's. */
+export function targetPortOf({ port, targetPort = 0 }: Service['spec']['ports'][number]): number | string {
+  return targetPort === 0 || targetPort === '' ? port : targetPort
+}
+
 /** ObjectMeta of kinds that belong to no namespace. */
 export const clusterMetaSchema = object('ObjectMeta', {
   ...objectMetaSchema.fields,
@@ -369,6 +515,7 @@ export const objectKinds = {
   ConfigMap: configMapKind,
   Secret: secretKind,
   PersistentVolumeClaim: persistentVolumeClaimKind,
+  Service: serviceKind,
   RuntimeClass: runtimeClassKind,
   PriorityClass: priorityClassKind,
   Deployment: deploymentKind,

@@ -140,7 +140,11 @@ export const podSpecSchema = object('PodSpec', {
     'the condition of a pod that was not written over the API cannot be set',
   ),
   runtimeClassName: optional(string, 'a RuntimeClass document, or one of `runtimeClasses` in the config'),
-  enableServiceLinks: ignored(bool, 'there are no Services'),
+  enableServiceLinks: defaulted(
+    bool,
+    true,
+    'a Service has its name there in place of an address of its own; headless ones have none, as in Kubernetes',
+  ),
   preemptionPolicy: optional(
     string,
     'has to be that of its PriorityClass; it has no effect, for no pod makes room for another',

@@ -41,6 +41,20 @@ export function dnsLabel(value: string): readonly string[] {
   ]
 }
 
+/** Names of Services. */
+export function dns1035Label(value: string): readonly string[] {
+  return [
+    ...tooLong(value, 63),
+    ...(/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(value)
+      ? []
+      : [
+          `a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic ` +
+            `character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for ` +
+            `validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
+        ]),
+  ]
+}
+
 /** Names of pods and of most other objects. */
 export function dnsSubdomain(value: string, unit: 'bytes' | 'characters' = 'characters'): readonly string[] {
   return [

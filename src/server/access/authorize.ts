@@ -182,6 +182,7 @@ const viewRules: Rules = {
     ),
     allow(read, 'apiextensions.k8s.io', 'customresourcedefinitions'),
     allow(read, 'coordination.k8s.io', 'leases'),
+    allow(read, 'discovery.k8s.io', 'endpointslices'),
     allow(read, 'events.k8s.io', 'events'),
     allow(read, 'metrics.k8s.io', 'nodes pods'),
     allow(read, 'node.k8s.io', 'runtimeclasses'),
@@ -203,7 +204,7 @@ const editRules: Rules = {
     allow(
       write,
       '',
-      'configmaps persistentvolumeclaims pods pods/ephemeralcontainers pods/resize podtemplates secrets',
+      'configmaps persistentvolumeclaims pods pods/ephemeralcontainers pods/resize podtemplates secrets services',
     ),
     allow(write, 'coordination.k8s.io', 'leases'),
     allow(['create', 'patch', 'update'], '|events.k8s.io', 'events'),

@@ -1,4 +1,4 @@
-import { definitionKind, regardingEventKind, serviceKind, toRegardingEvent } from '../../api/derived-kinds.ts'
+import { definitionKind, regardingEventKind, toRegardingEvent } from '../../api/derived-kinds.ts'
 import { qualifiedResource } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { RoutedKind } from '../../api/served-kind.ts'
@@ -52,9 +52,7 @@ export function resourceRoutes(
       return routes.concat(serve(kind, kind.tableRoot, mapReader(shown.reader, redactSecret), shown))
     }),
     ...serve(regardingEventKind, regardingEventKind.root, mapReader(events.reader, toRegardingEvent), events),
-    ...[definitionKind, serviceKind].flatMap((kind) =>
-      serve(kind, kind.root, emptyReader(nodes.reader), nodes),
-    ),
+    ...serve(definitionKind, definitionKind.root, emptyReader(nodes.reader), nodes),
   ]
 }
 

@@ -268,11 +268,7 @@ describe('what podd get cannot give', () => {
       'podd: --raw "/é" is no path of a request\nEscape what stands in no URL: podd get --raw "/%C3%A9"',
     ],
     ['pods/web/x', 2, 'podd: get what?'],
-    [
-      'svc',
-      2,
-      'podd: podd knows no resource "svc"\nA pod has an address of its own (`podd get pods -o wide`)',
-    ],
+    ['ep', 2, 'podd: podd knows no resource "ep"\n`podd get endpointslices` shows'],
     ['pods,Deployments.apps', 2, 'podd: podd knows no resource "Deployments.apps"\npodd runs Pods'],
     ['ds/web', 2, 'podd: podd knows no resource "ds"\npodd runs Pods'],
     ['cronjobs', 2, 'restartPolicy OnFailure or Never'],
@@ -292,7 +288,7 @@ describe('what podd get cannot give', () => {
   })
 
   it('is said for describe as well, which takes several kinds too', async () => {
-    expect((await podd(['describe', 'svc'])).stderr).toContain('A pod has an address of its own')
+    expect((await podd(['describe', 'ep'])).stderr).toContain('podd get endpointslices')
     const names = ({ stdout }: CliOutcome): readonly string[] =>
       [...stdout.matchAll(/^Name: +(\S+)$/gmu)].map(([, name = '']) => name)
     expect(names(await podd(['describe', 'pods,cm', '-l', 'app=web']))).toEqual(['web', 'conf'])

@@ -138,6 +138,8 @@ export class PodRig {
   opened: Promise<void> = Promise.resolve()
   /** Those whose volumes were taken down. */
   readonly tornDown: PodUid[] = []
+  /** What podd shows, of all kinds. */
+  shown = createShown(0)
   /** What the next podd is configured with. */
   sources: readonly SourceName[]
   settings: Partial<PoddConfig>
@@ -337,7 +339,7 @@ export class PodRig {
         record: (event) => void this.events.push(event),
         recordNode: (event) => void this.nodeEvents.push(event),
       },
-      shown: createShown(clock.wallMs()),
+      shown: (this.shown = createShown(clock.wallMs())),
       presentPod: undefined,
       runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,

@@ -60,6 +60,34 @@ describe('creating', () => {
     await running
   })
 
+  it('keeps a Service with its defaults, which has no address, and refuses one that needs a proxy', async () => {
+    await using rig = await startWritingRig()
+    const services = `${namespace}/services`
+    const db = (spec: JsonObject): JsonObject => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'db' },
+      spec: { selector: { app: 'db' }, ports: [{ port: 5432 }], ...spec },
+    })
+    expect(await rig.ask('POST', services, db({ type: 'NodePort' }))).toMatchObject({
+      code: 422,
+      body: { message: expect.stringContaining('write hostPort into the pod') },
+    })
+    const made = await rig.ask('POST', services, db({}))
+    expect(made).toMatchObject({
+      code: 201,
+      body: { spec: { type: 'ClusterIP', ports: [{ port: 5432, protocol: 'TCP', targetPort: 5432 }] } },
+    })
+    expect(made.body['spec']).not.toHaveProperty('clusterIP')
+    const change = { spec: { selector: { app: 'other' } } }
+    const merge = 'application/merge-patch+json'
+    expect(await rig.ask('PATCH', `${services}/db`, change, merge)).toMatchObject({
+      code: 200,
+      body: { spec: { selector: { app: 'other' } } },
+    })
+    expect(await rig.ask('DELETE', `${services}/db`)).toMatchObject({ code: 200 })
+  })
+
   it.each([
     ['a name that is taken', pod('taken'), 409, 'AlreadyExists', 'pods "taken" already exists'],
     ['no name', pod(''), 422, 'Invalid', 'name or generateName is required'],

@@ -321,7 +321,6 @@ describe('what is refused', () => {
 
   it.each([
     ['ReplicaSet', 'not supported: podd makes no pods from a ReplicaSet (write a Deployment)', false],
-    ['Service', 'not supported: Service needs a control plane', false],
     [
       'Ingress',
       'not supported: Ingress needs a control plane (run a reverse proxy as a pod of its own, and open its port with hostPort)',
@@ -346,7 +345,7 @@ describe('what is refused', () => {
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
       'Quux',
-      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, RuntimeClass, PriorityClass, Deployment, StatefulSet, DaemonSet',
+      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, Service, RuntimeClass, PriorityClass, Deployment, StatefulSet, DaemonSet',
       true,
     ],
   ])('kind %s', async (kind, message, holds) => {
@@ -362,6 +361,7 @@ describe('what is refused', () => {
             'ConfigMap/default/web',
             'Secret/default/web',
             'PersistentVolumeClaim/default/web',
+            'Service/default/web',
             'RuntimeClass/web',
             'PriorityClass/web',
             'Deployment/default/web',
@@ -729,6 +729,7 @@ describe('warnings', () => {
         'spec.containers.0.volumeMounts': [
           { name: 'data', mountPath: '/data', recursiveReadOnly: 'Disabled' },
         ],
+        'spec.enableServiceLinks': true,
         'spec.preemptionPolicy': 'PreemptLowerPriority',
         'spec.priority': 0,
         'spec.securityContext': {},

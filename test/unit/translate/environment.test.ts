@@ -54,7 +54,11 @@ type Variables = readonly { readonly name: string; readonly value: string }[]
 
 const limits = execLimits(4096)
 
-function resolve(env: Variables, within: ExecLimits = limits): ReadonlyMap<string, string> {
+function resolve(
+  env: Variables,
+  within: ExecLimits = limits,
+  services: ReadonlyMap<string, string> = new Map(),
+): ReadonlyMap<string, string> {
   const pod = makePod({ containers: [{ name: 'app', env: [...env] }] })
   const [container] = pod.spec.containers
   if (container === undefined) throw new Error('no container')
@@ -64,6 +68,7 @@ function resolve(env: Variables, within: ExecLimits = limits): ReadonlyMap<strin
     capacity: {},
     objects: noObjects,
     limits: within,
+    services,
     fileValue: () => undefined,
   })
 }
@@ -81,6 +86,22 @@ describe('an environment', () => {
       ['BASE', '/srv/more'],
       ['DATA', '/srv/data'],
     ])
+  })
+
+  it('has the variables of Services where nothing else has their names, and expands with them', () => {
+    const services = new Map([
+      ['DB_SERVICE_HOST', 'db'],
+      ['DB_PORT', 'tcp://db:1'],
+    ])
+    const env = [
+      { name: 'URL', value: '$(DB_SERVICE_HOST)' },
+      { name: 'DB_PORT', value: '5' },
+    ]
+    expect(Object.fromEntries(resolve(env, limits, services))).toEqual({
+      URL: 'db',
+      DB_PORT: '5',
+      DB_SERVICE_HOST: 'db',
+    })
   })
 
   it('that doubles itself ends where the kernel takes no more of one variable', () => {

@@ -99,8 +99,8 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     podCgroup: podCgroupResources(spec, resources, undefined),
     files: {
       '/etc/hosts': spec.hostNetwork
-        ? hostNetworkHostsFile({ hostFile, aliases })
-        : podHostsFile({ ips: podIps, hostname: podHostname(pod), aliases }),
+        ? hostNetworkHostsFile({ hostFile, aliases, services: [] })
+        : podHostsFile({ ips: podIps, hostname: podHostname(pod), aliases, services: [] }),
       '/etc/resolv.conf': formatResolvConf(dns),
       ...Object.fromEntries(
         [...files].flatMap(([name, content]) =>
@@ -141,6 +141,7 @@ function containerMessage(
     capacity,
     objects,
     limits: execLimits(4096),
+    services: new Map(),
     fileValue: ({ key }) => envFileValue(parseEnvFile(writtenFile), key),
   })
   const subPaths = container.volumeMounts.flatMap((mount, index): [number, string][] => {

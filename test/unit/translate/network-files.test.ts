@@ -170,6 +170,7 @@ describe('the hosts file', () => {
           { ip: '192.0.2.5', hostnames: ['printer', 'printer.lan'] },
           { ip: '192.0.2.6', hostnames: ['scale'] },
         ],
+        services: [{ ip: '10.1.0.3', hostnames: ['db.default.svc', 'db'] }],
       }),
     ).toBe(
       [
@@ -187,18 +188,30 @@ describe('the hosts file', () => {
         '192.0.2.5\tprinter\tprinter.lan',
         '192.0.2.6\tscale',
         '',
+        '# Entries added by Services.',
+        '10.1.0.3\tdb.default.svc\tdb',
+        '',
       ].join('\n'),
     )
   })
 
   it('ends with the address where the pod has no aliases', () => {
-    const text = podHostsFile({ ips: ['10.1.0.2'], hostname: { hostname: 'web', domain: '' }, aliases: [] })
+    const text = podHostsFile({
+      ips: ['10.1.0.2'],
+      hostname: { hostname: 'web', domain: '' },
+      aliases: [],
+      services: [],
+    })
     expect(text.endsWith('ip6-allrouters\n10.1.0.2\tweb\n')).toBe(true)
   })
 
   it('is the host’s own on its network', () => {
     expect(
-      hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [{ ip: '192.0.2.5', hostnames: ['p'] }] }),
+      hostNetworkHostsFile({
+        hostFile: '127.0.0.1 box\n',
+        aliases: [{ ip: '192.0.2.5', hostnames: ['p'] }],
+        services: [],
+      }),
     ).toBe(
       '# Kubernetes-managed hosts file (host network).\n127.0.0.1 box\n\n# Entries added by HostAliases.\n192.0.2.5\tp\n',
     )

@@ -1,0 +1,169 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { plainPodHost } from '../../support/plain-pod-host.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+function service(spec: JsonObject = {}): ObjectDocument {
+  const manifest = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'db', namespace: 'default' },
+    spec: { selector: { app: 'db' }, ports: [{ port: 5432 }], ...spec },
+  }
+  return { object: objectFromManifest(manifest), manifest, place: { path: '/file/db-service.yaml' } }
+}
+
+const readinessProbe = { exec: { command: ['ready'] }, periodSeconds: 1, failureThreshold: 1 }
+const db = podManifest(
+  'db',
+  { containers: [{ name: 'main', image: 'app:1', readinessProbe }] },
+  { labels: { app: 'db' } },
+)
+const names = 'db.default.svc.cluster.local\tdb.default.svc\tdb.default\tdb\n'
+
+let rig: PodRig
+/** The hosts files by pod, and each text that one got in place. */
+let files: Map<string, string>
+let rewritten: string[]
+let isReady: boolean
+let isDiskFull: boolean
+let end: () => void
+
+beforeEach(() => {
+  files = new Map()
+  rewritten = []
+  isReady = true
+  isDiskFull = false
+  rig = new PodRig()
+  rig.probe = () => ({ result: isReady ? 'success' : 'failure', output: '' })
+  end = connect()
+})
+
+/** Has the next podd write the files; returns what keeps it from that, for the rig has one that was killed live on. */
+function connect(): () => void {
+  let isAlive = true
+  const { volumes } = plainPodHost(rig.objects)
+  rig.host = {
+    volumes: {
+      ...volumes,
+      writeHostsFile: async (uid, text) => {
+        files.set(uid, text)
+        return `/pods/${uid}/hosts`
+      },
+      refreshHostsFile: async (uid, text) => {
+        if (!isAlive || !files.has(uid)) return false
+        if (isDiskFull) throw new Error('no space left on device')
+        files.set(uid, text)
+        rewritten.push(text)
+        return true
+      },
+    },
+  }
+  return () => void (isAlive = false)
+}
+
+const fileOf = (name: string): string => files.get(rig.pod(name).metadata.uid) ?? ''
+const addressOf = (name: string): string => rig.pod(name).status.podIP ?? ''
+
+describe('a Service', () => {
+  it('is in the hosts files of pods while its pod is ready, and no container restarts for that', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    await rig.clock.advance(2000)
+    const line = `\n# Entries added by Services.\n${addressOf('db')}\t${names}`
+    expect(fileOf('client')).toContain(line)
+    expect(fileOf('db')).toContain(line)
+    isReady = false
+    await rig.clock.advance(1100)
+    expect(rig.condition('db', 'Ready')).toBe('False')
+    expect(fileOf('client')).not.toContain('Services')
+    isReady = true
+    await rig.clock.advance(1100)
+    expect(fileOf('client')).toContain(line)
+    expect(rig.fake.calls('CreateContainer')).toHaveLength(2)
+  })
+
+  it('leads to the new address of a pod that was replaced, and nowhere once it is gone', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    await rig.clock.advance(2000)
+    const before = addressOf('db')
+    await rig.apply({ ...db, spec: { ...(db['spec'] as JsonObject), hostname: 'other' } })
+    await rig.clock.advance(40_000)
+    expect(addressOf('db')).not.toBe(before)
+    expect(fileOf('client')).toContain(`${addressOf('db')}\t${names}`)
+    expect(fileOf('client')).not.toContain(`${before}\t`)
+    await rig.remove('db')
+    await rig.clock.advance(40_000)
+    expect(fileOf('client')).not.toContain('Services')
+  })
+
+  it('ends with its document', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    await rig.clock.advance(2000)
+    rig.given = []
+    await rig.offer()
+    expect(fileOf('client')).not.toContain('Services')
+  })
+
+  it('stays in the files at every moment while podd is killed and comes back', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    await rig.clock.advance(2000)
+    const before = [...files.values()].toSorted()
+    await rig.kill()
+    await rig.clock.advance(60_000)
+    end()
+    connect()
+    rewritten.length = 0
+    rig.boot()
+    await rig.settle()
+    expect([...files.values()].toSorted()).toEqual(before)
+    await rig.offer()
+    await rig.clock.advance(5000)
+    expect([...files.values()].toSorted()).toEqual(before)
+    expect(rewritten.filter((text) => !before.includes(text))).toEqual([])
+  })
+
+  it('is tried again where the disk was full', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    isDiskFull = true
+    await rig.clock.advance(2000)
+    isDiskFull = false
+    await rig.clock.advance(6000)
+    expect(fileOf('client')).toContain(names)
+  })
+
+  it('gives variables to the containers that start from then on', async () => {
+    await rig.start()
+    rig.given = [service()]
+    const env = [{ name: 'URL', value: 'sql://$(DB_SERVICE_HOST):$(DB_SERVICE_PORT)/' }]
+    await rig.apply(podManifest('client', { containers: [{ name: 'main', image: 'app:1', env }] }))
+    const [created] = rig.fake.calls('CreateContainer')
+    const { config } = created!.request as {
+      readonly config: { readonly envs: readonly { readonly key: string; readonly value: Uint8Array }[] }
+    }
+    const variables = new Map(config.envs.map(({ key, value }) => [key, Buffer.from(value).toString()]))
+    expect(variables.get('URL')).toBe('sql://db.default.svc.cluster.local:5432/')
+    expect(variables.get('DB_PORT_5432_TCP_ADDR')).toBe('db.default.svc.cluster.local')
+  })
+
+  it('has EndpointSlices', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db)
+    await rig.clock.advance(2000)
+    expect(rig.shown.endpointslices.list()).toMatchObject([
+      { endpoints: [{ addresses: [addressOf('db')], conditions: { ready: true } }] },
+    ])
+  })
+})
