@@ -214,13 +214,9 @@ export function createLoops(system: SystemEnv) {
   const desired = new DesiredPods(env, workers, admission, awaited, endedByDown, (worker) =>
     post({ kind: 'stage', worker }),
   )
-  const gate: UpdateGate = new UpdateGate(env, system.revisions, settings, {
-    podNameSuffix,
-    holder: (key) => desired.holder(key),
-    updateProblem: (key) => desired.updateProblem(key),
-    awaitsTurn: (source, document) => workloads.awaitsTurn(source, document),
-    onChange: (source) => post({ kind: 'update', source }),
-  })
+  const gate = new UpdateGate(env, system.revisions, settings, desired, workloads, (source) =>
+    post({ kind: 'update', source }),
+  )
   statuses.presentAlso((object) => gate.present(object))
   return {
     changes,

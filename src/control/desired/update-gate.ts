@@ -2,35 +2,22 @@ import type { PodObject } from '../../api/resource.ts'
 import { formatTime, mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { canonicalJson, sameData } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
-import { Semaphore } from '../../base/waits.ts'
-import { parseDuration } from '../../config/option-type.ts'
+import { canonicalJson } from '../../base/json.ts'
 import type { PoddConfig } from '../../config/options.ts'
-import { isRestartableInit } from '../../decide/plan/backoff.ts'
+import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
-import { podGeneration } from '../../decide/status/derive-status.ts'
 import {
-  changedContainers,
-  countCrashes,
-  explainUnready,
   isMaybeTask,
   judgesPods,
   judgeUnit,
   mayRollBack,
   trackPod,
 } from '../../decide/updates/health-gate.ts'
-import type {
-  HeldBy,
-  JudgedPod,
-  PodFailure,
-  PodSight,
-  PodTrack,
-  UnitVerdict,
-} from '../../decide/updates/health-gate.ts'
+import type { JudgedPod, PodFailure } from '../../decide/updates/health-gate.ts'
 import {
   completeCopy,
   createUnitRecord,
+  decideStep,
   describeRecord,
   explainRecord,
   fallbackOf,
@@ -38,124 +25,44 @@ import {
   isToGoBack,
   matchCopy,
   noteFailed,
-  noteHealthy,
   noteGone,
+  noteHealthy,
   noteHeld,
   offerContent,
   problemOf,
+  replaceUnits,
   resumeUnit,
   revisionOf,
   rollBackTo,
   takeUp,
+  unitsOf,
 } from '../../decide/updates/unit-revisions.ts'
-import type {
-  RanImage,
-  RevisionFailure,
-  UnitContent,
-  UnitRecord,
-} from '../../decide/updates/unit-revisions.ts'
+import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
-import { documentKey, isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { allContainers } from '../../pod/schema/pod-resources.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
-import { restartAnnotation } from '../../translate/config-hash.ts'
-import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { PodEnv } from '../pod/env.ts'
-import { hasOutdatedContainers } from '../pod/live-pass.ts'
-import type { PodWorker } from '../pod/worker.ts'
-import { gatherEvidence } from './failure-evidence.ts'
+import type { DesiredPods } from './desired-pods.ts'
+import { describeChanged, describeFailures, listRanImages, seePod } from './judged-pods.ts'
+import type { ChangedPod } from './judged-pods.ts'
+import { activeOf, firstRetryMs, keepContent, longestRetryMs, unitKey, Units } from './units.ts'
+import type { SourceUnits, Unit } from './units.ts'
+import type { Workloads } from './workloads.ts'
 
-/** On a pod: its own `updates.progressDeadline`. */
-const deadlineAnnotation = 'podd.dev/progress-deadline'
 /** The condition of pods of which another version is offered than the one that counts. */
 const conditionType = 'podd.dev/UpToDate'
 
-/** After how long a record is written again that could not be; each time twice as long, up to the second. */
-const firstRetryMs = 30_000
-const longestRetryMs = 600_000
-
 /** What updates are judged by. */
-export type GateOptions = Pick<
+type GateSettings = Pick<
   PoddConfig,
-  'updateMinReadyMs' | 'updateCrashes' | 'updateProgressDeadlineMs' | 'updateRollback'
+  'updateMinReadyMs' | 'updateCrashes' | 'updateProgressDeadlineMs' | 'updateRollback' | 'podNameSuffix'
 >
-
-/** The pods that there are, and who is told of changes. */
-interface GateSurroundings {
-  /** What the names of pods are given in addition. */
-  readonly podNameSuffix: string
-  /** The pod that has a name. */
-  readonly holder: (key: PodKey) => PodWorker | undefined
-  /** Why the newest version of the pod of a name is not applied. */
-  readonly updateProblem: (key: PodKey) => string | undefined
-  /** Whether its workload doesn't have it by its newest template yet, since others come first. */
-  readonly awaitsTurn: (source: SourceName, document: PodDocument) => boolean
-  /** What counts of this source is something else now. */
-  readonly onChange: (source: SourceName) => void
-}
-
-/** A pod that is judged. */
-interface Judged {
-  /** As the pod's record has it. */
-  readonly document: PodDocument
-  /** What its record would have in the revision to go back to. */
-  readonly before: JsonObject | undefined
-  readonly key: PodKey
-  /** The UID of the pod of this name when the revision became active; undefined without one, and where that is not known. */
-  readonly uidBefore: string | undefined
-  /**
-   * It is to end by itself, and what it takes the place of has ended, or is not known: it is not undone for its failure, as
-   * what has been done would be done again.
-   */
-  readonly isTask: boolean
-  /** How often the change restarts each container without being a crash. */
-  readonly restarts: number
-  /** The containers whose crashes count. */
-  readonly changed: ReadonlySet<string>
-}
-
-interface Unit {
-  record: UnitRecord
-  /** Rises with each change of the record but for what is forgotten. */
-  changes: number
-  /** What its source gives now. */
-  offered: readonly SourceDocument[]
-  /** By hash: of what is offered, what is active and what it goes back to, as far as it is known. */
-  readonly contents: Map<string, readonly SourceDocument[]>
-  /** Of these contents, those that were kept without Secrets: what is on the disk of them stays. */
-  readonly copies: Set<string>
-  /** What is offered is a copy that was kept without Secrets. */
-  isCopy: boolean
-  /** Undefined where nothing is judged. */
-  judged: readonly Judged[] | undefined
-  readonly tracks: Map<PodKey, PodTrack>
-  /** The active revision became active since podd began. */
-  isFresh: boolean
-  timer: Timer | undefined
-  /** When it is tried again to go back from a failed revision, whose base could not be read; monotonic milliseconds. */
-  retryAtMs: number
-  /** How long after the next failure to do so. */
-  retryMs: number
-  /** The content of its active revision could not be read yet. */
-  isUnread: boolean
-  /** A verdict is being carried out. */
-  isActing: boolean
-  /** It has a file. */
-  isKept: boolean
-  isUnsaved: boolean
-}
-
-/** The units of one source, and what it gave last. */
-interface SourceUnits {
-  snapshot: SourceSnapshot
-  readonly units: Map<string, Unit>
-}
 
 /** A unit as the API shows it. */
 export interface ShownUnit {
@@ -174,12 +81,11 @@ export interface ShownUnit {
  */
 export class UpdateGate {
   readonly #env: PodEnv
-  readonly #store: RevisionStore
-  readonly #options: GateOptions
-  readonly #pods: GateSurroundings
-  /** Records of an earlier podd whose units no source has given yet. */
-  readonly #known = new Map<string, UnitRecord>()
-  readonly #sources = new Map<SourceName, SourceUnits>()
+  readonly #settings: GateSettings
+  readonly #desired: DesiredPods
+  readonly #workloads: Workloads
+  readonly #onChange: (source: SourceName) => void
+  readonly #units: Units
   /** The units that judge a pod, by its name. */
   readonly #judging = new Map<PodKey, Set<Unit>>()
   /** The units whose active revision is not the offered one, by the pods that they have. */
@@ -190,24 +96,31 @@ export class UpdateGate {
   readonly #due = new Set<Unit>()
   /** At the due units; each looks at all pods of theirs. */
   readonly #looks: PacedWork
-  readonly #turn = new Semaphore(1)
-  #retry: Timer | undefined
-  #retryMs = firstRetryMs
   #hasStopped = false
   /** podd has crashed again and again: for this time, revisions that are not known to be healthy are not tried again. */
   #distrust: Timer | undefined
 
-  constructor(env: PodEnv, store: RevisionStore, options: GateOptions, pods: GateSurroundings) {
+  /** @param onChange what counts of this source is something else now */
+  constructor(
+    env: PodEnv,
+    store: RevisionStore,
+    settings: GateSettings,
+    desired: DesiredPods,
+    workloads: Workloads,
+    onChange: (source: SourceName) => void,
+  ) {
     this.#env = env
+    this.#units = new Units(env, store)
+    this.#settings = settings
+    this.#desired = desired
+    this.#workloads = workloads
+    this.#onChange = onChange
     this.#looks = new PacedWork(env.clock, () => this.#lookAtDue())
-    this.#store = store
-    this.#options = options
-    this.#pods = pods
   }
 
   /** Reads the records of an earlier podd. To be called before anything is offered. Never throws. */
   async begin(): Promise<void> {
-    for (const record of await this.#store.load()) this.#known.set(unitKey(record), record)
+    await this.#units.load()
     this.#env.statuses.subscribe(({ object }) => this.#notePod(podKey(object.metadata)))
   }
 
@@ -224,17 +137,16 @@ export class UpdateGate {
   stop(): void {
     this.#hasStopped = true
     this.#looks.stop()
-    this.#retry?.cancel()
     this.#distrust?.cancel()
-    for (const unit of this.#all()) unit.timer?.cancel()
+    this.#units.stop()
   }
 
   /** Takes what a source gives; gives what counts of it. */
   async take(snapshot: SourceSnapshot): Promise<SourceSnapshot> {
     const { source } = snapshot
-    const known = this.#sources.get(source) ?? { snapshot, units: new Map<string, Unit>() }
+    const known = this.#units.sources.get(source) ?? { snapshot, units: new Map<string, Unit>() }
     known.snapshot = snapshot
-    this.#sources.set(source, known)
+    this.#units.sources.set(source, known)
     if (kindOfSource(source) === 'api') return snapshot
     if (snapshot.isStandIn === true) {
       await this.#distrustKnown(source)
@@ -249,35 +161,22 @@ export class UpdateGate {
 
   /** What counts of a source, by what it gave last; undefined where it gave nothing. */
   compose(source: SourceName): SourceSnapshot | undefined {
-    const known = this.#sources.get(source)
+    const known = this.#units.sources.get(source)
     if (known === undefined) return undefined
     const { snapshot, units } = known
-    const replaced = [...units].flatMap(([name, unit]) => {
-      const documents = unit.isUnread ? [] : activeOf(unit)
-      return documents === unit.offered ? [] : [[name, documents] as const]
-    })
-    if (replaced.length === 0) return snapshot
-    const names = new Map(replaced)
-    const kept = (document: SourceDocument): boolean => !names.has(unitOf(snapshot, document))
-    const active = replaced.flatMap(([, documents]) => documents)
+    const replaced = new Map(
+      [...units].flatMap(([name, unit]) => {
+        const documents = unit.isUnread ? [] : activeOf(unit)
+        return documents === unit.offered ? [] : [[name, documents] as const]
+      }),
+    )
     const unread = [...units].flatMap(([name, { isUnread }]) => (isUnread ? [name] : []))
-    return {
-      ...snapshot,
-      ...(unread.length > 0 &&
-        (kindOfSource(source) === 'file'
-          ? { unreadable: [...(snapshot.unreadable ?? []), ...unread] }
-          : { ready: false, isAnswer: false })),
-      pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
-      objects: inOrder([
-        ...snapshot.objects.filter(kept),
-        ...active.filter((each) => isObjectDocument(each)),
-      ]),
-    }
+    return replaced.size === 0 ? snapshot : replaceUnits(snapshot, replaced, unread)
   }
 
   /** What units would go back to, whose images have to stay. */
   fallbacks(): readonly { readonly pods: readonly PodDocument[] }[] {
-    return [...this.#all()].flatMap((unit) => {
+    return [...this.#units.all()].flatMap((unit) => {
       const fallback = fallbackOf(unit.record)
       const documents = fallback && unit.contents.get(fallback.hash)
       return documents === undefined ? [] : [{ pods: this.#podsOf(documents) }]
@@ -286,7 +185,7 @@ export class UpdateGate {
 
   /** The images that ran in what units would go back to, by their IDs: their names may mean others by now. */
   imagesToGoBackTo(): readonly ImageUse[] {
-    return [...this.#all()].flatMap(({ record }) =>
+    return [...this.#units.all()].flatMap(({ record }) =>
       (fallbackOf(record)?.images ?? []).map(({ pod, id }) => ({ image: id, by: `pod ${pod}` })),
     )
   }
@@ -306,7 +205,7 @@ export class UpdateGate {
 
   /** Something about pods changed of which their statuses don't tell. */
   review(): void {
-    for (const unit of this.#all()) this.#wake(unit)
+    for (const unit of this.#units.all()) this.#wake(unit)
   }
 
   /** The verdict of a probe on this pod changed. */
@@ -316,12 +215,12 @@ export class UpdateGate {
 
   /** All units, in the order of the sources and of their names; then those that were known before, and are not given yet. */
   units(): readonly ShownUnit[] {
-    const given = [...this.#all()].map((unit) => ({
+    const given = [...this.#units.all()].map((unit) => ({
       record: unit.record,
       judged: unit.judged?.map(({ key }) => key) ?? [],
       message: explainRecord(unit.record),
     }))
-    const known = [...this.#known.values()].flatMap((record) =>
+    const known = [...this.#units.known.values()].flatMap((record) =>
       record.goneAtMs === undefined
         ? [{ record, judged: [], message: explainRecord(record) ?? notGivenYet }]
         : [],
@@ -331,7 +230,7 @@ export class UpdateGate {
 
   /** Units of which something else counts than what is offered, and why. */
   problems(): readonly Problem[] {
-    return [...this.#all()].flatMap((unit) => problemOf(unit.record, this.#locationOf(unit)) ?? [])
+    return [...this.#units.all()].flatMap((unit) => problemOf(unit.record, this.#locationOf(unit)) ?? [])
   }
 
   /** The pod with a condition where another version of it is offered. */
@@ -375,8 +274,8 @@ export class UpdateGate {
     name: string,
     change: (record: UnitRecord) => UnitRecord,
   ): Promise<number> {
-    const unit = this.#sources.get(source)?.units.get(name)
-    if (unit === undefined && this.#known.has(unitKey({ source, unit: name })))
+    const unit = this.#units.find({ source, unit: name })
+    if (unit === undefined && this.#units.known.has(unitKey({ source, unit: name })))
       throw new PoddError('UPDATE_REFUSED', `${name}: ${notGivenYet}`, {
         hint: '`podd get sources` says why; try again once it is read.',
       })
@@ -384,8 +283,8 @@ export class UpdateGate {
     const { changes, record } = unit
     const next = change(record)
     if (next === record) return next.active
-    const documents = await this.#contentOf(unit, next, next.active)
-    const isCurrent = this.#sources.get(source)?.units.get(name) === unit && unit.changes === changes
+    const documents = await this.#units.contentOf(unit, next, next.active)
+    const isCurrent = this.#units.find({ source, unit: name }) === unit && unit.changes === changes
     // Its source gave something else meanwhile, or it failed.
     if (!isCurrent) return await this.#request(source, name, change)
     if (documents === undefined)
@@ -396,7 +295,7 @@ export class UpdateGate {
     // Before the record is written: what its source gives meanwhile comes after the request.
     this.#setActive(unit, next, documents)
     await this.#loadBase(unit)
-    await this.#saveOrRetry(unit, next)
+    await this.#units.saveOrRetry(unit, next)
     this.#env.logger.warn({ path: name, revision: next.active }, 'another revision counts on request')
     this.#tellChange(unit)
     return unit.record.active
@@ -441,14 +340,14 @@ export class UpdateGate {
         unit.isUnsaved = next.base !== undefined || unit.isKept
         if (isOther) this.#setActive(unit, next, documents)
         else this.#setRecord(unit, next)
-        this.#saveSoon()
+        this.#units.saveSoon()
         if (isOther) return await this.#loadBase(unit)
       }
       if (wasCopy && unit.record.active !== unit.record.offered) await this.#loadActive(unit, firstRetryMs)
       return
     }
-    const found = this.#known.get(unitKey({ source, unit: name }))
-    this.#known.delete(unitKey({ source, unit: name }))
+    const found = this.#units.known.get(unitKey({ source, unit: name }))
+    this.#units.known.delete(unitKey({ source, unit: name }))
     const taken = found && takeUp(found, isCopy ? matchCopy(found, whole) : whole, nowMs)
     const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
     const content = isCopy && earlier !== undefined ? matchCopy(earlier, whole) : whole
@@ -478,7 +377,7 @@ export class UpdateGate {
     keepContent(fresh, content.hash, documents, content !== whole)
     units.set(name, fresh)
     await this.#adopt(fresh, record === earlier)
-    if (fresh.isUnsaved) this.#saveSoon()
+    if (fresh.isUnsaved) this.#units.saveSoon()
   }
 
   /** The record of a unit with this content that its source gives by another name now: it was renamed. */
@@ -494,13 +393,13 @@ export class UpdateGate {
     const isGone = (each: UnitRecord): boolean =>
       each.source === source && !given.has(each.unit) && snapshot.unreadable?.includes(each.unit) !== true
     const kept = [...units.values()].flatMap(({ record, isKept }) => (isKept ? [record] : []))
-    for (const before of [...kept, ...this.#known.values()]) {
+    for (const before of [...kept, ...this.#units.known.values()]) {
       if (!isGone(before) || revisionOf(before, before.offered)?.hash !== content.hash) continue
       const record = takeUp(before, content, nowMs)
       if (record === undefined) continue
       const renamed = { ...record, unit: name }
       try {
-        await this.#turn.run(() => this.#store.move(before, renamed))
+        await this.#units.move(before, renamed)
       } catch (error) {
         this.#env.logger.warn(
           { path: name, reason: errorMessage(error) },
@@ -508,7 +407,7 @@ export class UpdateGate {
         )
         return undefined
       }
-      this.#known.delete(unitKey(before))
+      this.#units.known.delete(unitKey(before))
       const unit = units.get(before.unit)
       if (unit !== undefined) this.#forget(units, unit)
       return renamed
@@ -531,12 +430,12 @@ export class UpdateGate {
     const fallback = fallbackOf(record)
     const found = isSame ? this.#failureBefore(unit) : undefined
     if (found !== undefined && fallback !== undefined) {
-      const documents = await this.#contentOf(unit, record, fallback.number)
+      const documents = await this.#units.contentOf(unit, record, fallback.number)
       if (unit.changes !== changes) return
       if (documents !== undefined) {
         const next = noteFailed(record, found.failure, { why: found.why, mayRollBack: true })
         this.#setRecord(unit, next)
-        await this.#saveOrRetry(unit, next)
+        await this.#units.saveOrRetry(unit, next)
         this.#tellRollBack(unit, found.failure)
       }
     }
@@ -554,7 +453,7 @@ export class UpdateGate {
     const { failure } = revisionOf(record, record.active) ?? {}
     if (failure?.isHeld === true) return undefined
     const isAllowed =
-      this.#options.updateRollback &&
+      this.#settings.updateRollback &&
       this.#podsOf(offered).every((each) => mayRollBack(each) && !isMaybeTask(each))
     return failure !== undefined && isAllowed ? { why: 'failed', failure } : undefined
   }
@@ -572,12 +471,12 @@ export class UpdateGate {
   /** podd crashed on a source: what is not known to be healthy of it is not tried again when it is followed again. */
   async #distrustKnown(source: SourceName): Promise<void> {
     const { logger } = this.#env
-    for (const [key, record] of this.#known) {
+    for (const [key, record] of this.#units.known) {
       if (record.source !== source || !isJudged(record) || !isToGoBack(record)) continue
       const next = noteFailed(record, this.#poddCrashed(), { why: 'crashed', mayRollBack: true })
-      this.#known.set(key, next)
-      await this.#turn
-        .run(() => this.#store.save(next, new Map()))
+      this.#units.known.set(key, next)
+      await this.#units
+        .saveKnown(next)
         .catch((error: unknown) =>
           logger.warn(
             { path: record.unit, reason: errorMessage(error) },
@@ -596,7 +495,7 @@ export class UpdateGate {
     const { changes, record } = unit
     const wasUnread = unit.isUnread
     try {
-      const documents = await this.#readContent(unit, record, record.active)
+      const documents = await this.#units.readContent(unit, record, record.active)
       if (unit.changes !== changes) return
       unit.isUnread = false
       if (documents === undefined) {
@@ -606,7 +505,7 @@ export class UpdateGate {
         )
         this.#setRecord(unit, resumeUnit(record))
         unit.isUnsaved = true
-        this.#saveSoon()
+        this.#units.saveSoon()
       }
     } catch (error) {
       if (unit.changes !== changes || this.#hasStopped) return
@@ -631,7 +530,7 @@ export class UpdateGate {
     const before =
       record.base === undefined || record.base === record.active || !isJudged(record)
         ? undefined
-        : await this.#contentOf(unit, record, record.base)
+        : await this.#units.contentOf(unit, record, record.base)
     if (unit.changes !== changes) return
     const judged = isJudged(record) ? await this.#selectJudged(unit, before) : undefined
     if (unit.changes !== changes) return
@@ -643,7 +542,10 @@ export class UpdateGate {
    * The pods of the active revision that are judged. In turns: a unit may have tens of thousands.
    * @param before the revision to go back to
    */
-  async #selectJudged(unit: Unit, before: readonly SourceDocument[] | undefined): Promise<readonly Judged[]> {
+  async #selectJudged(
+    unit: Unit,
+    before: readonly SourceDocument[] | undefined,
+  ): Promise<readonly ChangedPod[]> {
     const earlier = before && this.#withPods(before)
     const active = this.#withPods(activeOf(unit))
     const isJudgedPod = judgesPods(earlier, active)
@@ -652,34 +554,16 @@ export class UpdateGate {
         isPodDocument(document) ? [[documentKey(document), document] as const] : [],
       ),
     )
+    const named = (document: PodDocument): PodDocument => this.#named(document)
     const judged = await mapInTurns(this.#env.clock, active, (document) =>
       isPodDocument(document) && isJudgedPod(document)
-        ? this.#toJudged(unit, document, known.get(documentKey(document)))
+        ? describeChanged(this.#desired, document, known.get(documentKey(document)), named, unit.isFresh)
         : undefined,
     )
     return judged.filter((each) => each !== undefined)
   }
 
-  #toJudged(unit: Unit, document: PodDocument, earlier: PodDocument | undefined): Judged {
-    const named = this.#named(document)
-    const before = earlier && this.#named(earlier).manifest
-    const key = podKey(named.pod.metadata)
-    const { restartPolicy } = document.pod.spec
-    const old = unit.isFresh ? this.#pods.holder(key) : undefined
-    const isOnlyRestarted =
-      sameData(before, named.manifest) && document.pod.metadata.annotations[restartAnnotation] === 'true'
-    return {
-      document: named,
-      before,
-      key,
-      uidBefore: unit.isFresh ? (old?.ref.uid ?? '') : undefined,
-      isTask: restartPolicy !== 'Always' && old?.state.hasEnded !== false,
-      restarts: isOnlyRestarted ? 1 : 0,
-      changed: changedContainers(document, earlier),
-    }
-  }
-
-  #judge(unit: Unit, judged: readonly Judged[] | undefined): void {
+  #judge(unit: Unit, judged: readonly ChangedPod[] | undefined): void {
     for (const { key } of unit.judged ?? []) {
       const units = this.#judging.get(key)
       units?.delete(unit)
@@ -702,7 +586,7 @@ export class UpdateGate {
       this.#forget(units, unit)
       if (unit.isKept) this.#noteGone(unit.record, unit)
     }
-    for (const record of this.#known.values())
+    for (const record of this.#units.known.values())
       if (record.source === snapshot.source && isGone(record.unit)) this.#noteGone(record)
   }
 
@@ -711,15 +595,15 @@ export class UpdateGate {
     const key = unitKey(record)
     const gone = noteGone(record, this.#env.clock.wallMs())
     if (gone === undefined) {
-      this.#known.delete(key)
-      void this.#remove(record)
+      this.#units.known.delete(key)
+      void this.#units.remove(record)
       return
     }
-    this.#known.set(key, gone)
+    this.#units.known.set(key, gone)
     if (record.goneAtMs !== undefined) return
     const { logger } = this.#env
-    void this.#turn
-      .run(() => this.#store.save(gone, unit === undefined ? new Map() : wholeContents(unit)))
+    void this.#units
+      .saveKnown(gone, unit)
       .catch((error: unknown) =>
         logger.warn(
           { path: record.unit, reason: errorMessage(error) },
@@ -730,13 +614,18 @@ export class UpdateGate {
 
   /** As its pod is called here. */
   #named(document: PodDocument): PodDocument {
-    const { podNameSuffix } = this.#pods
-    return podNameSuffix === '' ? document : renamePod(document, podNameSuffix)
+    const { podNameSuffix } = this.#settings
+    return podNameSuffix === 'node' ? renamePod(document, `-${this.#env.hostName}`) : document
   }
 
   /** The pods among these, and those that are made from others. */
   #podsOf(documents: readonly SourceDocument[]): readonly PodDocument[] {
     return documents.flatMap((each) => (isPodDocument(each) ? [each] : this.#targets.podsOf(each)))
+  }
+
+  /** Those that count of a unit, by the names that they have here. */
+  #podsHere(unit: Unit): readonly PodDocument[] {
+    return this.#podsOf(activeOf(unit)).map((document) => this.#named(document))
   }
 
   #withPods(documents: readonly SourceDocument[]): readonly SourceDocument[] {
@@ -767,34 +656,6 @@ export class UpdateGate {
       hash: digest(hashes),
       ...(others.length < hashes.length && { hashWithoutSecrets: digest(others) }),
     }
-  }
-
-  /** The documents of a revision; undefined where they are not kept whole, or can't be read now. */
-  #contentOf(unit: Unit, record: UnitRecord, number: number): Promise<readonly SourceDocument[] | undefined> {
-    return this.#readContent(unit, record, number).catch((error: unknown) => {
-      this.#env.logger.error({ path: record.unit, err: error }, 'cannot read a revision')
-      return undefined
-    })
-  }
-
-  /** From memory or from the disk; undefined where they are not kept whole. Throws the system's error. */
-  async #readContent(
-    unit: Unit,
-    record: UnitRecord,
-    number: number,
-  ): Promise<readonly SourceDocument[] | undefined> {
-    const hash = revisionOf(record, number)?.hash ?? ''
-    const known = unit.contents.get(hash)
-    if (known !== undefined) return known
-    const kept = await this.#store.content(record, hash)
-    if (kept === undefined) return undefined
-    // Its own were kept off the disk.
-    const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
-    // A file may have been renamed since.
-    const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
-    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
-    keepContent(unit, hash, documents, kept.lacksSecrets)
-    return documents
   }
 
   // Verdicts.
@@ -830,9 +691,9 @@ export class UpdateGate {
     unit.timer?.cancel()
     const nowMs = clock.monotonicMs()
     const gate = {
-      minReadyMs: this.#options.updateMinReadyMs,
-      crashes: this.#options.updateCrashes,
-      progressDeadlineMs: this.#options.updateProgressDeadlineMs,
+      minReadyMs: this.#settings.updateMinReadyMs,
+      crashes: this.#settings.updateCrashes,
+      progressDeadlineMs: this.#settings.updateProgressDeadlineMs,
     }
     const pods: JudgedPod[] = []
     for (const each of judged) {
@@ -840,7 +701,7 @@ export class UpdateGate {
         await pace.next()
         if (unit.judged !== judged || unit.isActing || this.#hasStopped) return
       }
-      const sight = this.#see(unit, each)
+      const sight = seePod(this.#env, this.#desired, this.#workloads, unit.record.source, each)
       const track = trackPod(unit.tracks.get(each.key), sight, gate, nowMs)
       if (track === undefined) unit.tracks.delete(each.key)
       else unit.tracks.set(each.key, track)
@@ -854,105 +715,28 @@ export class UpdateGate {
     if (verdict.wakeAtMs !== undefined)
       unit.timer = clock.startTimer(verdict.wakeAtMs - nowMs, () => this.#wake(unit))
     if (verdict.kind === 'progressing') return
-    const active = revisionOf(unit.record, unit.record.active)
-    const isKnown = active?.verdict === 'failed'
-    if (verdict.kind === 'held' && !this.#hasNothingElse(unit, verdict)) {
-      const mayCount = verdict.rest === 'may-count'
-      const isOver = isKnown && (active.failure?.isHeld !== true || !mayCount)
-      if (isOver || unit.record.base === unit.record.active) return
-      return void this.#hold(unit, verdict.failures, mayCount)
-    }
-    if (!isKnown || active.failure?.isHeld === true) return void this.#fail(unit, verdict.failures)
-    if (!isToGoBack(unit.record) || !this.#isAllowed(unit, verdict.failures)) return
-    if (unit.retryAtMs <= nowMs) return void this.#fail(unit, verdict.failures)
+    const step = decideStep(unit.record, verdict, {
+      mayGoBack: this.#mayGoBack(unit, verdict.failures),
+      isWhole: this.#podsOf(activeOf(unit)).length === judged.length,
+    })
+    if (step === 'wait') return
+    if (step === 'hold')
+      return void this.#hold(unit, verdict.failures, verdict.kind === 'held' && verdict.rest === 'may-count')
+    if (step === 'fail' || unit.retryAtMs <= nowMs) return void this.#fail(unit, verdict.failures)
     unit.timer?.cancel()
     const atMs = Math.min(unit.retryAtMs, verdict.wakeAtMs ?? Infinity)
     unit.timer = clock.startTimer(atMs - nowMs, () => this.#wake(unit))
   }
 
-  #see(unit: Unit, { document, before, key, uidBefore, restarts, changed }: Judged): PodSight {
-    const { statuses, prober, knowledge } = this.#env
-    const worker = this.#pods.holder(key)
-    const { annotations } = document.pod.metadata
-    const progressDeadlineMs = readDeadline(annotations[deadlineAnnotation]) ?? document.progress?.deadlineMs
-    const held = (by: HeldBy, message: string): PodSight => ({
-      kind: 'held',
-      by,
-      message,
-      progressDeadlineMs,
-    })
-    if (knowledge.runtimeProblem !== undefined || this.#pods.awaitsTurn(unit.record.source, document))
-      return waiting
-    if (worker === undefined) return held('host', 'there is no pod of this name yet')
-    const { state, ref } = worker
-    const { record, admission, stage } = state
-    const isMeant = sameData(record.manifest, document.manifest)
-    const isBase = !isMeant && sameData(record.manifest, before)
-    if (record.ending !== undefined || stage === 'adopted') return waiting
-    if (record.source !== unit.record.source || record.path !== document.place.path)
-      return held(
-        'host',
-        `the pod of this name is given by ${record.path || record.source}, which is followed`,
-      )
-    const former = (): PodSight =>
-      held('former', this.#pods.updateProblem(key) ?? 'its former version runs until it can be replaced')
-    if (isBase) return former()
-    if (record.failed?.until !== undefined) return waiting
-    if (admission?.kind === 'rejected' || (admission?.kind === 'blocked' && !isPassing(admission.reason)))
-      return held('host', admission.message)
-    if (stage === 'waiting' || admission?.kind !== 'admitted') return waiting
-    const status = statuses.find(ref.uid)?.status
-    if (status === undefined || status.observedGeneration !== podGeneration(record)) return waiting
-    const { containerStatuses = [] } = status
-    const { containers, initContainers } = state.pod.spec
-    const isApplied = containerStatuses.every(({ name, image, containerID }) => {
-      const spec = containers.find((container) => container.name === name)
-      return spec === undefined || containerID === undefined || image === spec.image
-    })
-    if (isMeant && !isApplied) return former()
-    const sidecars = initContainers.filter((container) => isRestartableInit(container))
-    const verdicts = prober.verdicts(ref.uid)
-    const unstarted = state.observed.containers.find(({ id }) => verdicts[id]?.startup === 'failure')
-    const isReady =
-      status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True') &&
-      !(isMeant && hasOutdatedContainers(this.#env, state))
-    const always = state.pod.spec.restartPolicy === 'Always'
-    const isNew = uidBefore !== undefined && uidBefore !== ref.uid
-    return {
-      kind: 'seen',
-      uid: ref.uid,
-      state:
-        status.phase === 'Succeeded'
-          ? 'completed'
-          : status.phase === 'Failed'
-            ? 'failed'
-            : isReady
-              ? 'ready'
-              : 'starting',
-      crashes: countCrashes(status, {
-        isCounted: (name) => changed.has(name),
-        restartsAlways: (name, isInit) => (isInit ? sidecars.some((each) => each.name === name) : always),
-      }),
-      isNew,
-      isBetween: !isMeant,
-      expectedRestarts: isNew ? 0 : restarts,
-      failedStartup: unstarted?.name,
-      progressDeadlineMs,
-      isPulling: this.#env.images.isPulling(ref.uid),
-      minReadyMs: document.progress?.minReadyMs,
-      message: explainUnready(status),
-    }
-  }
-
   /** The active revision is healthy. That counts once it is recorded, also where another one has come meanwhile. */
   async #pass(unit: Unit): Promise<void> {
     const { logger } = this.#env
-    const { source, unit: path, active } = unit.record
+    const { unit: path, active } = unit.record
     unit.isActing = true
     try {
-      const images = this.#imagesOf(unit)
-      await this.#saveOrRetry(unit, noteHealthy(unit.record, active, images))
-      const isGone = this.#sources.get(source)?.units.get(path) !== unit
+      const images = listRanImages(this.#env, this.#desired, this.#podsHere(unit))
+      await this.#units.saveOrRetry(unit, noteHealthy(unit.record, active, images))
+      const isGone = this.#units.find(unit.record) !== unit
       if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
       const isActive = unit.record.active === active
       this.#setRecord(unit, noteHealthy(unit.record, active, images))
@@ -960,7 +744,7 @@ export class UpdateGate {
       this.#showHeldBack()
       if (isActive) return this.#judge(unit, undefined)
       unit.isUnsaved = true
-      this.#saveSoon()
+      this.#units.saveSoon()
       await this.#loadBase(unit)
     } catch (error) {
       logger.error({ path, err: error }, 'cannot note that a revision is healthy')
@@ -970,22 +754,6 @@ export class UpdateGate {
     }
   }
 
-  /** The images that the pods of the active revision run. */
-  #imagesOf(unit: Unit): readonly RanImage[] {
-    return this.#podsOf(activeOf(unit)).flatMap((document) => {
-      const pod = podKey(this.#named(document).pod.metadata)
-      const worker = this.#pods.holder(pod)
-      const status = worker && this.#env.statuses.find(worker.ref.uid)?.status
-      const { initContainerStatuses = [], containerStatuses = [] } = status ?? {}
-      return allContainers(document.pod.spec).flatMap(({ name, image }) => {
-        const id = [...initContainerStatuses, ...containerStatuses].find(
-          (each) => each.name === name && each.image === image,
-        )?.imageID
-        return id === undefined || id === '' ? [] : [{ pod, container: name, image, id }]
-      })
-    })
-  }
-
   /** The active revision failed: what failed is recorded before anything else counts. */
   async #fail(unit: Unit, failures: readonly PodFailure[]): Promise<void> {
     const { clock, logger } = this.#env
@@ -993,12 +761,12 @@ export class UpdateGate {
     const isCurrent = (): boolean => unit.changes === changes && !this.#hasStopped
     unit.isActing = true
     try {
-      const failure = await this.#describe(failures)
+      const failure = await describeFailures(this.#env, this.#desired, failures)
       if (failure === undefined) return
       const fallback = fallbackOf(record)
-      const documents = fallback && (await this.#contentOf(unit, record, fallback.number))
+      const documents = fallback && (await this.#units.contentOf(unit, record, fallback.number))
       if (!isCurrent()) return
-      const isAllowed = this.#isAllowed(unit, failures)
+      const isAllowed = this.#mayGoBack(unit, failures)
       const isPossible = isAllowed && documents !== undefined
       const next = noteFailed(record, failure, { why: 'failed', mayRollBack: isPossible })
       if (isAllowed && !isPossible && isToGoBack(unit.record)) {
@@ -1012,7 +780,7 @@ export class UpdateGate {
         )
         if (isKnown) return
       }
-      if (record.base !== undefined) await this.#saveOrRetry(unit, next)
+      if (record.base !== undefined) await this.#units.saveOrRetry(unit, next)
       if (!isCurrent()) return
       this.#tellLate(failures)
       this.#setRecord(unit, next)
@@ -1035,13 +803,6 @@ export class UpdateGate {
     }
   }
 
-  /** No pod of the active revision may run here: what it goes back to is worth more. */
-  #hasNothingElse(unit: Unit, { failures, rest }: Extract<UnitVerdict, { kind: 'held' }>): boolean {
-    if (rest !== 'none' || !isToGoBack(unit.record) || !this.#isAllowed(unit, failures)) return false
-    const pods = this.#podsOf(activeOf(unit))
-    return pods.length === unit.judged?.length
-  }
-
   /** Pods of the active revision have not come into effect by their deadline. That is recorded, and nothing is undone. */
   async #hold(unit: Unit, failures: readonly PodFailure[], mayCount: boolean): Promise<void> {
     const { logger } = this.#env
@@ -1049,10 +810,15 @@ export class UpdateGate {
     unit.isActing = true
     try {
       const isKnown = revisionOf(record, record.active)?.verdict === 'failed'
-      const failure = await this.#describe(failures)
+      const failure = await describeFailures(this.#env, this.#desired, failures)
       if (failure === undefined || unit.changes !== changes || this.#hasStopped) return
-      const next = noteHeld(record, failure, mayCount, this.#imagesOf(unit))
-      if (mayCount || record.base !== undefined) await this.#saveOrRetry(unit, next)
+      const next = noteHeld(
+        record,
+        failure,
+        mayCount,
+        listRanImages(this.#env, this.#desired, this.#podsHere(unit)),
+      )
+      if (mayCount || record.base !== undefined) await this.#units.saveOrRetry(unit, next)
       if (unit.changes !== changes || this.#hasStopped) return
       this.#setRecord(unit, next)
       this.#showHeldBack()
@@ -1070,33 +836,16 @@ export class UpdateGate {
     }
   }
 
-  /** With how the containers are, and their last log lines. */
-  async #describe(failures: readonly PodFailure[]): Promise<RevisionFailure | undefined> {
-    const [first] = failures
-    if (first === undefined) return undefined
-    const containers = await gatherEvidence(this.#env, failures, this.#pods.holder)
-    const more = failures.length - 1
-    return {
-      reason: first.reason,
-      message:
-        more === 0
-          ? first.message
-          : `${first.message}; and ${more} more ${more === 1 ? 'pod has' : 'pods have'} failed`,
-      atMs: this.#env.clock.wallMs(),
-      containers,
-    }
-  }
-
   #tellLate(failures: readonly PodFailure[]): void {
     for (const { pod, reason, message } of failures) {
-      const worker = this.#pods.holder(pod)
+      const worker = this.#desired.holder(pod)
       if (reason === 'ProgressDeadlineExceeded' && worker !== undefined)
         this.#env.events.record({ pod: worker.ref, type: 'Warning', reason, message })
     }
   }
 
-  #isAllowed(unit: Unit, failures: readonly PodFailure[]): boolean {
-    if (!this.#options.updateRollback) return false
+  #mayGoBack(unit: Unit, failures: readonly PodFailure[]): boolean {
+    if (!this.#settings.updateRollback) return false
     const all = new Map(unit.judged?.map((judged) => [judged.key, judged]))
     return failures.every(({ pod }) => {
       const judged = all.get(pod)
@@ -1113,8 +862,8 @@ export class UpdateGate {
       'the unit is rolled back',
     )
     events.recordNode({ type: 'Warning', reason: 'RolledBack', message })
-    for (const document of this.#podsOf(activeOf(unit))) {
-      const worker = this.#pods.holder(podKey(this.#named(document).pod.metadata))
+    for (const { pod } of this.#podsHere(unit)) {
+      const worker = this.#desired.holder(podKey(pod.metadata))
       if (worker !== undefined)
         events.record({ pod: worker.ref, type: 'Warning', reason: 'RolledBack', message })
     }
@@ -1144,176 +893,34 @@ export class UpdateGate {
 
   #tellChange(unit: Unit): void {
     this.#showHeldBack()
-    this.#pods.onChange(unit.record.source)
+    this.#onChange(unit.record.source)
   }
 
   /** Which pods have a condition follows from the records. */
   #showHeldBack(): void {
     const before = this.#heldBack
     const after = new Map<PodKey, Unit>()
-    for (const unit of this.#all()) {
+    for (const unit of this.#units.all()) {
       if (describeRecord(unit.record) === undefined) continue
-      for (const document of this.#podsOf(activeOf(unit))) {
-        after.set(podKey(this.#named(document).pod.metadata), unit)
-      }
+      for (const { pod } of this.#podsHere(unit)) after.set(podKey(pod.metadata), unit)
     }
     if (before.size === 0 && after.size === 0) return
     this.#heldBack = after
     for (const key of new Set([...before.keys(), ...after.keys()])) {
-      const worker = this.#pods.holder(key)
+      const worker = this.#desired.holder(key)
       if (worker !== undefined) this.#env.statuses.refresh(worker.ref.uid)
     }
   }
 
-  /** Saves what is not on the disk, in the background. */
-  #saveSoon(): void {
-    void this.#turn.run(async () => {
-      for (const unit of this.#all()) {
-        if (!unit.isUnsaved || this.#hasStopped) continue
-        unit.isUnsaved = false
-        await this.#write(unit, unit.record).catch((error: unknown) => this.#saveLater(unit, error))
-      }
-    })
-  }
-
-  /** Throws the system's error. */
-  #save(unit: Unit, record: UnitRecord): Promise<void> {
-    return this.#turn.run(() => this.#write(unit, record))
-  }
-
-  /** Resolves when it is saved, or can't be: then it is tried again. */
-  #saveOrRetry(unit: Unit, record: UnitRecord): Promise<void> {
-    return this.#save(unit, record).catch((error: unknown) => this.#saveLater(unit, error))
-  }
-
-  /** Writes nothing of a unit that has gone meanwhile. Throws the system's error. */
-  async #write(unit: Unit, record: UnitRecord): Promise<void> {
-    if (this.#sources.get(record.source)?.units.get(record.unit) !== unit) return
-    // Before it is written: one that goes meanwhile is removed after it.
-    unit.isKept = true
-    const kept = await this.#store.save(record, wholeContents(unit))
-    this.#retryMs = firstRetryMs
-    // Revisions that there is no room for are forgotten.
-    if (unit.record === record && kept.base === record.base) unit.record = kept
-  }
-
-  #saveLater(unit: Unit, error: unknown): void {
-    const { logger, clock } = this.#env
-    unit.isUnsaved = true
-    logger.warn(
-      { path: unit.record.unit, reason: errorMessage(error) },
-      'cannot record the revisions of a unit: what counts of it may be lost when podd restarts, until it is written',
-    )
-    if (this.#retry !== undefined || this.#hasStopped) return
-    this.#retry = clock.startTimer(this.#retryMs, () => {
-      this.#retry = undefined
-      this.#saveSoon()
-    })
-    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs)
-  }
-
-  async #remove(record: UnitRecord): Promise<void> {
-    const { logger } = this.#env
-    await this.#turn
-      .run(async () => {
-        if (this.#sources.get(record.source)?.units.has(record.unit) !== true)
-          await this.#store.remove(record)
-      })
-      .catch((error: unknown) =>
-        logger.warn(
-          { path: record.unit, reason: errorMessage(error) },
-          'cannot remove the revisions of a unit',
-        ),
-      )
-  }
-
-  *#all(): Generator<Unit, void> {
-    for (const { units } of this.#sources.values()) yield* units.values()
-  }
-
   #locationOf({ record }: Unit): string {
-    const location = this.#sources.get(record.source)?.snapshot.location
+    const location = this.#units.sources.get(record.source)?.snapshot.location
     return kindOfSource(record.source) === 'file' ? record.unit : (location ?? record.unit)
   }
 }
 
-const waiting: PodSight = { kind: 'waiting' }
-
 /** Also while the last set that worked runs in place of its source. */
 const notGivenYet = 'its source has not been followed since podd started'
 
-/** Why a pod isn't admitted that says nothing about its manifest, and passes. */
-function isPassing(reason: string): boolean {
-  return ['NodeUnderPressure', 'NodeShutdown', 'RuntimeNotReady'].includes(reason)
-}
-
-function unitKey({ source, unit }: Pick<UnitRecord, 'source' | 'unit'>): string {
-  return `${source}\n${unit}`
-}
-
-/** The unit that a document belongs to: its file, or the whole of a URL. */
-function unitOf({ source }: Pick<SourceSnapshot, 'source'>, { place }: SourceDocument): string {
-  return kindOfSource(source) === 'file' ? place.path : source
-}
-
-/** A URL is a unit also where it gives nothing, once it has answered. */
-function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceDocument[]> {
-  const units = new Map<string, SourceDocument[]>()
-  if (kindOfSource(snapshot.source) !== 'file' && snapshot.ready) units.set(snapshot.source, [])
-  for (const document of [...snapshot.pods, ...snapshot.objects]) {
-    const name = unitOf(snapshot, document)
-    const documents = units.get(name)
-    if (documents === undefined) units.set(name, [document])
-    else documents.push(document)
-  }
-  return units
-}
-
-/** By path, as their source orders them; those of one path stay in their order. */
-function inOrder<Document extends SourceDocument>(documents: readonly Document[]): readonly Document[] {
-  return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
-    a === b ? 0 : a < b ? -1 : 1,
-  )
-}
-
-function keepContent(
-  { contents, copies }: Unit,
-  hash: string,
-  documents: readonly SourceDocument[],
-  isCopy: boolean,
-): void {
-  contents.set(hash, documents)
-  if (isCopy) copies.add(hash)
-  else copies.delete(hash)
-}
-
-/** Those that were not kept without Secrets. */
-function wholeContents({ contents, copies }: Unit): ReadonlyMap<string, readonly SourceDocument[]> {
-  return new Map([...contents].filter(([hash]) => !copies.has(hash)))
-}
-
-function placedAt(document: SourceDocument, path: string | undefined): SourceDocument {
-  const { place } = document
-  return path === undefined || place.path === path ? document : { ...document, place: { ...place, path } }
-}
-
-function activeOf({ record, contents, offered }: Unit): readonly SourceDocument[] {
-  if (record.active === record.offered) return offered
-  return contents.get(revisionOf(record, record.active)?.hash ?? '') ?? offered
-}
-
 function isSameList(before: readonly SourceDocument[], after: readonly SourceDocument[]): boolean {
   return before.length === after.length && before.every((document, at) => document === after[at])
-}
-
-/** Undefined for one that can't be read: the setting counts. */
-function readDeadline(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  try {
-    const deadlineMs = parseDuration(text)
-    return deadlineMs > 0 ? deadlineMs : undefined
-  } catch {
-    // It is no duration.
-    return undefined
-  }
 }

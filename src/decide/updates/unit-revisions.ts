@@ -2,8 +2,58 @@
  * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
  * of them its source offers, which one is active, which one it goes back to, and why these differ.
  */
-import type { Problem } from '../../pod/objects/document.ts'
+import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import { kindOfSource } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
+import type { UnitVerdict } from './health-gate.ts'
+
+/** The unit that a document belongs to: its file, or the whole of a URL. */
+function unitOf({ source }: Pick<SourceSnapshot, 'source'>, { place }: SourceDocument): string {
+  return kindOfSource(source) === 'file' ? place.path : source
+}
+
+/** What each unit gives, by its name. A URL is a unit also where it gives nothing, once it has answered. */
+export function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceDocument[]> {
+  const units = new Map<string, SourceDocument[]>()
+  if (kindOfSource(snapshot.source) !== 'file' && snapshot.ready) units.set(snapshot.source, [])
+  for (const document of [...snapshot.pods, ...snapshot.objects]) {
+    const name = unitOf(snapshot, document)
+    const documents = units.get(name)
+    if (documents === undefined) units.set(name, [document])
+    else documents.push(document)
+  }
+  return units
+}
+
+/**
+ * A snapshot in which these units give something else.
+ * @param unread those of which it is not known now what counts: their pods stay as they are
+ */
+export function replaceUnits(
+  snapshot: SourceSnapshot,
+  replaced: ReadonlyMap<string, readonly SourceDocument[]>,
+  unread: readonly string[],
+): SourceSnapshot {
+  const kept = (document: SourceDocument): boolean => !replaced.has(unitOf(snapshot, document))
+  const active = [...replaced.values()].flat()
+  return {
+    ...snapshot,
+    ...(unread.length > 0 &&
+      (kindOfSource(snapshot.source) === 'file'
+        ? { unreadable: [...(snapshot.unreadable ?? []), ...unread] }
+        : { ready: false, isAnswer: false })),
+    pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
+    objects: inOrder([...snapshot.objects.filter(kept), ...active.filter((each) => isObjectDocument(each))]),
+  }
+}
+
+/** By path, as their source orders them; those of one path stay in their order. */
+function inOrder<Document extends SourceDocument>(documents: readonly Document[]): readonly Document[] {
+  return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
+    a === b ? 0 : a < b ? -1 : 1,
+  )
+}
 
 /** What a unit gives, as far as revisions go. */
 export interface UnitContent {
@@ -338,6 +388,34 @@ export function pruneRevisions(
 /** Where its active revision has failed: it has one to go back to, and nobody asked for the failed one. */
 export function isToGoBack(record: UnitRecord): boolean {
   return record.pin === undefined && fallbackOf(record) !== undefined
+}
+
+/**
+ * What follows from a verdict that isn't a good one. `hold`: see `noteHeld`. `fail`: see `noteFailed`. `go-back`: the revision is
+ * known to have failed, and could not be gone back from before.
+ */
+export function decideStep(
+  record: UnitRecord,
+  verdict: Extract<UnitVerdict, { readonly kind: 'failed' | 'held' }>,
+  facts: {
+    /** For the sake of these failures it may go back. */
+    readonly mayGoBack: boolean
+    /** All pods of the revision are judged. */
+    readonly isWhole: boolean
+  },
+): 'hold' | 'fail' | 'go-back' | 'wait' {
+  const active = revisionOf(record, record.active)
+  const wasHeld = active?.failure?.isHeld === true
+  const isKnown = active?.verdict === 'failed'
+  const mayGoBack = facts.mayGoBack && isToGoBack(record)
+  // Where no pod of it may run here, what it goes back to is worth more.
+  const hasNothingElse = verdict.kind === 'held' && verdict.rest === 'none' && facts.isWhole && mayGoBack
+  if (verdict.kind === 'held' && !hasNothingElse) {
+    if (record.base === record.active) return 'wait'
+    return !isKnown || (wasHeld && verdict.rest === 'may-count') ? 'hold' : 'wait'
+  }
+  if (!isKnown || wasHeld) return 'fail'
+  return mayGoBack ? 'go-back' : 'wait'
 }
 
 /** Why another revision counts than the offered one, or why the offered one should not; undefined where all is well. */
