@@ -19,13 +19,17 @@ const mebibyte = 1024 * 1024
 let rig: ApiRig
 let clock: ManualClock
 let sockets: Socket[]
+let streams: Duplex[]
 beforeEach(async () => {
   clock = new ManualClock()
   sockets = []
+  streams = []
   rig = await ApiRig.start(clock)
 })
 afterEach(async () => {
   for (const socket of sockets) socket.destroy()
+  // Who has hung up lets them run dry: without an end they would keep this process busy.
+  for (const stream of streams) stream.destroy()
   const closed = rig[Symbol.asyncDispose]()
   await clock.advance(1)
   await closed
@@ -62,6 +66,7 @@ function endlessBytes(): { readonly stream: Duplex; readonly taken: () => number
       setImmediate(() => this.push(Buffer.alloc(65_536, 'x')))
     },
   })
+  streams.push(stream)
   return { stream, taken: () => takenBytes }
 }
 
