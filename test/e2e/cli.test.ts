@@ -308,50 +308,54 @@ spec:
     expect(result.stdout).toBe('')
   })
 
-  it('gives a daemon up that is stopped, while what it has begun goes on afterwards', async () => {
-    const podd = rig()
-    await untilWeb(podd)
-    const begun = [
-      podd.spawnCli('logs', 'web', '-c', 'main', '-f'),
-      podd.spawnCli('get', 'pods', '-w'),
-      podd.spawnCli('exec', 'web', '-c', 'main', '-i', '--', 'sh', '-c', 'echo begun; cat'),
-    ]
-    const [logs, , exec] = begun
-    await podd.until('the streams', () => begun.every((call) => call.output() !== ''))
-    process.kill(podd.daemonPid, 'SIGSTOP')
-    try {
-      const archive = join(podd.directory, 'images.tar')
-      const calls = [
-        ['version'],
-        ['get', 'pods'],
-        ['get', 'pods', '-w'],
-        ['get', 'configmaps'],
-        ['describe', 'pod', 'web'],
-        ['logs', 'web'],
-        ['logs', 'web', '-f'],
-        ['exec', 'web', '--', 'true'],
-        ['port-forward', 'web', ':80'],
-        ['restart', 'nobody'],
-        ['top', 'pods'],
-        ['delete', 'pvc', 'none', '--purge'],
-        ['events', '-w'],
-        ['images'],
-        ['images', 'import', archive],
+  it(
+    'gives a daemon up that is stopped, while what it has begun goes on afterwards',
+    { tags: ['nightly'] },
+    async () => {
+      const podd = rig()
+      await untilWeb(podd)
+      const begun = [
+        podd.spawnCli('logs', 'web', '-c', 'main', '-f'),
+        podd.spawnCli('get', 'pods', '-w'),
+        podd.spawnCli('exec', 'web', '-c', 'main', '-i', '--', 'sh', '-c', 'echo begun; cat'),
       ]
-      const results = await Promise.all(calls.map((call) => podd.cli(...call)))
-      for (const [at, { code, stderr }] of results.entries()) {
-        expect({ call: calls[at], code }).toEqual({ call: calls[at], code: 1 })
-        expect(stderr).toMatch(/^podd: podd at .*podd\.sock does not answer\n.*fuser/u)
+      const [logs, , exec] = begun
+      await podd.until('the streams', () => begun.every((call) => call.output() !== ''))
+      process.kill(podd.daemonPid, 'SIGSTOP')
+      try {
+        const archive = join(podd.directory, 'images.tar')
+        const calls = [
+          ['version'],
+          ['get', 'pods'],
+          ['get', 'pods', '-w'],
+          ['get', 'configmaps'],
+          ['describe', 'pod', 'web'],
+          ['logs', 'web'],
+          ['logs', 'web', '-f'],
+          ['exec', 'web', '--', 'true'],
+          ['port-forward', 'web', ':80'],
+          ['restart', 'nobody'],
+          ['top', 'pods'],
+          ['delete', 'pvc', 'none', '--purge'],
+          ['events', '-w'],
+          ['images'],
+          ['images', 'import', archive],
+        ]
+        const results = await Promise.all(calls.map((call) => podd.cli(...call)))
+        for (const [at, { code, stderr }] of results.entries()) {
+          expect({ call: calls[at], code }).toEqual({ call: calls[at], code: 1 })
+          expect(stderr).toMatch(/^podd: podd at .*podd\.sock does not answer\n.*fuser/u)
+        }
+      } finally {
+        process.kill(podd.daemonPid, 'SIGCONT')
       }
-    } finally {
-      process.kill(podd.daemonPid, 'SIGCONT')
-    }
-    await podd.cliOk('exec', 'web', '-c', 'main', '--', 'sh', '-c', 'echo afterwards >/proc/1/fd/1')
-    exec?.child.stdin?.end('afterwards')
-    await podd.until('the end of the command', () => exec?.output() === 'begun\nafterwards')
-    await podd.until('the line after the stop', () => logs?.output().includes('afterwards'))
-    for (const { child } of begun) child.kill()
-  })
+      await podd.cliOk('exec', 'web', '-c', 'main', '--', 'sh', '-c', 'echo afterwards >/proc/1/fd/1')
+      exec?.child.stdin?.end('afterwards')
+      await podd.until('the end of the command', () => exec?.output() === 'begun\nafterwards')
+      await podd.until('the line after the stop', () => logs?.output().includes('afterwards'))
+      for (const { child } of begun) child.kill()
+    },
+  )
 
   it('goes on with a watch where it stopped, and never gives a revision twice', async () => {
     const podd = rig()

@@ -74,22 +74,26 @@ describePodd(
   },
   (rig) => {
     // id: reclaims-images-first
-    it('removes unused images first, and evicts no pod where that is enough', async () => {
-      const podd = rig()
-      podd.drop('calm', shellPod('calm', podd.shared, 'say start; stay', onDisk))
-      await podd.untilReady('calm')
-      await importBallast(podd, 'localhost/eviction/unused:1', 150)
-      // Its blobs and its layers: more than what is left above the threshold.
-      await podd.until(
-        'the removal of the image',
-        async () => !(await imageNames(podd)).includes('localhost/eviction/unused:1'),
-      )
-      expect(await nodeReasons(podd)).toContain('EvictionThresholdMet')
-      await podd.until('the end of the pressure', async () => (await pressure(podd)).length === 0)
-      expect(podd.lines('calm')).toHaveLength(1)
-      podd.removeManifest('calm')
-      await podd.untilGone('calm')
-    })
+    it(
+      'removes unused images first, and evicts no pod where that is enough',
+      { tags: ['nightly'] },
+      async () => {
+        const podd = rig()
+        podd.drop('calm', shellPod('calm', podd.shared, 'say start; stay', onDisk))
+        await podd.untilReady('calm')
+        await importBallast(podd, 'localhost/eviction/unused:1', 150)
+        // Its blobs and its layers: more than what is left above the threshold.
+        await podd.until(
+          'the removal of the image',
+          async () => !(await imageNames(podd)).includes('localhost/eviction/unused:1'),
+        )
+        expect(await nodeReasons(podd)).toContain('EvictionThresholdMet')
+        await podd.until('the end of the pressure', async () => (await pressure(podd)).length === 0)
+        expect(podd.lines('calm')).toHaveLength(1)
+        podd.removeManifest('calm')
+        await podd.untilGone('calm')
+      },
+    )
 
     // id: spares-critical-on-disk
     it('evicts the pod that fills the disk and no other, and starts it again when the pressure has gone', async () => {

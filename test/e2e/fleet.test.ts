@@ -142,7 +142,7 @@ describePodd('sources of a fleet', { config }, (rig) => {
     expect(await podd.notes()).not.toContain('held')
   })
 
-  it('keep their pods whatever their servers do, and tell what that is', async () => {
+  it('keep their pods whatever their servers do, and tell what that is', { tags: ['nightly'] }, async () => {
     const podd = rig()
     const names = Object.keys(hostile)
     for (const name of [...names, 'etag'])

@@ -51,9 +51,13 @@ describe('ContainerLogRotation', () => {
 
   describePodd('one worker', { config }, (rig) => {
     // id: log-rotation
-    it('when a container generates a lot of log should be rotated and limited to a fixed amount of files', async () => {
-      expect(await mostFiles(rig(), ['talker'])).toBe(3)
-    })
+    it(
+      'when a container generates a lot of log should be rotated and limited to a fixed amount of files',
+      { tags: ['nightly'] },
+      async () => {
+        expect(await mostFiles(rig(), ['talker'])).toBe(3)
+      },
+    )
   })
 
   describePodd('two workers', { config: { ...config, containerLogMaxWorkers: 2 } }, (rig) => {

@@ -35,7 +35,6 @@ export const onEachInEveryRun: readonly string[] = [
   'test/contract/cri.test.ts',
   'test/contract/exec.test.ts',
   'test/contract/translated-pods.test.ts',
-  'test/fault/containerd-killed.test.ts',
 ]
 
 /** The projects in the order in which they run. The last one has most of the short files. */

@@ -11,7 +11,7 @@ interface Life {
   readonly pid: number
 }
 
-/** Pods with exec probes for what freezes: a probe of each fails for good within 20 s of a silent runtime. */
+/** Pods with exec probes for what freezes: a probe of each fails for good within 10 s of a silent runtime. */
 export class ProbedPods {
   readonly names = Array.from({ length: 5 }, (_, index) => `probed-${index}`)
   readonly #podd: PoddRig
@@ -25,11 +25,11 @@ export class ProbedPods {
     const podd = this.#podd
     const probe: JsonObject = {
       exec: { command: ['true'] },
-      periodSeconds: 5,
+      periodSeconds: 2,
       timeoutSeconds: 2,
       failureThreshold: 3,
     }
-    const container = { livenessProbe: probe, readinessProbe: { ...probe, periodSeconds: 3 } }
+    const container = { livenessProbe: probe, readinessProbe: probe }
     for (const name of this.names)
       podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { container }))
     await this.lives()
