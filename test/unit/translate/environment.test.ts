@@ -1,10 +1,12 @@
 import { noObjects } from '../../support/object-rules.ts'
 import { describe, expect, it } from 'vitest'
 import {
+  ExecSpace,
   execLimits,
   expandCommand,
   expandWords,
   expandReferences,
+  splitReferences,
 } from '../../../src/translate/environment.ts'
 import type { ExecLimits } from '../../../src/translate/environment.ts'
 import { resolveEnvironment } from '../../../src/translate/resolve-environment.ts'
@@ -47,6 +49,54 @@ describe('expandReferences', () => {
     ['bytes, not characters', 'é'.repeat(51), undefined],
   ])('bounds %s', (_, text, expanded) => {
     expect(expandReferences(text, environment, 100)).toBe(expanded)
+  })
+})
+
+describe('splitReferences', () => {
+  it.each([
+    ['', []],
+    ['plain', ['plain']],
+    ['a$(B)', ['a', { name: 'B' }]],
+    ['$(A)b', [{ name: 'A' }, 'b']],
+  ])('of %j are %j', (text, expected) => {
+    const parts = [...splitReferences(text)]
+    expect(parts.map((part) => (part.kind === 'text' ? part.text : { name: part.name }))).toEqual(expected)
+  })
+})
+
+describe('the space of a command and its environment', () => {
+  const space = () => new ExecSpace('app', { stringBytes: 20, totalBytes: 60 })
+  /** Twenty bytes, with the NUL and the pointer. */
+  const third = 'x'.repeat(11)
+
+  it('has a string of as many bytes as it may have, with its name and its NUL', () => {
+    expect(() => space().take('A', 'x'.repeat(17), 'A=')).not.toThrow()
+    expect(() => space().take('A', 'x'.repeat(18), 'A=')).toThrow(
+      'A of container app takes more than 20 bytes',
+    )
+  })
+
+  it('is full when all strings together have as many bytes as they may have', () => {
+    const full = space()
+    for (const what of ['A', 'B', 'C']) full.take(what, third)
+    expect(() => full.take('D', '')).toThrow('take more than 60 bytes')
+  })
+
+  it('has all the room again that a string took which another replaces', () => {
+    const full = space()
+    full.take('A', 'x'.repeat(9), 'A=')
+    full.release('x'.repeat(9), 'A=')
+    for (const what of ['A', 'B', 'C']) full.take(what, third)
+    expect(() => full.take('D', '')).toThrow('take more than 60 bytes')
+  })
+
+  it('shows a hundred characters of what is too large', () => {
+    expect(() => space().take('n'.repeat(100), third.repeat(2))).toThrow(
+      `${'n'.repeat(100)} of container app`,
+    )
+    expect(() => space().take('n'.repeat(101), third.repeat(2))).toThrow(
+      `${'n'.repeat(100)}… of container app`,
+    )
   })
 })
 

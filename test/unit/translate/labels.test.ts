@@ -5,12 +5,14 @@ import {
   containerLabels,
   instanceSelector,
   labelKeys,
+  orphanManifest,
   readContainerFacts,
   readManifestHash,
   readPodRef,
   sandboxAnnotations,
   sandboxLabels,
 } from '../../../src/translate/identity.ts'
+import { observedContainer, observedPod } from '../../support/pod-builders.ts'
 import { appOf, testPod } from './pods.ts'
 
 const owner = { uid: 'u-1', instance: 'edge' }
@@ -55,6 +57,43 @@ describe('labels', () => {
   })
 })
 
+describe('readPodRef', () => {
+  const labels = {
+    [labelKeys.podName]: 'web',
+    [labelKeys.podNamespace]: 'default',
+    [labelKeys.podUid]: 'u-1',
+  }
+
+  it.each([labelKeys.podName, labelKeys.podNamespace, labelKeys.podUid])('finds no pod without %s', (key) => {
+    const { [key]: _, ...others } = labels
+    expect(readPodRef(labels)).toEqual({ name: 'web', namespace: 'default', uid: 'u-1' })
+    expect(readPodRef(others)).toBeUndefined()
+  })
+
+  it('finds no pod of an empty UID', () => {
+    expect(readPodRef({ ...labels, [labelKeys.podUid]: '' })).toBeUndefined()
+  })
+})
+
+describe('orphanManifest', () => {
+  it('has the longest grace of the containers, and two seconds at least', () => {
+    const of = (...graces: readonly number[]) =>
+      orphanManifest(
+        observedPod({
+          sandboxes: [],
+          containers: graces.map((seconds, at) =>
+            observedContainer(`c${at}`, {
+              annotations: { 'io.kubernetes.pod.terminationGracePeriod': String(seconds) },
+            }),
+          ),
+        }),
+      )['spec']
+    expect(of()).toEqual({ terminationGracePeriodSeconds: 2, hostNetwork: false, containers: [] })
+    expect(of(1)).toMatchObject({ terminationGracePeriodSeconds: 2 })
+    expect(of(30, 5)).toMatchObject({ terminationGracePeriodSeconds: 30 })
+  })
+})
+
 describe('annotations', () => {
   it('keep the manifest’s hash, which a manifest can’t fake', () => {
     const pod = testPod({}, { annotations: { note: 'x', 'podd.dev/manifest-hash': 'fake' } })
@@ -77,6 +116,21 @@ describe('annotations', () => {
       preStop: undefined,
       ports: [{ containerPort: 80, protocol: 'TCP' }],
     })
+  })
+
+  it.each<JsonObject>([
+    { containerPort: 80, protocol: 'TCP' },
+    { containerPort: 53, protocol: 'UDP', name: 'dns', hostIP: '127.0.0.1', hostPort: 5353 },
+    { containerPort: 9, protocol: 'SCTP' },
+  ])('keep the port %j', (port) => {
+    expect(factsOf({ ports: [port] }).ports).toEqual([port])
+  })
+
+  it('that were garbled give no port, or none of a kind that does not exist', () => {
+    const ports = (text: string) => readContainerFacts({ 'io.kubernetes.container.ports': text }).ports
+    expect(ports('[3,{"containerPort":"80"},{"containerPort":80,"protocol":"X","name":3}]')).toEqual([
+      { containerPort: 80, protocol: 'TCP' },
+    ])
   })
 
   it.each<JsonObject>([

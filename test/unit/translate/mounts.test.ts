@@ -16,7 +16,11 @@ const volumes = new Map([
 
 function mountsOf(
   container: JsonObject,
-  around: { readonly selinux?: boolean; readonly etcHostsPath?: undefined } = {},
+  around: {
+    readonly selinux?: boolean
+    readonly etcHostsPath?: undefined
+    readonly terminationLogPath?: undefined
+  } = {},
 ) {
   const pod = testPod({ containers: [{ name: 'app', image: 'i', ...container }] })
   return containerMounts({
@@ -57,6 +61,13 @@ describe('containerMounts', () => {
       etcHosts,
       { ...log, containerPath: '/tmp/end' },
     ])
+  })
+
+  it('have no termination log where there is none, or where the container wants none', () => {
+    expect(mountsOf({}, { terminationLogPath: undefined })).toEqual([etcHosts])
+    expect(mountsOf({ terminationMessagePath: '' }).map(({ hostPath }) => hostPath)).toContain(
+      '/root/etc-hosts',
+    )
   })
 
   it('have no hosts file where the runtime’s own shall do', () => {

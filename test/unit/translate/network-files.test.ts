@@ -139,6 +139,7 @@ describe('podHostname', () => {
     ['web', { hostname: 'db-0' }, { hostname: 'db-0', domain: '' }],
     ['web', { hostname: 'db-0', subdomain: 'db' }, { hostname: 'db-0', domain: 'db.default.svc' }],
     [`${'a'.repeat(62)}-.b`, {}, { hostname: 'a'.repeat(62), domain: '' }],
+    ['a'.repeat(63), {}, { hostname: 'a'.repeat(63), domain: '' }],
     ['a'.repeat(80), {}, { hostname: 'a'.repeat(63), domain: '' }],
   ])('of %s with %j is %j', (name, spec, expected) => {
     expect(podHostname(testPod(spec, { name }))).toEqual(expected)
@@ -151,11 +152,15 @@ describe('kernelHostname', () => {
     [named, false, 'web'],
     [named, true, 'web.db.default.svc'],
     [{ hostname: 'web', domain: '' }, true, 'web'],
+    [{ hostname: 'a'.repeat(56), domain: 'x.y.svc' }, true, `${'a'.repeat(56)}.x.y.svc`],
   ])('of %j, as FQDN %j: %s', (name, asFqdn, expected) => {
     expect(kernelHostname(name, asFqdn)).toBe(expected)
   })
 
   it('refuses what the kernel won’t take', () => {
+    expect(() => kernelHostname({ hostname: 'a'.repeat(57), domain: 'x.y.svc' }, true)).toThrow(
+      '65 characters',
+    )
     expect(() => kernelHostname({ hostname: 'a'.repeat(60), domain: 'x.y.svc' }, true)).toThrow('too long')
   })
 })

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import type * as cri from '../../../src/cri-types/cri-v1.ts'
-import { nsToMs, observePods, readRuntimeFeatures, readSandboxIps } from '../../../src/translate/observe.ts'
+import {
+  nsToMs,
+  observePods,
+  readCniPlaces,
+  readNetworkProblem,
+  readPid,
+  readRuntimeFeatures,
+  readRuntimeProblem,
+  readSandboxIps,
+} from '../../../src/translate/observe.ts'
 import type { RuntimeListing } from '../../../src/translate/observe.ts'
 
 const ms = 1e6
@@ -233,11 +242,98 @@ describe('observePods', () => {
   })
 })
 
+describe('what is listed', () => {
+  it('has a container whose status is provisional marked as such, and no other', () => {
+    const pods = observePods({
+      ...nothing,
+      containers: [
+        container('c1', 'a', 'app', 0, 2),
+        container('c2', 'a', 'side', 0, 2),
+        container('c3', 'a', 'x', 0, 2),
+      ],
+      containerStatuses: new Map([
+        ['c1', containerStatus('c1', {})],
+        ['c2', containerStatus('c2', {})],
+      ]),
+      isProvisional: ({ id }) => id === 'c1',
+    })
+    const provisional = pods.get('a')?.containers.filter(({ provisional }) => provisional === true)
+    expect(provisional?.map(({ id }) => id)).toEqual(['c1'])
+  })
+
+  it('is newest first by creation, and in the order of ids where that is the same', () => {
+    const pods = observePods({
+      ...nothing,
+      sandboxes: [sandbox('s0', 'a', 0, 50), sandbox('s2', 'a', 0, 100), sandbox('s1', 'a', 0, 100)],
+      containers: [
+        container('app-0', 'a', 'app', 0, 10),
+        container('b', 'a', 'side', 0, 100),
+        container('a', 'a', 'main', 0, 100),
+        container('app-0b', 'a', 'app', 0, 20),
+      ],
+    })
+    expect(pods.get('a')?.sandboxes.map(({ id }) => id)).toEqual(['s1', 's2', 's0'])
+    expect(pods.get('a')?.containers.map(({ id }) => id)).toEqual(['a', 'b', 'app-0b', 'app-0'])
+  })
+})
+
+describe('readPid', () => {
+  it.each([
+    ['{"pid":42}', 42],
+    ['{"pid":1}', 1],
+    ['{"pid":0}', undefined],
+    ['{"pid":"42"}', undefined],
+    ['no JSON', undefined],
+    [undefined, undefined],
+  ])('of %s is %s', (info, expected) => {
+    expect(readPid(info)).toBe(expected)
+  })
+})
+
+describe('what the runtime says of itself', () => {
+  const condition = (type: string, status: boolean) => ({ type, status, reason: 'Why', message: 'because' })
+  const reply = (...conditions: readonly cri.RuntimeCondition[]): cri.StatusResponse => ({
+    status: { conditions: [...conditions] },
+    info: {},
+    runtimeHandlers: [],
+    features: null,
+  })
+
+  it('is no problem where it says that it is ready, or nothing', () => {
+    const ready = reply(condition('NetworkReady', true), condition('RuntimeReady', true))
+    expect([readRuntimeProblem(ready), readNetworkProblem(ready)]).toEqual([undefined, undefined])
+    expect([readRuntimeProblem(reply()), readNetworkProblem(reply())]).toEqual([undefined, undefined])
+  })
+
+  it('is why it takes no pods, or none with a network', () => {
+    expect(readRuntimeProblem(reply(condition('NetworkReady', true), condition('RuntimeReady', false)))).toBe(
+      'container runtime not ready: RuntimeReady=false reason:Why message:because',
+    )
+    expect(
+      readNetworkProblem(reply(condition('RuntimeReady', true), condition('NetworkReady', false))),
+    ).toContain('container runtime network not ready: NetworkReady=false reason:Why message:because. ')
+  })
+
+  it.each([
+    [{}, undefined, []],
+    [{ config: '{"cni":{"confDir":""}}' }, undefined, []],
+    [{ config: '{"cni":{"confDir":3}}' }, undefined, []],
+    [
+      { config: '{"cni":{"confDir":"/etc/cni"}}', cniconfig: '{"PluginDirs":["/opt/cni",3]}' },
+      '/etc/cni',
+      ['/opt/cni'],
+    ],
+  ])('is where its CNI lies by %j', (info, cniConfDir, cniPluginDirs) => {
+    expect(readCniPlaces(info)).toEqual({ cniConfDir, cniPluginDirs })
+  })
+})
+
 describe('nsToMs', () => {
   it.each([
     [undefined, undefined],
     [0, undefined],
     [-1, undefined],
+    [1, 0],
     [1_700_000_000_123_456_800, 1_700_000_000_123],
   ])('%d ns are %d ms', (ns, expected) => {
     expect(nsToMs(ns)).toBe(expected)

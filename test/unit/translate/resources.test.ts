@@ -5,6 +5,7 @@ import {
   burstableMilliCpu,
   containerResources,
   hugePageSizeName,
+  largerPodResources,
   milliCpuToQuotaUs,
   milliCpuToShares,
   podCgroupResources,
@@ -279,6 +280,33 @@ describe('podCgroupResources', () => {
 
   it('of a pod that asks for nothing are the least shares', () => {
     expect(of({})).toMatchObject({ cpuShares: 2, cpuQuotaUs: undefined, memoryLimitBytes: undefined })
+  })
+})
+
+describe('largerPodResources', () => {
+  const of = (change: object) => ({
+    ...podCgroupResources(testPod({}).spec, hostFacts, 64),
+    ...change,
+  })
+
+  it('are the larger of each', () => {
+    const one = of({ cpuShares: 10, cpuQuotaUs: 200, memoryLimitBytes: 30 })
+    const other = of({ cpuShares: 20, cpuQuotaUs: 100, memoryLimitBytes: 40 })
+    const larger = { cpuShares: 20, cpuQuotaUs: 200, memoryLimitBytes: 40 }
+    expect(largerPodResources(one, other)).toMatchObject(larger)
+    expect(largerPodResources(other, one)).toMatchObject(larger)
+  })
+
+  it('have no limit where one of both has none', () => {
+    const limited = of({ cpuQuotaUs: 200, memoryLimitBytes: 30 })
+    for (const [one, other] of [
+      [limited, of({})],
+      [of({}), limited],
+    ] as const)
+      expect(largerPodResources(one, other)).toMatchObject({
+        cpuQuotaUs: undefined,
+        memoryLimitBytes: undefined,
+      })
   })
 })
 

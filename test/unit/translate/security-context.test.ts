@@ -108,6 +108,8 @@ describe('containerSecurityContext', () => {
       runAsGroup: { value: 5 },
     })
     expect(of(undefined, { pod, imageUser: { username: 'app' } })).toMatchObject({ runAsUsername: 'app' })
+    expect(of(undefined, { pod, imageUser: {} })).not.toHaveProperty('runAsUsername')
+    expect(of(undefined, { pod, imageUser: { username: '' } })).not.toHaveProperty('runAsUsername')
     const named = of({ runAsUser: 1 }, { imageUser: { username: 'app' } })
     expect(named).toMatchObject({ runAsUser: { value: 1 } })
     expect(named).not.toHaveProperty('runAsUsername')
