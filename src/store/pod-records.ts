@@ -21,7 +21,7 @@ import { trace } from '../base/trace.ts'
 import { Semaphore } from '../base/waits.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
-import type { PodRecord } from '../pod/state/pod-record.ts'
+import type { EndedContainer, PodRecord } from '../pod/state/pod-record.ts'
 import { kindOfSource, parseSourceName } from '../pod/values/ids.ts'
 import { loadState, smallFile } from './state-report.ts'
 import type { SmallFile, StateReport } from './state-report.ts'
@@ -198,11 +198,29 @@ async function readRecord(uid: PodUid, path: string): Promise<RecordReading> {
  */
 function formatRecord(record: PodRecord): string {
   const source = kindOfSource(record.source)
-  return JSON.stringify(source === record.source ? record : { ...record, source, sourceName: record.source })
+  const containers = renameInEnds(record.containers, 'provisional', 'foretold')
+  const named = containers === record.containers ? record : { ...record, containers }
+  return JSON.stringify(source === record.source ? named : { ...named, source, sourceName: record.source })
 }
 
+/** Files have `foretold`, as the field was called first, for what is provisional about the end of a container. */
+function renameInEnds(
+  containers: PodRecord['containers'],
+  from: 'foretold' | 'provisional',
+  to: 'foretold' | 'provisional',
+): PodRecord['containers'] {
+  const renamed = Object.entries(containers).flatMap(([name, history]) => {
+    const { [from]: value, ...ended }: NamedEnd = history.ended ?? {}
+    return value === true ? [[name, { ...history, ended: { ...ended, [to]: true } }] as const] : []
+  })
+  return renamed.length === 0 ? containers : Object.assign({}, containers, Object.fromEntries(renamed))
+}
+
+type NamedEnd = Partial<EndedContainer> & { readonly foretold?: boolean | undefined }
+
 function withSource(content: PodRecord & { readonly sourceName?: unknown }): PodRecord {
-  const { sourceName, ...record } = content
+  const { sourceName, ...kept } = content
+  const record = { ...kept, containers: renameInEnds(kept.containers, 'foretold', 'provisional') }
   const source = typeof sourceName === 'string' ? parseSourceName(sourceName) : undefined
   // Another podd version may have moved the pod to a source of another kind meanwhile.
   return source === undefined || kindOfSource(source) !== record.source ? record : { ...record, source }

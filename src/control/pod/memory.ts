@@ -142,7 +142,7 @@ export class PodMemory {
     const isKnownBetter = ({ id, name, state, provisional }: ObservedContainer): boolean => {
       const known = this.#record.containers[name]?.ended
       return (
-        state === 'exited' && provisional !== true && known?.foretold === true && known.containerId === id
+        state === 'exited' && provisional !== true && known?.provisional === true && known.containerId === id
       )
     }
     const news = containers.filter((container) => isNews(container))

@@ -22,7 +22,7 @@ export function endOf(container: ObservedContainer): EndedContainer {
     containerId: container.id,
     restartCount: container.restartCount,
     exitCode: container.exitCode ?? 0,
-    ...(container.provisional === true ? { foretold: true } : {}),
+    ...(container.provisional === true ? { provisional: true } : {}),
     reason: container.reason,
     message: container.message,
     startedAtMs: container.startedAtMs,

@@ -110,8 +110,8 @@ export interface EndedContainer {
   readonly containerId: ContainerId
   readonly restartCount: number
   readonly exitCode: number
-  /** Provisional, taken from an event: the runtime does not report the exit yet, and may report more of it. */
-  readonly foretold?: boolean | undefined
+  /** Taken from an event: the runtime does not report the exit yet, and may report more of it. */
+  readonly provisional?: boolean | undefined
   readonly reason: string
   readonly message: string
   readonly startedAtMs: number | undefined

@@ -60,7 +60,7 @@ describe('how a container ended', () => {
   it('is what the runtime itself says, once it does', async () => {
     const { ended, endedBefore } = (await remember([provisional], [provisional], [known], [known])) ?? {}
     expect(ended).toMatchObject({ reason: 'OOMKilled', message: 'first line, last line' })
-    expect(ended?.foretold).toBeUndefined()
+    expect(ended?.provisional).toBeUndefined()
     expect(endedBefore).toBeUndefined()
   })
 

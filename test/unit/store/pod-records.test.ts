@@ -179,6 +179,19 @@ describe('the form of records', () => {
     expect(podFromManifest(records[0]?.manifest ?? {}).metadata.name).toBe(written.name)
   })
 
+  it('calls what is provisional of an end as the first podd did', async () => {
+    const text = readFileSync('test/fixtures/records/v1/all-fields.json', 'utf8')
+    const written: PodRecord = JSON.parse(text)
+    await mkdir(join(root, 'records'))
+    await writeFile(inRecords(`${written.uid}.json`), text)
+    const [read] = (await store.load()).records
+    expect(read?.containers['main']?.ended).toMatchObject({ exitCode: 1, provisional: true })
+    expect(read?.containers['main']?.ended).not.toHaveProperty('foretold')
+    if (read === undefined) throw new Error('the record was not read')
+    await store.save(read)
+    expect(JSON.parse(await readFile(inRecords(`${written.uid}.json`), 'utf8'))).toEqual(JSON.parse(text))
+  })
+
   it('keeps fields of a newer podd when this one changes the record', async () => {
     const newer = {
       ...record('a', { containers: { main: { awaitedImage: 'app:2' } } }),
