@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { DaemonStatus } from '../../api/routes.ts'
-import type { AppliedPlace, AppliedReply } from '../../api/sources.ts'
+import type { AppliedPlace, AppliedReply, UnitObject } from '../../api/sources.ts'
 import { systemClock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { isSourceUrl, showUrl } from '../../base/http.ts'
@@ -9,6 +9,7 @@ import { canonicalJson } from '../../base/json.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { explainChange } from '../../decide/sources/diff-pod.ts'
 import type { PodChange } from '../../decide/sources/diff-pod.ts'
+import { hashContent, hashDocument } from '../../decide/updates/unit-revisions.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
@@ -160,20 +161,59 @@ export async function isUnchanged(path: string, text: Uint8Array | undefined): P
 interface ObjectChange extends Omit<PodChange, 'verdict'> {
   /** `pod default/web`, `ConfigMap default/conf` */
   readonly object: string
-  /** `refuse`: something else bears the name already, and stays. */
+  /** `refuse`: something else bears the name already, or another revision of its file counts, and stays. */
   readonly verdict: PodChange['verdict'] | 'refuse'
+}
+
+/** What a unit gives already, and what does not count. */
+export interface RefusedRevision {
+  /** Where its objects come from. */
+  readonly path: string
+  readonly documents: readonly SourceDocument[]
+  /** Why, and what to do. */
+  readonly reason: string
+}
+
+/**
+ * Of these manifests, those with a content that their unit gives already, and of which another revision counts: to write it
+ * once more changes nothing.
+ * @param places where each manifest is read from, or would be
+ */
+export function findRefused(
+  units: readonly UnitObject[],
+  manifests: readonly ReadManifest[],
+  places: (manifest: ReadManifest) => (path: string) => boolean,
+  { sources }: DaemonStatus,
+): readonly RefusedRevision[] {
+  const placeOf = ({ metadata, spec }: UnitObject): string =>
+    sources.find(({ source }) => source === metadata.name && source === spec.source)?.path ?? metadata.name
+  const pinned = units.filter(({ status: { active, offered } }) => active !== offered)
+  return manifests.flatMap((manifest): readonly RefusedRevision[] => {
+    const isPlace = places(manifest)
+    const unit = pinned.find((each) => isPlace(placeOf(each)))
+    const { offered, revisions = [], message } = unit?.status ?? {}
+    const known = revisions.find(({ number }) => number === offered)
+    const { documents } = manifest
+    const hash = hashContent(documents.map((document) => hashDocument(document)))
+    if (unit === undefined || known?.hash !== hash) return []
+    const { name } = unit.metadata
+    const why = message ?? `revision ${unit.status.active} counts`
+    return [{ path: placeOf(unit), documents, reason: `${why}; try it again: podd resume ${name}` }]
+  })
 }
 
 /**
  * The changes in the order of the documents, then the removals.
  * @param replacesFile whether objects of a file that are in none of the documents are removed
  * @param standsIn whether a document would be read from where its object comes from now
+ * @param refused what changes nothing
  */
 export function planManifests(
   documents: readonly SourceDocument[],
   applied: AppliedReply,
   replacesFile: (path: string) => boolean,
   standsIn: (document: SourceDocument, path: string) => boolean = () => true,
+  refused: readonly RefusedRevision[] = [],
 ): readonly ObjectChange[] {
   const pods = new Map(applied.pods.map((pod) => [pod.key, pod]))
   const objects = new Map(applied.objects.map((object) => [object.key, object]))
@@ -195,11 +235,21 @@ export function planManifests(
     const known = before && { pod: podFromManifest(before.manifest), isPastChange: before.isPastChange }
     return { object, ...explainChange(known, pod) }
   })
+  const reasons = new Map(
+    refused.flatMap(({ documents: own, reason }) => own.map((document) => [document, reason] as const)),
+  )
+  const possible = changes.map((change, at): ObjectChange => {
+    const document = documents[at]
+    const reason = document && reasons.get(document)
+    if (reason === undefined || change.verdict === 'unchanged') return change
+    return { object: change.object, verdict: 'refuse', details: [reason] }
+  })
+  const stays = new Set(refused.map(({ path }) => path))
   const ends = [
     ...applied.pods.map(({ key, path }) => ({ key, path, object: `pod ${key}` })),
     ...applied.objects.map(({ key, path }) => ({ key, path, object: key })),
-  ].filter(({ key, path }) => !wanted.has(key) && replacesFile(path))
-  return [...changes, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
+  ].filter(({ key, path }) => !wanted.has(key) && replacesFile(path) && !stays.has(path))
+  return [...possible, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
 }
 
 function formatPlace({ path, source }: AppliedPlace): string {

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { AppliedReply } from '../../api/sources.ts'
+import type { AppliedReply, UnitObject } from '../../api/sources.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isSourceUrl } from '../../base/http.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
@@ -7,7 +7,13 @@ import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import { configFlag } from '../arguments/socket-path.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-import { placesOfManifest, formatChanges, planManifests, summarizeChanges } from '../local/manifest-target.ts'
+import {
+  findRefused,
+  formatChanges,
+  placesOfManifest,
+  planManifests,
+  summarizeChanges,
+} from '../local/manifest-target.ts'
 import {
   fieldValidationFlag,
   filenameFlag,
@@ -17,6 +23,7 @@ import {
   recursiveFlag,
   substituteFlag,
 } from '../local/read-manifests.ts'
+import type { ReadManifest } from '../local/read-manifests.ts'
 import { formatError, formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 /** Throws UsageError where none is named. */
@@ -31,7 +38,7 @@ export const diffVerb: Verb = {
   usage: 'diff -f FILE|DIRECTORY|URL [-R] [-o json|yaml]',
   help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
 restart), are replaced (and for which fields) or end, and which are refused, as another file, a URL or the API has their
-name already. A pod ends if it comes from one of these files, or this directory
+name already; or as another revision of their file counts, for this one failed. A pod ends if it comes from one of these files, or this directory
 or URL, now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
   flags: [
     filenameFlag,
@@ -67,14 +74,16 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   const notes = problems.map((problem) => formatProblemLine(problem))
   if (problems.some(({ severity }) => severity === 'error'))
     return { kind: 'text', text: '', notes, exitCode: 2 }
-  const [applied, { sources }] = await Promise.all([
+  const [applied, status, units] = await Promise.all([
     client.get<AppliedReply>('/podd/v1/applied', signal),
     client.status(signal),
+    client.get<readonly UnitObject[]>('/podd/v1/units', signal),
   ])
-  const sourcePaths = sources.map(({ path }) => path)
+  const sourcePaths = status.sources.map(({ path }) => path)
+  const placesOf = (file: ReadManifest) => placesOfManifest(file, applied, sourcePaths)
   const ofDocuments = new Map(
     files.flatMap((file) => {
-      const isPlace = placesOfManifest(file, applied, sourcePaths)
+      const isPlace = placesOf(file)
       return file.documents.map((document) => [document, isPlace] as const)
     }),
   )
@@ -83,7 +92,8 @@ async function diff(context: VerbContext): Promise<VerbResult> {
     places.some((place) => path === place || isBelow(path, place, args.has('recursive')))
   const standsIn = (document: SourceDocument, path: string): boolean =>
     ofDocuments.get(document)?.(path) ?? true
-  const changes = planManifests(documents, applied, replacesFile, standsIn)
+  const refused = findRefused(units, files, placesOf, status)
+  const changes = planManifests(documents, applied, replacesFile, standsIn, refused)
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
   if (format !== undefined)
     return { kind: 'text', text: await formatReport(format, 'ManifestDiff', { changes }), notes, exitCode }

@@ -2,7 +2,6 @@ import type { PodObject } from '../../api/resource.ts'
 import { formatTime, mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
 import type { Timer } from '../../base/clock.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { canonicalJson } from '../../base/json.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import { renamePod } from '../../decide/sources/merge-snapshots.ts'
@@ -21,6 +20,8 @@ import {
   describeRecord,
   explainRecord,
   fallbackOf,
+  hashContent,
+  hashDocument,
   isJudged,
   isToGoBack,
   matchCopy,
@@ -43,7 +44,6 @@ import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodRef, SourceName } from '../../pod/values/ids.ts'
 import type { RevisionStore } from '../../store/revisions.ts'
@@ -642,19 +642,15 @@ export class UpdateGate {
     const others: string[] = []
     for (const document of documents) {
       if (pace.isOver) await pace.next()
-      const owner = isPodDocument(document) ? document.owner : undefined
-      const hash =
-        this.#hashes.get(document) ?? digestText(canonicalJson({ manifest: document.manifest, owner }))
+      const hash = this.#hashes.get(document) ?? hashDocument(document)
       this.#hashes.set(document, hash)
       hashes.push(hash)
       if (!holdsSecrets(document.manifest)) others.push(hash)
     }
     if (pace.isOver) await pace.next()
-    // A server may give its documents in any order.
-    const digest = (list: readonly string[]): string => digestText(list.toSorted().join('\n'))
     return {
-      hash: digest(hashes),
-      ...(others.length < hashes.length && { hashWithoutSecrets: digest(others) }),
+      hash: hashContent(hashes),
+      ...(others.length < hashes.length && { hashWithoutSecrets: hashContent(others) }),
     }
   }
 

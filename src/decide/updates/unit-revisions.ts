@@ -2,8 +2,10 @@
  * The revisions of a unit: what goes forward and back together, a file of a directory or the whole answer of a URL. Which
  * of them its source offers, which one is active, which one it goes back to, and why these differ.
  */
+import { canonicalJson } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 import type { UnitVerdict } from './health-gate.ts'
@@ -53,6 +55,17 @@ function inOrder<Document extends SourceDocument>(documents: readonly Document[]
   return documents.toSorted(({ place: { path: a } }, { place: { path: b } }) =>
     a === b ? 0 : a < b ? -1 : 1,
   )
+}
+
+/** Of one document of a unit. */
+export function hashDocument(document: SourceDocument): string {
+  const owner = isPodDocument(document) ? document.owner : undefined
+  return digestText(canonicalJson({ manifest: document.manifest, owner }))
+}
+
+/** Of what a unit consists of, from those of its documents; a server may give them in any order. */
+export function hashContent(documents: readonly string[]): string {
+  return digestText(documents.toSorted().join('\n'))
 }
 
 /** What a unit gives, as far as revisions go. */

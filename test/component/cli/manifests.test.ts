@@ -2,6 +2,8 @@ import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { UnitObject } from '../../../src/api/sources.ts'
+import { hashContent, hashDocument } from '../../../src/decide/updates/unit-revisions.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOutcome } from '../../support/cli-rig.ts'
@@ -109,6 +111,29 @@ describe('podd diff', () => {
     )
     expect((await podd('validate', '-R', manifests)).stderr).toContain('2 valid pods, 0 errors')
     expect((await podd('validate', manifests)).stderr).toContain('1 valid pod, 0 errors')
+  })
+
+  it('says what another revision counts for, where the file gives that already, and how to have it tried again', async () => {
+    run('web', 'web.yaml')
+    const written = join(manifests, 'web.yaml')
+    const failed = manifest('web', 'web:2')
+    const { documents } = await decodeDocuments(Buffer.from(JSON.stringify(failed)), {
+      path: written,
+      fieldValidation: 'Strict',
+    })
+    const hash = hashContent(documents.map((document) => hashDocument(document)))
+    const { status, ...unit } = unitObject(written, 'RolledBack', 2)
+    const revisions = status.revisions.map((revision) => ({ ...revision, hash }))
+    const message = 'revision 2 failed, and revision 1 counts again'
+    rig.units = [{ ...unit, status: { ...status, active: 1, message, revisions } }]
+    await hold('web.yaml', failed)
+    const why = `refuse   pod default/web: ${message}; try it again: podd resume ${written}\n`
+    expect(await podd('diff', '-f', manifests)).toMatchObject({ exitCode: 1, stdout: why })
+    expect((await podd('diff', '-f', await put('web.yaml', failed))).stdout).toBe(why)
+    expect((await podd('diff', '-f', await put('web.yaml', manifest('web', 'web:3')))).stdout).toBe(
+      'update   pod default/web: container main restarts: image web:1 -> web:3\n',
+    )
+    expect((await podd('diff', '-f', await put('web.yaml', manifest('web')))).stdout).toBe('')
   })
 
   it('compares objects without showing what they hold', async () => {
