@@ -71,6 +71,12 @@ export function sameData(a: unknown, b: unknown): boolean {
   return Object.keys(a).every(hasSame) && Object.keys(b).every((key) => Object.hasOwn(a, key) || hasSame(key))
 }
 
+/** A copy as JSON has it: without what is undefined; null for nothing. */
+export function asJson(value: unknown): Json {
+  const json: Json = JSON.parse(JSON.stringify(value ?? null))
+  return json
+}
+
 /** Reads JSON from the server with checked types. */
 
 export function objectsAt(object: unknown, key: string): readonly JsonObject[] {

@@ -1,6 +1,6 @@
 import { PoddError } from '../base/errors.ts'
 import { secretsOfUrl, showUrl } from '../base/http.ts'
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, asJson } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { apiOptions } from './api-options.ts'
@@ -277,9 +277,4 @@ function textsIn(value: Json): readonly string[] {
   if (typeof value === 'string') return value === '' ? [] : [value]
   if (Array.isArray(value)) return value.flatMap((item: Json) => textsIn(item))
   return isJsonObject(value) ? Object.values(value).flatMap((item) => textsIn(item ?? null)) : []
-}
-
-function asJson(value: unknown): Json {
-  const json: Json = JSON.parse(JSON.stringify(value ?? null))
-  return json
 }

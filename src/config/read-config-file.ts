@@ -120,7 +120,8 @@ class ConfigReader {
 
   #unknown(path: FieldPath): void {
     const prefix = path.slice(0, -1).join('.')
-    const siblings = knownFields().flatMap((field) => {
+    const known = [...listOptions().map(([, option]) => option.field), ...ignoredKubeletFields.keys()]
+    const siblings = known.flatMap((field) => {
       if (prefix === '') return [field.split('.')[0] ?? field]
       return field.startsWith(`${prefix}.`) ? [field.slice(prefix.length + 1)] : []
     })
@@ -137,10 +138,6 @@ class ConfigReader {
       ...(hint !== undefined && { hint }),
     })
   }
-}
-
-function knownFields(): readonly string[] {
-  return [...listOptions().map(([, option]) => option.field), ...ignoredKubeletFields.keys()]
 }
 
 function isGoZero(json: Json): boolean {

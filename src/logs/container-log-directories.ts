@@ -145,12 +145,8 @@ export class ContainerLogDirectories {
     const log = join(this.directory(ref), containerLogPath(container.name, container.restartCount))
     const isThere = existsSync(log)
     if (isThere) await this.#link(ref, container)
-    try {
-      await this.#mark(ref)
-    } catch (error) {
-      // The directory was removed: the next starting container recreates it.
-      if (errorCode(error) !== 'ENOENT') throw error
-    }
+    // Where the directory was removed, the next starting container recreates it.
+    await ifThere(this.#mark(ref))
     return isThere
   }
 

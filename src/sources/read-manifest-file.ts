@@ -4,7 +4,7 @@ import type { BigIntStats, Dirent } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { callFile } from '../base/atomic-file.ts'
-import { errorCode, mayPass } from '../base/errors.ts'
+import { errorCode, mayPass, ifThere } from '../base/errors.ts'
 import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
 
 /** The result of examining a file in the manifest directory without reading it. */
@@ -185,12 +185,8 @@ async function listTree(directory: string, subtree: Subtree): Promise<readonly s
     if (depth === 0 && isManifestName(own)) found.push(name)
     if (isHiddenName(own) || depth === 0) continue
     notes.onDirectory?.(name)
-    try {
-      for (const below of await listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 }))
-        found.push(below)
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-    }
+    const below = listTree(directory, { ...subtree, prefix: `${name}/`, depth: depth - 1 })
+    for (const path of (await ifThere(below)) ?? []) found.push(path)
   }
   return found
 }

@@ -55,21 +55,16 @@ export async function writeVolumeFiles(
   }
   await showFiles(directory, files)
   // The old directory is out of date from now on.
-  if (current !== undefined) await touch(`${directory}/${current}`, options.nowMs)
+  if (current !== undefined) {
+    const now = options.nowMs / 1000
+    await ifThere(utimes(`${directory}/${current}`, now, now))
+  }
   return true
 }
 
 /** `2026_01_31_12_00_00` */
 function stampOf(wallMs: number): string {
   return formatTime(wallMs).replaceAll(/[-:T]/gu, '_').slice(0, 19)
-}
-
-async function touch(path: string, wallMs: number): Promise<void> {
-  try {
-    await utimes(path, wallMs / 1000, wallMs / 1000)
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-  }
 }
 
 /** Whether the directory was ever written. */

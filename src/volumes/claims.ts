@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chmod, lstat, mkdir, readdir, realpath, rename, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { readIfExists, removeFileDurably, removeTree, writeFileAtomic } from '../base/atomic-file.ts'
-import { errorCode, errorMessage, ifThere } from '../base/errors.ts'
+import { errorMessage, ifThere } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import { mountsBelow, readMounts } from '../host/mounts.ts'
 import { objectKey } from '../pod/objects/local-object.ts'
@@ -50,15 +50,10 @@ async function findClaim(
 
 /** Creates the directory, writable for all, like an emptyDir; its parents are root's. Returns whether it is new. */
 async function makeClaimDirectory(directory: string): Promise<boolean> {
-  try {
-    await stat(directory)
-    return false
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-    await mkdir(directory, { recursive: true, mode: 0o700 })
-    await chmod(directory, 0o777)
-    return true
-  }
+  if ((await ifThere(stat(directory))) !== undefined) return false
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await chmod(directory, 0o777)
+  return true
 }
 
 /** `<root>/claims/<namespace>/<name>`: survives pods, podd's upgrades and its removal. */
@@ -110,7 +105,7 @@ export async function purgeClaimDirectory(rootDir: string, { namespace, name }: 
   }
   const purged = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
   await rename(directory, purged)
-  await forgetClaimOwner(directory)
+  await removeFileDurably(ownerFile(directory))
   await removeTree(purged)
 }
 
@@ -169,11 +164,6 @@ export async function takeClaimData(
     `persistentvolumeclaim "${basename(directory)}" of ${sourceWords(source)} would hold data of ${sourceWords(owner)}, which it may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`,
     { hint: 'Give the claim another name, purge the data, or allow it in the configuration.' },
   )
-}
-
-/** Removes the record of purged data. */
-async function forgetClaimOwner(directory: string): Promise<void> {
-  await removeFileDurably(ownerFile(directory))
 }
 
 /**

@@ -114,12 +114,8 @@ async function deepestExisting(
   names: readonly string[],
 ): Promise<{ readonly target: string; readonly missing: readonly string[] }> {
   for (let count = names.length; count > 0; count -= 1) {
-    try {
-      const target = await realpath([root, ...names.slice(0, count)].join('/'))
-      return { target, missing: names.slice(count) }
-    } catch (error) {
-      if (errorCode(error) !== 'ENOENT') throw error
-    }
+    const target = await ifThere(realpath([root, ...names.slice(0, count)].join('/')))
+    if (target !== undefined) return { target, missing: names.slice(count) }
   }
   return { target: root, missing: names }
 }

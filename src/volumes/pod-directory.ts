@@ -190,16 +190,8 @@ export async function writeResolvConf(rootDir: string, uid: PodUid, content: str
 
 /** Removes the file, so that containers of a new sandbox get one without earlier containers' changes. */
 export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<void> {
-  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)]) await removeIfExists(path)
-}
-
-/** `rm` of Node's looks for the file twice before. */
-async function removeIfExists(path: string): Promise<void> {
-  try {
-    await unlink(path)
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error
-  }
+  // `rm` of Node's looks for the file twice before.
+  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)]) await ifThere(unlink(path))
 }
 
 /**
@@ -225,7 +217,7 @@ async function bringUpToDate(
     const isKnown = written !== undefined && written !== '' && shown !== ''
     if (isKnown && shown !== written && shown !== content) return 'changed'
     await using file = await open(resolvConfPath(rootDir, uid), 'r+')
-    await removeIfExists(path)
+    await ifThere(unlink(path))
     await overwriteFile(file, content)
     await writeFile(path, content, { mode: 0o640 })
     return 'current'

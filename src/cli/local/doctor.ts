@@ -5,7 +5,7 @@ import type { DaemonStatus, PortOption, PortStatus } from '../../api/routes.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { jsonAt, parseJson } from '../../base/json.ts'
 import { formatAddress } from '../../config/api-options.ts'
 import type { ListenAddress } from '../../config/api-options.ts'
 import type { PoddConfig } from '../../config/options.ts'
@@ -193,8 +193,8 @@ async function askRuntime(
   const { runtimeName, runtimeVersion } = await client.connect(signal)
   const { status, info } = await client.runtime.status({ verbose: true }, options)
   const { images } = await client.images.listImages({}, options)
-  const config = parseJson(info['config'])
-  const sandboxName = isJsonObject(config) ? textOf(config['sandboxImage']) : undefined
+  const sandboxImage = jsonAt(parseJson(info['config']), 'sandboxImage')
+  const sandboxName = typeof sandboxImage === 'string' && sandboxImage !== '' ? sandboxImage : undefined
   const pinned = images.find((image) => image.pinned)?.repoTags[0]
   const names = new Set(images.flatMap((image) => image.repoTags))
   return {
@@ -215,10 +215,6 @@ async function askRuntime(
           ? undefined
           : { name: pinned, present: true },
   }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 export type DaemonPorts =

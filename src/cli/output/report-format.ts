@@ -28,12 +28,14 @@ export function readReportFormat(args: ParsedArguments): ReportFormat | undefine
   throw new UsageError(`unknown output format ${JSON.stringify(text)}`, hint)
 }
 
-/** The report as a podd.dev/v1 object of this kind. */
+/** The report as a podd.dev/v1 object of this kind; without a format as the text for people. */
 export async function formatReport(
-  format: ReportFormat,
+  format: ReportFormat | undefined,
   kind: string,
   fields: Readonly<Record<string, unknown>>,
+  text: () => string,
 ): Promise<string> {
+  if (format === undefined) return text()
   const report = { apiVersion: 'podd.dev/v1', kind, ...fields }
   return format === 'json' ? formatJson(report) : formatYaml(report)
 }

@@ -95,10 +95,9 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   const refused = findRefused(units, files, placesOf, status)
   const changes = planManifests(documents, applied, replacesFile, standsIn, refused)
   const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
-  if (format !== undefined)
-    return { kind: 'text', text: await formatReport(format, 'ManifestDiff', { changes }), notes, exitCode }
-  const text = formatChanges(changes)
-  return { kind: 'text', text, notes: [...notes, summarizeChanges(changes)], exitCode }
+  const text = await formatReport(format, 'ManifestDiff', { changes }, () => formatChanges(changes))
+  if (format === undefined) notes.push(summarizeChanges(changes))
+  return { kind: 'text', text, notes, exitCode }
 }
 
 /** Whether reading the directory reads a file at this path too. */

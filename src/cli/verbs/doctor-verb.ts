@@ -36,10 +36,7 @@ PODD_SOCKET it checks the directories, the pod network, the runtime and the port
           })
     return {
       kind: 'text',
-      text:
-        format === undefined
-          ? formatFindings(findings)
-          : await formatReport(format, 'DoctorReport', { items: findings }),
+      text: await formatReport(format, 'DoctorReport', { items: findings }, () => formatFindings(findings)),
       exitCode: findings.some(({ status }) => status === 'error') ? 1 : 0,
     }
   },

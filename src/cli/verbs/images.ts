@@ -147,7 +147,7 @@ async function collect(
   ]
   return {
     kind: 'text',
-    text: wanted === undefined ? format(report) : await formatReport(wanted, 'GarbageReport', { ...report }),
+    text: await formatReport(wanted, 'GarbageReport', { ...report }, () => format(report)),
     notes: failed.map(({ what, message }) => `${what} could not be removed: ${message}`),
     exitCode: failed.length === 0 ? 0 : 1,
   }

@@ -30,10 +30,9 @@ code is 1 if the daemon or the container runtime doesn't work.`,
     const report = await gatherStatus(client, await placesOf(context), signal)
     return {
       kind: 'text',
-      text:
-        format === undefined
-          ? formatStatus(report, clock.wallMs())
-          : await formatReport(format, 'StatusReport', { ...report }),
+      text: await formatReport(format, 'StatusReport', { ...report }, () =>
+        formatStatus(report, clock.wallMs()),
+      ),
       exitCode: report.running && report.runtime.healthy ? 0 : 1,
     }
   },

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import type { ResourceList } from '../../api/resource.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { secretsOfUrl } from '../../base/http.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, asJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { formatBytes } from '../../base/text.ts'
 import { redactConfig, secretTexts } from '../../config/options.ts'
@@ -94,11 +94,6 @@ async function makeOf(context: VerbContext): Promise<Buffer> {
   const harmless = sources.filter(({ path }) => !mayHoldValues.test(path))
   const left: BundleSource = { path: 'secrets-unknown.txt', kind: 'text', content }
   return makeBundle([...harmless, left], credentials, settings)
-}
-
-function asJson(value: unknown): Json {
-  const json: Json = JSON.parse(JSON.stringify(value ?? null))
-  return json
 }
 
 /** The most bytes of a log; of a longer one its end. */
@@ -484,8 +479,7 @@ async function findSecrets(
 ): Promise<FoundSecrets> {
   try {
     const list = await client.getList<ResourceList>('/api/v1/secrets', signal)
-    const documents: Json = JSON.parse(JSON.stringify(list.items))
-    return { kind: 'found', documents: [documents] }
+    return { kind: 'found', documents: [asJson(list.items)] }
   } catch (error) {
     signal.throwIfAborted()
     if (!deadCodes.includes(errorCode(error) ?? '')) return { kind: 'unknown', why: errorMessage(error) }

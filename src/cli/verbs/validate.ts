@@ -64,10 +64,9 @@ what classes and policies forbid is a warning.`,
     context.notify(`${summary} in ${counted(files.length, 'file')}`)
     return {
       kind: 'text',
-      text:
-        format === undefined
-          ? problems.map((problem) => `${formatProblemLine(problem)}\n`).join('')
-          : await formatReport(format, 'ManifestReport', { pods, objects, problems }),
+      text: await formatReport(format, 'ManifestReport', { pods, objects, problems }, () =>
+        problems.map((problem) => `${formatProblemLine(problem)}\n`).join(''),
+      ),
       exitCode: errors === 0 ? 0 : 1,
     }
   },

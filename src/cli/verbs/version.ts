@@ -19,10 +19,9 @@ export const versionVerb: Verb = {
     const format = readReportFormat(context.args)
     const answer = context.args.has('client') ? undefined : await askDaemon(context)
     const client = { version: poddVersion, node: process.versions.node }
-    const text =
-      format === undefined
-        ? formatLines(client, answer?.daemon)
-        : await formatReport(format, 'VersionReport', { client, ...answer?.daemon })
+    const text = await formatReport(format, 'VersionReport', { client, ...answer?.daemon }, () =>
+      formatLines(client, answer?.daemon),
+    )
     if (answer?.error === undefined) return { kind: 'text', text }
     return { kind: 'text', text, notes: [formatError(answer.error)], exitCode: 1 }
   },

@@ -1,5 +1,13 @@
 import type { PodObject } from '../../api/resource.ts'
-import { isJsonObject, objectOrEmpty, sameData, textEntries } from '../../base/json.ts'
+import {
+  isJsonObject,
+  objectOrEmpty,
+  sameData,
+  textEntries,
+  jsonAt,
+  listOrEmpty,
+  asJson,
+} from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { gateReadiness } from '../../decide/writing/check-object.ts'
@@ -140,8 +148,8 @@ export class WrittenObjects {
     void objects
       .exclusively(async () => {
         const kept = objects.findPod(metadata.uid)
-        const last = plainJson(status)
-        if (kept === undefined || last === undefined || sameData(kept.manifest['status'], last)) return
+        const last = asJson(status)
+        if (kept === undefined || sameData(kept.manifest['status'], last)) return
         await objects.put({ ...kept.manifest, status: last })
       })
       .catch((error: unknown) =>
@@ -174,11 +182,6 @@ function lastStatus({ status }: JsonObject, { pod }: PodDocument): PodStatus {
 
 function isWhole(status: unknown): status is PodStatus {
   return isJsonObject(status) && typeof status['phase'] === 'string' && Array.isArray(status['conditions'])
-}
-
-function plainJson(status: PodStatus): JsonObject | undefined {
-  const copy: unknown = JSON.parse(JSON.stringify(status))
-  return isJsonObject(copy) ? copy : undefined
 }
 
 /**
@@ -250,8 +253,7 @@ function withOthers(own: readonly PodCondition[], others: readonly PodCondition[
 
 /** The conditions that clients set, and all of them for a pod that has ended. */
 function conditionsOf(status: Json | undefined): readonly PodCondition[] {
-  const conditions = isJsonObject(status) ? status['conditions'] : undefined
-  return Array.isArray(conditions) ? conditions.filter((condition) => isCondition(condition)) : []
+  return listOrEmpty(jsonAt(status, 'conditions')).filter((condition) => isCondition(condition))
 }
 
 function isCondition(condition: unknown): condition is PodCondition {

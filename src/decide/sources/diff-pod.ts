@@ -161,7 +161,7 @@ const maxFields = 8
 /** The fields that differ and can't change in place; all differing fields where only their combination can't. */
 function replacingFields(before: Pod, after: Pod): readonly string[] {
   const differing = [...differences(before.spec, after.spec, 'spec')]
-  const frozen = differing.filter((path) => !mayChange(path))
+  const frozen = differing.filter((path) => !mutable.test(path))
   const named = frozen.length > 0 ? frozen : differing
   const rest = named.length - maxFields
   return [...named.slice(0, maxFields), ...(rest > 0 ? [`${rest} more fields`] : [])]
@@ -169,10 +169,6 @@ function replacingFields(before: Pod, after: Pod): readonly string[] {
 
 const mutable =
   /^spec\.(?:activeDeadlineSeconds|enableServiceLinks|tolerations(?:\[.*)?|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
-
-function mayChange(path: string): boolean {
-  return mutable.test(path)
-}
 
 /** The paths of the deepest values that differ, as Kubernetes writes paths. */
 function* differences(before: unknown, after: unknown, path: string): Generator<string> {

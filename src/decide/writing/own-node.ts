@@ -21,7 +21,7 @@ export function ownNodeOf(manifest: JsonObject | undefined): OwnNode {
   return {
     labels: textEntries(labels),
     annotations: textEntries(annotations),
-    capacity: extendedOf(manifest ?? {}),
+    capacity: textEntries(extendedAt(manifest ?? {})),
   }
 }
 
@@ -95,10 +95,6 @@ function extendedAt({ status }: JsonObject): JsonObject {
       isExtendedResource(name) ? [[name, typeof amount === 'number' ? String(amount) : amount]] : [],
     ),
   )
-}
-
-function extendedOf(manifest: JsonObject): Readonly<Record<string, string>> {
-  return textEntries(extendedAt(manifest))
 }
 
 function metadataTexts(object: JsonObject, field: string): Readonly<Record<string, string>> {

@@ -137,11 +137,7 @@ export function mergePatch(current: Json | undefined, patch: Json): Json {
     if (value === null) merged.delete(key)
     else merged.set(key, mergePatch(merged.get(key), value))
   }
-  return toObject(merged)
-}
-
-function toObject(entries: ReadonlyMap<string, Json>): JsonObject {
-  return Object.fromEntries(entries)
+  return Object.fromEntries(merged)
 }
 
 /**

@@ -26,6 +26,8 @@ import {
   parsePodCgroup,
   podCgroupName,
   qosCgroupName,
+  qosClasses,
+  bestEffortShares,
 } from './layout.ts'
 import type {
   CgroupDriver,
@@ -43,8 +45,6 @@ export interface CgroupOptions {
   readonly clock: Clock
 }
 
-const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
-const bestEffortShares = 2
 const removalTimeoutMs = 5000
 /** The controllers that podd sets; in version 1 the runtime creates its directories in the other hierarchies. */
 const ownControllers = ['cpu', 'memory', 'pids', 'hugetlb']
@@ -116,7 +116,7 @@ export abstract class DriverCgroups {
   }
 
   /** Kills and removes a pod's cgroup in all places of its possible QoS classes. */
-  protected removePodDirectories(uid: PodUid): Promise<readonly string[]> {
+  removePod(uid: PodUid): Promise<readonly string[]> {
     const { system, root, clock } = this.options
     if (!/^[\w-]+$/.test(uid)) throw new CgroupError(`not a pod's UID: ${JSON.stringify(uid)}`, undefined)
     const names = qosClasses.map((qosClass) => cgroupPath(podCgroupName(root, qosClass, uid), this.#driver))
@@ -134,7 +134,7 @@ export abstract class DriverCgroups {
   }
 
   /** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
-  protected removeQosDirectories(): readonly string[] {
+  async removeQosTree(): Promise<readonly string[]> {
     const { system, root } = this.options
     const rootParts = cgroupRootParts(root)
     const left = this.removeQosLevels()
@@ -155,31 +155,21 @@ export class CgroupfsPodCgroups extends DriverCgroups implements PodCgroups {
     super(options, 'cgroupfs')
   }
 
-  ensureQosTree(shares: QosShares): Promise<void> {
+  async ensureQosTree(shares: QosShares): Promise<void> {
     this.#shares = shares
-    return attempt(() => this.#ensureQosTree(shares))
+    this.#ensureQosTree(shares)
   }
 
-  ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void> {
-    return attempt(() => {
-      try {
-        this.#ensurePod(pod, resources)
-      } catch (error) {
-        // The levels above were removed meanwhile: recreate them.
-        if (this.#shares === undefined || !(error instanceof CgroupError)) throw error
-        if (errorCode(error.cause) !== 'ENOENT') throw error
-        this.#ensureQosTree(this.#shares)
-        this.#ensurePod(pod, resources)
-      }
-    })
-  }
-
-  removePod(uid: PodUid): Promise<readonly string[]> {
-    return this.removePodDirectories(uid)
-  }
-
-  async removeQosTree(): Promise<readonly string[]> {
-    return this.removeQosDirectories()
+  async ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void> {
+    try {
+      this.#ensurePod(pod, resources)
+    } catch (error) {
+      // The levels above were removed meanwhile: recreate them.
+      if (this.#shares === undefined || !(error instanceof CgroupError)) throw error
+      if (errorCode(error.cause) !== 'ENOENT') throw error
+      this.#ensureQosTree(this.#shares)
+      this.#ensurePod(pod, resources)
+    }
   }
 
   #ensureQosTree(shares: QosShares): void {
@@ -254,10 +244,6 @@ function countHierarchically(directory: string, { controllers }: CgroupHierarchy
   if (controllers.includes('memory') && readCgroup(directory, 'memory.use_hierarchy')[0] === '0') {
     writeCgroup(directory, 'memory.use_hierarchy', '1')
   }
-}
-
-async function attempt(work: () => void): Promise<void> {
-  work()
 }
 
 const enabledFile = 'cgroup.subtree_control'

@@ -127,39 +127,21 @@ export function podCgroupSettings(
   cgroup: 'fresh' | 'existing',
 ): readonly CgroupSetting[] {
   const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryLimitBytes, pidsLimit } = resources
-  const all: readonly (CgroupSetting & { readonly unlimited: boolean })[] =
-    version === 2
-      ? [
-          setting('cpu', 'cpu.weight', sharesToWeight(cpuShares)),
-          setting('cpu', 'cpu.max', `${cpuQuotaUs ?? 'max'} ${cpuPeriodUs}`, cpuQuotaUs === undefined),
-          setting('memory', 'memory.max', memoryLimitBytes ?? 'max', memoryLimitBytes === undefined),
-          setting('pids', 'pids.max', pidsLimit ?? 'max', pidsLimit === undefined),
-          ...resources.hugepageLimits.map(({ pageSize, limitBytes }) =>
-            setting('hugetlb', `hugetlb.${pageSize}.max`, limitBytes),
-          ),
-        ]
-      : [
-          setting('cpu', 'cpu.shares', cpuShares),
-          setting('cpu', 'cpu.cfs_period_us', cpuPeriodUs, cpuQuotaUs === undefined),
-          setting('cpu', 'cpu.cfs_quota_us', cpuQuotaUs ?? -1, cpuQuotaUs === undefined),
-          setting('memory', 'memory.limit_in_bytes', memoryLimitBytes ?? -1, memoryLimitBytes === undefined),
-          setting('pids', 'pids.max', pidsLimit ?? 'max', pidsLimit === undefined),
-          ...resources.hugepageLimits.map(({ pageSize, limitBytes }) =>
-            setting('hugetlb', `hugetlb.${pageSize}.limit_in_bytes`, limitBytes),
-          ),
-        ]
-  return all
-    .filter(({ unlimited }) => cgroup === 'existing' || !unlimited)
-    .map(({ controller, file, value }) => ({ controller, file, value }))
-}
-
-function setting(
-  controller: CgroupSetting['controller'],
-  file: string,
-  value: string | number,
-  unlimited = false,
-): CgroupSetting & { readonly unlimited: boolean } {
-  return { controller, file, value: String(value), unlimited }
+  const settings: CgroupSetting[] = [sharesSetting(cpuShares, version)]
+  const limit = (controller: CgroupSetting['controller'], file: string, value: string | number): void =>
+    void settings.push({ controller, file, value: String(value) })
+  const isDue = (value: number | undefined): boolean => cgroup === 'existing' || value !== undefined
+  const [max, unlimited] = version === 2 ? (['max', 'max'] as const) : (['limit_in_bytes', -1] as const)
+  if (isDue(cpuQuotaUs) && version === 2) limit('cpu', 'cpu.max', `${cpuQuotaUs ?? 'max'} ${cpuPeriodUs}`)
+  if (isDue(cpuQuotaUs) && version === 1) {
+    limit('cpu', 'cpu.cfs_period_us', cpuPeriodUs)
+    limit('cpu', 'cpu.cfs_quota_us', cpuQuotaUs ?? -1)
+  }
+  if (isDue(memoryLimitBytes)) limit('memory', `memory.${max}`, memoryLimitBytes ?? unlimited)
+  if (isDue(pidsLimit)) limit('pids', 'pids.max', pidsLimit ?? 'max')
+  for (const { pageSize, limitBytes } of resources.hugepageLimits)
+    limit('hugetlb', `hugetlb.${pageSize}.${max}`, limitBytes)
+  return settings
 }
 
 /** The shares of one level of the tree. */
@@ -183,12 +165,16 @@ export function hasProcesses(
   const directories = hierarchies.map((hierarchy) => `${hierarchy.path}${path}`)
   const there = directories.filter((directory) => existsSync(directory))
   if (there.length === 0) return undefined
-  return there.some((directory) =>
-    childCgroups(directory)
-      .filter((name) => ids.some((id) => name.includes(id)))
-      .flatMap((name) => cgroupTree(`${directory}/${name}`))
-      .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
-  )
+  return there
+    .flatMap((directory) => containersIn(directory, ids))
+    .flatMap((own) => cgroupTree(own))
+    .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0)
+}
+
+/** The cgroups of these containers. */
+function containersIn(directory: string, ids: readonly string[]): readonly string[] {
+  const names = childCgroups(directory).filter((name) => ids.some((id) => name.includes(id)))
+  return names.map((name) => `${directory}/${name}`)
 }
 
 /**
@@ -200,11 +186,9 @@ export function killContainerProcesses(
   path: string,
   ids: readonly string[],
 ): number {
-  const killed = hierarchies.map((hierarchy) => {
-    const directory = `${hierarchy.path}${path}`
-    const own = childCgroups(directory).filter((name) => ids.some((id) => name.includes(id)))
-    return own.reduce((sum, name) => sum + killProcesses(`${directory}/${name}`), 0)
-  })
+  const killed = hierarchies.map((hierarchy) =>
+    containersIn(`${hierarchy.path}${path}`, ids).reduce((sum, own) => sum + killProcesses(own), 0),
+  )
   // In version 1 a process stands in each hierarchy.
   return Math.max(0, ...killed)
 }
@@ -248,8 +232,10 @@ export function countOomKills(
   const [unified] = hierarchies
   if (version === 1 || unified === undefined) return undefined
   const directory = `${unified.path}${path}`
-  const live = childCgroups(directory).filter((name) => liveIds.some((id) => name.includes(id)))
-  return live.reduce((rest, name) => rest - readOomKills(`${directory}/${name}`), readOomKills(directory))
+  return containersIn(directory, liveIds).reduce(
+    (rest, live) => rest - readOomKills(live),
+    readOomKills(directory),
+  )
 }
 
 /**
@@ -258,18 +244,12 @@ export function countOomKills(
  * @param path of the pod's cgroup, below the mount points
  * @param containerId the name of the container's cgroup contains it
  */
-export function hasOomKills(
-  { version, hierarchies }: CgroupSystem,
-  path: string,
-  containerId: string,
-): boolean {
-  const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
+export function hasOomKills(system: CgroupSystem, path: string, containerId: string): boolean {
+  const memory = memoryHierarchy(system)
   if (memory === undefined) return false
-  const directory = `${memory.path}${path}`
-  const file = version === 2 ? 'memory.events' : 'memory.oom_control'
-  return childCgroups(directory)
-    .filter((name) => name.includes(containerId))
-    .flatMap((name) => cgroupTree(`${directory}/${name}`))
+  const file = system.version === 2 ? 'memory.events' : 'memory.oom_control'
+  return containersIn(`${memory}${path}`, [containerId])
+    .flatMap((own) => cgroupTree(own))
     .some((inner) => readOomKills(inner, file) > 0)
 }
 
@@ -318,9 +298,7 @@ export function readPodMemory(
 }
 
 function memoryHierarchy({ version, hierarchies }: CgroupSystem): string | undefined {
-  const found =
-    version === 2 ? hierarchies[0] : hierarchies.find((each) => each.controllers.includes('memory'))
-  return found?.path
+  return hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))?.path
 }
 
 /** Version 1 represents no limit by a number beyond any memory. */

@@ -80,6 +80,11 @@ const qosDirectories: Readonly<Record<QosClass, readonly string[]>> = {
   BestEffort: ['besteffort'],
 }
 
+export const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
+
+/** The CPU shares of all pods of this class. */
+export const bestEffortShares = 2
+
 /** The components of a cgroup root (`/a/b`); none for `/`. */
 export function cgroupRootParts(root: string): CgroupName {
   return root.split('/').filter((part) => part !== '')
@@ -182,8 +187,6 @@ export interface CgroupChoice {
 
 /** Who can write this file decides where podd limits its pods. */
 const choiceMode = 0o600
-
-const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
 
 /** Version 1 has no version field. */
 const migrations: readonly Migration[] = [

@@ -14,6 +14,7 @@ import {
   qosCgroupName,
   sliceName,
   CgroupError,
+  bestEffortShares,
 } from './layout.ts'
 import type { CgroupName, PodCgroup, PodCgroups, QosShares } from './layout.ts'
 import { SystemdError } from './systemd-bus.ts'
@@ -21,7 +22,6 @@ import type { CallSystemd, UnitProperty } from './systemd-bus.ts'
 
 /** systemd's `infinity`. */
 const infinity = 2n ** 64n - 1n
-const bestEffortShares = 2
 const realizeTimeoutMs = 30_000
 const levelsGoneMs = 2000
 const realizePollMs = 1
@@ -55,14 +55,14 @@ export class SystemdPodCgroups extends DriverCgroups implements PodCgroups {
     this.#writeHugePages(name, resources)
   }
 
-  async removePod(uid: PodUid): Promise<readonly string[]> {
+  override async removePod(uid: PodUid): Promise<readonly string[]> {
     for (const pod of this.listPods()) {
       if (pod.uid === uid) await this.#stopSlice(podCgroupName(this.options.root, pod.qosClass, uid))
     }
-    return this.removePodDirectories(uid)
+    return super.removePod(uid)
   }
 
-  async removeQosTree(): Promise<readonly string[]> {
+  override async removeQosTree(): Promise<readonly string[]> {
     const left = this.listPods()
     if (left.length > 0) return left.map((pod) => this.parentOf(pod))
     for (const qosClass of ['BestEffort', 'Burstable', 'Guaranteed'] as const) {
@@ -70,7 +70,7 @@ export class SystemdPodCgroups extends DriverCgroups implements PodCgroups {
     }
     await this.#untilLevelsGone()
     await this.#stopRootSlices()
-    return this.removeQosDirectories()
+    return super.removeQosTree()
   }
 
   /** A cgroup root of podd's own goes too, unless it holds other cgroups. */

@@ -264,11 +264,9 @@ function readScalar(node: Scalar): Json {
   if (node.tag === binaryTag) return readBinary(text, node.range?.[0] ?? 0)
   if (node.tag === undefined) {
     if (node.type !== 'PLAIN') return text
-    if (isUnspeakable(text)) {
-      throw new YamlValueError(
-        'a number that JSON has no word for; put quotes around it',
-        node.range?.[0] ?? 0,
-      )
+    if (unspeakable.test(text)) {
+      const message = 'a number that JSON has no word for; put quotes around it'
+      throw new YamlValueError(message, node.range?.[0] ?? 0)
     }
     return resolvePlain(text)
   }
@@ -317,10 +315,6 @@ const floatPattern = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/
 const integerPattern = /^([-+]?)(?:(0[xX])([\da-fA-F]+)|(0[bB])([01]+)|(0[oO]?)([0-7]+)|(0|[1-9]\d*))$/
 /** `.nan` and `.inf`, which JSON can't represent. */
 const unspeakable = /^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$/
-
-function isUnspeakable(source: string): boolean {
-  return unspeakable.test(source)
-}
 
 /**
  * Resolves an unquoted YAML scalar. Kubernetes reads YAML 1.1 as go-yaml v2 does (through sigs.k8s.io/yaml), and so

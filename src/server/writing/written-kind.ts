@@ -3,7 +3,7 @@ import { qualifiedResource, splitApiVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import type { Clock } from '../../base/clock.ts'
-import { isJsonObject, jsonAt, objectOrEmpty } from '../../base/json.ts'
+import { isJsonObject, jsonAt, objectOrEmpty, asJson } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { RandomSource } from '../../base/random.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
@@ -60,7 +60,7 @@ export function findByUid(reader: WrittenKind['reader'], uid: string): ResourceO
 }
 
 export function plain(object: ResourceObject): JsonObject {
-  return objectOrEmpty(JSON.parse(JSON.stringify(object)))
+  return objectOrEmpty(asJson(object))
 }
 
 /** Whether a pod's phase is a last one. */
