@@ -90,7 +90,9 @@ export class CredentialProviders {
       this.#report(problems.length === 0 ? undefined : problems.join('; '))
       if (problems.length > 0) return
       const before = this.#running
-      this.#running = providers.map((provider) => keep(before, provider) ?? start(provider))
+      this.#running = providers.map(
+        (provider) => keep(before, provider) ?? { provider, cache: new ProviderCache(), inFlight: new Map() },
+      )
     } catch (error) {
       this.#files = undefined
       this.#report(errorMessage(error))
@@ -142,10 +144,6 @@ export class CredentialProviders {
     cache.add(image, response, provider.defaultCacheMs, clock.monotonicMs())
     return response.config
   }
-}
-
-function start(provider: CredentialProvider): Running {
-  return { provider, cache: new ProviderCache(), inFlight: new Map() }
 }
 
 /** An unchanged provider keeps its cached responses. */

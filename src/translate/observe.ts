@@ -187,7 +187,7 @@ export function readRuntimeFeatures(
     runtime: `${version.runtimeName} ${version.runtimeVersion.replace(/^v/u, '').replace(/~.*$/u, '')}`,
     handlers:
       status.runtimeHandlers.length > 0
-        ? listedHandlers(status.runtimeHandlers)
+        ? new Map(status.runtimeHandlers.map(({ name, features }) => [name, features ?? oldHandler]))
         : configuredHandlers(status.info),
     supplementalGroupsPolicy: status.features?.supplementalGroupsPolicy ?? false,
     // No runtime reports these. Another one than containerd that has no images as volumes fails to mount them; one that
@@ -202,10 +202,6 @@ export function readRuntimeFeatures(
 function releaseNumber(version: string): number {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/u.exec(version) ?? []
   return Number(major) * 1000 + Number(minor)
-}
-
-function listedHandlers(handlers: readonly cri.RuntimeHandler[]): ReadonlyMap<string, HandlerFeatures> {
-  return new Map(handlers.map(({ name, features }) => [name, features ?? oldHandler]))
 }
 
 const oldHandler: HandlerFeatures = { userNamespaces: false, recursiveReadOnlyMounts: false }

@@ -85,14 +85,12 @@ function objectFiles(source: FileSource, defaultMode: number, input: VolumeFiles
     const bytes = data.get(key)
     if (bytes !== undefined) files.set(cleanPath(path), { data: bytes, mode: mode ?? defaultMode })
     else if (!optional) {
-      throw new MissingReference(`${kind.toLowerCase()} references non-existent ${keyWord(kind)}: ${key}`)
+      throw new MissingReference(
+        `${kind.toLowerCase()} references non-existent ${kind === 'ConfigMap' ? 'config' : 'secret'} key: ${key}`,
+      )
     }
   }
   return files
-}
-
-function keyWord(kind: FileSource['kind']): string {
-  return kind === 'ConfigMap' ? 'config key' : 'secret key'
 }
 
 function downwardFiles(

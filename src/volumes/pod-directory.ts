@@ -32,11 +32,6 @@ function etcHostsPath(rootDir: string, uid: PodUid): string {
   return `${podDirectory(rootDir, uid)}/etc-hosts`
 }
 
-/** The file of one container's termination message. */
-function terminationLogPath(rootDir: string, uid: PodUid, container: string, restartCount: number): string {
-  return `${podDirectory(rootDir, uid)}/containers/${container}/${restartCount}`
-}
-
 /** The UIDs with a pod directory, including those of pods that no longer exist. */
 export async function listPodDirectories(rootDir: string): Promise<readonly PodUid[]> {
   const entries = (await ifThere(readdir(`${rootDir}/pods`, { withFileTypes: true }))) ?? []
@@ -276,7 +271,7 @@ export async function removeTerminationLog(log: TerminationLog): Promise<void> {
 }
 
 function pathOf({ rootDir, uid, container, restartCount }: TerminationLog): string {
-  return terminationLogPath(rootDir, uid, container, restartCount)
+  return `${podDirectory(rootDir, uid)}/containers/${container}/${restartCount}`
 }
 
 /** The number of user ids of a pod, and the host's own ids below the first range (the kubelet's defaults, 1.36). */

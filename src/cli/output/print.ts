@@ -5,6 +5,7 @@ import type { DaemonStatus } from '../../api/routes.ts'
 import { columnsFor } from '../../api/served-kind.ts'
 import type { KindColumn, ServedKind } from '../../api/served-kind.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
+import { entriesOf } from '../../base/json.ts'
 import { escapeControls, escapeLine } from '../../base/text.ts'
 import type {
   Column,
@@ -186,7 +187,7 @@ export function listObjects(
       ...(withNamespace ? [object.metadata.namespace ?? ''] : []),
       ...columns.map((column) => cellOf(column, object)),
       ...labelColumns.map((key) => object.metadata.labels?.[key] ?? ''),
-      ...(showLabels ? [formatLabels(object)] : []),
+      ...(showLabels ? [entriesOf(object.metadata.labels, '=').join(',') || '<none>'] : []),
     ]),
     objects,
     listKind: isSingle ? undefined : 'List',
@@ -203,11 +204,6 @@ function nameOfKind({ kind, apiVersion = 'v1' }: Omit<PrintableObject, 'metadata
   const { group } = splitApiVersion(apiVersion)
   const isPlain = group === '' || group === 'podd.dev'
   return isPlain ? kind.toLowerCase() : `${kind.toLowerCase()}.${group}`
-}
-
-function formatLabels({ metadata: { labels = {} } }: ResourceObject): string {
-  const terms = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
-  return terms.toSorted().join(',') || '<none>'
 }
 
 /** Notes shown beside pods: bad manifests, unread sources, an unavailable runtime. */

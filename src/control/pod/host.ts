@@ -235,7 +235,8 @@ export function createPodCgroups(env: {
   const update = async (tree: PodCgroups, isDue: boolean): Promise<void> => {
     const wanted = milliCpuToShares(milliCpu)
     if (!isDue && wanted === burstable) return
-    await tree.ensureQosTree({ kubepods: kubepodsShares(cpus), burstable: wanted })
+    // The kernel's default shares, for a host that runs only pods; the kubelet sets kubepods to the node's CPUs.
+    await tree.ensureQosTree({ kubepods: Math.max(2, cpus * 1024), burstable: wanted })
     burstable = wanted
   }
   const cgroupOf = (uid: PodUid, pod: Pod) => ({ uid, qosClass: computeQosClass(pod.spec) })
@@ -282,9 +283,4 @@ export function createPodCgroups(env: {
       if (burstable !== undefined) await update(tree, false)
     },
   }
-}
-
-/** The kernel's default shares, for a host that runs only pods; the kubelet sets kubepods to the node's CPUs. */
-function kubepodsShares(cpus: number): number {
-  return Math.max(2, cpus * 1024)
 }

@@ -218,7 +218,7 @@ export function presentWritten(
       ...(overhead !== undefined && { overhead }),
     },
     status: gateReadiness(
-      { ...object.status, conditions: withOthers(object.status.conditions, conditionsOf(status)) },
+      { ...object.status, conditions: withKept(object.status.conditions, status) },
       objectOrEmpty(spec),
     ),
   }
@@ -246,14 +246,10 @@ function withoutFound(spec: JsonObject): JsonObject {
   return rest
 }
 
-/** podd's own conditions take precedence over kept ones. */
-function withOthers(own: readonly PodCondition[], others: readonly PodCondition[]): readonly PodCondition[] {
-  return own.concat(others.filter(({ type }) => own.every((condition) => condition.type !== type)))
-}
-
-/** The conditions that clients set, and all of them for a pod that has ended. */
-function conditionsOf(status: Json | undefined): readonly PodCondition[] {
-  return listOrEmpty(jsonAt(status, 'conditions')).filter((condition) => isCondition(condition))
+/** With the conditions that clients set, and all of them for a pod that has ended; podd's own take precedence. */
+function withKept(own: readonly PodCondition[], status: Json | undefined): readonly PodCondition[] {
+  const kept = listOrEmpty(jsonAt(status, 'conditions')).filter((condition) => isCondition(condition))
+  return own.concat(kept.filter(({ type }) => own.every((condition) => condition.type !== type)))
 }
 
 function isCondition(condition: unknown): condition is PodCondition {

@@ -64,7 +64,7 @@ export function readProviderConfig(document: Json): ProviderConfigReading {
   const { value, problems } = checkValue(configSchema, document)
   const errors = problems
     .filter(({ severity }) => severity === 'error')
-    .map(({ path, message }) => sentence(formatFieldPath(path), message))
+    .map(({ path, message }) => (path.length === 0 ? message : `${formatFieldPath(path)}: ${message}`))
   const config = value === undefined ? undefined : fillDefaults(configSchema, value)
   if (config === undefined || !conforms(configSchema, config)) return { providers: [], problems: errors }
   const found = config.providers.map((provider, index) => readProvider(provider, `providers[${index}]`))
@@ -102,10 +102,6 @@ function readProvider(
 export function repeatedNames(names: readonly string[]): readonly string[] {
   const repeated = names.filter((name, index) => names.indexOf(name) !== index)
   return [...new Set(repeated)].map((name) => `providers: ${JSON.stringify(name)} is there twice`)
-}
-
-function sentence(field: string, message: string): string {
-  return field === '' ? message : `${field}: ${message}`
 }
 
 /** What a plugin reads from its standard input. */

@@ -82,7 +82,8 @@ export function planContainerGarbage(
       .map((container) => ({ uid, container }))
     units.push(...Map.groupBy(exited, ({ container }) => container.name).values())
   }
-  let kept = units.map((unit) => unit.toSorted(byRestartCount))
+  // Newest first; within a unit no wall clock is needed for that.
+  let kept = units.map((unit) => unit.toSorted((a, b) => b.container.restartCount - a.container.restartCount))
   const limit = (max: number, reason: GarbageReason): void => {
     for (const { container } of kept.flatMap((unit) => unit.slice(max))) reasons.set(container.id, reason)
     kept = kept.map((unit) => unit.slice(0, max)).filter(({ length }) => length > 0)
@@ -91,8 +92,8 @@ export function planContainerGarbage(
   const { maxTotal } = policy
   if (maxTotal >= 0 && kept.flat().length > maxTotal) {
     limit(Math.max(1, Math.floor(maxTotal / kept.length)), 'total-limit')
-    for (const { container } of kept.flat().toSorted(newestFirst).slice(maxTotal))
-      reasons.set(container.id, 'total-limit')
+    const newestFirst = kept.flat().toSorted((a, b) => b.container.createdAtMs - a.container.createdAtMs)
+    for (const { container } of newestFirst.slice(maxTotal)) reasons.set(container.id, 'total-limit')
   }
   return facts.pods.flatMap((pod) => {
     const { observed } = pod
@@ -156,13 +157,4 @@ function isSuperseded(container: ObservedContainer, all: readonly ObservedContai
   return all.some(
     ({ name, restartCount }) => name === container.name && restartCount > container.restartCount,
   )
-}
-
-/** Newest first; within a unit no wall clock is needed for that. */
-function byRestartCount({ container: one }: Dead, { container: other }: Dead): number {
-  return other.restartCount - one.restartCount
-}
-
-function newestFirst({ container: one }: Dead, { container: other }: Dead): number {
-  return other.createdAtMs - one.createdAtMs
 }

@@ -348,13 +348,10 @@ class PlanBuilder {
   }
 
   result(): PodPlan {
-    for (const action of this.actions)
-      if (
-        action.kind === 'stop-container' &&
-        this.#wanted.has(action.container.name) &&
-        isFailure(action.cause)
-      )
-        this.noteRestarts([action.container])
+    for (const action of this.actions) {
+      if (action.kind !== 'stop-container' || !this.#wanted.has(action.container.name)) continue
+      if (ownFaults.has(action.cause)) this.noteRestarts([action.container])
+    }
     const { observed, containerPolicy = defaultContainerPolicy, nowMs } = this.#facts
     const dead = selectDeadContainers(observed, containerPolicy, nowMs)
     const ids = [...new Set([...dead.containers, ...this.#selectCondemned()])]
@@ -379,7 +376,5 @@ class PlanBuilder {
   }
 }
 
-/** Whether it is a container's own fault that it is stopped; who stops it for something else records why. */
-function isFailure(cause: StopCause): boolean {
-  return cause === 'liveness' || cause === 'startup' || cause === 'unknown'
-}
+/** It is the container's own fault that it is stopped; who stops it for something else records why. */
+const ownFaults: ReadonlySet<StopCause> = new Set(['liveness', 'startup', 'unknown'])

@@ -250,16 +250,14 @@ function refuseSecondDefault(
   given: readonly SourcedObject[],
 ): Refusal | undefined {
   if (object.kind !== 'PriorityClass' || !object.globalDefault) return undefined
-  const first = given.find(({ document }) => isDefaultClass(document))
+  const first = given.find(
+    ({ document: { object: other } }) => other.kind === 'PriorityClass' && other.globalDefault,
+  )
   if (first === undefined || keyOfObject(first.document.object) === keyOfObject(object)) return undefined
   return {
     message: `PriorityClass ${first.document.object.metadata.name} in ${first.document.place.path} is already marked as default; only one default can exist`,
     hint: 'Remove globalDefault from one of the two.',
   }
-}
-
-function isDefaultClass({ object }: ObjectDocument): boolean {
-  return object.kind === 'PriorityClass' && object.globalDefault
 }
 
 /** The objects that the pods of a source see, its own first. */

@@ -184,7 +184,8 @@ export function strategicMerge(current: Json | undefined, patch: Json): Json {
 function mergeObjects(current: JsonObject, patch: JsonObject): JsonObject | undefined {
   const directive = patch['$patch']
   if (directive === 'delete') return undefined
-  if (directive === 'replace') return withoutDirectives(patch)
+  if (directive === 'replace')
+    return Object.fromEntries(Object.entries(patch).filter(([key]) => !key.startsWith('$')))
   if (directive !== undefined && directive !== 'merge')
     throw new PatchError(`unknown patch type: ${JSON.stringify(directive)}`)
   const merged = new Map<string, Json>(Object.entries(current))
@@ -270,8 +271,4 @@ function applyOrder(merged: Map<string, Json>, key: string, order: Json): void {
     else arranged.push(listed.shift() ?? item)
   }
   merged.set(key, arranged)
-}
-
-function withoutDirectives(patch: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(patch).filter(([key]) => !key.startsWith('$')))
 }

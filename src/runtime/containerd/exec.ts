@@ -51,7 +51,8 @@ export class ContainerdExec {
     try {
       const process = makeExecProcess(await this.#calls.containerSpec(target.containerId), command)
       const choices = { stdin: command.stdin, stderr: !command.terminal }
-      const fifos = await makeExecFifos(join(this.#directory, directoryName(target)), choices, this.#clock)
+      const directory = join(this.#directory, `${target.containerId}.${target.execId}`)
+      const fifos = await makeExecFifos(directory, choices, this.#clock)
       try {
         await this.#calls.create({ ...target, process, terminal: command.terminal, ...fifos.paths })
         await this.#calls.start(target)
@@ -132,10 +133,6 @@ export class ContainerdExec {
     }
     return false
   }
-}
-
-function directoryName({ containerId, execId }: ExecTarget): string {
-  return `${containerId}.${execId}`
 }
 
 function targetOf(name: string): ExecTarget | undefined {

@@ -19,15 +19,11 @@ export function openApiDocuments(resources: readonly ApiResource[]): ReadonlyMap
 
 /** GET /openapi/v3: the address of each document, which has a hash of its content. */
 export function openApiIndex(documents: ReadonlyMap<string, string>): object {
-  const paths = [...documents].map(([name, text]) => [
-    name,
-    { serverRelativeURL: `/openapi/v3/${name}?hash=${hashOf(text)}` },
-  ])
+  const paths = [...documents].map(([name, text]) => {
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, 32).toUpperCase()
+    return [name, { serverRelativeURL: `/openapi/v3/${name}?hash=${hash}` }]
+  })
   return { paths: Object.fromEntries(paths) }
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 32).toUpperCase()
 }
 
 /**
