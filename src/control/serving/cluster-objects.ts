@@ -147,22 +147,9 @@ export class ClusterObjects {
     const namespaces = new Map<string, NamespaceObject>()
     const accounts = new Map<string, ServiceAccountObject>()
     for (const [name, creationTimestamp] of since) {
-      const uid = written.get(name)?.metadata.uid ?? this.#uidOf('Namespace', name)
-      namespaces.set(
-        uid,
-        written.get(name) ?? {
-          apiVersion: 'v1',
-          kind: 'Namespace',
-          metadata: {
-            name,
-            uid,
-            creationTimestamp,
-            labels: { 'kubernetes.io/metadata.name': name },
-          },
-          spec: { finalizers: ['kubernetes'] },
-          status: { phase: 'Active' },
-        },
-      )
+      const uid = this.#uidOf('Namespace', name)
+      const namespace = written.get(name) ?? toNamespace({ metadata: { name, uid, creationTimestamp } })
+      if (namespace !== undefined) namespaces.set(namespace.metadata.uid, namespace)
       accounts.set(name, {
         apiVersion: 'v1',
         kind: 'ServiceAccount',
@@ -264,7 +251,7 @@ function recordedTime({ kind, metadata }: ResourceObject): string | undefined {
   return isRecorded ? metadata.creationTimestamp : undefined
 }
 
-/** A namespace that was created over the API; once deleted, it terminates until nothing is left in it. */
+/** Undefined without a name; a namespace that was deleted over the API terminates until nothing is left in it. */
 function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
   if (!isJsonObject(metadata)) return undefined
   const { name, uid, labels, deletionTimestamp } = metadata

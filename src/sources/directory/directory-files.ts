@@ -153,7 +153,7 @@ export class DirectoryFiles {
   }
 
   problems(): readonly Problem[] {
-    const failures = [...this.#pending.entries()].flatMap(([name, { failure }]) =>
+    const failures = [...this.#pending.files].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(this.#directory, name), failure),
     )
     return [...this.#taken.problems(), ...failures, ...this.#seen.problems()]
@@ -176,7 +176,7 @@ export class DirectoryFiles {
 
   /** What stands in the files means something else now. */
   decodeAgain(): void {
-    for (const name of [...this.#taken.names(), ...this.#pending.keys()]) this.hint(name, 'renamed')
+    for (const name of [...this.#taken.names(), ...this.#pending.files.keys()]) this.hint(name, 'renamed')
   }
 
   /** Notes that names came, went or changed, those that are no manifests' too. */
@@ -194,7 +194,7 @@ export class DirectoryFiles {
 
   /** Looks at every file that the directory lists or listed before; `isLocal` where no network file system can hold a look up. */
   async lookAtAll(listed: readonly string[], { isLocal }: { readonly isLocal: boolean }): Promise<void> {
-    const known = [...this.#taken.names(), ...this.#pending.keys()]
+    const known = [...this.#taken.names(), ...this.#pending.files.keys()]
     this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
     const names = [...new Set([...listed, ...known])]
@@ -209,7 +209,7 @@ export class DirectoryFiles {
   #settled(name: string): string | undefined {
     const isOther = (name === singleFile) !== this.#isSingleFile
     const isAwaited =
-      isOther || this.#pending.has(name) || this.#missing.has(name) || this.#taken.unverified.has(name)
+      isOther || this.#pending.files.has(name) || this.#missing.has(name) || this.#taken.unverified.has(name)
     return isAwaited ? undefined : this.#taken.fingerprint(name)
   }
 
@@ -220,19 +220,19 @@ export class DirectoryFiles {
     const found = isOther ? { kind: 'missing' as const } : await lookAtFile(join(this.#directory, name))
     const look = this.#seen.judge(name, found)
     if (look.kind === 'missing') {
-      this.#pending.delete(name)
+      this.#pending.files.delete(name)
       await this.#noteMissing(name, hint)
       return
     }
     this.#missing.noteReturn(name)
-    const pending = this.#pending.get(name)
+    const pending = this.#pending.files.get(name)
     const known = pending?.look.fingerprint ?? this.#taken.fingerprint(name)
     // Its signature may have come: not every change of one is seen.
     const isUnverified = pending === undefined && this.#taken.unverified.has(name)
     if (known === look.fingerprint && hint === undefined && !isUnverified) return
     this.noteMove()
     const isEmpty = look.kind === 'file' && look.sizeBytes === 0
-    this.#pending.set(name, {
+    this.#pending.files.set(name, {
       look,
       isWrittenInPlace: isEmpty || hint !== 'renamed' || (pending?.isWrittenInPlace ?? false),
       changedAtMs: clock.monotonicMs() - (hint === undefined ? ageMs(look, clock.wallMs()) : 0),
@@ -291,7 +291,7 @@ export class DirectoryFiles {
   /** A single file in place of the directory replaces all that was there, but only once it is whole and good. */
   #noteReplaced(): void {
     if (!this.#isSingleFile) return
-    const isGood = !this.#pending.has(singleFile) && this.#taken.isGood(singleFile)
+    const isGood = !this.#pending.files.has(singleFile) && this.#taken.isGood(singleFile)
     for (const name of this.#taken.names()) {
       if (name === singleFile) continue
       if (isGood) this.#missing.note(name, false)
@@ -312,21 +312,21 @@ export class DirectoryFiles {
     const isEarly = this.#pending.waitMs(name, pending) > 0
     try {
       const read = await this.#reads.run(async () =>
-        this.#pending.get(name) === pending ? await this.#readContent(name, pending.look) : undefined,
+        this.#pending.files.get(name) === pending ? await this.#readContent(name, pending.look) : undefined,
       )
       // A hint about the file has made another pending entry of it meanwhile.
-      if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
+      if (read === undefined || this.#pending.files.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending
-      const isKnown = (other: string): boolean => !this.#pending.has(other)
+      const isKnown = (other: string): boolean => !this.#pending.files.has(other)
       const dropsObjects = this.#taken.dropsObjects(name, read.result, isKnown)
       const complete = { ...rest, read: { ...read, dropsObjects, isEarly } }
       if (this.#pending.waitMs(name, complete) > 0) {
-        this.#pending.set(name, complete)
+        this.#pending.files.set(name, complete)
       } else if (isEarly && !read.isBraced) await this.#confirm(name, pending, complete.read)
       else this.#take(name, complete, complete.read)
     } catch (error) {
       const failure = readFailure(error, pending.failure, this.#options.clock.monotonicMs())
-      if (this.#pending.get(name) === pending) this.#pending.set(name, { ...pending, failure })
+      if (this.#pending.files.get(name) === pending) this.#pending.files.set(name, { ...pending, failure })
     } finally {
       this.#pending.endRead(name)
       this.#noteRead()
@@ -338,7 +338,7 @@ export class DirectoryFiles {
     this.#pending.beginRead(name)
     const look = await lookAtFile(join(this.#directory, name))
     this.#pending.endRead(name)
-    if (this.#pending.get(name) === pending && !this.#hints.has(name)) {
+    if (this.#pending.files.get(name) === pending && !this.#hints.has(name)) {
       const isSame = look.kind !== 'missing' && look.fingerprint === pending.look.fingerprint
       if (isSame) this.#take(name, pending, read)
       else this.hint(name, 'written')
@@ -365,7 +365,7 @@ export class DirectoryFiles {
 
   #take(name: string, { look }: PendingFile, content: ReadContent): void {
     trace?.('settled', name)
-    this.#pending.delete(name)
+    this.#pending.files.delete(name)
     const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
     this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
   }
@@ -479,10 +479,8 @@ export async function isBeingReplaced(path: string, fingerprint: string | undefi
 
 async function isOpenInEditor(path: string): Promise<boolean> {
   const name = basename(path)
-  const marks = await Promise.all(
-    [`.${name}.swp`, `.#${name}`].map((mark) => exists(join(dirname(path), mark))),
-  )
-  return marks.includes(true)
+  const marks = [`.${name}.swp`, `.#${name}`].map((mark) => identityOf(join(dirname(path), mark)))
+  return (await Promise.all(marks)).some((identity) => identity !== undefined)
 }
 
 async function isMovedAside(path: string, fingerprint: string | undefined): Promise<boolean> {
@@ -498,14 +496,11 @@ async function isMovedAside(path: string, fingerprint: string | undefined): Prom
   }
 }
 
+/** Undefined where there is nothing, or it can't be looked at. */
 async function identityOf(path: string): Promise<string | undefined> {
-  try {
-    const { dev, ino } = await lstat(path, { bigint: true })
-    return `${dev}:${ino}`
-  } catch {
-    // It was removed meanwhile.
-    return undefined
-  }
+  // The same as if it didn't exist.
+  const stats = await lstat(path, { bigint: true }).catch(() => undefined)
+  return stats && `${stats.dev}:${stats.ino}`
 }
 
 /** git holds `index.lock` from before the first file that it removes until after the last that it writes. */
@@ -514,7 +509,8 @@ async function isInUpdatingWorkTree(path: string): Promise<boolean> {
     let directory = await realpath(dirname(path))
     for (;;) {
       const marker = join(directory, '.git')
-      if (await exists(marker)) return await exists(join(await gitDirectory(marker), 'index.lock'))
+      if ((await identityOf(marker)) !== undefined)
+        return (await identityOf(join(await gitDirectory(marker), 'index.lock'))) !== undefined
       if (directory === '/') return false
       directory = dirname(directory)
     }
@@ -529,14 +525,4 @@ async function gitDirectory(marker: string): Promise<string> {
   if ((await lstat(marker)).isDirectory()) return marker
   const [, named = marker] = /^gitdir: (.+)$/mu.exec(await readFile(marker, 'utf8')) ?? []
   return resolve(dirname(marker), named)
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await lstat(path)
-    return true
-  } catch {
-    // The same as if it didn't exist.
-    return false
-  }
 }

@@ -23,9 +23,9 @@ const smallBytes = 16_384
 
 /** The files that changed and aren't taken yet, by name: which are being read, and when each is due. */
 export class PendingFiles {
+  readonly files = new Map<string, PendingFile>()
   readonly #clock: Clock
   readonly #known: Pick<TakenFiles, 'has' | 'givesLess'>
-  readonly #files = new Map<string, PendingFile>()
   readonly #reading = new Set<string>()
   /** Monotonic time of the last change of a name in the directory. */
   #movedAtMs = -Infinity
@@ -33,30 +33,6 @@ export class PendingFiles {
   constructor(clock: Clock, known: Pick<TakenFiles, 'has' | 'givesLess'>) {
     this.#clock = clock
     this.#known = known
-  }
-
-  get(name: string): PendingFile | undefined {
-    return this.#files.get(name)
-  }
-
-  has(name: string): boolean {
-    return this.#files.has(name)
-  }
-
-  set(name: string, file: PendingFile): void {
-    this.#files.set(name, file)
-  }
-
-  delete(name: string): void {
-    this.#files.delete(name)
-  }
-
-  keys(): Iterable<string> {
-    return this.#files.keys()
-  }
-
-  entries(): Iterable<readonly [name: string, file: PendingFile]> {
-    return this.#files.entries()
   }
 
   /** A name in the directory was added, removed or changed. */
@@ -77,25 +53,25 @@ export class PendingFiles {
   }
 
   get isSettling(): boolean {
-    return [...this.#files.values()].some(({ failure }) => failure === undefined)
+    return [...this.files.values()].some(({ failure }) => failure === undefined)
   }
 
   /** Whether podd itself is reading or decoding one, or will retry a read that the system can't do for now. */
   get isReading(): boolean {
     const nowMs = this.#clock.monotonicMs()
     if (this.#reading.size > 0) return true
-    return [...this.#files.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
+    return [...this.files.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
   }
 
   /** What is known of these files to one that is missing. */
   get state(): OtherFiles {
     if (this.isReading) return 'unknown'
-    return this.#files.size > 0 ? 'settling' : 'settled'
+    return this.files.size > 0 ? 'settling' : 'settled'
   }
 
   /** The files to read or take now. */
   due(): readonly (readonly [name: string, file: PendingFile])[] {
-    return [...this.#files].filter(
+    return [...this.files].filter(
       ([name, file]) =>
         (this.waitMs(name, file) <= 0 || this.#mayBeReadEarly(name, file)) && !this.#reading.has(name),
     )
@@ -110,7 +86,7 @@ export class PendingFiles {
 
   /** Milliseconds until each file that isn't being read is due; Infinity where that depends on other files. */
   waitsMs(): readonly number[] {
-    return [...this.#files].flatMap(([name, file]) =>
+    return [...this.files].flatMap(([name, file]) =>
       this.#reading.has(name) ? [] : [this.waitMs(name, file)],
     )
   }
@@ -125,7 +101,7 @@ export class PendingFiles {
 
   /** A document that a file drops may be in another one that isn't decoded yet; podd's own reads are waited for. */
   #othersWaitMs(name: string, { changedAtMs }: PendingFile, nowMs: number): number {
-    const unknown = [...this.#files].filter(
+    const unknown = [...this.files].filter(
       ([other, file]) =>
         other !== name && (file.read === undefined || this.#ownWaitMs(other, file, nowMs) > 0),
     )
