@@ -29,7 +29,6 @@ import { readMachineInfo } from '../host/facts/host-info.ts'
 import { diskBytes } from '../host/host-probe.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 import { kindOfSource } from '../pod/values/ids.ts'
-import type { SourceName } from '../pod/values/ids.ts'
 import type { ServedPort } from '../server/http/listen.ts'
 import type {
   ApiReaders,
@@ -131,7 +130,7 @@ export function createReaders(
               path: location,
               ready: snapshot?.ready === true,
               pods: snapshot?.pods.length ?? 0,
-              heldSince: heldSinceOf(facts.holds, name),
+              heldSince: timeOf(facts.holds.state(name).heldSinceMs),
             }
           }),
           problems: [...runtime.problems(), ...pods.problems()],
@@ -172,11 +171,6 @@ function writtenSource(
   return snapshots.flatMap(({ source, location, pods, objects }) =>
     source === 'api' && pods.length + objects.length > 0 ? [{ name: source, location }] : [],
   )
-}
-
-function heldSinceOf(holds: SourceHolds, name: SourceName): string | undefined {
-  const { heldSinceMs } = holds.state(name)
-  return heldSinceMs === undefined ? undefined : formatTime(heldSinceMs)
 }
 
 function processFacts(startedAtMs: number): ProcessFacts {

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { writeFileAtomic } from '../../base/atomic-file.ts'
 import { errorMessage, PoddError } from '../../base/errors.ts'
+import { readTextIfThere } from '../../base/read-bounded.ts'
 import type { NodeRefusal } from '../../decide/node/judge-pressure.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
 import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
@@ -129,15 +129,8 @@ function isOver({ state }: PodWorker): boolean {
  */
 export function drainMark(path: string, bootId: string) {
   return {
-    /** Whether the mark of this boot exists. */
-    read(): boolean {
-      try {
-        return readFileSync(path, 'utf8').trim() === bootId
-      } catch {
-        // Without a file the host isn't being shut down.
-        return false
-      }
-    },
+    /** Whether the mark of this boot exists: without a file the host isn't being shut down. */
+    read: (): boolean => readTextIfThere(path)?.trim() === bootId,
     write: (): Promise<void> => writeFileAtomic(path, `${bootId}\n`),
     remove: (): Promise<void> => rm(path, { force: true }),
   }

@@ -104,24 +104,19 @@ function idsOf({ containers, sandboxes }: Garbage): ReadonlySet<string> {
 }
 
 function itemsOf({ pod, containers, sandboxes }: Garbage, outcome: GarbageItem['outcome']): GarbageItem[] {
-  const name = `${pod.namespace}/${pod.name}`
+  const item = (kind: string, id: string, name: string, reason: GarbageReason): GarbageItem => ({
+    kind,
+    id,
+    name: `${pod.namespace}/${pod.name} ${name}`,
+    reason,
+    message: messages[reason],
+    outcome,
+  })
   return [
-    ...containers.map(({ container, reason }) => ({
-      kind: 'container',
-      id: container.id,
-      name: `${name} ${container.name}#${container.restartCount}`,
-      reason,
-      message: messages[reason],
-      outcome,
-    })),
-    ...sandboxes.map(({ sandbox, reason }) => ({
-      kind: 'sandbox',
-      id: sandbox.id,
-      name: `${name} #${sandbox.attempt}`,
-      reason,
-      message: messages[reason],
-      outcome,
-    })),
+    ...containers.map(({ container: { id, name, restartCount }, reason }) =>
+      item('container', id, `${name}#${restartCount}`, reason),
+    ),
+    ...sandboxes.map(({ sandbox: { id, attempt }, reason }) => item('sandbox', id, `#${attempt}`, reason)),
   ]
 }
 
@@ -221,9 +216,8 @@ async function collect(garbage: ImageGarbage, events: NodeEventRecorder, signal:
 
 /** podd's own event: the kubelet only logs it. */
 function removedEvent({ removed, freedBytes }: ImageCollection) {
-  const names = removed.slice(0, toldNames).map(({ image }) => nameOf(image))
-  const more = removed.length > toldNames ? ` and ${removed.length - toldNames} more` : ''
-  const message = `Removed unused images to free ${formatBytes(freedBytes)}: ${names.join(', ')}${more}`
+  const names = someOf(removed.map(({ image }) => nameOf(image)))
+  const message = `Removed unused images to free ${formatBytes(freedBytes)}: ${names}`
   return { type: 'Normal', reason: 'ImagesRemoved', message } as const
 }
 
@@ -235,7 +229,11 @@ export function recordRemoved(
 ): void {
   const removed = items.filter(({ outcome }) => outcome === 'removed')
   if (removed.length === 0) return
-  const names = removed.slice(0, toldNames).map(({ kind, name, message }) => `${kind} ${name} (${message})`)
-  const more = removed.length > toldNames ? ` and ${removed.length - toldNames} more` : ''
-  events.recordNode({ type: 'Normal', reason, message: `Removed ${names.join(', ')}${more}` })
+  const names = someOf(removed.map(({ kind, name, message }) => `${kind} ${name} (${message})`))
+  events.recordNode({ type: 'Normal', reason, message: `Removed ${names}` })
+}
+
+function someOf(names: readonly string[]): string {
+  const more = names.length > toldNames ? ` and ${names.length - toldNames} more` : ''
+  return `${names.slice(0, toldNames).join(', ')}${more}`
 }
