@@ -109,6 +109,7 @@ export class ImagePuller {
     const { pod, container } = request
     const went = this.#env.wentBack(pod, container)
     if (went === undefined) return undefined
+    // One that can't be looked at is none: that of its name is looked for then.
     const ran = went.imageId === undefined ? undefined : await this.#look(went.imageId).catch(() => undefined)
     const present = ran ?? (await request.found) ?? (await this.find(request))
     if (present === undefined || !(await this.#env.credentials.mayUse(request, present))) return undefined
