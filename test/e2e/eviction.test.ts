@@ -73,8 +73,8 @@ describePodd(
     },
   },
   (rig) => {
-    // id: reclaims-images-first
     it(
+      // id: reclaims-images-first
       'removes unused images first, and evicts no pod where that is enough',
       { tags: ['nightly'] },
       async () => {

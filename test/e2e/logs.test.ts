@@ -50,8 +50,8 @@ describe('ContainerLogRotation', () => {
   }
 
   describePodd('one worker', { config }, (rig) => {
-    // id: log-rotation
     it(
+      // id: log-rotation
       'when a container generates a lot of log should be rotated and limited to a fixed amount of files',
       { tags: ['nightly'] },
       async () => {
