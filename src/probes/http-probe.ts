@@ -333,7 +333,8 @@ function sendHttpRequest(
       }
       return () => {
         if (!isWhole || keeper === undefined) return letGoOf(taken)
-        // undici closes the connection after the answer.
+        // undici would close it now, for an error of whose stack Node makes a text.
+        taken.connection.destroy()
         keptClients.set(keeper, taken)
       }
     },

@@ -296,11 +296,22 @@ export class Prober {
   }
 }
 
-/** When each of many items is due. An item has at most one due time; a new one replaces the old. */
+/** What is due at one time, and the timer for it. */
+interface DueItems<T> {
+  readonly dueMs: number
+  readonly items: Set<T>
+  readonly timer: Timer
+}
+
+/**
+ * When each of many items is due. An item has at most one due time; a new one replaces the old. All that is due at one time has
+ * one timer: most probes are, as they are sent on full tenths of a second.
+ */
 export class ProberSchedule<T extends object> {
   readonly #clock: Clock
   readonly #onDue: (item: T, dueMs: number) => void
-  readonly #due = new Map<T, { readonly dueMs: number; readonly timer: Timer }>()
+  readonly #byItem = new Map<T, DueItems<T>>()
+  readonly #byTime = new Map<number, DueItems<T>>()
 
   constructor(clock: Clock, onDue: (item: T, dueMs: number) => void) {
     this.#clock = clock
@@ -309,26 +320,44 @@ export class ProberSchedule<T extends object> {
 
   /** In monotonic milliseconds. */
   set(item: T, dueMs: number): void {
-    if (this.#due.get(item)?.dueMs === dueMs) return
+    if (this.#byItem.get(item)?.dueMs === dueMs) return
     this.delete(item)
-    const timer = this.#clock.startTimer(dueMs - this.#clock.monotonicMs(), () => {
-      this.#due.delete(item)
-      this.#onDue(item, dueMs)
-    })
-    this.#due.set(item, { dueMs, timer })
+    const due = this.#byTime.get(dueMs) ?? this.#begin(dueMs)
+    due.items.add(item)
+    this.#byItem.set(item, due)
   }
 
   delete(item: T): void {
-    this.#due.get(item)?.timer.cancel()
-    this.#due.delete(item)
+    const due = this.#byItem.get(item)
+    if (due === undefined) return
+    this.#byItem.delete(item)
+    due.items.delete(item)
+    if (due.items.size > 0) return
+    due.timer.cancel()
+    if (this.#byTime.get(due.dueMs) === due) this.#byTime.delete(due.dueMs)
   }
 
   get size(): number {
-    return this.#due.size
+    return this.#byItem.size
   }
 
   clear(): void {
-    for (const item of this.#due.keys()) this.delete(item)
+    for (const item of this.#byItem.keys()) this.delete(item)
+  }
+
+  #begin(dueMs: number): DueItems<T> {
+    const items = new Set<T>()
+    const timer = this.#clock.startTimer(dueMs - this.#clock.monotonicMs(), () => {
+      this.#byTime.delete(dueMs)
+      // One that is due may take another out.
+      for (const item of items) {
+        this.delete(item)
+        this.#onDue(item, dueMs)
+      }
+    })
+    const due = { dueMs, items, timer }
+    this.#byTime.set(dueMs, due)
+    return due
   }
 }
 

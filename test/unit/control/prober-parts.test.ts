@@ -56,6 +56,45 @@ describe('the schedule', () => {
     expect(wheel.size).toBe(0)
   })
 
+  it('has one timer for all that is due at one time, until none of it is left', async () => {
+    const { clock, seen, of, wheel } = schedule()
+    for (const name of ['a', 'b', 'c']) wheel.set(of(name), 100)
+    wheel.set(of('d'), 200)
+    expect(clock.pendingTimers).toBe(2)
+    wheel.delete(of('a'))
+    wheel.set(of('b'), 200)
+    expect(clock.pendingTimers).toBe(2)
+    wheel.delete(of('c'))
+    expect(clock.pendingTimers).toBe(1)
+    await clock.advance(200)
+    expect(seen).toEqual([
+      ['d', 200],
+      ['b', 200],
+    ])
+    expect([wheel.size, clock.pendingTimers]).toEqual([0, 0])
+  })
+
+  it('goes by what an item that is due does to another one of the same time', async () => {
+    const clock = new ManualClock()
+    const seen: [string, number][] = []
+    const wheel: ProberSchedule<{ readonly name: string }> = new ProberSchedule(clock, ({ name }, dueMs) => {
+      seen.push([name, dueMs])
+      if (name !== 'first' || dueMs !== 10) return
+      wheel.delete(removed)
+      wheel.set(later, 30)
+      wheel.set(first, 20)
+    })
+    const [first, removed, later] = [{ name: 'first' }, { name: 'removed' }, { name: 'later' }] as const
+    for (const item of [first, removed, later]) wheel.set(item, 10)
+    await clock.advance(30)
+    expect(seen).toEqual([
+      ['first', 10],
+      ['first', 20],
+      ['later', 30],
+    ])
+    expect([wheel.size, clock.pendingTimers]).toEqual([0, 0])
+  })
+
   it('keeps order over many random sets and deletes', async () => {
     const { clock, seen, of, wheel } = schedule()
     const wanted = new Map<string, number>()
