@@ -175,6 +175,10 @@ describe('planImageArchives', () => {
       file({ name: 'c.tar', content: { kind: 'incomplete', message: 'half' } }),
     ]
     expect(planImageArchives({ files: waiting, imported: none, present: here }, new Set()).wakeMs).toBe(300)
+    const only = [file({ content: { kind: 'incomplete', message: 'half' } })]
+    expect(
+      planImageArchives({ files: only, imported: none, present: here }, new Set()).wakeMs,
+    ).toBeUndefined()
     expect(planImageArchives({ files: [], imported: none, present: here }, new Set()).wakeMs).toBeUndefined()
   })
 })

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import {
+  changedContainers,
   countCrashes,
   explainUnready,
+  isMaybeTask,
   judgeUnit,
+  mayRollBack,
   judgesPods,
   trackPod,
 } from '../../../../src/decide/updates/health-gate.ts'
@@ -555,5 +558,38 @@ describe('crashes', () => {
     [pod({ message: 'too much of the disk' }), 'too much of the disk'],
   ])('are explained by what containers say', (given, text) => {
     expect(explainUnready(given)).toBe(text)
+  })
+})
+
+describe('what a pod says of its updates', () => {
+  const pod = (images: Readonly<Record<string, string>>, more: object = {}, annotations: object = {}) => {
+    const containers = Object.entries(images).map(([name, image]) => ({ name, image }))
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'a', annotations: { ...annotations } },
+      spec: { containers, ...more },
+    }
+    return { pod: podFromManifest(manifest), manifest, place: { path: '/m' } }
+  }
+
+  it('is that it is rolled back unless its annotation says no', () => {
+    const by = (value?: string) =>
+      mayRollBack(pod({ a: 'a:1' }, {}, value === undefined ? {} : { 'podd.dev/rollback': value }))
+    expect([by(), by('true'), by('false')]).toEqual([true, true, false])
+  })
+
+  it('is that it may be a task where it does not always run again', () => {
+    const by = (restartPolicy: string) => isMaybeTask(pod({ a: 'a:1' }, { restartPolicy }))
+    expect([by('Always'), by('OnFailure'), by('Never')]).toEqual([false, true, true])
+  })
+
+  it.each([
+    ['all where there was none before', undefined, ['a', 'b']],
+    ['all where none differs', pod({ a: 'a:1', b: 'b:1' }), ['a', 'b']],
+    ['those that differ', pod({ a: 'a:1', b: 'b:0' }), ['b']],
+    ['those that are new', pod({ a: 'a:1' }), ['b']],
+  ])('is which of its containers count: %s', (_what, earlier, names) => {
+    expect([...changedContainers(pod({ a: 'a:1', b: 'b:1' }), earlier)]).toEqual(names)
   })
 })

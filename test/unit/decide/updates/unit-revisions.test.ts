@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import {
   completeCopy,
   createUnitRecord,
-  decideStep,
   describeRecord,
   fallbackOf,
   isJudged,
@@ -16,15 +15,11 @@ import {
   previousOf,
   problemOf,
   pruneRevisions,
-  replaceUnits,
   resumeUnit,
   rollBackTo,
   takeUp,
-  unitsOf,
 } from '../../../../src/decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitRecord } from '../../../../src/decide/updates/unit-revisions.ts'
-import type { PodDocument, SourceSnapshot } from '../../../../src/pod/objects/document.ts'
-import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 
 const failure: RevisionFailure = {
   reason: 'CrashLoopBackOff',
@@ -349,90 +344,5 @@ describe('what is said of a unit', () => {
       false,
       false,
     ])
-  })
-})
-
-describe('a verdict on a revision', () => {
-  const pods = [{ pod: 'default/web', reason: 'ProgressDeadlineExceeded' as const, message: 'm' }]
-  const failed = { kind: 'failed' as const, failures: pods, wakeAtMs: undefined }
-  const held = (rest: 'may-count' | 'open' | 'none') =>
-    ({ kind: 'held' as const, failures: pods, rest, wakeAtMs: undefined }) as const
-  const second = offer(healthy(), 'b')
-  const facts = { mayGoBack: true, isWhole: true }
-
-  it.each([
-    ['failed', second, failed, facts, 'fail'],
-    [
-      'failed, which is known, and could not be gone back from',
-      fail(second, false),
-      failed,
-      facts,
-      'go-back',
-    ],
-    ['failed, which is known, and stays', fail(first()), failed, facts, 'wait'],
-    [
-      'failed, which is known, where it may not go back',
-      fail(second, false),
-      failed,
-      { ...facts, mayGoBack: false },
-      'wait',
-    ],
-    ['failed, of which pods were held until now', noteHeld(second, failure, false), failed, facts, 'fail'],
-    ['held', second, held('open'), facts, 'hold'],
-    ['held, which is known', noteHeld(second, failure, false), held('open'), facts, 'wait'],
-    [
-      'held, whose other pods are healthy by now',
-      noteHeld(second, failure, false),
-      held('may-count'),
-      facts,
-      'hold',
-    ],
-    ['held, that counts already', noteHeld(second, failure, true), held('may-count'), facts, 'wait'],
-    ['held as a whole, where one before it ran', second, held('none'), facts, 'fail'],
-    [
-      'held, where pods that it did not change run',
-      second,
-      held('none'),
-      { ...facts, isWhole: false },
-      'hold',
-    ],
-    ['held as a whole, where there is none to go back to', first(), held('none'), facts, 'hold'],
-  ] as const)('that it is %s', (_what, record, verdict, given, step) => {
-    expect(decideStep(record, verdict, given)).toBe(step)
-  })
-})
-
-describe('a snapshot in which a unit gives something else', () => {
-  const pod = (path: string, name: string): PodDocument => {
-    const manifest = {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: { containers: [{ name: 'main', image: 'app:1' }] },
-    }
-    return { pod: podFromManifest(manifest), manifest, place: { path } }
-  }
-  const given: SourceSnapshot = {
-    source: 'file',
-    location: '/m',
-    ready: true,
-    isAnswer: true,
-    pods: [pod('/m/a', 'a'), pod('/m/b', 'b'), pod('/m/c', 'c')],
-    objects: [],
-    problems: [],
-  }
-  const names = ({ pods }: SourceSnapshot) => pods.map(({ pod: { metadata } }) => metadata.name)
-
-  it('has it in its place', () => {
-    expect([...unitsOf(given).keys()]).toEqual(['/m/a', '/m/b', '/m/c'])
-    const other = replaceUnits(given, new Map([['/m/b', [pod('/m/b', 'other')]]]), [])
-    expect([names(other), other.ready, other.unreadable]).toEqual([['a', 'other', 'c'], true, undefined])
-  })
-
-  it('ends no pod of a unit that can’t be read now', () => {
-    const other = replaceUnits(given, new Map([['/m/b', []]]), ['/m/b'])
-    expect([names(other), other.unreadable]).toEqual([['a', 'c'], ['/m/b']])
-    const url = replaceUnits({ ...given, source: 'http' }, new Map([['http', []]]), ['http'])
-    expect([names(url), url.ready, url.isAnswer]).toEqual([[], false, false])
   })
 })

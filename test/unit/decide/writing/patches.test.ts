@@ -20,6 +20,12 @@ it.each([
   [{ a: [1] }, [{ op: 'add', path: '/a/-', value: 2 }], { a: [1, 2] }],
   [{ a: 1, b: 2 }, [{ op: 'remove', path: '/a' }], { b: 2 }],
   [{ a: [1, 2] }, [{ op: 'remove', path: '/a/0' }], { a: [2] }],
+  [{ a: [1, 2] }, [{ op: 'remove', path: '/a/1' }], { a: [1] }],
+  [{ a: [1] }, [{ op: 'add', path: '/a/1', value: 2 }], { a: [1, 2] }],
+  [{ a: [1, 2] }, [{ op: 'replace', path: '/a/1', value: null }], { a: [1, null] }],
+  [{ a: [{ b: 1 }, { b: 2 }] }, [{ op: 'replace', path: '/a/1/b', value: 3 }], { a: [{ b: 1 }, { b: 3 }] }],
+  [{ a: [{ b: 1 }, { b: 2 }] }, [{ op: 'remove', path: '/a/0/b' }], { a: [{}, { b: 2 }] }],
+  [{ a: [1, 2] }, [{ op: 'copy', from: '/a/1', path: '/b' }], { a: [1, 2], b: 2 }],
   [{ a: { b: 1 } }, [{ op: 'replace', path: '/a/b', value: null }], { a: { b: null } }],
   [{ a: { b: 1 } }, [{ op: 'move', from: '/a/b', path: '/c' }], { a: {}, c: 1 }],
   [{ a: 1 }, [{ op: 'copy', from: '/a', path: '/b' }], { a: 1, b: 1 }],
@@ -41,6 +47,12 @@ it.each([
   [{ op: 'replace', path: '/b', value: 1 }],
   [{ op: 'add', path: '/b/c', value: 1 }],
   [{ op: 'add', path: '/list/4', value: 1 }],
+  [{ op: 'add', path: '/list/2', value: 1 }],
+  [{ op: 'replace', path: '/list/1', value: 1 }],
+  [{ op: 'remove', path: '/list/1' }],
+  [{ op: 'copy', from: '/list/1', path: '/b' }],
+  [{ op: 'copy', from: '/toString', path: '/b' }],
+  [{ op: 'replace', path: '/a/b', value: 1 }],
   [{ op: 'add', path: '/list/01', value: 1 }],
   [{ op: 'add', path: 'a', value: 1 }],
   [{ op: 'remove', path: '' }],
@@ -54,6 +66,17 @@ it.each([
 it('copies no more than an API server does, however often a copy is copied', () => {
   const doubling = Array.from({ length: 30 }, (_, index) => ({ op: 'copy', from: '', path: `/c${index}` }))
   expect(() => jsonPatch({ text: 'x'.repeat(1000) }, doubling)).toThrow('may copy 3145728 bytes at most')
+})
+
+it('takes as many operations, and as many copied bytes, as an API server does', () => {
+  const tests = (count: number) => Array.from({ length: count }, () => ({ op: 'test', path: '/a', value: 1 }))
+  expect(jsonPatch({ a: 1 }, tests(10_000))).toEqual({ a: 1 })
+  expect(() => jsonPatch({ a: 1 }, tests(10_001))).toThrow('may have 10000 operations, not 10001')
+  const copy = (length: number) =>
+    jsonPatch({ a: 'x'.repeat(length) }, [{ op: 'copy', from: '/a', path: '/b' }])
+  // With the quotes.
+  expect(copy(3 * 1024 * 1024 - 2)).toHaveProperty('b')
+  expect(() => copy(3 * 1024 * 1024 - 1)).toThrow('may copy 3145728 bytes at most')
 })
 
 const containers = [
@@ -119,4 +142,39 @@ it.each([
 it('refuses an item without the key that it is merged by, and unknown directives', () => {
   expect(() => strategicMerge({ containers }, { containers: [{ image: 'x' }] })).toThrow(PatchError)
   expect(() => strategicMerge({}, { a: { $patch: 'burn' } })).toThrow(PatchError)
+})
+
+it.each([
+  [
+    'a set gets what it lacks',
+    { metadata: { finalizers: ['a/x', 'b/x'] } },
+    { metadata: { finalizers: ['b/x', 'c/x'] } },
+    { metadata: { finalizers: ['a/x', 'b/x', 'c/x'] } },
+  ],
+  [
+    'values are removed from a list of them',
+    { metadata: { finalizers: ['a/x', 'b/x', 'c/x'] } },
+    { metadata: { '$deleteFromPrimitiveList/finalizers': ['a/x', 'c/x'] } },
+    { metadata: { finalizers: ['b/x'] } },
+  ],
+  [
+    'nothing is removed from what is no list',
+    { metadata: { finalizers: 'a/x' } },
+    { metadata: { '$deleteFromPrimitiveList/finalizers': ['a/x'] } },
+    { metadata: { finalizers: 'a/x' } },
+  ],
+  [
+    'a list of which an item is no object is replaced as a whole',
+    { spec: { containers: [{ name: 'a' }] } },
+    { spec: { containers: [{ name: 'b' }, 'c'] } },
+    { spec: { containers: [{ name: 'b' }, 'c'] } },
+  ],
+  [
+    'what is no list is in no order',
+    { spec: { containers: 'none' } },
+    { spec: { '$setElementOrder/containers': [{ name: 'a' }] } },
+    { spec: { containers: 'none' } },
+  ],
+])('where %s', (_what, current, patch, result) => {
+  expect(strategicMerge(current, patch)).toEqual(result)
 })

@@ -3,10 +3,11 @@ import type { JsonObject } from '../../../../src/base/json.ts'
 import {
   defaultManifest,
   generateName,
+  metadataOf,
   prepareNew,
   prepareUpdate,
 } from '../../../../src/decide/writing/prepare-object.ts'
-import { judgeUpdate } from '../../../../src/decide/writing/judge-update.ts'
+import { isReleased, judgeUpdate } from '../../../../src/decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../../../src/decide/writing/judge-update.ts'
 
 function pod(spec: JsonObject = {}): JsonObject {
@@ -28,6 +29,12 @@ describe('an update of a pod', () => {
   it.each([
     ['an image', {}, { containers: [{ ...main, image: 'web:2' }] }],
     ['a deadline', {}, { activeDeadlineSeconds: 5 }],
+    ['nothing of a deadline', { activeDeadlineSeconds: 5 }, { activeDeadlineSeconds: 5 }],
+    [
+      'one of two tolerations',
+      { tolerations: [{ key: 'a' }, { key: 'b' }] },
+      { tolerations: [{ key: 'b', tolerationSeconds: 1 }, { key: 'a' }, { key: 'c' }] },
+    ],
     ['a shorter deadline', { activeDeadlineSeconds: 5 }, { activeDeadlineSeconds: 4 }],
     [
       'a toleration',
@@ -54,6 +61,19 @@ describe('an update of a pod', () => {
       'spec.activeDeadlineSeconds',
     ],
     ['take a toleration away', { tolerations: [{ key: 'a' }] }, {}, 'spec.tolerations'],
+    ['take a deadline away', { activeDeadlineSeconds: 5 }, {}, 'spec.activeDeadlineSeconds'],
+    [
+      'take one of two tolerations away',
+      { tolerations: [{ key: 'a' }, { key: 'b' }] },
+      { tolerations: [{ key: 'a' }] },
+      'spec.tolerations',
+    ],
+    [
+      'change a grace period',
+      { terminationGracePeriodSeconds: 0 },
+      { terminationGracePeriodSeconds: 1 },
+      'spec',
+    ],
     ['add an ephemeral container', {}, { ephemeralContainers: [{ name: 'd', image: 'd' }] }, 'spec'],
   ])('may not %s', (_, before, after, field) => {
     expect(fieldsOf(pod(before), pod(after))).toContain(field)
@@ -105,6 +125,81 @@ it.each([
   ],
 ])('leaves %s as it is', (_, before, change, field) => {
   expect(fieldsOf(before, { ...before, ...change })).toContain(field)
+})
+
+describe('an update of any object', () => {
+  const deleted = { deletionTimestamp: 'now' }
+  const map = (metadata: JsonObject): JsonObject => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata })
+
+  it('adds no finalizer once it is deleted, and may take one away', () => {
+    const before = map({ ...deleted, finalizers: ['a/x', 'b/x'] })
+    expect(fieldsOf(before, map({ ...deleted, finalizers: ['b/x'] }))).toEqual([])
+    expect(fieldsOf(before, map({ ...deleted, finalizers: ['b/x', 'c/x'] }))).toEqual(['metadata.finalizers'])
+    expect(fieldsOf(map({}), map({ finalizers: ['c/x'] }))).toEqual([])
+  })
+
+  it('is over once it is deleted and has no finalizers', () => {
+    expect(
+      [map({}), map({ ...deleted, finalizers: ['a/x'] }), map(deleted)].map((each) => isReleased(each)),
+    ).toEqual([false, false, true])
+  })
+
+  it.each([
+    ['RuntimeClass', { handler: 'runc' }, { handler: 'runsc' }, ['handler']],
+    ['PriorityClass', { value: 1 }, { value: 2 }, ['value']],
+    ['PriorityClass', { value: 1, handler: 'a' }, { value: 1, handler: 'b' }, []],
+    ['Namespace', { value: 1 }, { value: 2 }, []],
+  ])('of kind %s from %j to %j fails at %j', (kind, before, after, fields) => {
+    expect(fieldsOf({ kind, ...before }, { kind, ...after })).toEqual(fields)
+  })
+
+  it('takes resources of a pod’s subresource away from none of its containers', () => {
+    const sized = (first: JsonObject, second: JsonObject) =>
+      pod({
+        containers: [
+          { ...main, resources: first },
+          { name: 'side', image: 'b', resources: second },
+        ],
+      })
+    const both = { requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2' } }
+    expect(fieldsOf(sized(both, both), sized(both, { ...both, limits: { cpu: '3' } }), 'resize')).toEqual([])
+    expect(fieldsOf(sized(both, both), sized(both, { ...both, requests: { cpu: '1' } }), 'resize')).toContain(
+      'spec.containers.1.resources.requests',
+    )
+    expect(fieldsOf(sized(both, both), sized({}, {}), 'resize')).toContain('spec')
+  })
+
+  it('changes no other resource than cpu and memory by the subresource', () => {
+    const sized = (storage: string) =>
+      pod({ containers: [{ ...main, resources: { requests: { cpu: '1', 'ephemeral-storage': storage } } }] })
+    expect(fieldsOf(sized('1Gi'), sized('2Gi'), 'resize')).toEqual(['spec'])
+  })
+})
+
+describe('what is prepared for an update', () => {
+  const template = (image: string, generation?: number): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'PodTemplate',
+    metadata: { name: 'a', ...(generation !== undefined && { generation }) },
+    template: { spec: { containers: [{ name: 'main', image }] } },
+  })
+  const generationOf = (before: JsonObject, after: JsonObject) =>
+    metadataOf(prepareUpdate(before, after))['generation']
+
+  it('has the next generation where the template of pods changes', () => {
+    const before = defaultManifest(template('web:1', 4))
+    expect(generationOf(before, template('web:2'))).toBe(5)
+    expect(generationOf(before, template('web:1'))).toBe(4)
+    expect(generationOf(defaultManifest(template('web:1')), template('web:2'))).toBeUndefined()
+  })
+
+  it('keeps the preemption policy where the update omits it', () => {
+    const before = pod({ preemptionPolicy: 'Never' })
+    expect(prepareUpdate(before, pod())['spec']).toMatchObject({ preemptionPolicy: 'Never' })
+    const given = prepareUpdate(before, pod({ preemptionPolicy: 'PreemptLowerPriority' }))
+    expect(given['spec']).toMatchObject({ preemptionPolicy: 'PreemptLowerPriority' })
+    expect(prepareUpdate(pod(), pod())['spec']).not.toHaveProperty('preemptionPolicy')
+  })
 })
 
 describe('the defaults of an API server', () => {
