@@ -11,7 +11,6 @@ export interface Reason {
 
 /** The specs that cannot pass by what podd is, and why; each pattern is held to match something. */
 export const reasons: readonly Reason[] = [
-  { spec: /environment variables for services/u, why: 'it creates a Service' },
   { spec: /limit-ranger/u, why: 'it creates LimitRanges' },
   { spec: /resource-quota/u, why: 'it creates ResourceQuotas' },
   {

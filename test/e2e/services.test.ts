@@ -1,7 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import type { JsonObject } from '../../src/base/json.ts'
+import { callApi } from '../support/call-api.ts'
 import { describePodd } from '../support/podd-rig.ts'
+import { shell } from '../support/podd-program.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -170,4 +173,49 @@ describePodd('Services as names', {}, (podd) => {
       for (const name of ['node', 'client', 'other']) await rig.untilGone(name)
     },
   )
+
+  // As test/e2e/common/node/pods.go of Kubernetes has it: "should contain environment variables for services".
+  it('of the API, with another port in their pods, give variables to pods that are created later', async () => {
+    const rig = podd()
+    const create = async (resource: string, body: JsonObject): Promise<void> => {
+      const made = await callApi(rig.socketPath, 'POST', `/api/v1/namespaces/default/${resource}`, body)
+      expect(made.code).toBe(201)
+    }
+    const podOf = (name: string, script: string, restartPolicy: string): JsonObject => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { name } },
+      spec: {
+        restartPolicy,
+        terminationGracePeriodSeconds: 1,
+        containers: [{ name: 'main', image: shell, command: ['sh', '-c', script] }],
+      },
+    })
+    await create('pods', podOf('server-envvars', 'trap "exit 0" TERM; sleep 1000000 & wait', 'Always'))
+    await rig.untilReady('server-envvars')
+    await create('services', {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'fooservice', labels: { name: 'fooservice' } },
+      spec: { ports: [{ port: 8765, targetPort: 8080 }], selector: { name: 'server-envvars' } },
+    })
+    await create('pods', podOf('client-envvars', 'env', 'Never'))
+    await rig.untilPhase('client-envvars', 'Succeeded')
+    const printed = await rig.cliOk('logs', 'client-envvars')
+    const host = 'fooservice.default.svc.cluster.local'
+    for (const line of [
+      `FOOSERVICE_SERVICE_HOST=${host}`,
+      'FOOSERVICE_SERVICE_PORT=8765',
+      `FOOSERVICE_PORT=tcp://${host}:8765`,
+      'FOOSERVICE_PORT_8765_TCP_PORT=8765',
+      'FOOSERVICE_PORT_8765_TCP_PROTO=tcp',
+      `FOOSERVICE_PORT_8765_TCP=tcp://${host}:8765`,
+      `FOOSERVICE_PORT_8765_TCP_ADDR=${host}`,
+    ])
+      expect(printed.split('\n')).toContain(line)
+    for (const path of ['services/fooservice', 'pods/server-envvars', 'pods/client-envvars'])
+      await callApi(rig.socketPath, 'DELETE', `/api/v1/namespaces/default/${path}`)
+    for (const name of ['server-envvars', 'client-envvars']) await rig.untilGone(name)
+    expect(await rig.cliOk('get', 'svc', '-o', 'name')).toBe('')
+  })
 })
