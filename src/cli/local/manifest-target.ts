@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, parse, resolve } from 'node:path'
 import type { DaemonStatus } from '../../api/routes.ts'
 import type { AppliedPlace, AppliedReply, UnitObject } from '../../api/sources.ts'
 import { systemClock } from '../../base/clock.ts'
@@ -41,6 +41,8 @@ export async function findManifestDirectory({ manifestDirectory }: AppliedReply)
 
 /** The file of a manifest: its own name; for standard input and URLs the name of the first object. */
 export function targetOf(manifest: ReadManifest, directory: string): ManifestTarget {
+  const { base, dir } = parse(resolve(manifest.path))
+  if (/^kustomization\.ya?ml$/u.test(base)) return { manifest, path: targetOfKustomization(dir, directory) }
   const isNameless = manifest.path === '-' || isSourceUrl(manifest.path)
   const path = isNameless ? undefined : resolve(manifest.path)
   if (path !== undefined && dirname(path) === resolve(directory)) return { manifest, path }
@@ -49,6 +51,14 @@ export function targetOf(manifest: ReadManifest, directory: string): ManifestTar
   const first = manifest.documents[0]
   const own = first === undefined ? 'manifest' : objectName(first)
   return { manifest, path: join(directory, `${own}.yaml`) }
+}
+
+/** What a kustomization makes is named after its directory. Throws PoddError MANIFEST_ELSEWHERE. */
+function targetOfKustomization(own: string, directory: string): string {
+  if (own !== resolve(directory)) return join(directory, `${basename(own)}.yaml`)
+  const message = `${own} is the manifest directory itself, where podd reads its resources as they are, too`
+  const hint = 'Keep the kustomization in another directory, and apply that one.'
+  throw new PoddError('MANIFEST_ELSEWHERE', message, { hint })
 }
 
 function objectName(document: SourceDocument): string {

@@ -25,6 +25,13 @@ export const filenameFlag: FlagSpec = {
   doc: 'The manifests; - for standard input. May be given more than once.',
 }
 
+export const kustomizeFlag: FlagSpec = {
+  name: 'kustomize',
+  short: 'k',
+  label: 'DIRECTORY',
+  doc: 'A directory with a kustomization.yaml, which `kubectl kustomize` or `kustomize build` makes into manifests: one of the two has to be installed. May be given more than once.',
+}
+
 export const fieldValidationFlag: FlagSpec = {
   name: 'field-validation',
   label: fieldValidation.label,
@@ -79,7 +86,11 @@ export async function readManifests(
     needsSignatures = context.args.has('verify') || context.args.has('key'),
   }: { readonly isRecursive?: boolean; readonly needsSignatures?: boolean } = {},
 ): Promise<ReadManifests> {
-  const named = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
+  const given = (await Promise.all(paths.map((path) => expand(path, isRecursive)))).flat()
+  const built = context.args.values('kustomize').map((directory): NamedFile => {
+    return { path: kustomizationIn(directory), isListed: false }
+  })
+  const named = [...given, ...built]
   // The config is read only where needed.
   const valuesOf = context.args.has('substitute')
     ? await (await import('./read-host-values.ts')).readHostValues(context)
@@ -172,6 +183,8 @@ async function readIgnoredKinds(context: VerbContext): Promise<readonly string[]
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {
+  const kustomized = context.args.values('kustomize').find((directory) => kustomizationIn(directory) === path)
+  if (kustomized !== undefined) return await buildKustomization(kustomized, context.signal)
   if (path === '-') return await readStream(context.stdio.stdin, maxSourceBytes)
   if (isSourceUrl(path)) {
     // The HTTP client is loaded only where needed.
@@ -182,6 +195,34 @@ async function readText(context: VerbContext, path: string): Promise<Uint8Array>
     return await readBounded(path, { maxBytes: maxSourceBytes, clock: context.clock })
   } catch (error) {
     throw cannotRead(path, error)
+  }
+}
+
+/** The path that stands for what a directory's kustomization makes. */
+function kustomizationIn(directory: string): string {
+  return join(directory, 'kustomization.yaml')
+}
+
+/** Bases may be fetched from elsewhere. */
+const buildMs = 120_000
+
+/** The manifests that the kustomization of a directory makes. Throws PoddError UNREADABLE. */
+async function buildKustomization(directory: string, signal: AbortSignal): Promise<Uint8Array> {
+  const { commandOutput, findExecutable } = await import('../../host/run-command.ts')
+  const kubectl = findExecutable('kubectl')
+  const program = kubectl ?? findExecutable('kustomize')
+  if (program === undefined) {
+    const message = `cannot build ${directory}: neither kubectl nor kustomize is installed`
+    const hint =
+      'Install one of them, or have another machine build it: `kubectl kustomize DIRECTORY >web.yaml`, and `podd apply -f web.yaml` here.'
+    throw new PoddError('UNREADABLE', message, { hint })
+  }
+  const args = kubectl === undefined ? ['build', directory] : ['kustomize', directory]
+  try {
+    return Buffer.from(await commandOutput(program, args, { timeoutMs: buildMs, signal }))
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new PoddError('UNREADABLE', `cannot build ${directory}: ${errorMessage(error)}`, { cause: error })
   }
 }
 

@@ -25,6 +25,7 @@ import {
   fieldValidationFlag,
   filenameFlag,
   formatProblemLine,
+  kustomizeFlag,
   readManifests,
 } from '../local/read-manifests.ts'
 import { readFilenames } from './diff.ts'
@@ -32,14 +33,16 @@ import { describeFailure } from './history.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
 export const applyVerb: Verb = {
-  usage: 'apply -f FILE|DIRECTORY|URL [--wait] [--dry-run]',
+  usage: 'apply -f FILE|DIRECTORY|URL | -k DIRECTORY [--wait] [--dry-run]',
   help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
 manifest directory, whole or not at all. With --wait it returns when what was written is healthy: its pods have been
 ready for \`updates.minReady\`, or have succeeded; and fails as soon as it is known that it isn't, with the reason and the last
 lines of the containers' logs. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
-already needs no apply.`,
+already needs no apply. What a kustomization makes (-k) is written as one file, named after its directory; places of problems are
+those in what it makes.`,
   flags: [
     filenameFlag,
+    kustomizeFlag,
     fieldValidationFlag,
     { name: 'dry-run', doc: 'Shows the changes and writes nothing.' },
     { name: 'overwrite', doc: 'Replaces a file that has other objects too, which then end.' },
@@ -49,6 +52,7 @@ already needs no apply.`,
   examples: [
     ['apply -f web.yaml', 'one file'],
     ['apply -f web.yaml --wait', 'until it is healthy'],
+    ['apply -k overlays/plant', 'what a kustomization makes, as plant.yaml'],
     ['apply -f manifests/ --dry-run', 'what a directory would change'],
   ],
   async run(context) {

@@ -29,7 +29,8 @@ import { formatError, formatReport, readReportFormat, reportFlag } from '../outp
 /** Throws UsageError where none is named. */
 export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {
   const names = args.values('filename')
-  if (names.length === 0 || args.positionals.length > 0)
+  const isAnyNamed = names.length > 0 || args.values('kustomize').length > 0
+  if (!isAnyNamed || args.positionals.length > 0)
     throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY|URL`)
   return names
 }

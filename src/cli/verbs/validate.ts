@@ -7,6 +7,7 @@ import {
   filenameFlag,
   formatProblemLine,
   keyFlag,
+  kustomizeFlag,
   readManifests,
   recursiveFlag,
   substituteFlag,
@@ -17,7 +18,7 @@ import { counted } from '../output/table.ts'
 
 export const validateVerb: Verb = {
   usage:
-    'validate [-f] FILE... [-R] [-o json|yaml] [--field-validation Strict|Warn] [--verify] [--key KEY|FILE]',
+    'validate [-f] FILE... [-k DIRECTORY] [-R] [-o json|yaml] [--field-validation Strict|Warn] [--verify] [--key KEY|FILE]',
   help: `Checks manifests as the daemon does, without running anything. It needs no daemon; with --substitute it asks the
 one that runs for the name of the node, where a manifest has \${NODE_NAME}. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A
@@ -27,6 +28,7 @@ directories: unknown classes, sysctls, pod security, host ports that are held, r
 what classes and policies forbid is a warning.`,
   flags: [
     filenameFlag,
+    kustomizeFlag,
     recursiveFlag,
     fieldValidationFlag,
     substituteFlag,
@@ -40,12 +42,14 @@ what classes and policies forbid is a warning.`,
     ['validate web.yaml db.yaml', 'some files'],
     ['validate https://fleet.example/pods.yaml', 'what a URL answers'],
     ['validate - <web.yaml', 'standard input'],
+    ['validate -k overlays/plant', 'what a kustomization makes'],
     ['validate web.yaml --key minisign.pub', 'its signature in web.yaml.minisig, too'],
     ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {
     const paths = [...context.args.positionals, ...context.args.values('filename')]
-    if (paths.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
+    if (paths.length === 0 && !context.args.has('kustomize'))
+      throw new UsageError('validate which files?', 'podd validate FILE...')
     const format = readReportFormat(context.args)
     const { files, documents, problems: found } = await readManifests(context, paths)
     // The daemon's admission is loaded only where needed.

@@ -202,7 +202,7 @@ class Decoder {
   }
 
   #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
-    const kind = value['kind']
+    const kind = value['kind'] ?? (isKustomization(this.#options.path) ? 'Kustomization' : undefined)
     if (kind === undefined || kind === null || kind === '') {
       const message = 'Required value'
       this.#refuse(at, written, { path: ['kind'], reason: 'FieldValueRequired', message }, value)
@@ -322,6 +322,11 @@ class Decoder {
       ...(object !== undefined && { object }),
     })
   }
+}
+
+/** Its kind may be left out. */
+function isKustomization(path: string): boolean {
+  return /(?:^|\/)kustomization\.ya?ml$/u.test(path)
 }
 
 /** The problems of a document that is truncated at the end of a line. */

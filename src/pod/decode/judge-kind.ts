@@ -102,6 +102,13 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
       isOtherKind: true,
     }
   }
+  if (kind === 'Kustomization') {
+    return {
+      message: 'not supported: podd makes nothing of a kustomization that it finds',
+      hint: 'keep it in a directory of its own, and run `podd apply -k DIRECTORY`, which needs kubectl or kustomize',
+      isOtherKind: true,
+    }
+  }
   if (kind === 'NetworkPolicy') {
     return {
       message:

@@ -668,6 +668,50 @@ describe('podd drain', () => {
   })
 })
 
+describe('a kustomization', () => {
+  const path = process.env['PATH']
+  /** In place of kubectl: what it prints of `kustomize DIRECTORY`, or how it fails. */
+  beforeEach(async () => {
+    const script = `#!/bin/sh\n[ "$1" = kustomize ] && cat "$2/built.json"\n`
+    await writeFile(join(rig.directory, 'kubectl'), script, { mode: 0o755 })
+    process.env['PATH'] = `${rig.directory}:${path ?? ''}`
+    await mkdir(join(own, 'plant'))
+  })
+  afterEach(() => {
+    process.env['PATH'] = path ?? ''
+  })
+
+  it('is built and written under the name of its directory', async () => {
+    await put('plant/built.json', manifest('web'), manifest('db'))
+    const { exitCode, stdout } = await podd('apply', '-k', join(own, 'plant'))
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 0,
+      stdout: 'create   pod default/web\ncreate   pod default/db\n',
+    })
+    expect(await readdir(manifests)).toEqual(['plant.yaml'])
+    expect((await podd('validate', '-k', join(own, 'plant'))).stderr).toContain('2 valid pods, 0 errors')
+  })
+
+  it('that cannot be built writes nothing, and says why', async () => {
+    const { exitCode, stderr } = await podd('apply', '-k', join(own, 'plant'))
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/cannot build \S*plant: .*exited with 1: cat: /u)
+    expect(await readdir(manifests)).toEqual([])
+  })
+
+  it('of the manifest directory itself is refused, as podd reads its resources too', async () => {
+    await writeFile(join(manifests, 'built.json'), JSON.stringify(manifest('web')))
+    const { exitCode, stderr } = await podd('apply', '-k', manifests)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('Keep the kustomization in another directory')
+  })
+
+  it('among manifests is refused with what to do', async () => {
+    const file = await put('kustomization.yaml', { resources: ['web.yaml'] })
+    expect((await podd('validate', file)).stdout).toContain('run `podd apply -k DIRECTORY`')
+  })
+})
+
 describe('signatures of manifests', () => {
   const signer = makeSigner()
 
