@@ -152,6 +152,7 @@ export function assemblePods(wanted: {
       most: config.updateHistory,
       report,
     }),
+    batchFile: smallFile(join(rootDir, 'jobs.json')),
     events,
     shown,
     runProbe: createProbeRunner({

@@ -11,6 +11,7 @@ import type { ImageService, RuntimeService } from '../runtime/cri-runtime.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
 import type { RevisionStore } from '../store/revisions.ts'
 import { createStateReport } from '../store/state-report.ts'
+import type { SmallFile } from '../store/state-report.ts'
 import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { PodAdmission } from './desired/pod-admission.ts'
@@ -62,6 +63,8 @@ export interface SystemEnv extends Pick<PodEnv, 'events' | 'clock' | 'random' | 
   readonly archives: Pick<ImageArchives, 'problems' | 'recheck' | 'run'>
   readonly records: PodEnv['records'] & Pick<PodRecordStore, 'load' | 'loadEndedByDown' | 'saveEndedByDown'>
   readonly revisions: RevisionStore
+  /** What Jobs and CronJobs have done. */
+  readonly batchFile: SmallFile
   readonly shown: ShownResources
   /** What is shown of a pod, where that is more than its manifest and its status say. */
   readonly presentPod: ((object: PodObject) => PodObject) | undefined
@@ -133,6 +136,7 @@ export function createLoops(system: SystemEnv) {
     workers,
     podNameSuffix,
     proofMs: settings.updateMinReadyMs,
+    batch: { file: system.batchFile, report: createStateReport(events, logger) },
     isRuntimeKnown: () => state.isListed && knowledge.runtimeProblem === undefined,
     onChange: (source) => post({ kind: 'update', source }),
   })
@@ -262,7 +266,7 @@ export class Reconciler implements SyncHandlers {
     const pace = new TurnPace(this.#env.clock)
     const active = await gate.take(snapshot)
     if (pace.isOver) await pace.next()
-    snapshots.take(workloads.expand(active))
+    snapshots.take(await workloads.expand(active))
     if (pace.isOver) await pace.next()
     await this.#reconcile()
   }
@@ -271,7 +275,7 @@ export class Reconciler implements SyncHandlers {
     const { gate, workloads, snapshots } = this.#loops
     const active = gate.compose(source)
     if (active === undefined) return
-    snapshots.take(workloads.expand(active))
+    snapshots.take(await workloads.expand(active))
     await this.#reconcile()
   }
 

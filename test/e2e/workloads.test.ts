@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { UnitObject } from '../../src/api/sources.ts'
 import { proves } from '../support/proves.ts'
-import { describePodd } from '../support/podd-rig.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
 
@@ -171,6 +171,147 @@ describePodd('workloads that run on', { config }, (rig) => {
       )
       await podd.untilReady('agent-0')
       expect(await podd.findPod('agent-1')).toBeUndefined()
+    },
+  )
+
+  it(
+    'a Job fails twice and completes, and has run once for its manifest',
+    proves(
+      'job',
+      'Job: apiVersion kind metadata spec',
+      'JobSpec: parallelism completions activeDeadlineSeconds podFailurePolicy backoffLimit template ttlSecondsAfterFinished suspend',
+      'PodFailurePolicy: rules',
+      'PodFailurePolicyRule: action onExitCodes onPodConditions',
+      'PodFailurePolicyOnExitCodesRequirement: containerName operator values',
+      'PodFailurePolicyOnPodConditionsPattern: type status',
+    ),
+    async () => {
+      const podd = rig()
+      const script = 'echo x >> /shared/once; test $(wc -l < /shared/once) -ge 3'
+      const job = (change: object = {}): object => ({
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'once' },
+        spec: {
+          parallelism: 1,
+          completions: 1,
+          activeDeadlineSeconds: 600,
+          backoffLimit: 3,
+          podFailurePolicy: {
+            rules: [
+              {
+                action: 'FailJob',
+                onExitCodes: { containerName: 'main', operator: 'In', values: [42] },
+              },
+              { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+            ],
+          },
+          template: {
+            spec: {
+              restartPolicy: 'Never',
+              volumes: [{ name: 'shared', hostPath: { path: podd.shared } }],
+              containers: [
+                {
+                  name: 'main',
+                  image: shell,
+                  command: ['sh', '-c', script],
+                  volumeMounts: [{ name: 'shared', mountPath: '/shared' }],
+                },
+              ],
+            },
+          },
+          ...change,
+        },
+      })
+      podd.drop('once', job({ suspend: true }))
+      podd.drop('once', job())
+      await podd.untilPhase('once-0', 'Failed')
+      await podd.untilPhase('once-1', 'Failed')
+      await podd.restartDaemon('SIGKILL')
+      await podd.untilPhase('once-2', 'Succeeded')
+      podd.drop('once', job({ ttlSecondsAfterFinished: 1 }))
+      await podd.untilGone('once-2')
+      await podd.restartDaemon('SIGTERM')
+      await podd.untilReady('agent-0')
+      expect(podd.lines('once')).toHaveLength(3)
+    },
+  )
+
+  it(
+    'an Indexed Job runs each index, gives up one of them, and fails in the end',
+    proves('indexed-job', 'JobSpec: completionMode backoffLimitPerIndex maxFailedIndexes'),
+    async () => {
+      const podd = rig()
+      podd.drop('parts', {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'parts' },
+        spec: {
+          completionMode: 'Indexed',
+          completions: 2,
+          parallelism: 2,
+          backoffLimitPerIndex: 0,
+          maxFailedIndexes: 1,
+          template: {
+            spec: {
+              restartPolicy: 'Never',
+              containers: [
+                { name: 'main', image: shell, command: ['sh', '-c', 'exit $JOB_COMPLETION_INDEX'] },
+              ],
+            },
+          },
+        },
+      })
+      await podd.untilPhase('parts-0-0', 'Succeeded')
+      const lost = await podd.untilPhase('parts-1-1', 'Failed')
+      expect(containerOf(lost, 'main').state.terminated?.exitCode).toBe(1)
+    },
+  )
+
+  it(
+    'a CronJob starts a Job each minute',
+    proves(
+      'cron-job',
+      'CronJob: apiVersion kind metadata spec',
+      'CronJobSpec: schedule timeZone startingDeadlineSeconds concurrencyPolicy suspend jobTemplate successfulJobsHistoryLimit failedJobsHistoryLimit',
+      'JobTemplateSpec: metadata spec',
+    ),
+    async () => {
+      const podd = rig()
+      podd.drop('minutely', {
+        apiVersion: 'batch/v1',
+        kind: 'CronJob',
+        metadata: { name: 'minutely' },
+        spec: {
+          schedule: '* * * * *',
+          timeZone: 'Etc/UTC',
+          startingDeadlineSeconds: 600,
+          concurrencyPolicy: 'Forbid',
+          suspend: false,
+          successfulJobsHistoryLimit: 1,
+          failedJobsHistoryLimit: 1,
+          jobTemplate: {
+            metadata: { labels: { made: 'hourly' } },
+            spec: {
+              template: {
+                spec: {
+                  restartPolicy: 'OnFailure',
+                  containers: [{ name: 'main', image: shell, command: ['date'] }],
+                },
+              },
+            },
+          },
+        },
+      })
+      const found = await podd.until('a pod of the CronJob to complete', async () =>
+        (await podd.pods()).find(
+          ({ metadata, status }) => metadata.name.startsWith('minutely-') && status.phase === 'Succeeded',
+        ),
+      )
+      const minute = Number(found.metadata.name.split('-')[1])
+      expect(Math.abs(minute - Date.now() / 60_000)).toBeLessThan(2)
+      expect(found.metadata.name).toBe(`minutely-${minute}-0`)
+      expect(found.metadata.labels).toMatchObject({ 'job-name': `minutely-${minute}` })
     },
   )
 })

@@ -5,6 +5,8 @@ import { silentLogger } from '../../src/base/logger.ts'
 import { preparePodNetwork } from '../../src/runtime/network/pod-network.ts'
 import { containerdPlaces } from '../../src/runtime/containerd/process.ts'
 import { readUnpackRecord, writeUnpackRecord } from '../../src/runtime/containerd/unpacked-images.ts'
+import { readBatchState, writeBatchState } from '../../src/control/desired/batch-jobs.ts'
+import { newJobRecord } from '../../src/decide/workloads/run-job.ts'
 import { ArchiveRecords } from '../../src/control/images/archive-files.ts'
 import { ImageUses } from '../../src/control/images/image-uses.ts'
 import { readPodLogsDir, savePodLogsDir } from '../../src/control/node/logs.ts'
@@ -227,6 +229,15 @@ export const versionedFiles: readonly StateFile[] = [
     path: 'image-uses.json',
     write: async (rootDir) => void (await noteImage(rootDir, 3_600_000)),
     read: async (rootDir, report) => (await noteImage(rootDir, 0, report)) > 0,
+  },
+  {
+    path: 'jobs.json',
+    write: (rootDir) =>
+      writeBatchState(smallFile(join(rootDir, 'jobs.json')), {
+        jobs: { 'file default/once': newJobRecord('r', 1) },
+        cronJobs: { 'file default/backup': { createdAtMs: 1, jobs: [] } },
+      }),
+    read: (rootDir, report) => readBatchState(smallFile(join(rootDir, 'jobs.json')), report),
   },
   {
     path: 'image-archives.json',

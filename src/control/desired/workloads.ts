@@ -10,12 +10,15 @@ import {
   WorkloadTargets,
 } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
+import type { JobPod } from '../../decide/workloads/run-job.ts'
 import type { ObjectDocument, PodDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
 import type { PodWorker } from '../pod/worker.ts'
 import type { StatusStore } from '../serving/status-store.ts'
+import type { BatchJobs, BatchStep } from './batch-jobs.ts'
 import type { PodWorkers } from './pod-workers.ts'
 import { isLeaving } from './source-snapshots.ts'
 
@@ -31,15 +34,30 @@ interface WorkloadEnv {
   readonly proofMs: number
   /** Whether it is known what runs. */
   readonly isRuntimeKnown: () => boolean
+  /** Where it is kept what Jobs have done. */
+  readonly batch: { readonly file: SmallFile; readonly report: StateReport }
   /** Workloads of this source are to have other pods than before. */
   readonly onChange: (source: SourceName) => void
 }
 
-/** The workloads of a source, and what they were to have when that was last decided. */
-interface SourceWorkloads {
+interface Workloaded {
   readonly documents: readonly ObjectDocument[]
+  /** There are Jobs or CronJobs among them. */
+  readonly hasBatch: boolean
+  /** They are all that the source gives. */
+  readonly isComplete: boolean
+}
+
+/** The workloads of a source, and what they were to have when that was last decided. */
+interface SourceWorkloads extends Workloaded {
   readonly pods: readonly PodDocument[]
   wakeAtMs: number | undefined
+}
+
+/** What workloads are to have: nothing follows from that of Jobs before it is recorded. */
+interface Decision {
+  readonly replicas: readonly Expansion[]
+  readonly batch: BatchStep | undefined
 }
 
 /**
@@ -50,6 +68,9 @@ export class Workloads {
   readonly #env: WorkloadEnv
   readonly #targets = new WorkloadTargets()
   readonly #sources = new Map<SourceName, SourceWorkloads>()
+  /** Undefined where there never was a Job. */
+  #batch: BatchJobs | undefined
+  #recorded: Promise<boolean> | undefined
   readonly #due = new Set<SourceName>()
   readonly #reviews: PacedWork
   #timer: Timer | undefined
@@ -67,16 +88,30 @@ export class Workloads {
   }
 
   /** A snapshot with the pods and claims of its workloads. */
-  expand(snapshot: SourceSnapshot): SourceSnapshot {
+  async expand(snapshot: SourceSnapshot): Promise<SourceSnapshot> {
     const { source } = snapshot
     const documents = snapshot.objects.filter((document) => isWorkloadDocument(document))
-    if (documents.length === 0) {
-      this.#sources.delete(source)
+    const hasBatch = documents.some((document) => isBatchDocument(document))
+    const known = this.#sources.get(source)
+    const wasBatch = known?.hasBatch ?? (await this.#hasRecords())
+    if (documents.length === 0 && !wasBatch) {
+      this.#sources.set(source, nothing)
       return snapshot
     }
+    if (hasBatch || wasBatch) this.#batch ??= await this.#loadBatch()
     this.#unsubscribe ??= this.#env.statuses.subscribe(({ object }) => this.#note(object.metadata.uid))
-    const { pods, wakeAtMs } = this.#decide(source, documents)
-    this.#sources.set(source, { documents, pods, wakeAtMs })
+    const isComplete =
+      snapshot.ready && snapshot.isAnswer !== false && (snapshot.unreadable ?? []).length === 0
+    const workloads = { documents, hasBatch: hasBatch || (wasBatch && !isComplete), isComplete }
+    const decision = this.#decide(source, { ...workloads, hasBatch: hasBatch || wasBatch })
+    const { pods: wanted, wakeAtMs } = await this.#commit(source, workloads, decision)
+    // What didn't change is the same object.
+    const before = new Map(known?.pods.map((document) => [podKey(document.pod.metadata), document]))
+    const pods = wanted.map((document) => {
+      const same = before.get(podKey(document.pod.metadata))
+      return same !== undefined && isSameDocument(same, document) ? same : document
+    })
+    this.#sources.set(source, { ...workloads, pods, wakeAtMs })
     this.#startTimer()
     const claims = documents.flatMap((document) => this.#targets.claimsOf(document))
     return {
@@ -84,6 +119,47 @@ export class Workloads {
       pods: [...snapshot.pods, ...pods],
       ...(claims.length > 0 && { objects: [...snapshot.objects, ...claims] }),
     }
+  }
+
+  /** What Jobs have done is recorded before anything follows from it; where that can't be, they stay as they are. */
+  async #commit(
+    source: SourceName,
+    { documents }: Pick<SourceWorkloads, 'documents'>,
+    { replicas, batch }: Decision,
+  ): Promise<Expansion> {
+    if (batch === undefined || this.#batch === undefined) return joined(replicas)
+    try {
+      await this.#batch.save(batch.state)
+      return joined([...replicas, batch])
+    } catch (error) {
+      const { clock, logger } = this.#env
+      logger.error(
+        { reason: source, err: error },
+        'cannot record what Jobs have done: none goes on until that is possible',
+      )
+      return joined([
+        ...replicas,
+        { pods: this.#batch.keep(source, documents), wakeAtMs: clock.wallMs() + saveRetryMs },
+      ])
+    }
+  }
+
+  /** Whether an earlier podd left a record of what Jobs have done; it is looked for once. */
+  #hasRecords(): Promise<boolean> {
+    const { file } = this.#env.batch
+    this.#recorded ??= file.read().then(
+      (text) => text !== undefined,
+      // Whoever needs it reads it again, and reports why it can't be.
+      () => true,
+    )
+    return this.#recorded
+  }
+
+  /** Loaded here, as few hosts have Jobs. Where what they have done can't be read, nothing is known of it. */
+  async #loadBatch(): Promise<BatchJobs> {
+    const { file, report } = this.#env.batch
+    const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
+    return new BatchJobs(file, await readBatchState(file, report))
   }
 
   /** Whether a pod of a workload is to be as this document says, but not yet: others come first. */
@@ -112,7 +188,7 @@ export class Workloads {
   }
 
   #ask(source: SourceName): void {
-    if (!this.#sources.has(source)) return
+    if (this.#sources.get(source)?.documents.length === 0) return
     this.#due.add(source)
     this.#reviews.ask()
   }
@@ -148,45 +224,78 @@ export class Workloads {
   #review(source: SourceName): void {
     const known = this.#sources.get(source)
     if (known === undefined) return
-    const { pods, wakeAtMs } = this.#decide(source, known.documents)
+    const { replicas, batch } = this.#decide(source, known)
+    const { pods, wakeAtMs } = joined(batch === undefined ? replicas : [...replicas, batch])
     known.wakeAtMs = wakeAtMs
-    const isSame = pods.length === known.pods.length && pods.every((pod, at) => pod === known.pods[at])
-    if (!isSame) this.#env.onChange(source)
+    const isSame =
+      pods.length === known.pods.length && pods.every((pod, at) => isSameDocument(known.pods[at], pod))
+    const isCounted = batch === undefined || sameData(batch.state, this.#batch?.state)
+    if (!isSame || !isCounted) this.#env.onChange(source)
   }
 
-  #decide(source: SourceName, documents: readonly ObjectDocument[]): Expansion {
-    const known = this.#podsOf(source)
-    const before = new Map(
-      this.#sources.get(source)?.pods.map((document) => [podKey(document.pod.metadata), document]),
-    )
-    const expansions = documents.flatMap((document) => {
+  #decide(source: SourceName, { documents, hasBatch, isComplete }: Workloaded): Decision {
+    const { clock, proofMs } = this.#env
+    const nowMs = clock.wallMs()
+    const owned = this.#workersOf(source)
+    const replicas = documents.flatMap((document) => {
       if (!isReplicaDocument(document)) return []
-      const pods = known.get(keyOfObject(document.object)) ?? []
-      const time = { nowMs: this.#env.clock.wallMs(), proofMs: this.#env.proofMs }
-      return expandReplicas(document, this.#targets.podsOf(document), pods, time)
+      const pods = new Map<string, WorkloadPod>()
+      for (const worker of owned.get(keyOfObject(document.object)) ?? []) {
+        const pod = this.#factsOf(worker)
+        // One that is leaving may have a successor of its name.
+        if (pod.state !== 'leaving' || !pods.has(pod.name)) pods.set(pod.name, pod)
+      }
+      return expandReplicas(document, this.#targets.podsOf(document), [...pods.values()], { nowMs, proofMs })
     })
-    const pods = expansions.flatMap((each) =>
-      each.pods.map((pod) => sameAs(before.get(podKey(pod.pod.metadata)), pod)),
+    if (this.#batch === undefined || !hasBatch) return { replicas, batch: undefined }
+    const pods = new Map(
+      [...owned].map(([key, workers]) => [
+        key,
+        new Map(workers.map((worker) => [this.#ownName(worker.ref.name), this.#jobPodOf(worker)])),
+      ]),
     )
-    const wakes = expansions.flatMap(({ wakeAtMs }) => wakeAtMs ?? [])
-    return { pods, wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes) }
+    return { replicas, batch: this.#batch.step(source, documents, pods, isComplete, nowMs) }
   }
 
   /** The pods that there are, by their workload. */
-  #podsOf(source: SourceName): ReadonlyMap<string, readonly WorkloadPod[]> {
-    const { workers } = this.#env
-    const found = new Map<string, Map<string, WorkloadPod>>()
-    for (const worker of workers.all()) {
+  #workersOf(source: SourceName): ReadonlyMap<string, readonly PodWorker[]> {
+    const found = new Map<string, PodWorker[]>()
+    for (const worker of this.#env.workers.all()) {
       const { owner, namespace, source: from } = worker.state.record
       if (owner === undefined || from !== source) continue
       const key = `${owner.kind}/${namespace}/${owner.name}`
-      const pods = found.get(key) ?? new Map<string, WorkloadPod>()
-      found.set(key, pods)
-      const pod = this.#factsOf(worker)
-      // One that is leaving may have a successor of its name.
-      if (pod.state !== 'leaving' || !pods.has(pod.name)) pods.set(pod.name, pod)
+      const workers = found.get(key)
+      if (workers === undefined) found.set(key, [worker])
+      else workers.push(worker)
     }
-    return new Map([...found].map(([key, pods]) => [key, [...pods.values()]]))
+    return found
+  }
+
+  #jobPodOf(worker: PodWorker): JobPod {
+    const { statuses, isRuntimeKnown } = this.#env
+    const name = this.#ownName(worker.ref.name)
+    const status = statuses.find(worker.ref.uid)?.status
+    const { record } = worker.state
+    const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+    const conditions = Object.fromEntries(
+      (status?.conditions ?? []).map(({ type, status: is }) => [type, is]),
+    )
+    // One that was evicted for a time, or is ended for another one, comes back.
+    const isOver = record.failed?.until === undefined && !isLeaving(worker) && isRuntimeKnown()
+    const { phase } = status ?? {}
+    return {
+      name,
+      state:
+        isOver && phase === 'Succeeded' ? 'succeeded' : isOver && phase === 'Failed' ? 'failed' : 'active',
+      isReady: conditions['Ready'] === 'True',
+      restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
+      exitCodes: Object.fromEntries(
+        containers.flatMap(({ name: container, state }) =>
+          state.terminated === undefined ? [] : [[container, state.terminated.exitCode] as const],
+        ),
+      ),
+      conditions,
+    }
   }
 
   #factsOf(worker: PodWorker): WorkloadPod {
@@ -206,15 +315,30 @@ export class Workloads {
   }
 }
 
-const longestWaitMs = 3_600_000
+const nothing = { documents: [], hasBatch: false, isComplete: true, pods: [], wakeAtMs: undefined }
+/** Times of the wall clock are looked at this often, as it may be set. */
+const longestWaitMs = 60_000
+const saveRetryMs = 30_000
 
 function renamed(manifest: JsonObject, name: string): JsonObject {
   return { ...manifest, metadata: { ...objectOrEmpty(manifest['metadata']), name } }
 }
 
-/** The document of before where nothing differs: what didn't change is the same object. */
-function sameAs(before: PodDocument | undefined, after: PodDocument): PodDocument {
-  return before !== undefined && sameData(documentData(before), documentData(after)) ? before : after
+/** All together. */
+function joined(expansions: readonly Expansion[]): Expansion {
+  const wakes = expansions.flatMap(({ wakeAtMs }) => wakeAtMs ?? [])
+  return {
+    pods: expansions.flatMap(({ pods }) => pods),
+    wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes),
+  }
+}
+
+function isBatchDocument({ object: { kind } }: ObjectDocument): boolean {
+  return kind === 'Job' || kind === 'CronJob'
+}
+
+function isSameDocument(before: PodDocument | undefined, after: PodDocument): boolean {
+  return before !== undefined && sameData(documentData(before), documentData(after))
 }
 
 function documentData({ manifest, place, owner, progress }: PodDocument): object {

@@ -23,7 +23,7 @@ const idleKinds: ReadonlyMap<string, string> = new Map([
   ['PodDisruptionBudget', 'policy'],
 ])
 
-const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController', 'Job', 'CronJob']
+const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController']
 
 const traffic = 'run a reverse proxy as a pod of its own, and open its port with hostPort'
 const limits = 'write requests and limits into the pods themselves'
@@ -98,7 +98,7 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
   if (workloads.includes(kind)) {
     return {
       message: `not supported: podd makes no pods from a ${kind}`,
-      hint: kind.startsWith('Replica') ? 'write a Deployment' : 'write its pod template as a Pod',
+      hint: 'write a Deployment',
       isOtherKind: true,
     }
   }

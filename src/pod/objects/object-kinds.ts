@@ -42,11 +42,15 @@ import { validateClaimSpec } from '../validation/validate-refused-volumes.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
 import { validateTolerations } from '../validation/validate-scheduling.ts'
 import {
+  cronJobSchema,
   daemonSetSchema,
   deploymentSchema,
+  jobSchema,
   statefulSetSchema,
+  validateCronJob,
   validateDaemonSet,
   validateDeployment,
+  validateJob,
   validateStatefulSet,
 } from './workload-kinds.ts'
 
@@ -507,6 +511,20 @@ const daemonSetKind = objectKind({
   validate: validateDaemonSet,
 })
 
+const jobKind = objectKind({
+  ...workload,
+  schema: jobSchema,
+  resource: { plural: 'jobs', singular: 'job', short: [] },
+  validate: validateJob,
+})
+
+const cronJobKind = objectKind({
+  ...workload,
+  schema: cronJobSchema,
+  resource: { plural: 'cronjobs', singular: 'cronjob', short: ['cj'] },
+  validate: validateCronJob,
+})
+
 /**
  * The kinds of objects that pods refer to or are made from: each is a document of its own beside the pods. Decoding, the sources, the
  * last good copies and what is shown go by this table, so that a kind is added by its entry and the file of its name.
@@ -521,6 +539,8 @@ export const objectKinds = {
   Deployment: deploymentKind,
   StatefulSet: statefulSetKind,
   DaemonSet: daemonSetKind,
+  Job: jobKind,
+  CronJob: cronJobKind,
 } as const
 
 export type ObjectKind = keyof typeof objectKinds

@@ -10,6 +10,7 @@ import {
   defaulted,
   ignored,
   int32,
+  int64,
   intOrString,
   list,
   map,
@@ -163,6 +164,92 @@ export const daemonSetSchema = object('DaemonSet', {
   status: ignored(map(any), controlPlane),
 })
 
+const jobSpecSchema = object('JobSpec', {
+  parallelism: optional(int32),
+  completions: optional(int32),
+  activeDeadlineSeconds: optional(int64),
+  podFailurePolicy: optional(
+    object('PodFailurePolicy', {
+      rules: requiredOrZero(
+        list(
+          object('PodFailurePolicyRule', {
+            action: requiredOrZero(oneOf('FailJob', 'FailIndex', 'Ignore', 'Count')),
+            onExitCodes: optional(
+              object('PodFailurePolicyOnExitCodesRequirement', {
+                containerName: optional(string),
+                operator: requiredOrZero(oneOf('In', 'NotIn')),
+                values: requiredOrZero(list(int32)),
+              }),
+            ),
+            onPodConditions: defaulted(
+              list(
+                object('PodFailurePolicyOnPodConditionsPattern', {
+                  type: requiredOrZero(string),
+                  status: requiredOrZero(string),
+                }),
+              ),
+              [],
+            ),
+          }),
+        ),
+      ),
+    }),
+  ),
+  successPolicy: refused(map(any), 'write how many completions are wanted'),
+  backoffLimit: optional(int32),
+  backoffLimitPerIndex: optional(int32),
+  maxFailedIndexes: optional(int32),
+  selector: ignored(labelSelectorSchema, 'a job knows its pods by their names'),
+  manualSelector: ignored(bool, 'a job knows its pods by their names'),
+  template: required(podTemplateSchema),
+  ttlSecondsAfterFinished: optional(
+    int32,
+    'removes its pods; it does not run again while its manifest is there',
+  ),
+  completionMode: defaulted(oneOf('NonIndexed', 'Indexed'), 'NonIndexed'),
+  suspend: defaulted(bool, false),
+  podReplacementPolicy: ignored(
+    oneOf('TerminatingOrFailed', 'Failed'),
+    'a pod is replaced once it has failed, as with `Failed`',
+  ),
+  managedBy: refused(string, 'there is no other controller', ['kubernetes.io/job-controller']),
+})
+
+export const jobSchema = object('Job', {
+  apiVersion: required(oneOf('batch/v1')),
+  kind: required(oneOf('Job')),
+  metadata: required(objectMetaSchema),
+  spec: required(jobSpecSchema),
+  status: ignored(map(any), controlPlane),
+})
+
+export const cronJobSchema = object('CronJob', {
+  apiVersion: required(oneOf('batch/v1')),
+  kind: required(oneOf('CronJob')),
+  metadata: required(objectMetaSchema),
+  spec: required(
+    object('CronJobSpec', {
+      schedule: required(
+        string,
+        'a time that the change to summer time skips counts as soon as it has passed, one that comes twice counts once',
+      ),
+      timeZone: optional(string, 'where it is left out, that of podd'),
+      startingDeadlineSeconds: optional(int64),
+      concurrencyPolicy: defaulted(oneOf('Allow', 'Forbid', 'Replace'), 'Allow'),
+      suspend: defaulted(bool, false),
+      jobTemplate: required(
+        object('JobTemplateSpec', { metadata: optional(templateMetaSchema), spec: required(jobSpecSchema) }),
+      ),
+      successfulJobsHistoryLimit: defaulted(int32, 3),
+      failedJobsHistoryLimit: defaulted(int32, 1),
+    }),
+  ),
+  status: ignored(map(any), controlPlane),
+})
+
+export type Job = Infer<typeof jobSchema>
+export type JobSpec = Infer<typeof jobSpecSchema>
+export type CronJob = Infer<typeof cronJobSchema>
 export type Deployment = Infer<typeof deploymentSchema>
 export type StatefulSet = Infer<typeof statefulSetSchema>
 export type DaemonSet = Infer<typeof daemonSetSchema>
@@ -172,6 +259,8 @@ const templatePaths = {
   Deployment: ['spec', 'template'],
   StatefulSet: ['spec', 'template'],
   DaemonSet: ['spec', 'template'],
+  Job: ['spec', 'template'],
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
 } as const satisfies Record<string, readonly string[]>
 
 export type WorkloadKind = keyof typeof templatePaths
@@ -261,6 +350,139 @@ export function validateDaemonSet({ spec }: DaemonSet, issues: Issues, manifest:
   validateTemplate(manifest, at.of('template'))
   at.of('minReadySeconds').range(spec.minReadySeconds, 0)
   if (spec.updateStrategy?.type === 'OnDelete') at.of('updateStrategy', 'type').refused(onDelete)
+}
+
+/** Source: ValidateJobSpec in pkg/apis/batch/validation, 1.36. */
+export function validateJob({ spec }: Job, issues: Issues, manifest: JsonObject): void {
+  validateJobSpec(spec, jsonAt(manifest, 'spec'), issues.of('spec'))
+}
+
+function validateJobSpec(spec: JobSpec, manifest: Json | undefined, at: Issues): void {
+  const isIndexed = spec.completionMode === 'Indexed'
+  for (const field of ['parallelism', 'completions', 'activeDeadlineSeconds', 'backoffLimit'] as const)
+    at.of(field).range(spec[field], 0)
+  for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes', 'ttlSecondsAfterFinished'] as const)
+    at.of(field).range(spec[field], 0)
+  if (isIndexed && spec.completions === undefined)
+    at.of('completions').required('when completion mode is Indexed')
+  if (spec.completions !== undefined && spec.completions > maxCompletions)
+    at.of('completions').refused(`more than ${maxCompletions} completions`)
+  if (!isIndexed && spec.backoffLimitPerIndex !== undefined)
+    at.of('backoffLimitPerIndex').invalid(spec.backoffLimitPerIndex, 'requires indexed completion mode')
+  if (spec.maxFailedIndexes !== undefined && spec.backoffLimitPerIndex === undefined)
+    at.of('backoffLimitPerIndex').required('when maxFailedIndexes is specified')
+  const template = at.of('template')
+  const policy = jsonAt(manifest, 'template', 'spec', 'restartPolicy')
+  if (policy === undefined || policy === null || policy === 'Always')
+    template.of('spec', 'restartPolicy').required('valid values: "OnFailure", "Never"')
+  validateNoDebuggers(jsonAt(manifest, 'template', 'spec'), template)
+  validateFailurePolicy(spec, policy, at.of('podFailurePolicy'))
+}
+
+/** Every completion is remembered. */
+const maxCompletions = 10_000
+
+/** Source: validatePodFailurePolicy in pkg/apis/batch/validation, 1.36. */
+function validateFailurePolicy(spec: JobSpec, restartPolicy: Json | undefined, at: Issues): void {
+  if (spec.podFailurePolicy === undefined) return
+  if (restartPolicy !== 'Never')
+    at.invalid(spec.podFailurePolicy, 'only "Never" is supported as the restart policy of the pod template')
+  for (const [index, rule] of spec.podFailurePolicy.rules.entries()) {
+    const own = at.of('rules', index)
+    if (rule.action === 'FailIndex' && spec.backoffLimitPerIndex === undefined)
+      own.of('action').invalid(rule.action, 'requires the backoffLimitPerIndex to be set')
+    const isGiven = [rule.onExitCodes !== undefined, rule.onPodConditions.length > 0]
+    if (isGiven.every((given) => !given))
+      own.invalid(rule, 'specifying one of OnExitCodes and OnPodConditions is required')
+    if (isGiven.every((given) => given))
+      own.invalid(rule, 'specifying both OnExitCodes and OnPodConditions is not supported')
+    if (rule.onExitCodes === undefined) continue
+    const { operator, values } = rule.onExitCodes
+    const codes = own.of('onExitCodes', 'values')
+    if (values.length === 0) codes.invalid(values, 'at least one value is required')
+    if (operator === 'In' && values.includes(0))
+      codes.of(values.indexOf(0)).invalid(0, 'must not be 0 for the In operator')
+  }
+}
+
+/** Source: ValidateCronJobSpec in pkg/apis/batch/validation, 1.36. */
+export function validateCronJob({ metadata, spec }: CronJob, issues: Issues, manifest: JsonObject): void {
+  const at = issues.of('spec')
+  // Eleven characters follow: `-28123456` and what makes a name unique.
+  if (metadata.name.length > 52)
+    issues.of('metadata', 'name').invalid(metadata.name, 'must be no more than 52 characters')
+  if (spec.schedule === '') at.of('schedule').required()
+  else {
+    const problem = scheduleProblem(spec.schedule)
+    if (problem !== undefined) at.of('schedule').invalid(spec.schedule, problem)
+  }
+  if (spec.timeZone !== undefined && !isTimeZone(spec.timeZone))
+    at.of('timeZone').invalid(spec.timeZone, `unknown time zone ${spec.timeZone}`)
+  for (const field of [
+    'startingDeadlineSeconds',
+    'successfulJobsHistoryLimit',
+    'failedJobsHistoryLimit',
+  ] as const)
+    at.of(field).range(spec[field], 0)
+  validateJobSpec(
+    spec.jobTemplate.spec,
+    jsonAt(manifest, 'spec', 'jobTemplate', 'spec'),
+    at.of('jobTemplate', 'spec'),
+  )
+}
+
+const scheduleNames = ['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly']
+const months = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ')
+const weekdays = 'sun mon tue wed thu fri sat'.split(' ')
+const scheduleFields = [
+  { what: 'minute', min: 0, max: 59, names: [] },
+  { what: 'hour', min: 0, max: 23, names: [] },
+  { what: 'day of the month', min: 1, max: 31, names: [] },
+  { what: 'month', min: 1, max: 12, names: months },
+  { what: 'day of the week', min: 0, max: 6, names: weekdays },
+] as const
+
+/**
+ * Why a schedule isn't one that Kubernetes takes: five fields of numbers, names, ranges, steps and lists, or one of the names
+ * for them (robfig/cron v3, ParseStandard, as `pkg/apis/batch/validation` uses it, 1.36). Undefined where it is one.
+ */
+export function scheduleProblem(schedule: string): string | undefined {
+  if (schedule.includes('TZ')) return 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'
+  if (schedule.startsWith('@every'))
+    return 'podd takes no @every: write the minutes or hours, such as "*/5 * * * *"'
+  if (schedule.startsWith('@'))
+    return scheduleNames.includes(schedule) ? undefined : `unrecognized descriptor: ${schedule}`
+  const fields = schedule.trim().split(/\s+/u)
+  if (fields.length !== 5) return `expected exactly 5 fields, found ${fields.length}`
+  for (const [index, { what, min, max, names }] of scheduleFields.entries()) {
+    const field = fields[index] ?? ''
+    const numberOf = (text: string): number => {
+      const at = (names as readonly string[]).indexOf(text.toLowerCase())
+      return at >= 0 ? at + min : /^\d+$/u.test(text) ? Number(text) : Number.NaN
+    }
+    for (const part of field.split(',')) {
+      const [range = '', step, ...more] = part.split('/')
+      const [from = '', to = from, ...others] = range.split('-')
+      const isAny = range === '*' || range === '?'
+      const [low, high] = isAny ? [min, max] : [numberOf(from), numberOf(to)]
+      const isStep = step === undefined || (/^\d+$/u.test(step) && Number(step) > 0)
+      const isRange = low >= min && high <= max && low <= high
+      if (more.length > 0 || others.length > 0 || !isStep || !isRange)
+        return `${JSON.stringify(part)} is no ${what} (${min} to ${max})`
+    }
+  }
+  return undefined
+}
+
+function isTimeZone(name: string): boolean {
+  // `Local` would mean that of the host, which nobody sees in the manifest.
+  if (name === '' || name.toLowerCase() === 'local') return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    // It is not known: that is what is asked.
+    return false
+  }
 }
 
 const onDelete = 'nothing but podd deletes these pods: use RollingUpdate'

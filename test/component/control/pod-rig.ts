@@ -87,6 +87,9 @@ export class PodRig {
   readonly revisions = new MemoryRevisions()
   /** What stands in the run directory of a drain. */
   isMarkedDrained = false
+  /** What Jobs have done, as it is on the disk. */
+  jobs: string | undefined
+  jobsFailure: Error | undefined
   readonly events: PodEvent[] = []
   readonly nodeEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
@@ -335,6 +338,14 @@ export class PodRig {
       runtimeEvents: fake.events,
       records: this.records,
       revisions: this.revisions,
+      batchFile: {
+        path: '/jobs.json',
+        read: async () => this.jobs,
+        write: async (text) => {
+          if (this.jobsFailure !== undefined) throw this.jobsFailure
+          this.jobs = text
+        },
+      },
       events: {
         record: (event) => void this.events.push(event),
         recordNode: (event) => void this.nodeEvents.push(event),

@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+// Loaded in time: podd loads it where there are Jobs.
+import '../../../src/control/desired/batch-jobs.ts'
 import { PodRig } from './pod-rig.ts'
 
 let rig: PodRig
@@ -270,5 +272,135 @@ describe('a StatefulSet', () => {
     await give(workload('StatefulSet', { replicas: 1, minReadySeconds: 2 }, template([...good, '-v'])))
     await rig.clock.advance(80_000)
     expect([ended, rig.running()]).toEqual([['web-2', 'web-1'], ['web-0/main']])
+  })
+})
+
+describe('a Job', () => {
+  const batch = (kind: string, name: string, spec: JsonObject): ObjectDocument => {
+    const manifest: JsonObject = {
+      apiVersion: 'batch/v1',
+      kind,
+      metadata: { name, namespace: 'default' },
+      spec,
+    }
+    return { object: objectFromManifest(manifest), manifest, place: { path: `/file/${name}.yaml` } }
+  }
+  const task = (command: string): JsonObject => ({
+    spec: {
+      restartPolicy: 'Never',
+      containers: [{ name: 'main', image: 'app:1', command: [command] }],
+    },
+  })
+  const job = (spec: JsonObject = {}, command = 'task'): ObjectDocument =>
+    batch('Job', 'once', { template: task(command), ...spec })
+  /** Each pod that there is, with its phase. */
+  const phases = (): Readonly<Record<string, string>> =>
+    Object.fromEntries(
+      rig.system.statuses.list().map(({ metadata, status }) => [metadata.name, status.phase]),
+    )
+
+  beforeEach(() => {
+    let fails = 2
+    rig.fake.script('main', ({ config }) => {
+      const [command] = config.command
+      if (command === 'fails-twice') {
+        fails -= 1
+        return { kind: 'exits', exitCode: fails >= 0 ? 1 : 0, afterMs: 1000 }
+      }
+      return command === 'task' ? { kind: 'exits', exitCode: 0, afterMs: 1000 } : { kind: 'runs' }
+    })
+  })
+
+  it('runs once for its manifest, also when podd starts again and its pod is long gone', async () => {
+    await give(job({ ttlSecondsAfterFinished: 10 }))
+    await rig.clock.advance(2000)
+    expect(phases()).toEqual({ 'once-0': 'Succeeded' })
+    expect(rig.pod('once-0').metadata.labels).toMatchObject({ 'batch.kubernetes.io/job-name': 'once' })
+    await rig.clock.advance(60_000)
+    expect(phases()).toEqual({})
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+    await give(job({ ttlSecondsAfterFinished: 10 }, 'other'))
+    expect(rig.running()).toEqual(['once-1/main'])
+  })
+
+  it('runs again where its manifest went away and comes back', async () => {
+    await give(job())
+    await rig.clock.advance(2000)
+    await give()
+    await rig.clock.advance(5000)
+    await give(job())
+    await rig.clock.advance(2000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+  })
+
+  it('runs again where its manifest went away while podd did not run', async () => {
+    await give(job())
+    await rig.clock.advance(2000)
+    await rig.kill()
+    rig.given = []
+    await rig.start()
+    await rig.clock.advance(5000)
+    await give(job())
+    await rig.clock.advance(2000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+  })
+
+  it('that fails twice is tried again after 10 s and 20 s, and completes; its pods stay', async () => {
+    await give(job({}, 'fails-twice'))
+    await rig.clock.advance(2000)
+    expect(phases()).toEqual({ 'once-0': 'Failed' })
+    await rig.clock.advance(11_000)
+    expect(phases()).toEqual({ 'once-0': 'Failed', 'once-1': 'Failed' })
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(25_000)
+    expect(phases()).toEqual({ 'once-0': 'Failed', 'once-1': 'Failed', 'once-2': 'Succeeded' })
+    expect(JSON.parse(rig.jobs ?? '')).toMatchObject({
+      version: 1,
+      jobs: { 'file default/once': { succeeded: 1, failed: 2, finished: { type: 'Complete' } } },
+    })
+  })
+
+  it('goes on only when it can be recorded what it has done', async () => {
+    rig.jobsFailure = new Error('no space left on device')
+    await give(job())
+    await rig.clock.advance(5000)
+    expect(phases()).toEqual({})
+    rig.jobsFailure = undefined
+    await rig.clock.advance(60_000)
+    expect(phases()).toEqual({ 'once-0': 'Succeeded' })
+  })
+
+  it('tells each pod of an Indexed Job which it is', async () => {
+    await give(job({ completionMode: 'Indexed', completions: 2, parallelism: 2 }))
+    expect(rig.pod('once-1-1')).toMatchObject({
+      metadata: { annotations: { 'batch.kubernetes.io/job-completion-index': '1' } },
+      spec: { hostname: 'once-1', containers: [{ env: [{ name: 'JOB_COMPLETION_INDEX' }] }] },
+    })
+  })
+
+  it('of a CronJob starts at its time, is named after it, and stays for its history', async () => {
+    const cron = batch('CronJob', 'backup', {
+      schedule: '*/10 * * * *',
+      timeZone: 'Etc/UTC',
+      successfulJobsHistoryLimit: 2,
+      jobTemplate: { spec: { template: task('task') } },
+    })
+    const minutes = Math.floor(rig.clock.wallMs() / 60_000)
+    await give(cron)
+    await rig.clock.advance(10 * 60_000)
+    await rig.clock.advance(5000)
+    expect(phases()).toEqual({ [`backup-${minutes + 10}-0`]: 'Succeeded' })
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(31 * 60_000)
+    expect(Object.keys(phases())).toEqual([`backup-${minutes + 30}-0`, `backup-${minutes + 40}-0`])
+    expect(rig.fake.calls('StartContainer')).toHaveLength(4)
+    rig.clock.setWall(rig.clock.wallMs() + 24 * 3_600_000)
+    await rig.clock.advance(61_000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(5)
   })
 })

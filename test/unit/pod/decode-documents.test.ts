@@ -345,7 +345,7 @@ describe('what is refused', () => {
     ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
     [
       'Quux',
-      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, Service, RuntimeClass, PriorityClass, Deployment, StatefulSet, DaemonSet',
+      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, Service, RuntimeClass, PriorityClass, Deployment, StatefulSet, DaemonSet, Job, CronJob',
       true,
     ],
   ])('kind %s', async (kind, message, holds) => {
@@ -367,6 +367,8 @@ describe('what is refused', () => {
             'Deployment/default/web',
             'StatefulSet/default/web',
             'DaemonSet/default/web',
+            'Job/default/web',
+            'CronJob/default/web',
           ]
         : [],
       holdsAll: false,

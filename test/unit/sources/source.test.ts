@@ -116,7 +116,7 @@ describe('mergeLastGood', () => {
     [
       'one that became another kind',
       [podYaml('a', 'i:1')],
-      [podYaml('a', 'i:1').replace('kind: Pod', 'kind: Job')],
+      [podYaml('a', 'i:1').replace('kind: Pod', 'kind: ReplicaSet')],
       [],
     ],
     [

@@ -25,7 +25,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/runtime/containerd/process.ts': 'containerd’s log; tries whether there is room',
   'src/runtime/containerd/version.ts': 'in the run directory, which no power cut outlives',
   'src/runtime/embedded-setup.ts': 'written again by each start',
-  'src/control/assemble.ts': ['image-archives.json', 'image-uses.json'],
+  'src/control/assemble.ts': ['image-archives.json', 'image-uses.json', 'jobs.json'],
   'src/control/node/drain.ts': ['draining'],
   'src/control/node/logs.ts': ['pod-logs.json'],
   'src/control/serving/event-recorder.ts': ['events.json'],

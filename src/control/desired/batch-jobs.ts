@@ -1,0 +1,301 @@
+import { Cron } from 'croner'
+import { canonicalJson, isJsonObject, jsonAt, sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Migration } from '../../base/state-file.ts'
+import { podOf, toDocument } from '../../decide/workloads/replica-pods.ts'
+import type { Expansion } from '../../decide/workloads/replica-pods.ts'
+import { stepCronJob } from '../../decide/workloads/run-cron-job.ts'
+import type { CronRecord, Schedule } from '../../decide/workloads/run-cron-job.ts'
+import { asJobPod, newJobRecord, stepJob } from '../../decide/workloads/run-job.ts'
+import type { JobPod, JobRecord } from '../../decide/workloads/run-job.ts'
+import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
+import { objectFromManifest } from '../../pod/objects/local-object.ts'
+import type { CronJob, Job } from '../../pod/objects/workload-kinds.ts'
+import { digestText } from '../../pod/values/hash.ts'
+import type { SourceName } from '../../pod/values/ids.ts'
+import { loadState } from '../../store/state-report.ts'
+import type { SmallFile, StateReport } from '../../store/state-report.ts'
+
+/** How far all Jobs and CronJobs are, by source, namespace and name. */
+export interface BatchState {
+  readonly jobs: Readonly<Record<string, JobRecord>>
+  readonly cronJobs: Readonly<Record<string, CronRecord>>
+}
+
+/** What Jobs and CronJobs are to have, and how far they are then. */
+export interface BatchStep extends Expansion {
+  readonly state: BatchState
+}
+
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
+
+/** None are known where the file can't be read; it is put aside and reported. Throws the system's error. */
+export async function readBatchState(file: SmallFile, report: StateReport): Promise<BatchState> {
+  const known = await loadState(file, migrations, toState, report)
+  return known ?? { jobs: {}, cronJobs: {} }
+}
+
+/** Throws the system's error (ENOSPC, EROFS, …). */
+export async function writeBatchState(file: SmallFile, state: BatchState): Promise<void> {
+  await file.write(`${JSON.stringify({ version: migrations.length + 1, ...state })}\n`)
+}
+
+function toState({ jobs, cronJobs }: JsonObject): BatchState | undefined {
+  if (!isJsonObject(jobs) || !isJsonObject(cronJobs)) return undefined
+  const goodJobs = Object.entries(jobs).filter((entry): entry is [string, JsonObject & JobRecord] =>
+    isJobRecord(entry[1]),
+  )
+  const goodCronJobs = Object.entries(cronJobs).filter((entry): entry is [string, JsonObject & CronRecord] =>
+    isCronRecord(entry[1]),
+  )
+  return { jobs: Object.fromEntries(goodJobs), cronJobs: Object.fromEntries(goodCronJobs) }
+}
+
+function isJobRecord(value: unknown): value is JsonObject & JobRecord {
+  return (
+    isJsonObject(value) &&
+    typeof value['run'] === 'string' &&
+    ['createdAtMs', 'made', 'succeeded', 'failed', 'failuresInRow'].every(
+      (key) => typeof value[key] === 'number',
+    ) &&
+    ['pods', 'indexFailures'].every((key) => isJsonObject(value[key])) &&
+    ['completedIndexes', 'failedIndexes'].every((key) => Array.isArray(value[key]))
+  )
+}
+
+function isCronRecord(value: unknown): value is JsonObject & CronRecord {
+  if (!isJsonObject(value) || typeof value['createdAtMs'] !== 'number') return false
+  const { jobs } = value
+  return (
+    Array.isArray(jobs) &&
+    jobs.every((job) => typeof jsonAt(job, 'name') === 'string' && isJsonObject(jsonAt(job, 'manifest')))
+  )
+}
+
+/** Jobs and CronJobs: what they are to have follows from how far they are, and from their pods. */
+export class BatchJobs {
+  readonly #file: SmallFile
+  /** As it stands on the disk. */
+  #state: BatchState
+  readonly #children = new WeakMap<JsonObject, ObjectDocument>()
+  readonly #schedules = new Map<string, Schedule>()
+
+  constructor(file: SmallFile, state: BatchState) {
+    this.#file = file
+    this.#state = state
+  }
+
+  get state(): BatchState {
+    return this.#state
+  }
+
+  /** From here on this holds. Throws the system's error: then what held before does. */
+  async save(state: BatchState): Promise<void> {
+    if (sameData(state, this.#state)) return
+    await writeBatchState(this.#file, state)
+    this.#state = state
+  }
+
+  /** The Jobs that CronJobs of these have started, by the state on the disk. */
+  startedJobs(source: SourceName, documents: readonly ObjectDocument[]): readonly ObjectDocument[] {
+    return documents.flatMap((document) => {
+      const { object } = document
+      if (object.kind !== 'CronJob') return []
+      return this.#childrenOf(document, this.#state.cronJobs[keyOf(source, object)])
+    })
+  }
+
+  /** The pods by the state on the disk: nothing is counted, started or ended. */
+  keep(source: SourceName, documents: readonly ObjectDocument[]): readonly PodDocument[] {
+    return this.#jobsAmong(source, documents, this.#state).flatMap(({ document, job }) =>
+      podsOf(document, this.#state.jobs[keyOf(source, job)]),
+    )
+  }
+
+  /**
+   * @param pods of each Job by `Job/namespace/name`
+   * @param isComplete whether `documents` are all that the source gives: what is known of others is forgotten
+   */
+  step(
+    source: SourceName,
+    documents: readonly ObjectDocument[],
+    pods: ReadonlyMap<string, ReadonlyMap<string, JobPod>>,
+    isComplete: boolean,
+    nowMs: number,
+  ): BatchStep {
+    const known = isComplete ? this.#without(source, documents) : this.#state
+    let jobs: Record<string, JobRecord> = { ...known.jobs }
+    const cronJobs: Record<string, CronRecord> = { ...known.cronJobs }
+    const wakes: number[] = []
+    const stepJobs = (): void => {
+      for (const { document, job } of this.#jobsAmong(source, documents, { jobs, cronJobs })) {
+        const key = keyOf(source, job)
+        const run = runOf(document)
+        const before = jobs[key]
+        const record = before?.run === run ? before : newJobRecord(run, nowMs, before?.made)
+        const own =
+          pods.get(`Job/${job.metadata.namespace}/${job.metadata.name}`) ?? new Map<string, JobPod>()
+        const { record: next, wakeAtMs } = stepJob(job.metadata.name, job.spec, record, own, nowMs)
+        jobs[key] = next
+        if (wakeAtMs !== undefined) wakes.push(wakeAtMs)
+      }
+    }
+    // A Job that has ended makes room for the next one.
+    stepJobs()
+    wakes.length = 0
+    for (const document of documents) {
+      const { object } = document
+      if (object.kind !== 'CronJob') continue
+      const key = keyOf(source, object)
+      const before = cronJobs[key] ?? { createdAtMs: document.kept?.createdAtMs ?? nowMs, jobs: [] }
+      const endOf = (name: string) =>
+        jobs[keyOf(source, { metadata: { ...object.metadata, name } })]?.finished
+      const make = (name: string, scheduledMs: number) => jobManifest(document, object, name, scheduledMs)
+      const { record, wakeAtMs } = stepCronJob(object, before, this.#scheduleOf(object), endOf, make, nowMs)
+      cronJobs[key] = record
+      if (wakeAtMs !== undefined) wakes.push(wakeAtMs)
+      const kept = new Set(record.jobs.map(({ name }) => name))
+      const gone = before.jobs.filter(({ name }) => !kept.has(name))
+      for (const { name } of gone)
+        jobs = without(jobs, keyOf(source, { metadata: { ...object.metadata, name } }))
+    }
+    stepJobs()
+    const state = { jobs, cronJobs }
+    const made = this.#jobsAmong(source, documents, state).flatMap(({ document, job }) =>
+      podsOf(document, jobs[keyOf(source, job)]),
+    )
+    return { state, pods: made, wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes) }
+  }
+
+  /** Without what is known of this source's Jobs and CronJobs that aren't given any more. */
+  #without(source: SourceName, documents: readonly ObjectDocument[]): BatchState {
+    const given = new Set(
+      documents.flatMap(({ object }) =>
+        object.kind === 'Job' || object.kind === 'CronJob' ? [`${object.kind} ${keyOf(source, object)}`] : [],
+      ),
+    )
+    const isOwn = (key: string): boolean => key.startsWith(`${source} `)
+    const cronJobs = Object.entries(this.#state.cronJobs).filter(
+      ([key]) => !isOwn(key) || given.has(`CronJob ${key}`),
+    )
+    const started = new Set(
+      cronJobs.flatMap(([key, { jobs }]) =>
+        jobs.map(({ name }) => `${key.slice(0, key.lastIndexOf('/'))}/${name}`),
+      ),
+    )
+    const jobs = Object.entries(this.#state.jobs).filter(
+      ([key]) => !isOwn(key) || given.has(`Job ${key}`) || started.has(key),
+    )
+    return { jobs: Object.fromEntries(jobs), cronJobs: Object.fromEntries(cronJobs) }
+  }
+
+  #jobsAmong(
+    source: SourceName,
+    documents: readonly ObjectDocument[],
+    state: BatchState,
+  ): readonly { readonly document: ObjectDocument; readonly job: Job }[] {
+    return documents.flatMap((document) => {
+      const { object } = document
+      if (object.kind === 'CronJob')
+        return this.#childrenOf(document, state.cronJobs[keyOf(source, object)]).flatMap((child) =>
+          child.object.kind === 'Job' ? [{ document: child, job: child.object }] : [],
+        )
+      return object.kind === 'Job' ? [{ document, job: object }] : []
+    })
+  }
+
+  #childrenOf({ place }: ObjectDocument, record: CronRecord | undefined): readonly ObjectDocument[] {
+    return (record?.jobs ?? []).map(({ manifest }) => {
+      const known = this.#children.get(manifest)
+      if (known !== undefined && known.place === place) return known
+      const child = { object: objectFromManifest(manifest), manifest, place }
+      this.#children.set(manifest, child)
+      return child
+    })
+  }
+
+  #scheduleOf({ spec: { schedule, timeZone } }: CronJob): Schedule {
+    const key = `${timeZone ?? ''} ${schedule}`
+    const known = this.#schedules.get(key)
+    if (known !== undefined) return known
+    const made = createSchedule(schedule, timeZone)
+    this.#schedules.set(key, made)
+    return made
+  }
+}
+
+/** The highest value of each field. */
+const lastOf = [59, 23, 31, 12, 6]
+
+/** @param timeZone left out, that of the host */
+export function createSchedule(schedule: string, timeZone: string | undefined): Schedule {
+  // In Kubernetes `?` means `*`, and `5/15` from 5 on to the end.
+  const fields = schedule.trim().replaceAll('?', '*').split(/\s+/u)
+  const spelt = fields.map((field, at) =>
+    field.replaceAll(/(?<=^|,)(\w+)\/(?=\d)/gu, `$1-${lastOf[at] ?? ''}/`),
+  )
+  const cron = new Cron(spelt.join(' '), {
+    paused: true,
+    ...(timeZone !== undefined && { timezone: timeZone }),
+  })
+  return {
+    // A time counts from its first millisecond on.
+    last: (atMs) => cron.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
+    next: (afterMs) => cron.nextRun(new Date(afterMs))?.getTime(),
+  }
+}
+
+interface Named {
+  readonly metadata: { readonly namespace: string; readonly name: string }
+}
+
+function keyOf(source: SourceName, { metadata: { namespace, name } }: Named): string {
+  return `${source} ${namespace}/${name}`
+}
+
+function without<T>(entries: Readonly<Record<string, T>>, key: string): Record<string, T> {
+  return Object.fromEntries(Object.entries(entries).filter(([each]) => each !== key))
+}
+
+/** What a Job runs: a change of anything else is none of that. */
+function runOf({ manifest }: ObjectDocument): string {
+  const spec = jsonAt(manifest, 'spec')
+  const [template, completions, completionMode] = ['template', 'completions', 'completionMode'].map((key) =>
+    jsonAt(spec, key),
+  )
+  return digestText(canonicalJson({ template, completions, completionMode }))
+}
+
+function podsOf(document: ObjectDocument, record: JobRecord | undefined): readonly PodDocument[] {
+  const { name } = document.object.metadata
+  return Object.entries(record?.pods ?? {}).map(([pod, { index }]) =>
+    toDocument(document, asJobPod(podOf(document, pod), name, index)),
+  )
+}
+
+/** The Job that a CronJob starts for a time (getJobFromTemplate2 in pkg/controller/cronjob, 1.36). */
+function jobManifest(
+  { manifest }: ObjectDocument,
+  { metadata: { namespace } }: CronJob,
+  name: string,
+  scheduledMs: number,
+): JsonObject {
+  const metadata = jsonAt(manifest, 'spec', 'jobTemplate', 'metadata')
+  const annotations = jsonAt(metadata, 'annotations')
+  const scheduled = new Date(scheduledMs).toISOString().replace('.000', '')
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      ...(isJsonObject(metadata) ? metadata : {}),
+      name,
+      namespace,
+      annotations: {
+        ...(isJsonObject(annotations) ? annotations : {}),
+        'batch.kubernetes.io/cronjob-scheduled-timestamp': scheduled,
+      },
+    },
+    spec: jsonAt(manifest, 'spec', 'jobTemplate', 'spec') ?? {},
+  }
+}

@@ -1,0 +1,99 @@
+/* When a CronJob starts a Job, and which of its Jobs stay. */
+import type { JsonObject } from '../../base/json.ts'
+import type { CronJob } from '../../pod/objects/workload-kinds.ts'
+import type { JobEnd } from './run-job.ts'
+
+/** The times of a schedule in its time zone; wall milliseconds. */
+export interface Schedule {
+  /** The newest that is not after this; undefined where there is none. */
+  readonly last: (atMs: number) => number | undefined
+  /** The next one after this. */
+  readonly next: (afterMs: number) => number | undefined
+}
+
+/** A Job that a CronJob has started. */
+export interface StartedJob {
+  readonly name: string
+  readonly scheduledMs: number
+  /** As it was when it was started. */
+  readonly manifest: JsonObject
+}
+
+/** What a CronJob has done. Kept on the disk. Times are wall milliseconds. */
+export interface CronRecord {
+  readonly createdAtMs: number
+  readonly lastScheduledMs?: number | undefined
+  readonly lastSuccessMs?: number | undefined
+  /** In the order in which they were started. */
+  readonly jobs: readonly StartedJob[]
+}
+
+export interface CronStep {
+  readonly record: CronRecord
+  readonly wakeAtMs: number | undefined
+  /** Jobs that a new one takes the place of. */
+  readonly replaced: readonly string[]
+}
+
+/**
+ * Decides whether a Job is to be started now: the newest time that has come counts, and no other that was missed
+ * (`pkg/controller/cronjob/cronjob_controllerv2.go` syncCronJob, `utils.go` mostRecentScheduleTime, 1.36). Where the clock
+ * was set back, nothing starts before the last time has come again.
+ * @param endOf how a Job of it has ended; undefined while it hasn't
+ * @param make the manifest of a Job by this name
+ */
+export function stepCronJob(
+  { metadata, spec }: CronJob,
+  before: CronRecord,
+  schedule: Schedule,
+  endOf: (name: string) => JobEnd | undefined,
+  make: (name: string, scheduledMs: number) => JsonObject,
+  nowMs: number,
+): CronStep {
+  const record = forgetOld(spec, noteSuccess(before, endOf), endOf)
+  const idle = { record, wakeAtMs: schedule.next(nowMs), replaced: [] }
+  if (spec.suspend) return { record, wakeAtMs: undefined, replaced: [] }
+  const deadlineMs =
+    spec.startingDeadlineSeconds === undefined ? Infinity : spec.startingDeadlineSeconds * 1000
+  const earliestMs = Math.max(record.lastScheduledMs ?? record.createdAtMs, nowMs - deadlineMs)
+  const scheduledMs = schedule.last(nowMs)
+  if (scheduledMs === undefined || scheduledMs <= earliestMs) return idle
+  const name = `${metadata.name}-${Math.floor(scheduledMs / 60_000)}`
+  if (record.jobs.some((job) => job.name === name)) return idle
+  const active = record.jobs.filter((job) => endOf(job.name) === undefined)
+  // It starts when the one before has ended, while its time isn't over.
+  if (spec.concurrencyPolicy === 'Forbid' && active.length > 0) return idle
+  const replaced = spec.concurrencyPolicy === 'Replace' ? active.map((job) => job.name) : []
+  const kept = record.jobs.filter((job) => !replaced.includes(job.name))
+  const started = { name, scheduledMs, manifest: make(name, scheduledMs) }
+  return { ...idle, record: { ...record, lastScheduledMs: scheduledMs, jobs: [...kept, started] }, replaced }
+}
+
+function noteSuccess(record: CronRecord, endOf: (name: string) => JobEnd | undefined): CronRecord {
+  const ends = record.jobs.flatMap(({ name }) => {
+    const end = endOf(name)
+    return end?.type === 'Complete' ? [end.atMs] : []
+  })
+  const lastSuccessMs = Math.max(record.lastSuccessMs ?? 0, ...ends)
+  return lastSuccessMs === (record.lastSuccessMs ?? 0) ? record : { ...record, lastSuccessMs }
+}
+
+/** Of those that have ended, the newest stay (cleanupFinishedJobs). */
+function forgetOld(
+  { successfulJobsHistoryLimit, failedJobsHistoryLimit }: CronJob['spec'],
+  record: CronRecord,
+  endOf: (name: string) => JobEnd | undefined,
+): CronRecord {
+  const old = new Set(
+    (
+      [
+        ['Complete', successfulJobsHistoryLimit],
+        ['Failed', failedJobsHistoryLimit],
+      ] as const
+    ).flatMap(([state, limit]) => {
+      const ended = record.jobs.filter(({ name }) => endOf(name)?.type === state)
+      return ended.slice(0, Math.max(0, ended.length - limit)).map(({ name }) => name)
+    }),
+  )
+  return old.size === 0 ? record : { ...record, jobs: record.jobs.filter(({ name }) => !old.has(name)) }
+}

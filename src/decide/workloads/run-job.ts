@@ -1,0 +1,402 @@
+/* What a Job is to do next: which pods it is to have, what of them counts, and when it is over. */
+import { objectOrEmpty } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { JobSpec } from '../../pod/objects/workload-kinds.ts'
+
+/** A pod of a Job, as far as the Job depends on it. */
+export interface JobPod {
+  readonly name: string
+  /** `active`: it runs or is to run, also after an eviction. */
+  readonly state: 'active' | 'succeeded' | 'failed'
+  readonly isReady: boolean
+  /** How often containers of an active one were started again. */
+  readonly restarts: number
+  /** By container, init containers too. */
+  readonly exitCodes: Readonly<Record<string, number>>
+  /** Conditions with their status. */
+  readonly conditions: Readonly<Record<string, string>>
+}
+
+/** What is known of a pod that a Job has made. */
+export interface MadePod {
+  /** Of an Indexed Job. */
+  readonly index?: number | undefined
+  /** Absent while it is active; `ignored` where a rule says that its failure doesn't count. */
+  readonly outcome?: 'succeeded' | 'failed' | 'ignored' | undefined
+}
+
+/** How far a Job is. Kept on the disk: it has run once for its manifest. Times are wall milliseconds. */
+export interface JobRecord {
+  /** What it runs: another template is another run. */
+  readonly run: string
+  readonly createdAtMs: number
+  /** Absent while it is suspended. */
+  readonly startedAtMs?: number | undefined
+  /** How many pods were made: each has a name of its own. */
+  readonly made: number
+  /** Those that are to be there, in the order in which they were made. */
+  readonly pods: Readonly<Record<string, MadePod>>
+  readonly succeeded: number
+  readonly failed: number
+  /** Of an Indexed Job: what has succeeded, and how often each index has failed. */
+  readonly completedIndexes: readonly number[]
+  readonly failedIndexes: readonly number[]
+  readonly indexFailures: Readonly<Record<string, number>>
+  /** Failures since the last success. */
+  readonly failuresInRow: number
+  readonly lastFailedAtMs?: number | undefined
+  readonly finished?: JobEnd | undefined
+  /** `ttlSecondsAfterFinished` has passed. */
+  readonly isExpired?: boolean | undefined
+}
+
+export interface JobEnd {
+  readonly type: 'Complete' | 'Failed'
+  readonly reason: string
+  readonly message: string
+  readonly atMs: number
+}
+
+export interface JobStep {
+  readonly record: JobRecord
+  readonly wakeAtMs: number | undefined
+}
+
+/** Source of the times: DefaultJobPodFailureBackOff and MaxJobPodFailureBackOff in pkg/controller/job, 1.36. */
+const firstBackoffMs = 10_000
+const longestBackoffMs = 600_000
+/** How many finished pods of a Job are kept, for their logs; the newest. */
+const keptPods = 20
+
+/** @param name of the Job */
+export function newJobRecord(run: string, nowMs: number, made = 0): JobRecord {
+  return {
+    run,
+    createdAtMs: nowMs,
+    made,
+    pods: {},
+    succeeded: 0,
+    failed: 0,
+    completedIndexes: [],
+    failedIndexes: [],
+    indexFailures: {},
+    failuresInRow: 0,
+  }
+}
+
+/**
+ * Counts the pods that have ended, and decides which others are to be made (`pkg/controller/job/job_controller.go`: syncJob,
+ * manageJob; `pod_failure_policy.go`, `indexed_job_utils.go`, `backoff_utils.go`, 1.36).
+ * @param name of the Job, after which its pods are named
+ * @param record of the same run
+ * @param pods those that there are
+ */
+export function stepJob(
+  name: string,
+  spec: JobSpec,
+  record: JobRecord,
+  pods: ReadonlyMap<string, JobPod>,
+  nowMs: number,
+): JobStep {
+  if (record.finished !== undefined) return expire(spec, record, record.finished, nowMs)
+  const counted = countEnded(spec, record, pods, nowMs)
+  if (counted.finished !== undefined) return finish(spec, counted, counted.finished, nowMs)
+  if (spec.suspend) {
+    // Its active pods end, and count for nothing.
+    const kept = Object.entries(counted.pods).filter(([, pod]) => pod.outcome !== undefined)
+    return {
+      record: { ...counted, startedAtMs: undefined, pods: Object.fromEntries(kept) },
+      wakeAtMs: undefined,
+    }
+  }
+  const started = { ...counted, startedAtMs: counted.startedAtMs ?? nowMs }
+  const end = judgeEnd(spec, started, pods, nowMs)
+  if (end !== undefined) return finish(spec, started, end, nowMs)
+  const deadlineMs =
+    spec.activeDeadlineSeconds === undefined
+      ? undefined
+      : started.startedAtMs + spec.activeDeadlineSeconds * 1000
+  const { record: next, wakeAtMs } = makePods(name, spec, started, nowMs)
+  return { record: forgetOld(next), wakeAtMs: soonest(deadlineMs, wakeAtMs) }
+}
+
+function soonest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+const isIndexed = ({ completionMode }: JobSpec): boolean => completionMode === 'Indexed'
+
+function countEnded(
+  spec: JobSpec,
+  before: JobRecord,
+  pods: ReadonlyMap<string, JobPod>,
+  nowMs: number,
+): JobRecord {
+  let record = before
+  for (const [name, made] of Object.entries(before.pods)) {
+    const pod = pods.get(name)
+    if (made.outcome !== undefined || pod === undefined || pod.state === 'active') continue
+    record =
+      pod.state === 'succeeded'
+        ? noteSuccess(record, name, made)
+        : noteFailure(spec, record, name, made, pod, nowMs)
+  }
+  return record
+}
+
+function noteSuccess(record: JobRecord, name: string, made: MadePod): JobRecord {
+  const { index } = made
+  const isNew = index === undefined || !record.completedIndexes.includes(index)
+  return {
+    ...record,
+    pods: { ...record.pods, [name]: { ...made, outcome: 'succeeded' } },
+    succeeded: record.succeeded + (isNew ? 1 : 0),
+    completedIndexes:
+      index === undefined || !isNew ? record.completedIndexes : [...record.completedIndexes, index],
+    failuresInRow: 0,
+  }
+}
+
+function noteFailure(
+  spec: JobSpec,
+  record: JobRecord,
+  name: string,
+  made: MadePod,
+  pod: JobPod,
+  nowMs: number,
+): JobRecord {
+  const rule = matchRule(spec, pod)
+  if (rule?.action === 'Ignore')
+    return { ...record, pods: { ...record.pods, [name]: { ...made, outcome: 'ignored' } } }
+  const { index } = made
+  const failures = index === undefined ? 0 : (record.indexFailures[index] ?? 0) + 1
+  const isLost =
+    index !== undefined &&
+    (rule?.action === 'FailIndex' ||
+      (spec.backoffLimitPerIndex !== undefined && failures > spec.backoffLimitPerIndex))
+  return {
+    ...record,
+    pods: { ...record.pods, [name]: { ...made, outcome: 'failed' } },
+    failed: record.failed + 1,
+    failuresInRow: record.failuresInRow + 1,
+    lastFailedAtMs: nowMs,
+    ...(index !== undefined && { indexFailures: { ...record.indexFailures, [index]: failures } }),
+    ...(isLost && { failedIndexes: [...record.failedIndexes, index] }),
+    ...(rule?.action === 'FailJob' && {
+      finished: {
+        type: 'Failed',
+        reason: 'PodFailurePolicy',
+        message: `${rule.what} for pod ${name}: ${rule.why}`,
+        atMs: nowMs,
+      },
+    }),
+  }
+}
+
+type Rule = NonNullable<JobSpec['podFailurePolicy']>['rules'][number]
+interface Matched {
+  readonly action: Rule['action']
+  readonly what: string
+  readonly why: string
+}
+
+/** The first rule that a failed pod matches (`pkg/controller/job/pod_failure_policy.go`, matchPodFailurePolicy, 1.36). */
+function matchRule({ podFailurePolicy }: JobSpec, { exitCodes, conditions }: JobPod): Matched | undefined {
+  for (const [at, { action, onExitCodes, onPodConditions }] of (podFailurePolicy?.rules ?? []).entries()) {
+    const what = `matching ${action} rule at index ${at}`
+    if (onExitCodes !== undefined) {
+      const { containerName, operator, values } = onExitCodes
+      const found = Object.entries(exitCodes).find(
+        ([name, code]) =>
+          code !== 0 &&
+          (containerName === undefined || containerName === name) &&
+          values.includes(code) === (operator === 'In'),
+      )
+      if (found !== undefined)
+        return { action, what, why: `container ${found[0]} failed with exit code ${found[1]}` }
+      continue
+    }
+    const met = onPodConditions.find(({ type, status }) => conditions[type] === (status || 'True'))
+    if (met !== undefined) return { action, what, why: `it has condition ${met.type}` }
+  }
+  return undefined
+}
+
+const defaultBackoffLimit = 6
+
+function judgeEnd(
+  spec: JobSpec,
+  record: JobRecord,
+  pods: ReadonlyMap<string, JobPod>,
+  nowMs: number,
+): JobEnd | undefined {
+  const failed = (reason: string, message: string): JobEnd => ({
+    type: 'Failed',
+    reason,
+    message,
+    atMs: nowMs,
+  })
+  const limit =
+    spec.backoffLimit ?? (spec.backoffLimitPerIndex === undefined ? defaultBackoffLimit : Infinity)
+  const active = activeOf(record)
+  if (record.failed > limit || isPastRestarts(limit, active, pods))
+    return failed('BackoffLimitExceeded', 'Job has reached the specified backoff limit')
+  const { startedAtMs = nowMs } = record
+  if (spec.activeDeadlineSeconds !== undefined && nowMs - startedAtMs >= spec.activeDeadlineSeconds * 1000)
+    return failed('DeadlineExceeded', 'Job was active longer than specified deadline')
+  if (spec.maxFailedIndexes !== undefined && record.failedIndexes.length > spec.maxFailedIndexes)
+    return failed(
+      'MaxFailedIndexesExceeded',
+      'Job has exceeded the specified maximal number of failed indexes',
+    )
+  const complete: JobEnd = {
+    type: 'Complete',
+    reason: 'CompletionsReached',
+    message: 'Reached expected number of succeeded pods',
+    atMs: nowMs,
+  }
+  if (isIndexed(spec)) {
+    if (record.completedIndexes.length + record.failedIndexes.length < (spec.completions ?? 0))
+      return undefined
+    return record.failedIndexes.length > 0 ? failed('FailedIndexes', 'Job has failed indexes') : complete
+  }
+  if (spec.completions === undefined)
+    return record.succeeded > 0 && active.length === 0 ? complete : undefined
+  return record.succeeded >= spec.completions ? complete : undefined
+}
+
+/** The names of those that have not ended. */
+function activeOf({ pods }: JobRecord): readonly string[] {
+  return Object.entries(pods).flatMap(([name, { outcome }]) => (outcome === undefined ? [name] : []))
+}
+
+/** Containers that are started again in their pod count, too (pastBackoffLimitOnFailure). */
+function isPastRestarts(
+  limit: number,
+  active: readonly string[],
+  pods: ReadonlyMap<string, JobPod>,
+): boolean {
+  const restarts = active.reduce((sum, name) => sum + (pods.get(name)?.restarts ?? 0), 0)
+  return limit === 0 ? restarts > 0 : restarts >= limit
+}
+
+/** It is over: what runs of it ends, and has failed. */
+function finish(spec: JobSpec, record: JobRecord, end: JobEnd, nowMs: number): JobStep {
+  const kept = Object.entries(record.pods).filter(([, { outcome }]) => outcome !== undefined)
+  const ended = Object.keys(record.pods).length - kept.length
+  const failed = record.failed + (end.type === 'Failed' ? ended : 0)
+  const next = forgetOld({ ...record, failed, pods: Object.fromEntries(kept), finished: end })
+  return expire(spec, next, end, nowMs)
+}
+
+function expire(
+  { ttlSecondsAfterFinished: ttl }: JobSpec,
+  record: JobRecord,
+  end: JobEnd,
+  nowMs: number,
+): JobStep {
+  if (record.isExpired === true || ttl === undefined) return { record, wakeAtMs: undefined }
+  const atMs = end.atMs + ttl * 1000
+  if (nowMs < atMs) return { record, wakeAtMs: atMs }
+  return { record: { ...record, pods: {}, isExpired: true }, wakeAtMs: undefined }
+}
+
+function makePods(name: string, spec: JobSpec, record: JobRecord, nowMs: number): JobStep {
+  const active = activeOf(record)
+  const parallelism = spec.parallelism ?? 1
+  const wanted = Math.min(parallelism, remaining(spec, record, active.length))
+  if (active.length > wanted) {
+    const surplus = new Set(active.slice(wanted))
+    const kept = Object.entries(record.pods).filter(([pod]) => !surplus.has(pod))
+    return { record: { ...record, pods: Object.fromEntries(kept) }, wakeAtMs: undefined }
+  }
+  if (active.length === wanted) return { record, wakeAtMs: undefined }
+  const mayMakeAtMs = backoffEnd(record)
+  if (nowMs < mayMakeAtMs) return { record, wakeAtMs: mayMakeAtMs }
+  let { made } = record
+  const pods: Record<string, MadePod> = { ...record.pods }
+  const indexes = isIndexed(spec) ? freeIndexes(spec, record) : []
+  for (let count = active.length; count < wanted; count += 1) {
+    const index = isIndexed(spec) ? indexes[count - active.length] : undefined
+    if (isIndexed(spec) && index === undefined) break
+    pods[index === undefined ? `${name}-${made}` : `${name}-${index}-${made}`] =
+      index === undefined ? {} : { index }
+    made += 1
+  }
+  return { record: { ...record, made, pods }, wakeAtMs: undefined }
+}
+
+/** How many pods may still be useful at the same time. */
+function remaining(spec: JobSpec, record: JobRecord, active: number): number {
+  if (isIndexed(spec))
+    return (spec.completions ?? 0) - record.completedIndexes.length - record.failedIndexes.length
+  if (spec.completions === undefined) return record.succeeded > 0 ? active : Infinity
+  return spec.completions - record.succeeded
+}
+
+function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
+  const taken = new Set([...record.completedIndexes, ...record.failedIndexes])
+  for (const { index, outcome } of Object.values(record.pods))
+    if (index !== undefined && outcome === undefined) taken.add(index)
+  return Array.from({ length: spec.completions ?? 0 }, (_, index) => index).filter(
+    (index) => !taken.has(index),
+  )
+}
+
+/** After failures the next pod is made 10 s later, then 20 s, … (getRemainingTime). A clock that was set back waits no longer. */
+function backoffEnd({ failuresInRow, lastFailedAtMs }: JobRecord): number {
+  if (failuresInRow === 0 || lastFailedAtMs === undefined) return 0
+  return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failuresInRow - 1), longestBackoffMs)
+}
+
+function forgetOld(record: JobRecord): JobRecord {
+  const ended = Object.entries(record.pods).filter(([, { outcome }]) => outcome !== undefined)
+  if (ended.length <= keptPods) return record
+  const old = new Set(ended.slice(0, -keptPods).map(([name]) => name))
+  return {
+    ...record,
+    pods: Object.fromEntries(Object.entries(record.pods).filter(([name]) => !old.has(name))),
+  }
+}
+
+/** A pod of a Job: which it is of an Indexed one, it reads in its environment. */
+export function asJobPod(pod: JsonObject, job: string, index: number | undefined): JsonObject {
+  const metadata = objectOrEmpty(pod['metadata'])
+  const spec = objectOrEmpty(pod['spec'])
+  const own = index === undefined ? {} : { [indexKey]: String(index) }
+  const named = { 'batch.kubernetes.io/job-name': job, 'job-name': job, ...own }
+  return {
+    ...pod,
+    metadata: {
+      ...metadata,
+      labels: { ...objectOrEmpty(metadata['labels']), ...named },
+      ...(index !== undefined && { annotations: { ...objectOrEmpty(metadata['annotations']), ...own } }),
+    },
+    spec:
+      index === undefined
+        ? spec
+        : {
+            ...spec,
+            hostname: spec['hostname'] ?? `${job}-${index}`,
+            ...Object.fromEntries(
+              ['initContainers', 'containers'].flatMap((key) => {
+                const list = spec[key]
+                return Array.isArray(list)
+                  ? [[key, list.map((each) => withIndex(objectOrEmpty(each)))] as const]
+                  : []
+              }),
+            ),
+          },
+  }
+}
+
+const indexKey = 'batch.kubernetes.io/job-completion-index'
+
+/** As a cluster's controller writes it (addCompletionIndexEnvVariable). */
+function withIndex(container: JsonObject): JsonObject {
+  const env = Array.isArray(container['env']) ? container['env'] : []
+  if (env.some((each) => objectOrEmpty(each)['name'] === 'JOB_COMPLETION_INDEX')) return container
+  const fieldRef = { fieldPath: `metadata.annotations['${indexKey}']` }
+  return { ...container, env: [...env, { name: 'JOB_COMPLETION_INDEX', valueFrom: { fieldRef } }] }
+}

@@ -1,0 +1,272 @@
+import { describe, expect, it } from 'vitest'
+import { newJobRecord, stepJob } from '../../../../src/decide/workloads/run-job.ts'
+import type { JobPod, JobRecord } from '../../../../src/decide/workloads/run-job.ts'
+import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import type { JobSpec } from '../../../../src/pod/objects/workload-kinds.ts'
+
+type Wanted = { readonly [Key in keyof JobSpec]?: JobSpec[Key] | undefined }
+
+function spec(more: Wanted = {}): JobSpec {
+  const manifest = {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'j' },
+    spec: { template: { spec: { containers: [] } } },
+  }
+  const job = objectFromManifest(manifest)
+  if (job.kind !== 'Job') throw new Error('it is no Job')
+  const wanted = Object.entries({ completions: 1, ...more }).filter(([, value]) => value !== undefined)
+  return { ...job.spec, ...Object.fromEntries(wanted) }
+}
+
+type Outcome =
+  | 'active'
+  | 'succeeded'
+  | 'failed'
+  | { readonly exit: number }
+  | { readonly restarts: number }
+  | { readonly condition: string }
+
+function pod(name: string, outcome: Outcome): JobPod {
+  const base: JobPod = { name, state: 'active', isReady: false, restarts: 0, exitCodes: {}, conditions: {} }
+  if (typeof outcome === 'string') return { ...base, state: outcome }
+  if ('exit' in outcome) return { ...base, state: 'failed', exitCodes: { main: outcome.exit } }
+  if ('condition' in outcome) return { ...base, state: 'failed', conditions: { [outcome.condition]: 'True' } }
+  return { ...base, restarts: outcome.restarts }
+}
+
+/** A Job whose pods end as they are told to, at the times (in seconds) at which it is looked at. */
+class Run {
+  readonly #spec: JobSpec
+  record: JobRecord = newJobRecord('r', 0)
+  readonly pods = new Map<string, JobPod>()
+  wakeAtMs: number | undefined
+
+  constructor(wanted: JobSpec) {
+    this.#spec = wanted
+  }
+
+  at(seconds: number, outcomes: Readonly<Record<string, Outcome>> = {}): this {
+    for (const [name, outcome] of Object.entries(outcomes)) this.pods.set(name, pod(name, outcome))
+    const step = stepJob('j', this.#spec, this.record, this.pods, seconds * 1000)
+    this.record = step.record
+    this.wakeAtMs = step.wakeAtMs
+    return this
+  }
+
+  get active(): readonly string[] {
+    return Object.entries(this.record.pods).flatMap(([name, { outcome }]) =>
+      outcome === undefined ? [name] : [],
+    )
+  }
+
+  get end(): string | undefined {
+    return this.record.finished && `${this.record.finished.type} ${this.record.finished.reason}`
+  }
+}
+
+const run = (more: Wanted = {}): Run => new Run(spec(more)).at(0)
+
+/** Source: pkg/controller/job/job_controller.go (syncJob, manageJob), 1.36. */
+describe('how many pods a Job has', () => {
+  it.each<[what: string, more: Wanted, active: readonly string[]]>([
+    ['one by default', {}, ['j-0']],
+    ['as many as its parallelism', { completions: 5, parallelism: 2 }, ['j-0', 'j-1']],
+    ['not more than completions that are wanted', { completions: 2, parallelism: 5 }, ['j-0', 'j-1']],
+    ['those of a work queue', { completions: undefined, parallelism: 3 }, ['j-0', 'j-1', 'j-2']],
+    ['none without parallelism', { parallelism: 0 }, []],
+    ['none while it is suspended', { suspend: true }, []],
+    [
+      'one for each of the lowest indexes',
+      { completionMode: 'Indexed', completions: 3, parallelism: 2 },
+      ['j-0-0', 'j-1-1'],
+    ],
+  ])('%s', (_what, more, active) => {
+    expect(run(more).active).toEqual(active)
+  })
+
+  it('goes on until enough have succeeded', () => {
+    const job = run({ completions: 3, parallelism: 2 }).at(1, { 'j-0': 'succeeded' })
+    expect([job.active, job.end]).toEqual([['j-1', 'j-2'], undefined])
+    job.at(2, { 'j-1': 'succeeded', 'j-2': 'succeeded' })
+    expect([job.active, job.end, job.record.succeeded]).toEqual([[], 'Complete CompletionsReached', 3])
+  })
+
+  it('of a work queue is that of those that run on, once one has succeeded', () => {
+    const job = run({ completions: undefined, parallelism: 2 }).at(1, { 'j-0': 'succeeded' })
+    expect([job.active, job.end]).toEqual([['j-1'], undefined])
+    expect(job.at(2, { 'j-1': 'succeeded' }).end).toBe('Complete CompletionsReached')
+  })
+
+  it('with no completions wanted is none, and the Job is complete', () => {
+    expect(run({ completions: 0 }).end).toBe('Complete CompletionsReached')
+  })
+})
+
+/** Source: pkg/controller/job/backoff_utils.go and pastBackoffLimitOnFailure, 1.36. */
+describe('after failures', () => {
+  it('the next pod is made 10 s later, then 20 s, and at most 10 min', () => {
+    const job = run({ backoffLimit: 20 })
+    const waits: number[] = []
+    let seconds = 0
+    for (let made = 0; made < 9; made += 1) {
+      job.at(seconds, { [`j-${made}`]: 'failed' })
+      waits.push((job.wakeAtMs ?? 0) / 1000 - seconds)
+      expect(job.active).toEqual([])
+      seconds = (job.wakeAtMs ?? 0) / 1000
+      job.at(seconds)
+      expect(job.active).toEqual([`j-${made + 1}`])
+    }
+    expect(waits).toEqual([10, 20, 40, 80, 160, 320, 600, 600, 600])
+  })
+
+  it('a success begins the wait anew', () => {
+    const job = run({ completions: 2, parallelism: 2 }).at(1, { 'j-0': 'failed' }).at(11)
+    job.at(12, { 'j-1': 'succeeded' }).at(13, { 'j-2': 'failed' })
+    expect(job.wakeAtMs).toBe(23_000)
+  })
+
+  it.each<[limit: number | undefined, failures: number, end: string | undefined]>([
+    [0, 1, 'Failed BackoffLimitExceeded'],
+    [2, 2, undefined],
+    [2, 3, 'Failed BackoffLimitExceeded'],
+    [undefined, 6, undefined],
+    [undefined, 7, 'Failed BackoffLimitExceeded'],
+  ])('with a backoffLimit of %s, %i of them end it with %s', (backoffLimit, failures, end) => {
+    const job = run({ backoffLimit })
+    for (let made = 0; made < failures; made += 1)
+      job.at(made * 10_000, { [`j-${made}`]: 'failed' }).at(made * 10_000 + 5000)
+    expect(job.end).toBe(end)
+  })
+
+  it('containers that start again in their pod count, too, and what runs is ended', () => {
+    const job = run({ backoffLimit: 2 }).at(1, { 'j-0': { restarts: 1 } })
+    expect(job.end).toBeUndefined()
+    job.at(2, { 'j-0': { restarts: 2 } })
+    expect([job.end, job.active, job.record.failed]).toEqual(['Failed BackoffLimitExceeded', [], 1])
+  })
+})
+
+describe('a Job that takes too long', () => {
+  it('fails at its deadline, and its pods end', () => {
+    const job = run({ activeDeadlineSeconds: 30 })
+    expect(job.wakeAtMs).toBe(30_000)
+    expect([job.at(29).end, job.at(30).end, job.active]).toEqual([undefined, 'Failed DeadlineExceeded', []])
+  })
+
+  it('begins again with its deadline after it was suspended', () => {
+    const waits = new Run(spec({ activeDeadlineSeconds: 30, suspend: true })).at(0)
+    expect([waits.record.startedAtMs, waits.wakeAtMs]).toEqual([undefined, undefined])
+  })
+})
+
+describe('a Job that has ended', () => {
+  it('has its pods removed after its ttl, and runs no more', () => {
+    const job = run({ ttlSecondsAfterFinished: 60 }).at(10, { 'j-0': 'succeeded' })
+    expect([Object.keys(job.record.pods), job.wakeAtMs]).toEqual([['j-0'], 70_000])
+    job.at(70)
+    expect([Object.keys(job.record.pods), job.active, job.record.isExpired]).toEqual([[], [], true])
+    expect(job.at(1000).active).toEqual([])
+  })
+
+  it('keeps the newest twenty of its ended pods', () => {
+    const job = run({ completions: 25, parallelism: 25 })
+    job.at(1, Object.fromEntries(Array.from({ length: 25 }, (_, at) => [`j-${at}`, 'succeeded'] as const)))
+    expect(Object.keys(job.record.pods)).toHaveLength(20)
+    expect([Object.keys(job.record.pods)[0], job.end]).toEqual(['j-5', 'Complete CompletionsReached'])
+  })
+})
+
+/** Source: pkg/controller/job/indexed_job_utils.go, 1.36. */
+describe('an Indexed Job', () => {
+  const indexed = { completionMode: 'Indexed', completions: 2, parallelism: 2 } as const
+
+  it('runs each index until it has succeeded once', () => {
+    const job = run(indexed).at(1, { 'j-0-0': 'succeeded', 'j-1-1': 'failed' }).at(11)
+    expect(job.active).toEqual(['j-1-2'])
+    expect(job.at(12, { 'j-1-2': 'succeeded' }).end).toBe('Complete CompletionsReached')
+    expect(job.record.completedIndexes).toEqual([0, 1])
+  })
+
+  it('goes on with the others where one index has failed for good, and fails in the end', () => {
+    const job = run({ ...indexed, backoffLimitPerIndex: 0, backoffLimit: undefined }).at(1, {
+      'j-0-0': 'failed',
+    })
+    expect([job.end, job.record.failedIndexes]).toEqual([undefined, [0]])
+    expect(job.at(20, { 'j-1-1': 'succeeded' }).end).toBe('Failed FailedIndexes')
+  })
+
+  it('fails at once where more indexes have failed than may', () => {
+    const job = run({ ...indexed, completions: 5, backoffLimitPerIndex: 0, maxFailedIndexes: 0 })
+    expect(job.at(1, { 'j-0-0': 'failed' }).end).toBe('Failed MaxFailedIndexesExceeded')
+    expect(job.active).toEqual([])
+  })
+})
+
+/** Source: pkg/controller/job/pod_failure_policy.go (matchPodFailurePolicy), 1.36. */
+describe('a pod failure policy', () => {
+  const onExit = (
+    action: 'FailJob' | 'Ignore' | 'Count' | 'FailIndex',
+    values: readonly number[],
+    operator: 'In' | 'NotIn' = 'In',
+    containerName?: string,
+  ) => ({
+    action,
+    onExitCodes: { operator, values, ...(containerName !== undefined && { containerName }) },
+    onPodConditions: [],
+  })
+  const onDisruption = {
+    action: 'Ignore',
+    onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }],
+  } as const
+
+  it.each<
+    [
+      what: string,
+      rules: NonNullable<JobSpec['podFailurePolicy']>['rules'],
+      outcome: Outcome,
+      end: string | undefined,
+      failed: number,
+    ]
+  >([
+    ['fails the Job', [onExit('FailJob', [42])], { exit: 42 }, 'Failed PodFailurePolicy', 1],
+    ['lets other codes count', [onExit('FailJob', [42])], { exit: 1 }, undefined, 1],
+    [
+      'takes all codes but some',
+      [onExit('FailJob', [1], 'NotIn')],
+      { exit: 2 },
+      'Failed PodFailurePolicy',
+      1,
+    ],
+    ['ignores a disruption', [onDisruption], { condition: 'DisruptionTarget' }, undefined, 0],
+    [
+      'goes by its first rule that matches',
+      [onExit('Count', [42]), onExit('FailJob', [42])],
+      { exit: 42 },
+      undefined,
+      1,
+    ],
+    ['asks one container alone', [onExit('FailJob', [42], 'In', 'other')], { exit: 42 }, undefined, 1],
+  ])('%s', (_what, rules, outcome, end, failed) => {
+    const job = run({ podFailurePolicy: { rules } }).at(1, { 'j-0': outcome })
+    expect([job.end, job.record.failed]).toEqual([end, failed])
+  })
+
+  it('gives up one index alone', () => {
+    const job = run({
+      completionMode: 'Indexed',
+      completions: 2,
+      parallelism: 2,
+      backoffLimitPerIndex: 5,
+      podFailurePolicy: { rules: [onExit('FailIndex', [42])] },
+    }).at(1, { 'j-0-0': { exit: 42 } })
+    expect([job.record.failedIndexes, job.active]).toEqual([[0], ['j-1-1']])
+  })
+
+  it('makes another pod at once where a failure was ignored', () => {
+    const job = run({ podFailurePolicy: { rules: [onDisruption] } }).at(1, {
+      'j-0': { condition: 'DisruptionTarget' },
+    })
+    expect(job.active).toEqual(['j-1'])
+  })
+})
