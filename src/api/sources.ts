@@ -60,13 +60,13 @@ export interface HoldReply {
 }
 
 /**
- * GET /podd/v1/units: one for each file of a directory and each URL, in the order of the sources. Times are those of
+ * GET /podd/v1/units: one for each file of a directory, each URL and each pod of the API, in the order of the sources. Times are those of
  * Kubernetes' objects.
  */
 export interface UnitObject {
   readonly apiVersion: 'podd.dev/v1'
   readonly kind: 'Unit'
-  /** The path of the file, or the name of the URL's source. */
+  /** The path of the file, the name of the URL's source, or `api:NAMESPACE/NAME`. */
   readonly metadata: { readonly name: string }
   readonly spec: { readonly source: string }
   readonly status: {

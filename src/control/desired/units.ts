@@ -3,7 +3,7 @@ import type { Timer } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { Semaphore } from '../../base/waits.ts'
 import type { PodTrack } from '../../decide/updates/health-gate.ts'
-import { revisionOf } from '../../decide/updates/unit-revisions.ts'
+import { asWritten, revisionOf } from '../../decide/updates/unit-revisions.ts'
 import type { UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import type { SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { holdsSecrets } from '../../pod/objects/local-object.ts'
@@ -115,7 +115,11 @@ export class Units {
     const secrets = kept.lacksSecrets ? unit.offered.filter(({ manifest }) => holdsSecrets(manifest)) : []
     // A file may have been renamed since.
     const path = kindOfSource(record.source) === 'file' ? record.unit : undefined
-    const documents = [...kept.documents, ...secrets].map((document) => placedAt(document, path))
+    // A pod of the API is the object that it is now.
+    const newest = kindOfSource(record.source) === 'api' ? unit.offered[0] : undefined
+    const documents = [...kept.documents, ...secrets].map((document) =>
+      newest === undefined ? placedAt(document, path) : asWritten(document, newest),
+    )
     keepContent(unit, hash, documents, kept.lacksSecrets)
     return documents
   }

@@ -14,6 +14,7 @@ import {
 } from '../../decide/updates/health-gate.ts'
 import type { JudgedPod, PodFailure } from '../../decide/updates/health-gate.ts'
 import {
+  askForRollback,
   completeCopy,
   createUnitRecord,
   decideStep,
@@ -77,7 +78,7 @@ export interface ShownUnit {
  * Between what sources offer and what counts: each unit (a file of a directory, the whole answer of a URL) has revisions. A
  * new one counts at once, and is judged by how its pods go; where it fails, the last one that was healthy counts again, and
  * the failed one is not tried again until the source gives something else. Woken by the pods' statuses and by its own
- * deadlines. What is written over the API passes through.
+ * deadlines. Of what is written over the API each pod is a unit, and goes back only where it asks for it.
  */
 export class UpdateGate {
   readonly #env: PodEnv
@@ -147,13 +148,18 @@ export class UpdateGate {
     const known = this.#units.sources.get(source) ?? { snapshot, units: new Map<string, Unit>() }
     known.snapshot = snapshot
     this.#units.sources.set(source, known)
-    if (kindOfSource(source) === 'api') return snapshot
     if (snapshot.isStandIn === true) {
       await this.#distrustKnown(source)
       return snapshot
     }
     const given = unitsOf(snapshot)
-    for (const [name, documents] of given) await this.#offer(known, name, documents, given)
+    const isCopy = snapshot.lacksSecrets === true
+    for (const [name, documents] of given) {
+      const unit = known.units.get(name)
+      // Of thousands one may have changed.
+      const isSame = unit !== undefined && unit.isCopy === isCopy && isSameList(unit.offered, documents)
+      if (!isSame) await this.#offer(known, name, documents, given)
+    }
     this.#dropGone(known, given)
     this.#showHeldBack()
     return this.compose(source) ?? snapshot
@@ -230,7 +236,9 @@ export class UpdateGate {
 
   /** Units of which something else counts than what is offered, and why. */
   problems(): readonly Problem[] {
-    return [...this.#units.all()].flatMap((unit) => problemOf(unit.record, this.#locationOf(unit)) ?? [])
+    return [...this.#units.all()].flatMap((unit) =>
+      this.#isShown(unit) ? (problemOf(unit.record, this.#locationOf(unit)) ?? []) : [],
+    )
   }
 
   /** The pod with a condition where another version of it is offered. */
@@ -448,7 +456,7 @@ export class UpdateGate {
     unit: Unit,
   ): { readonly why: 'failed' | 'crashed'; readonly failure: RevisionFailure } | undefined {
     const { record, offered } = unit
-    if (!isJudged(record) || !isToGoBack(record)) return undefined
+    if (!isJudged(record) || !isToGoBack(record) || !this.#isRolledBack(unit)) return undefined
     if (this.#distrust !== undefined) return { why: 'crashed', failure: this.#poddCrashed() }
     const { failure } = revisionOf(record, record.active) ?? {}
     if (failure?.isHeld === true) return undefined
@@ -579,7 +587,9 @@ export class UpdateGate {
   }
 
   #dropGone({ snapshot, units }: SourceUnits, given: ReadonlyMap<string, unknown>): void {
-    if (!snapshot.ready || snapshot.isAnswer !== true) return
+    const isApi = kindOfSource(snapshot.source) === 'api'
+    if (!snapshot.ready || (isApi ? (snapshot.unreadable ?? []).length > 0 : snapshot.isAnswer !== true))
+      return
     const isGone = (name: string): boolean => !given.has(name) && snapshot.unreadable?.includes(name) !== true
     for (const [name, unit] of units) {
       if (!isGone(name)) continue
@@ -593,7 +603,8 @@ export class UpdateGate {
   /** Its source doesn't give it any more: what failed of it is remembered for a while. */
   #noteGone(record: UnitRecord, unit?: Unit): void {
     const key = unitKey(record)
-    const gone = noteGone(record, this.#env.clock.wallMs())
+    const isDeleted = kindOfSource(record.source) === 'api'
+    const gone = isDeleted ? undefined : noteGone(record, this.#env.clock.wallMs())
     if (gone === undefined) {
       this.#units.known.delete(key)
       void this.#units.remove(record)
@@ -615,7 +626,10 @@ export class UpdateGate {
   /** As its pod is called here. */
   #named(document: PodDocument): PodDocument {
     const { podNameSuffix } = this.#settings
-    return podNameSuffix === 'node' ? renamePod(document, `-${this.#env.hostName}`) : document
+    // What was written over the API has the name that it was written with.
+    return podNameSuffix === 'node' && document.kept === undefined
+      ? renamePod(document, `-${this.#env.hostName}`)
+      : document
   }
 
   /** The pods among these, and those that are made from others. */
@@ -731,7 +745,9 @@ export class UpdateGate {
     unit.isActing = true
     try {
       const images = listRanImages(this.#env, this.#desired, this.#podsHere(unit))
-      await this.#units.saveOrRetry(unit, noteHealthy(unit.record, active, images))
+      // A pod that was written over the API once, and asks for nothing, costs no write.
+      if (this.#isRolledBack(unit) || unit.record.latest > 1)
+        await this.#units.saveOrRetry(unit, noteHealthy(unit.record, active, images))
       const isGone = this.#units.find(unit.record) !== unit
       if (isGone || this.#hasStopped || revisionOf(unit.record, active) === undefined) return
       const isActive = unit.record.active === active
@@ -778,13 +794,14 @@ export class UpdateGate {
       }
       if (record.base !== undefined) await this.#units.saveOrRetry(unit, next)
       if (!isCurrent()) return
-      this.#tellLate(failures)
+      if (this.#isShown(unit)) this.#tellLate(failures)
       this.#setRecord(unit, next)
       if (next.active === record.active) {
-        logger.warn(
-          { path: record.unit, revision: record.active, reason: failure.message },
-          'a revision failed, and stays',
-        )
+        if (this.#isShown(unit))
+          logger.warn(
+            { path: record.unit, revision: record.active, reason: failure.message },
+            'a revision failed, and stays',
+          )
         this.#showHeldBack()
         return
       }
@@ -814,11 +831,12 @@ export class UpdateGate {
         mayCount,
         listRanImages(this.#env, this.#desired, this.#podsHere(unit)),
       )
-      if (mayCount || record.base !== undefined) await this.#units.saveOrRetry(unit, next)
+      const isWorth = mayCount ? this.#isRolledBack(unit) : record.base !== undefined
+      if (isWorth) await this.#units.saveOrRetry(unit, next)
       if (unit.changes !== changes || this.#hasStopped) return
       this.#setRecord(unit, next)
       this.#showHeldBack()
-      if (isKnown) return
+      if (isKnown || !this.#isShown(unit)) return
       this.#tellLate(failures)
       logger.warn(
         { path: record.unit, revision: record.active, reason: failure.message },
@@ -840,8 +858,18 @@ export class UpdateGate {
     }
   }
 
+  /** Whether what fails of it is undone. */
+  #isRolledBack({ record, offered }: Pick<Unit, 'record' | 'offered'>): boolean {
+    return kindOfSource(record.source) !== 'api' || askForRollback(this.#podsOf(offered))
+  }
+
+  /** Whether people are told how it does, beside its pods. */
+  #isShown(unit: Unit): boolean {
+    return unit.record.pin !== undefined || this.#isRolledBack(unit)
+  }
+
   #mayGoBack(unit: Unit, failures: readonly PodFailure[]): boolean {
-    if (!this.#settings.updateRollback) return false
+    if (!this.#settings.updateRollback || !this.#isRolledBack(unit)) return false
     const all = new Map(unit.judged?.map((judged) => [judged.key, judged]))
     return failures.every(({ pod }) => {
       const judged = all.get(pod)
@@ -897,7 +925,7 @@ export class UpdateGate {
     const before = this.#heldBack
     const after = new Map<PodKey, Unit>()
     for (const unit of this.#units.all()) {
-      if (describeRecord(unit.record) === undefined) continue
+      if (describeRecord(unit.record) === undefined || !this.#isShown(unit)) continue
       for (const { pod } of this.#podsHere(unit)) after.set(podKey(pod.metadata), unit)
     }
     if (before.size === 0 && after.size === 0) return

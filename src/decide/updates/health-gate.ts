@@ -321,8 +321,8 @@ function firstLine(text: string | undefined): string | undefined {
   return text?.split('\n', 1)[0]?.slice(0, maxMessage)
 }
 
-/** On a pod: its unit is not rolled back for its sake. */
-const rollbackAnnotation = 'podd.dev/rollback'
+/** On a pod: `false`: its unit is not rolled back for its sake; `true`: it is, also where it was written over the API. */
+export const rollbackAnnotation = 'podd.dev/rollback'
 
 export function mayRollBack({ pod }: PodDocument): boolean {
   return pod.metadata.annotations[rollbackAnnotation] !== 'false'

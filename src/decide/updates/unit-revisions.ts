@@ -4,23 +4,31 @@
  */
 import { canonicalJson } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { digestText } from '../../pod/values/hash.ts'
-import { kindOfSource } from '../../pod/values/ids.ts'
+import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
+import { rollbackAnnotation } from './health-gate.ts'
 import type { UnitVerdict } from './health-gate.ts'
 
-/** The unit that a document belongs to: its file, or the whole of a URL. */
-function unitOf({ source }: Pick<SourceSnapshot, 'source'>, { place }: SourceDocument): string {
-  return kindOfSource(source) === 'file' ? place.path : source
+/**
+ * The unit that a document belongs to: its file, the whole of a URL, or a pod of its own that was written over the API.
+ * Undefined for other objects of the API: how they do is known by the pods that use them alone.
+ */
+function unitOf({ source }: Pick<SourceSnapshot, 'source'>, document: SourceDocument): string | undefined {
+  const kind = kindOfSource(source)
+  if (kind === 'http') return source
+  if (kind === 'file') return document.place.path
+  return isPodDocument(document) ? `${source}:${podKey(document.pod.metadata)}` : undefined
 }
 
 /** What each unit gives, by its name. A URL is a unit also where it gives nothing, once it has answered. */
 export function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly SourceDocument[]> {
   const units = new Map<string, SourceDocument[]>()
-  if (kindOfSource(snapshot.source) !== 'file' && snapshot.ready) units.set(snapshot.source, [])
+  if (kindOfSource(snapshot.source) === 'http' && snapshot.ready) units.set(snapshot.source, [])
   for (const document of [...snapshot.pods, ...snapshot.objects]) {
     const name = unitOf(snapshot, document)
+    if (name === undefined) continue
     const documents = units.get(name)
     if (documents === undefined) units.set(name, [document])
     else documents.push(document)
@@ -37,17 +45,38 @@ export function replaceUnits(
   replaced: ReadonlyMap<string, readonly SourceDocument[]>,
   unread: readonly string[],
 ): SourceSnapshot {
-  const kept = (document: SourceDocument): boolean => !replaced.has(unitOf(snapshot, document))
-  const active = [...replaced.values()].flat()
+  const isReplaced = (document: SourceDocument): boolean => replaced.has(unitOf(snapshot, document) ?? '')
+  const kept = (document: SourceDocument): boolean => !isReplaced(document)
+  const written = new Map(snapshot.pods.map((document) => [unitOf(snapshot, document), document]))
+  const active = [...replaced].flatMap(([name, documents]) => {
+    const newest = kindOfSource(snapshot.source) === 'api' ? written.get(name) : undefined
+    return newest === undefined ? documents : documents.map((document) => asWritten(document, newest))
+  })
+  const paths =
+    kindOfSource(snapshot.source) === 'api'
+      ? snapshot.pods.flatMap(({ place, ...rest }) =>
+          unread.includes(unitOf(snapshot, { place, ...rest }) ?? '') ? [place.path] : [],
+        )
+      : unread
   return {
     ...snapshot,
     ...(unread.length > 0 &&
-      (kindOfSource(snapshot.source) === 'file'
-        ? { unreadable: [...(snapshot.unreadable ?? []), ...unread] }
-        : { ready: false, isAnswer: false })),
+      (kindOfSource(snapshot.source) === 'http'
+        ? { ready: false, isAnswer: false }
+        : { unreadable: [...(snapshot.unreadable ?? []), ...paths] })),
     pods: inOrder([...snapshot.pods.filter(kept), ...active.filter((each) => isPodDocument(each))]),
     objects: inOrder([...snapshot.objects.filter(kept), ...active.filter((each) => isObjectDocument(each))]),
   }
+}
+
+/** An earlier version of a pod is the same object: it has the UID and the file of the newest. */
+export function asWritten(document: SourceDocument, newest: SourceDocument): SourceDocument {
+  return { ...document, kept: newest.kept, place: newest.place }
+}
+
+/** Whether these pods, which were written over the API, go back where they fail: a client expects to read what it wrote. */
+export function askForRollback(pods: readonly PodDocument[]): boolean {
+  return pods.every(({ pod }) => pod.metadata.annotations[rollbackAnnotation] === 'true')
 }
 
 /** By path, as their source orders them; those of one path stay in their order. */

@@ -1187,3 +1187,84 @@ describe('a revision that is gone back to', () => {
     ])
   })
 })
+
+describe('a pod that was written over the API', () => {
+  const name = 'api:default/web'
+  const unitNow = () => rig.system.gate.units().find(({ record: { unit: each } }) => each === name)
+  const image = (tag: string, annotations: JsonObject = {}): JsonObject =>
+    podManifest('web', { containers: [{ name: 'main', image: `app:${tag}` }] }, { annotations })
+
+  beforeEach(async () => {
+    await begin({ sources: ['api'] })
+  })
+
+  it('has a history, and runs what was written although it fails, without a word about that', async () => {
+    await rig.put('api', image('1'))
+    await rig.clock.advance(15_000)
+    expect(unitNow()?.record).toMatchObject({ source: 'api', base: 1, revisions: [{ verdict: 'healthy' }] })
+    expect(rig.revisions.saved.size).toBe(0)
+    await rig.put('api', image('2'))
+    await rig.clock.advance(60_000)
+    expect(unitNow()?.record).toMatchObject({ active: 2, base: 1, revisions: [{}, { verdict: 'failed' }] })
+    expect(rig.container('web').image).toBe('app:2')
+    expect([rig.system.problems(), upToDate()]).toEqual([[], undefined])
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(5000)
+    expect(unitNow()?.record).toMatchObject({ active: 2, base: 1, latest: 2 })
+    await rig.put('api', image('1'))
+    await rig.clock.advance(30_000)
+    expect(unitNow()?.record).toMatchObject({ active: 3, base: 3 })
+    await rig.remove('web', 'api')
+    await rig.clock.advance(5000)
+    expect([unitNow(), rig.revisions.saved.size]).toEqual([undefined, 0])
+  })
+
+  it('goes back where its annotation asks for it, as the same object, until something else is written', async () => {
+    const asked = { 'podd.dev/rollback': 'true' }
+    await rig.put('api', image('1', asked))
+    await rig.clock.advance(15_000)
+    const before = uid()
+    await rig.put('api', image('2', asked))
+    await rig.clock.advance(60_000)
+    expect([uid(), rig.container('web').image, rig.running()]).toEqual([before, 'app:1', ['web/main']])
+    expect(unitNow()?.record).toMatchObject({ offered: 2, active: 1, pin: { why: 'failed' } })
+    expect(upToDate()).toMatchObject({ reason: 'RolledBack' })
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(30_000)
+    expect([uid(), rig.container('web').image]).toEqual([before, 'app:1'])
+    rig.fake.script('main', { kind: 'runs' })
+    await rig.put('api', image('2', { ...asked, try: 'again' }))
+    await rig.clock.advance(30_000)
+    expect([uid(), rig.container('web').image, upToDate()]).toEqual([before, 'app:2', undefined])
+  })
+
+  it('goes back on request', async () => {
+    await rig.put('api', image('1'))
+    await rig.clock.advance(15_000)
+    await rig.put('api', image('2'))
+    await rig.clock.advance(60_000)
+    const back = rig.system.gate.rollBack('api', name, undefined)
+    await rig.settle()
+    expect(await back).toBe(1)
+    await rig.clock.advance(15_000)
+    expect(rig.container('web').image).toBe('app:1')
+    expect(upToDate()).toMatchObject({ reason: 'RollbackRequested' })
+  })
+
+  it('leaves what else was written over the API as it is', async () => {
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'conf', namespace: 'default' },
+      data: { value: 'one' },
+    }
+    const object = { object: objectFromManifest(manifest), manifest, place: { path: '/api/conf.json' } }
+    await rig.put('api', image('1'))
+    rig.system.offerSnapshot({ ...rig.snapshot('api'), objects: [object] })
+    await rig.clock.advance(15_000)
+    expect(rig.system.gate.units()).toHaveLength(1)
+    expect(rig.objects.seenBy('api').get('ConfigMap', 'default', 'conf')).toBeDefined()
+  })
+})
