@@ -52,7 +52,7 @@ describePodd('the example manifests', { config }, (rig) => {
     await rig().cliOk('images', 'import', archive)
   })
 
-  it('hello', async () => {
+  it('hello serves its page on a port of the host, and ends on SIGTERM', async () => {
     const podd = rig()
     const port = await freePort()
     drop(podd, 'hello', [['hostPort: 8080', `hostPort: ${port}`]])
@@ -68,7 +68,7 @@ describePodd('the example manifests', { config }, (rig) => {
     expect(performance.now() - askedMs).toBeLessThan(4000 * slowness)
   })
 
-  it('shared-directory', async () => {
+  it('shared-directory serves what its other container writes', async () => {
     const podd = rig()
     drop(podd, 'shared-directory')
     const { status } = await podd.untilReady('shared-directory')
@@ -78,7 +78,7 @@ describePodd('the example manifests', { config }, (rig) => {
     await end(podd, 'shared-directory')
   })
 
-  it('one-shot', async () => {
+  it('one-shot runs once, succeeds, and leaves its log', async () => {
     const podd = rig()
     drop(podd, 'one-shot')
     const pod = await podd.untilPhase('one-shot', 'Succeeded')
@@ -87,7 +87,7 @@ describePodd('the example manifests', { config }, (rig) => {
     await end(podd, 'one-shot')
   })
 
-  it('host-network', async () => {
+  it('host-network serves on the loopback device of the host', async () => {
     const podd = rig()
     const port = await freePort()
     drop(podd, 'host-network', [['127.0.0.1:8090', `127.0.0.1:${port}`]])
@@ -96,7 +96,7 @@ describePodd('the example manifests', { config }, (rig) => {
     await end(podd, 'host-network')
   })
 
-  it('host-directory', async () => {
+  it('host-directory writes to a directory of the host, which is made', async () => {
     const podd = rig()
     drop(podd, 'host-directory', [['/var/lib/podd-example', join(podd.shared, 'made')]])
     await podd.untilReady('host-directory')
@@ -105,7 +105,7 @@ describePodd('the example manifests', { config }, (rig) => {
     expect(podd.lines('made/starts')).toHaveLength(1)
   })
 
-  it('crash-loop', async () => {
+  it('crash-loop waits in its backoff, and shows the log of the run before', async () => {
     const podd = rig()
     drop(podd, 'crash-loop')
     const pod = await podd.untilPod('crash-loop', 'waiting before its second restart', (found) => {
@@ -117,7 +117,7 @@ describePodd('the example manifests', { config }, (rig) => {
     await end(podd, 'crash-loop')
   })
 
-  it('are all tried', () => {
+  it('are all tried here', () => {
     expect(new Set(readdirSync(manifests))).toEqual(tried)
   })
 })

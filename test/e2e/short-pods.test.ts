@@ -4,7 +4,7 @@ import { describePodd } from '../support/podd-rig.ts'
 import { runShortPods } from '../support/short-pods.ts'
 
 describePodd('short pods', {}, (current) => {
-  it('ten that come, end and go leave the host as it was', async () => {
+  it('leave the host as it was when ten have come, ended and gone', async () => {
     const podd = current()
     // The bridge, the levels of cgroups and the like come with the first one, and stay.
     await runShortPods(podd, 2, 2)

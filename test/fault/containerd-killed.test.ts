@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 
-describePodd('containerd is killed', {}, (rig) => {
+describePodd('a containerd that is killed', {}, (rig) => {
   // id: started-again-pods-live
   it('is started again, and the pods live on', async () => {
     const podd = rig()
@@ -69,7 +69,7 @@ describePodd('containerd is killed', {}, (rig) => {
     expect(containerOf(crashing, 'main').restartCount).toBeLessThanOrEqual(podd.lines('crashing').length)
   })
 
-  it('is seen by a container that died meanwhile', async () => {
+  it('has a container restarted that died meanwhile', async () => {
     const podd = rig()
     const before = await podd.untilReady('steady')
     const pid = podd.pidOf(containerOf(before, 'main').containerID ?? '')
@@ -87,7 +87,7 @@ describePodd('containerd is killed', {}, (rig) => {
     expect(saidAt(lines, 'start')).toBeLessThan(Number(lines[1]?.split(' ')[0]))
   })
 
-  it('is said while it cannot be started, and nothing is lost', async () => {
+  it('is told of while it cannot be started, and nothing is lost', async () => {
     const podd = rig()
     const before = await podd.untilReady('steady')
     const containerd = podd.containerdPid

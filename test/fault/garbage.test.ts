@@ -69,19 +69,22 @@ describe('garbage', () => {
       before = countHost(rig())
     })
 
-    it.each(killPoints)('podd is killed when the %s of a removed pod has gone', async (kind) => {
-      const podd = rig()
-      podd.drop('doomed', manifest(podd, 'doomed'))
-      await podd.untilReady('doomed')
-      const ready = measure(podd, kind)
-      podd.removeManifest('doomed')
-      await podd.untilSpotted(`less of ${kind}`, () => measure(podd, kind) < ready)
-      await kill(podd, false)
-      expect(await backWithout(podd, 'doomed')).toBe(0)
-    })
+    it.each(killPoints)(
+      'a removed pod leaves nothing although podd is killed when its %s has gone',
+      async (kind) => {
+        const podd = rig()
+        podd.drop('doomed', manifest(podd, 'doomed'))
+        await podd.untilReady('doomed')
+        const ready = measure(podd, kind)
+        podd.removeManifest('doomed')
+        await podd.untilSpotted(`less of ${kind}`, () => measure(podd, kind) < ready)
+        await kill(podd, false)
+        expect(await backWithout(podd, 'doomed')).toBe(0)
+      },
+    )
 
     it.each(isNightly ? ['address', 'container', 'task'] : ['task'])(
-      'podd and containerd are killed when the %s of a removed pod has gone',
+      'a removed pod leaves nothing although podd and containerd are killed when its %s has gone',
       async (kind) => {
         const podd = rig()
         podd.drop('doomed', manifest(podd, 'doomed'))
@@ -95,7 +98,7 @@ describe('garbage', () => {
     )
 
     it.each(killPoints)(
-      'podd and containerd are killed when a pod has got its %s, and it is removed',
+      'a pod that is removed meanwhile leaves nothing although podd and containerd are killed when it has got its %s',
       async (kind) => {
         const podd = rig()
         let least = measure(podd, kind)

@@ -7,9 +7,9 @@ import { podOf, shellContainer, wordsOf } from '../support/shell-pods.ts'
 /** A call to a container may take 2 minutes, one to its sandbox 30 s after that. */
 const patienceMs = 400_000
 
-describePodd('the shim of a pod hangs for good', {}, (rig) => {
+describePodd('a pod whose shim hangs for good', {}, (rig) => {
   const options = { timeout: 2 * patienceMs, tags: ['nightly'] }
-  it('and the pod that is removed goes, with its processes, while others live on', options, async () => {
+  it('goes with its processes when it is removed, while others live on', options, async () => {
     const podd = rig()
     const sidecar = shellContainer('side', 'side', 'say start; stay', { restartPolicy: 'Always' })
     const main = shellContainer('main', 'hung', 'say start; stay')

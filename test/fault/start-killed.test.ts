@@ -39,7 +39,7 @@ async function countAndRemove(podd: PoddRig, name: string): Promise<{ starts: nu
   return { starts, restarts: containerOf(pod, 'main').restartCount }
 }
 
-describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) => {
+describePodd('a container whose podd is killed inside StartContainer', { slowRuncSeconds }, (rig) => {
   let ledger: StartLedger
   beforeAll(async () => {
     const podd = rig()
@@ -56,7 +56,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
       ['Always', 'when it is over', 1500],
     ] as const),
   )(
-    'before its process runs: it runs once, %s, with a podd that is back %s',
+    'before its process runs, runs once, under the policy %s, with a podd that is back %s',
     async (policy, _when, laterMs) => {
       const podd = rig()
       const name = `unrun-${policy.toLowerCase()}`
@@ -76,7 +76,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
       ['Always', 'when it is over', 1500],
     ] as const),
   )(
-    'when its process runs: that one runs on, %s, with a podd that is back %s',
+    'when its process runs, runs on, under the policy %s, with a podd that is back %s',
     async (policy, _when, laterMs) => {
       const podd = rig()
       const name = `run-${policy.toLowerCase()}`
@@ -98,7 +98,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
       ['Always', 'when containerd has cancelled it', 1500],
     ] as const),
   )(
-    'when its process runs, and nothing keeps the call: the second one counts, %s, with a podd that is back %s',
+    'when its process runs and nothing keeps the call, is restarted, under the policy %s, with a podd that is back %s',
     async (policy, _when, laterMs) => {
       const podd = rig()
       const name = `cancelled-${policy.toLowerCase()}`
@@ -116,7 +116,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
     },
   )
 
-  it.each(someOf([0, 1, 2, 3, 4, 5]))('at some moment (seed %i): it runs once', async (seed) => {
+  it.each(someOf([0, 1, 2, 3, 4, 5]))('at some moment (seed %i), runs once', async (seed) => {
     const podd = rig()
     const slow = seededRandom(seed * 3)()
     const name = `seeded-${seed}`
@@ -132,7 +132,7 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds }, (rig) 
     expect(await countAndRemove(podd, name)).toEqual({ starts: 1, restarts: 0 })
   })
 
-  it('and nothing has run twice at a time', async () => {
+  it('has never run twice at a time', async () => {
     expect(await ledger.close()).toEqual([])
     expect(ledger.summary).toMatch(isNightly ? /^[12]\d containers/u : /^[4-9] containers/u)
   })

@@ -39,8 +39,8 @@ function damage(podd: PoddRig): number {
   return paths.length
 }
 
-describePodd('the power fails while an image is unpacked', {}, (rig) => {
-  it('and the next start removes it, brings it again, and keeps the others', async () => {
+describePodd('an image in whose unpacking the power failed', {}, (rig) => {
+  it('is removed by the next start and brought again, and the others are kept', async () => {
     const podd = rig()
     podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))
     const before = await podd.untilReady('steady')

@@ -57,7 +57,7 @@ function probe(port: number, given: Given = {}) {
   })
 }
 
-describe('a health service', () => {
+describe('a gRPC probe of a health service', () => {
   it.each([
     ['SERVING', { result: 'success', output: 'service healthy' }],
     ['NOT_SERVING', { result: 'failure', output: 'service unhealthy (responded with "NOT_SERVING")' }],
@@ -66,12 +66,12 @@ describe('a health service', () => {
       'SERVICE_UNKNOWN',
       { result: 'failure', output: 'service unhealthy (responded with "SERVICE_UNKNOWN")' },
     ],
-  ])('that answers %s', async (answer, outcome) => {
+  ])('that answers %s has the result that a kubelet’s has', async (answer, outcome) => {
     const port = await serveHealth((_call, reply) => reply(null, { status: answer }))
     expect(await probe(port)).toEqual(outcome)
   })
 
-  it('is asked for the service, as kube-probe', async () => {
+  it('asks for the service, as kube-probe', async () => {
     const asked: { request: object; metadata: Metadata }[] = []
     const port = await serveHealth((call, reply) => {
       asked.push(call)
@@ -85,7 +85,7 @@ describe('a health service', () => {
   it.each([
     [2_000, '2000m'],
     [200_000_000, '99999999m'],
-  ])('is told of a timeout of %i ms in the eight digits that gRPC has for it', async (timeoutMs, told) => {
+  ])('tells of a timeout of %i ms in the eight digits that gRPC has for it', async (timeoutMs, told) => {
     const server = createHttp2Server()
     const timeouts: unknown[] = []
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
@@ -98,7 +98,7 @@ describe('a health service', () => {
     expect(timeouts).toEqual([told])
   })
 
-  it('on IPv6 is found', async () => {
+  it('on IPv6 succeeds', async () => {
     const port = await serveHealth((_call, reply) => reply(null, { status: 'SERVING' }), '[::1]')
     expect(await probe(port, { podIp: '::1' })).toMatchObject({ result: 'success' })
   })
@@ -112,12 +112,12 @@ describe('a health service', () => {
     [status.UNAVAILABLE, 'error: health rpc probe failed: rpc error: code = Unavailable desc = why'],
     [status.CANCELLED, 'error: health rpc probe failed: rpc error: code = Canceled desc = why'],
     [status.DEADLINE_EXCEEDED, 'timeout: health rpc did not complete within 2s'],
-  ])('that answers with the error %i', async (code, output) => {
+  ])('that answers with the error %i fails, and says so as a kubelet does', async (code, output) => {
     const port = await serveHealth((_call, reply) => reply({ code, details: 'why' }))
     expect(await probe(port)).toEqual({ result: 'failure', output })
   })
 
-  it('that hangs', async () => {
+  it('that hangs fails when its time is up', async () => {
     const port = await serveHealth(() => undefined)
     expect(await probe(port, { timeoutMs: 300 })).toEqual({
       result: 'failure',
@@ -126,7 +126,7 @@ describe('a health service', () => {
     })
   })
 
-  it('that is slow but in time', async () => {
+  it('that is slow but in time succeeds', async () => {
     const port = await serveHealth((_call, reply) => {
       setTimeout(() => reply(null, { status: 'SERVING' }), 100)
     })
@@ -134,14 +134,14 @@ describe('a health service', () => {
   })
 })
 
-describe('a server without health', () => {
+describe('a gRPC probe of a server that', () => {
   const failedToConnect = (port: number) => ({
     result: 'failure',
     timedOut: true,
     output: `timeout: failed to connect service "127.0.0.1:${port}" within 150ms: context deadline exceeded`,
   })
 
-  it('is told as unimplemented', async () => {
+  it('has no health service fails, and says that it is unimplemented', async () => {
     const server = new Server()
     closers.push(() => server.forceShutdown())
     const port = await new Promise<number>((resolve) => {
@@ -153,27 +153,27 @@ describe('a server without health', () => {
     })
   })
 
-  it('refuses connections', async () => {
+  it('refuses connections fails when its time is up', async () => {
     const port = await freePort()
     expect(await probe(port, { timeoutMs: 150 })).toEqual(failedToConnect(port))
   })
 
-  it('accepts and says nothing', async () => {
+  it('accepts and says nothing fails when its time is up', async () => {
     const port = await closing(serveTcp(() => undefined))
     expect(await probe(port, { timeoutMs: 150 })).toEqual(failedToConnect(port))
   })
 
-  it('speaks HTTP/1.1', async () => {
+  it('speaks HTTP/1.1 fails when its time is up', async () => {
     const port = await closing(serveHttp((_request, response) => response.end('hello')))
     expect(await probe(port, { timeoutMs: 150 })).toEqual(failedToConnect(port))
   })
 
-  it('resets', async () => {
+  it('resets fails when its time is up', async () => {
     const port = await closing(serveTcp((socket) => socket.on('data', () => socket.resetAndDestroy())))
     expect(await probe(port, { timeoutMs: 150 })).toEqual(failedToConnect(port))
   })
 
-  it('answers HTTP/2 with a page', async () => {
+  it('answers HTTP/2 with a page fails, and says that it is unimplemented', async () => {
     const server = createHttp2Server((_request, response) => {
       response.writeHead(404, { 'content-type': 'text/html' }).end('<html>')
     })
@@ -198,7 +198,7 @@ describe('a server without health', () => {
     ],
     ['sends a flood', (stream) => replyWith(stream, Buffer.alloc(1_000_000)), 'code = Internal'],
     ['sends nonsense', (stream) => replyWith(stream, Buffer.from([0, 0, 0, 0, 1, 255])), 'code = Internal'],
-  ])('%s', async (_what, answer, output) => {
+  ])('%s fails, and says how', async (_what, answer, output) => {
     const server = createHttp2Server()
     server.on('stream', (stream: ServerHttp2Stream) => {
       stream.on('error', () => undefined)
@@ -211,7 +211,7 @@ describe('a server without health', () => {
     })
   })
 
-  it('comes up before time is up', async () => {
+  it('comes up before its time is up succeeds', async () => {
     const port = await freePort()
     const running = probe(port, { timeoutMs: 3_000 })
     await serveHealth((_call, reply) => reply(null, { status: 'SERVING' }), '127.0.0.1', port)
@@ -225,7 +225,7 @@ function replyWith(stream: ServerHttp2Stream, body: Buffer): void {
   stream.end(body)
 }
 
-describe('a probe that is over', () => {
+describe('a gRPC probe that is over', () => {
   it('because time was up has closed its connection', async () => {
     const closed = Promise.withResolvers<void>()
     const port = await closing(serveTcp((socket) => void socket.resume().on('close', () => closed.resolve())))
@@ -234,7 +234,7 @@ describe('a probe that is over', () => {
   })
 })
 
-describe('a connection that the network swallows', () => {
+describe('a connection of a gRPC probe that the network swallows', () => {
   it('is given up with the probe', async () => {
     const { port, fill } = await serveNobody()
     await fill()
@@ -272,7 +272,7 @@ async function serveNobody(): Promise<{ readonly port: number; readonly fill: ()
   return { port, fill }
 }
 
-describe('a probe called off', () => {
+describe('a gRPC probe called off', () => {
   it('ends at once and closes its connection', async () => {
     const accepted = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()

@@ -48,7 +48,7 @@ const withStatus =
   (_request, response) =>
     response.writeHead(status).end(body)
 
-describe('a status of', () => {
+describe('an HTTP probe that is answered with status', () => {
   it.each<[number, Partial<ProbeOutcome>]>([
     [200, { result: 'success', output: 'body' }],
     [204, { result: 'success', output: '' }],
@@ -61,13 +61,13 @@ describe('a status of', () => {
     [404, { result: 'failure', output: 'HTTP probe failed with statuscode: 404' }],
     [500, { result: 'failure', output: 'HTTP probe failed with statuscode: 500' }],
     [503, { result: 'failure' }],
-  ])('%i', async (status, outcome) => {
+  ])('%i has the result that a kubelet’s has', async (status, outcome) => {
     const { port } = await use(serveHttp(withStatus(status)))
     expect(await probe(port)).toMatchObject(outcome)
   })
 })
 
-describe('one probe again and again', () => {
+describe('one HTTP probe again and again', () => {
   it('has a connection of its own each time, whatever became of the last one, and follows its pod', async () => {
     const peers: (number | undefined)[] = []
     let answers = 0
@@ -100,7 +100,7 @@ describe('one probe again and again', () => {
   })
 })
 
-describe('what is sent', () => {
+describe('what an HTTP probe sends', () => {
   async function received(change: Partial<HttpGetAction>, host = '127.0.0.1') {
     const seen: { headers: IncomingHttpHeaders; url: string | undefined }[] = []
     const { port } = await use(
@@ -167,7 +167,7 @@ describe('what is sent', () => {
   })
 })
 
-describe('TLS', () => {
+describe('an HTTP probe over TLS', () => {
   it('takes any certificate', async () => {
     const { port } = await use(serveHttps(withStatus(200, 'safe'), certificate))
     expect(await probe(port, { scheme: 'HTTPS' })).toEqual({ result: 'success', output: 'safe' })
@@ -192,7 +192,7 @@ describe('TLS', () => {
   })
 })
 
-describe('redirects', () => {
+describe('redirects of an HTTP probe', () => {
   async function redirecting(locations: Record<string, string>) {
     const paths: string[] = []
     const hosts: (string | undefined)[] = []
@@ -256,10 +256,10 @@ describe('redirects', () => {
   })
 })
 
-describe('a server that', () => {
+describe('an HTTP probe of a server that', () => {
   const quick = { timeoutMs: 150 * slowness }
 
-  it('refuses connections', async () => {
+  it('refuses connections fails', async () => {
     const port = await freePort()
     expect(await probe(port)).toEqual({
       result: 'failure',
@@ -267,7 +267,7 @@ describe('a server that', () => {
     })
   })
 
-  it('accepts and says nothing', async () => {
+  it('accepts and says nothing fails when its time is up', async () => {
     const { port } = await use(serveTcp(() => undefined))
     expect(await probe(port, {}, quick)).toEqual({
       result: 'failure',
@@ -276,7 +276,7 @@ describe('a server that', () => {
     })
   })
 
-  it('accepts and says nothing on TLS', async () => {
+  it('accepts and says nothing on TLS fails when its time is up', async () => {
     const { port } = await use(serveTcp(() => undefined))
     expect(await probe(port, { scheme: 'HTTPS' }, quick)).toMatchObject({ result: 'failure', timedOut: true })
   })
@@ -307,7 +307,7 @@ describe('a server that', () => {
     })
   })
 
-  it('resets', async () => {
+  it('resets fails', async () => {
     const { port } = await use(serveTcp((socket) => socket.on('data', () => socket.resetAndDestroy())))
     expect(await probe(port)).toEqual({
       result: 'failure',
@@ -315,7 +315,7 @@ describe('a server that', () => {
     })
   })
 
-  it('hangs up', async () => {
+  it('hangs up fails', async () => {
     const { port } = await use(serveTcp((socket) => socket.on('data', () => socket.end())))
     expect(await probe(port)).toEqual({ result: 'failure', output: `Get "http://127.0.0.1:${port}/": EOF` })
   })
@@ -332,7 +332,7 @@ describe('a server that', () => {
     expect(await probe(port)).toMatchObject({ result: 'unknown' })
   })
 
-  it('talks nonsense', async () => {
+  it('talks nonsense fails', async () => {
     const { port } = await use(serveTcp((socket) => socket.end('220 mail.example ESMTP\r\n')))
     expect(await probe(port)).toMatchObject({ result: 'failure' })
   })
@@ -359,7 +359,7 @@ describe('a server that', () => {
   })
 })
 
-describe('a probe called off', () => {
+describe('an HTTP probe called off', () => {
   it('ends at once and closes its connection', async () => {
     const closed = Promise.withResolvers<void>()
     const accepted = Promise.withResolvers<void>()
@@ -394,7 +394,7 @@ describe('a probe called off', () => {
   })
 })
 
-describe('a header that HTTP lacks', () => {
+describe('an HTTP probe with a header that HTTP lacks', () => {
   it.each([
     ['bad name', 'x'],
     ['X-Fine', 'line\nbreak'],
