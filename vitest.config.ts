@@ -34,6 +34,7 @@ const slow = {
 const quickMs = 120_000 * Math.min(slowness, 10)
 const quick = {
   tags,
+  setupFiles: ['./test/support/idle-worker.ts'],
   testTimeout: quickMs,
   hookTimeout: quickMs,
   expect: { poll: { timeout: 20_000 * slowness } },
