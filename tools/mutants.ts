@@ -273,7 +273,7 @@ function seededRandom(seed: number): () => number {
 /** By file, those that import it and aren't types alone. */
 function readImporters(): ReadonlyMap<string, readonly string[]> {
   const importers = new Map<string, string[]>()
-  for (const path of globSync(['src/**/*.ts', 'test/{unit,component,support}/**/*.ts'], { cwd: root })) {
+  for (const path of globSync(['src/**/*.ts', 'tools/**/*.ts', 'test/**/*.ts'], { cwd: root })) {
     const from = join(root, path)
     const text = readFileSync(from, 'utf8')
     for (const [, isType, target = ''] of text.matchAll(
