@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { holdsSecrets } from '../../../src/pod/objects/local-object.ts'
+import { objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
@@ -269,4 +271,14 @@ describe('objects that pods refer to', () => {
     expect(problems).not.toEqual([])
     expect(problems.join('\n')).not.toContain('271828')
   })
+})
+
+it('keeps the values of Secrets alone out of messages', () => {
+  expect(Object.keys(objectKinds).filter((kind) => holdsSecrets({ kind }))).toEqual(['Secret'])
+  expect(holdsSecrets({ kind: 'Lease' })).toBe(false)
+})
+
+it('has each source give ConfigMaps, Secrets and Services of its own, and no other kind', () => {
+  const kinds = Object.entries(objectKinds).flatMap(([kind, { isPerSource }]) => (isPerSource ? [kind] : []))
+  expect(kinds.toSorted()).toEqual(['ConfigMap', 'Secret', 'Service'])
 })

@@ -18,6 +18,7 @@ describe('parseImageName', () => {
     [`busybox:1.36@${sha}`, `docker.io/library/busybox@${sha}`],
     ['host.name:80/x:y', 'host.name:80/x:y'],
     ['a__b/c-d.e', 'docker.io/a__b/c-d.e:latest'],
+    [`r.io/${'a'.repeat(250)}`, `r.io/${'a'.repeat(250)}:latest`],
   ])('%s is %s', (text, normalized) => {
     expect(parseImageName(text)?.normalized).toBe(normalized)
   })
@@ -33,6 +34,9 @@ describe('parseImageName', () => {
     'busybox@sha256:12',
     'a___b',
     '-a',
+    '@sha256:12',
+    ':1',
+    `r.io/${'a'.repeat(251)}`,
     'https://registry.example/a',
     'f'.repeat(64).replaceAll('f', 'e'),
     `registry.example/${'a'.repeat(250)}`,

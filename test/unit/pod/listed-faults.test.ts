@@ -45,6 +45,12 @@ describe('refused as by the API server', () => {
       'supplementalGroupsPolicy: Unsupported value: ""',
     ],
     [
+      container('resources: {limits: {requests.example.com/a: 1}}'),
+      `"requests.example.com/a": doesn't follow extended resource name standard`,
+    ],
+    [spec(`hostNetwork: "${'x'.repeat(60)}"`), `must be true or false, not the string "${'x'.repeat(60)}"`],
+    [spec(`hostNetwork: "${'x'.repeat(61)}"`), `the string "${'x'.repeat(60)}…"`],
+    [
       container('resources: {limits: {cpu: null}, requests: {cpu: 1}}'),
       'resources.requests: Invalid value: "1": must be less than or equal to cpu limit of 0',
     ],
@@ -71,6 +77,15 @@ describe('refused as by the API server', () => {
   ])('%j', async (text, expected) => {
     expect((await errorsOf(text)).join('\n')).toContain(expected)
   })
+})
+
+it('looks into the first of several handlers alone, in the order of the API', async () => {
+  const handlers = ['exec: {command: []}', 'httpGet: {port: 0}', 'tcpSocket: {port: 0}', 'grpc: {port: 0}']
+  for (const [at, field] of ['exec.command', 'httpGet.port', 'tcpSocket.port', 'grpc.port'].entries()) {
+    const errors = await errorsOf(container(`readinessProbe: {${handlers.slice(at).reverse().join(', ')}}`))
+    const inside = errors.flatMap((error) => /Probe\.(\w+\.(?:port|command))/u.exec(error)?.[1] ?? [])
+    expect(inside).toEqual([field])
+  }
 })
 
 describe('taken as by the API server', () => {

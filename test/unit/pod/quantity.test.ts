@@ -8,6 +8,7 @@ import {
   parseQuantity,
   quantityMilliValue,
   quantityValue,
+  writtenQuantity,
 } from '../../../src/pod/values/quantity.ts'
 
 describe('canonicalQuantity', () => {
@@ -44,6 +45,18 @@ describe('canonicalQuantity', () => {
     ['1Ei', '1Ei'],
     ['1000000E', '9223372036854775807'],
     ['0000123', '123'],
+    ['.', '0'],
+    ['1023Mi', '1023Mi'],
+    ['-1Ki', '-1Ki'],
+    ['-1024', '-1024'],
+    ['9223372036854775807', '9223372036854775807'],
+    ['9223372036854775808', '9223372036854775807'],
+    ['1e1', '10'],
+    ['1e60', '9223372036854775807'],
+    ['1e9999', '9223372036854775807'],
+    ['1e-9999', '1e-9'],
+    ['0e9999', '0'],
+    [`${'0'.repeat(399)}7`, '7'],
   ])('%s is %s', (text, expected) => {
     expect(canonicalQuantity(text)).toBe(expected)
   })
@@ -64,6 +77,8 @@ describe('canonicalQuantity', () => {
     '1_000',
     'e3',
     '1MiB',
+    '0'.repeat(401),
+    `0.${'0'.repeat(400)}`,
   ])('refuses %j', (text) => {
     expect(canonicalQuantity(text)).toBeUndefined()
   })
@@ -89,6 +104,15 @@ describe('values', () => {
   ] as const)('compares %s with %s', (a, b, expected) => {
     expect(compareQuantities(a, b)).toBe(expected)
     expect(compareQuantities(b, a)).toBe(expected === 0 ? 0 : -expected)
+  })
+
+  it.each([
+    [' 1Gi ', '1Gi'],
+    [1.5, '1.5'],
+    ['1\n', '1\n'],
+    ['\t1', '\t1'],
+  ])('reads %j of a document as %j', (written, text) => {
+    expect(writtenQuantity(written)).toBe(text)
   })
 
   it('adds in the format of the first', () => {

@@ -150,6 +150,61 @@ describe('a workload is refused as the API server refuses it, at its own path', 
     expect(problemsOf(kind, spec)).toEqual(problems)
   })
 
+  it.each<[string, JsonObject]>([
+    ['all pods ended before new ones begin', { strategy: { type: 'Recreate' } }],
+    ['what says nothing of a rolling update', { strategy: { type: 'Recreate', rollingUpdate: null } }],
+    ['shares of 100 %', { strategy: { rollingUpdate: { maxUnavailable: '100%' } } }],
+    ['no pod that may be missing, and one beside', { strategy: { rollingUpdate: { maxUnavailable: 0 } } }],
+    ['a deadline after the pods could be ready', { minReadySeconds: 10, progressDeadlineSeconds: 11 }],
+    ['no ephemeral container', { template: pod({ ephemeralContainers: [] }) }],
+    [
+      'a selector by expressions alone',
+      { selector: { matchExpressions: [{ key: 'app', operator: 'Exists' }] } },
+    ],
+    [
+      'a selector by labels and expressions',
+      {
+        selector: {
+          matchLabels: labels,
+          matchExpressions: [
+            { key: 'app', operator: 'In', values: ['db', 'web'] },
+            { key: 'none', operator: 'DoesNotExist' },
+            { key: 'none', operator: 'NotIn', values: ['web'] },
+          ],
+        },
+      },
+    ],
+  ])('takes a Deployment with %s', (_what, spec) => {
+    expect(problemsOf('Deployment', spec)).toEqual([])
+  })
+
+  it.each<[string, JsonObject]>([
+    ['one label of two that differs', { matchLabels: { app: 'web', tier: 'front' } }],
+    ['a key that is missing', { matchExpressions: [{ key: 'none', operator: 'Exists' }] }],
+    ['a key that is there', { matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }] }],
+    [
+      'a value of a key that is missing',
+      { matchExpressions: [{ key: 'none', operator: 'In', values: ['x'] }] },
+    ],
+    ['another value', { matchExpressions: [{ key: 'app', operator: 'In', values: ['db'] }] }],
+  ])('knows labels that a selector does not select: %s', (_what, given) => {
+    expect(problemsOf('Deployment', { selector: given })).toEqual([
+      'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`',
+    ])
+  })
+
+  it.each<[string, JsonObject, RegExp]>([
+    ['a share above 100 %', { maxUnavailable: '101%' }, /maxUnavailable: .*must not be greater than 100%/u],
+    ['a share that is none', { maxUnavailable: 'half' }, /maxUnavailable: .*a valid percent string/u],
+    ['a number below 0', { maxUnavailable: -1 }, /maxUnavailable: .*must be greater than or equal to 0/u],
+    ['a surge that is none', { maxSurge: 'half' }, /maxSurge: .*a valid percent string/u],
+    ['nothing in percent', { maxUnavailable: '0%', maxSurge: 0 }, /maxUnavailable: .*may not be 0/u],
+  ])('refuses a rolling update with %s', (_what, rollingUpdate, problem) => {
+    expect(problemsOf('Deployment', { strategy: { rollingUpdate } })).toContainEqual(
+      expect.stringMatching(problem),
+    )
+  })
+
   it('takes what dumps and generators write', () => {
     const template = pod({}, { labels, creationTimestamp: null, name: 'x' })
     expect(problemsOf('Deployment', { template, replicas: 2, strategy: {} })).toEqual([])

@@ -164,7 +164,25 @@ describe('effectiveSecurityContext', () => {
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
     })
-    expect(effectiveSecurityContext(undefined, undefined)).toEqual({})
+    const whole: PodSecurityContext = {
+      ...podSecurity,
+      seLinuxOptions: { level: 's0' },
+      runAsUser: 1,
+      runAsGroup: 2,
+      runAsNonRoot: false,
+      seccompProfile: { type: 'RuntimeDefault' },
+      appArmorProfile: { type: 'Unconfined' },
+    }
+    const { seLinuxOptions, runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile } = whole
+    expect(effectiveSecurityContext(whole, undefined)).toStrictEqual({
+      seLinuxOptions,
+      runAsUser,
+      runAsGroup,
+      runAsNonRoot,
+      seccompProfile,
+      appArmorProfile,
+    })
+    expect(effectiveSecurityContext(undefined, undefined)).toStrictEqual({})
   })
 })
 

@@ -141,6 +141,10 @@ describe('a credential provider plugin', () => {
     ['another apiVersion', JSON.stringify({ ...response, apiVersion: `${apiVersion}beta1` })],
     ['no cache key type', JSON.stringify({ ...response, cacheKeyType: '' })],
     ['a duration that is none', JSON.stringify({ ...response, cacheDuration: 'hunter2' })],
+    [
+      'a password that is a number',
+      JSON.stringify({ ...response, auth: { 'a.io': { username: 'u', password: 3 } } }),
+    ],
     ['a credential that is text', JSON.stringify({ ...response, auth: { 'a.io': 'hunter2' } })],
   ])('that answers with %s is wrong, and is not quoted', (_, text) => {
     const read = readProviderResponse(text)

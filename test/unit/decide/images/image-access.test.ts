@@ -231,6 +231,7 @@ describe('the record of an imported image', () => {
       access: { a: withSecrets },
       imported: ['b', 'c'],
     })
+    expect(mergeImported(recordOf({ a: withSecrets }), image, 2000)).toMatchObject({ imported: ['b'] })
     const again = { ...before, imported: ['b'] }
     expect(mergeImported(again, image, 2000)).toMatchObject({ access: { a: withSecrets }, imported: ['b'] })
   })

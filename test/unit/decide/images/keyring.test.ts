@@ -6,6 +6,7 @@ import {
   matchesLocationText,
   credentialHash,
   toAuthConfig,
+  withoutRepeats,
 } from '../../../../src/decide/images/keyring.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
@@ -47,6 +48,7 @@ describe('matching registries (TestURLsMatch)', () => {
     ['a*b*c.io', 'axbxxbc.io', true],
     ['[::1]:5000', '[::1]:5000/app', true],
     ['', 'kubernetes.io', false],
+    ['/kubernetes', '/kubernetes', false],
     ['kubernetes.io:port', 'kubernetes.io', false],
   ])('%s and %s: %s', (pattern, target, expected) => {
     expect(matchesLocationText(pattern, target)).toBe(expected)
@@ -139,6 +141,7 @@ describe('credentials of an image', () => {
     ['index.docker.io/foo/bar', true],
     ['foo', true],
     ['', false],
+    ['/foo', false],
     ['registry.tld/foo/bar', false],
     ['registry:5000/foo/bar', false],
     ['myhostdocker.io/foo/bar', false],
@@ -179,6 +182,7 @@ describe('a docker config', () => {
     // id: docker-config-entries
     ['a user and a password', { username: 'foo', password: 'bar' }, { username: 'foo', password: 'bar' }],
     ['auth', { auth: 'Zm9vOmJhcg==' }, { username: 'foo', password: 'bar' }],
+    ['auth without a user', { auth: base64(':bar') }, { username: '', password: 'bar' }],
     ['auth without padding', { auth: 'Zm9vOmJhcg' }, { username: 'foo', password: 'bar' }],
     ['auth over a user', { username: 'x', password: 'y', auth: 'Zm9vOmJhcg==' }, { username: 'foo' }],
     ['a password with colons', { auth: base64('foo:b:a:r') }, { username: 'foo', password: 'b:a:r' }],
@@ -230,4 +234,10 @@ describe('a docker config', () => {
       'the entry of "a.io" has an auth that is not base64 of username:password',
     ])
   })
+})
+
+it('leaves out credentials that are there twice', () => {
+  const of = (hash: string) => ({ credential: plain, hash, secret: undefined })
+  const [one, other] = [of('1'), of('2')]
+  expect(withoutRepeats([one, other, of('1'), of('2')])).toEqual([one, other])
 })

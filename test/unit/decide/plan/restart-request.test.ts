@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../../src/decide/plan/compute-pod-actions.ts'
 import { hasFinished } from '../../../../src/decide/plan/progress.ts'
-import { selectOpenRestarts, selectRestarts } from '../../../../src/decide/plan/restart-request.ts'
+import { isReset, selectOpenRestarts, selectRestarts } from '../../../../src/decide/plan/restart-request.ts'
 import { deriveStatus } from '../../../../src/decide/status/derive-status.ts'
 import {
   actionsOf,
@@ -206,5 +206,25 @@ describe('which containers a restart is about', () => {
       exitedContainer('web', 143),
     ])
     expect(selectOpenRestarts(now, ['web-0'])).toEqual(['web-0'])
+  })
+})
+
+describe('isReset', () => {
+  const all = new Set(['a-0'])
+  const live = (state: 'created' | 'running', restartCount = 0) =>
+    ({ kind: 'live', container: observedContainer('a', { state, restartCount }) }) as const
+  const over = (restartCount: number) =>
+    ({ kind: 'ended', end: ended('a', 1, { restartCount }), container: undefined }) as const
+
+  it.each([
+    ['one that was created and never started', live('created'), true],
+    ['one that runs', live('running'), false],
+    ['one that was created since', live('created', 1), false],
+    ['one that is over', over(0), true],
+    ['one that was made and ended since', over(1), false],
+    ['none', { kind: 'none' } as const, false],
+  ])('of a restart of all is %s: %#', (_which, view, expected) => {
+    expect(isReset(all, view)).toBe(expected)
+    expect(isReset(undefined, view)).toBe(false)
   })
 })

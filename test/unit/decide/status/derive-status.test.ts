@@ -179,6 +179,11 @@ describe('Initialized', () => {
       { pod: inits('i'), containers: [exitedContainer('a', 1)] },
       isTrue,
     ],
+    [
+      'when the remains of an init container are gone, and one of two main containers was made',
+      { pod: { ...inits('i'), containers: ['a', 'b'] }, containers: [running('a')] },
+      isTrue,
+    ],
   ] as const satisfies readonly (readonly [string, StatusChanges, object])[])(
     '%s',
     (_title, changes, expected) => {

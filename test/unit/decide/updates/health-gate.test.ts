@@ -417,6 +417,33 @@ describe('a unit of several pods', () => {
     expect(rest('former', 0)).toMatchObject({ kind: 'held', rest: 'open' })
   })
 
+  it('counts for no healthy pods while another one starts, or where a former version runs beside them', () => {
+    const late = (name: string, by: 'former' | 'host'): JudgedPod => ({
+      pod: name,
+      sight: held(by),
+      track: { kind: 'held', sinceMs: 0 },
+    })
+    const starting: JudgedPod = {
+      pod: 'c',
+      sight: seen(),
+      track: {
+        kind: 'seen',
+        uid: 'u',
+        sinceMs: 599_000,
+        readySinceMs: undefined,
+        wasAvailable: false,
+        crashes: {},
+        pastCrashes: {},
+      },
+    }
+    const by = (...pods: readonly JudgedPod[]) =>
+      judgeUnit([pod('a', ready, 0), late('b', 'host'), ...pods], settings, 600_000)
+    expect(by(starting)).toMatchObject({ kind: 'held', rest: 'open' })
+    expect(by(late('d', 'former'))).toMatchObject({ kind: 'held', rest: 'open' })
+    expect(by(late('d', 'host'))).toMatchObject({ kind: 'held', rest: 'may-count' })
+    expect(judgeUnit([late('b', 'host')], settings, 600_000)).toMatchObject({ kind: 'held', rest: 'none' })
+  })
+
   it('fails by the pods that fail by what they run, whatever others wait for', () => {
     const late: JudgedPod = { pod: 'a', sight: held('host'), track: { kind: 'held', sinceMs: 0 } }
     const bad = pod('b', seen({ state: 'failed' }))

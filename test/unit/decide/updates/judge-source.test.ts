@@ -30,6 +30,22 @@ it.each<[string, readonly PodObject[], Partial<Parameters<typeof judgeSource>[0]
   ['without pods is healthy', [], {}, 'healthy'],
   ['whose pods are ready or have completed is healthy', [ready, completed], {}, 'healthy'],
   ['one of whose pods is not shown yet is progressing', [ready], { wanted: 2 }, 'progressing'],
+  [
+    'one of whose pods has other conditions, and is not ready, is progressing',
+    [
+      podObject({
+        status: {
+          phase: 'Running',
+          conditions: [
+            { type: 'Ready', status: 'False' },
+            { type: 'PodScheduled', status: 'True' },
+          ],
+        },
+      }),
+    ],
+    {},
+    'progressing',
+  ],
   ['one of whose pods is not ready is progressing', [ready, unready], {}, 'progressing'],
   ['whose container waits for its turn is progressing', [waiting('PodInitializing')], {}, 'progressing'],
   ['whose container crashes has failed', [ready, waiting('CrashLoopBackOff')], {}, 'failed'],

@@ -58,6 +58,31 @@ it.each<[string, JsonObject, JsonObject, readonly JsonObject[] | undefined]>([
   expect(metadata).toEqual({ name: 'a', ...(managers && { managedFields: managers }) })
 })
 
+it('has another entry for what a manager updates that applied before', () => {
+  const { metadata } = trackUpdate(map({ a: '1', b: '1' }, [applied]), map({ a: '2', b: '1' }), {
+    manager: 'ann',
+    time: 'now',
+  })
+  expect(metadata).toMatchObject({
+    managedFields: [
+      { ...applied, fieldsV1: data('b') },
+      { ...entry('ann', 'Update', data('a')), time: 'now' },
+    ],
+  })
+})
+
+it('drops a step of an entry that names no item', () => {
+  const pod = (managedFields: readonly JsonObject[]): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'a', managedFields },
+    spec: { containers: [{ name: 'main' }] },
+  })
+  const broken = entry('ann', 'Apply', { 'f:spec': { 'f:containers': { 'k:no json': {} } } })
+  const { metadata } = trackUpdate(pod([broken]), pod([broken]), { manager: 'bob', time: 'now' })
+  expect(metadata).toEqual({ name: 'a' })
+})
+
 describe('applyManifest', () => {
   const apply = (current: JsonObject, applied: JsonObject, manager = 'ann', force = false) =>
     applyManifest(current, { applied, manager, force, time: 'now' })
