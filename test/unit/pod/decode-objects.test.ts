@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { holdsSecrets } from '../../../src/pod/objects/local-object.ts'
+import { holdsSecrets, podReferences, pullSecretsOf } from '../../../src/pod/objects/local-object.ts'
 import { objectKinds } from '../../../src/pod/objects/object-kinds.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
 import { formatProblem } from '../../../src/cli/output/report-format.ts'
 import { objectData } from '../../../src/pod/objects/local-object.ts'
+import { makePod } from '../../support/pod-builders.ts'
 
 const path = 'objects.yaml'
 
@@ -281,4 +282,58 @@ it('keeps the values of Secrets alone out of messages', () => {
 it('has each source give ConfigMaps, Secrets and Services of its own, and no other kind', () => {
   const kinds = Object.entries(objectKinds).flatMap(([kind, { isPerSource }]) => (isPerSource ? [kind] : []))
   expect(kinds.toSorted()).toEqual(['ConfigMap', 'Secret', 'Service'])
+})
+
+it('knows the Secrets that a pod names for its pulls', () => {
+  const of = (...names: readonly string[]) =>
+    pullSecretsOf(makePod({ spec: { imagePullSecrets: names.map((name) => ({ name })) } }), 'file')
+  expect(of()).toBeUndefined()
+  expect(of('a', 'b')).toEqual({ source: 'file', namespace: 'default', names: ['a', 'b'] })
+})
+
+it('knows all objects that a pod refers to', () => {
+  const pod = makePod({
+    init: [
+      { name: 'i', envFrom: [{ configMapRef: { name: 'from' } }, { secretRef: { name: 'secret-from' } }] },
+    ],
+    containers: [
+      {
+        name: 'a',
+        env: [
+          { name: 'X', valueFrom: { configMapKeyRef: { name: 'key', key: 'x' } } },
+          { name: 'Y', valueFrom: { secretKeyRef: { name: 'secret-key', key: 'y' } } },
+          { name: 'Z', value: 'z' },
+        ],
+      },
+    ],
+    spec: {
+      imagePullSecrets: [{ name: 'pull' }, { name: '' }],
+      runtimeClassName: 'gvisor',
+      priorityClassName: 'low',
+      volumes: [
+        { name: 'v', configMap: { name: 'volume' } },
+        { name: 'w', secret: { secretName: 'secret-volume' } },
+        { name: 'x', persistentVolumeClaim: { claimName: 'claim' } },
+        {
+          name: 'y',
+          projected: { sources: [{ configMap: { name: 'part' } }, { secret: { name: 'secret-part' } }] },
+        },
+      ],
+    },
+  })
+  expect([...podReferences(pod)].toSorted()).toEqual([
+    'ConfigMap/default/from',
+    'ConfigMap/default/key',
+    'ConfigMap/default/part',
+    'ConfigMap/default/volume',
+    'PersistentVolumeClaim/default/claim',
+    'PriorityClass/low',
+    'RuntimeClass/gvisor',
+    'Secret/default/pull',
+    'Secret/default/secret-from',
+    'Secret/default/secret-key',
+    'Secret/default/secret-part',
+    'Secret/default/secret-volume',
+  ])
+  expect([...podReferences(makePod())]).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computeSpecHash } from '../../../src/translate/config-hash.ts'
+import { computeSpecHash, findMissingReference } from '../../../src/translate/config-hash.ts'
 import { ObjectStore } from '../../../src/control/serving/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
@@ -78,5 +78,47 @@ describe('the hash of a container', () => {
   it('follows optional objects that go', () => {
     const with1 = hash(store(settings({ a: '1' })), { optional: true })
     expect(hash(store(), { optional: true, running: with1 })).not.toBe(with1)
+  })
+})
+
+describe('findMissingReference', () => {
+  const pod = podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: {
+      containers: [
+        { name: 'main', image: 'busybox', volumeMounts: [{ name: 'data', mountPath: '/data' }] },
+        { name: 'side', image: 'busybox', volumeMounts: [{ name: 'conf', mountPath: '/conf' }] },
+      ],
+      volumes: [
+        { name: 'data', persistentVolumeClaim: { claimName: 'data' } },
+        { name: 'conf', configMap: { name: 'settings' } },
+      ],
+    },
+  })
+  const claim: JsonObject = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'data' },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+  }
+  const missing = (objects: ObjectStore, only?: number) =>
+    findMissingReference(
+      { objects, capacity: {}, hostName: 'box', execLimits: execLimits(4096) },
+      { pod, source: 'file' },
+      only === undefined ? undefined : pod.spec.containers[only],
+    )
+
+  it('is the first of the pod, or of the volumes that one container mounts', () => {
+    const none = store()
+    expect([missing(none), missing(none, 0), missing(none, 1)]).toEqual([
+      'persistentvolumeclaim "data" not found',
+      'persistentvolumeclaim "data" not found',
+      'configmap "settings" not found',
+    ])
+    const withClaim = store(claim)
+    expect([missing(withClaim), missing(withClaim, 0)]).toEqual(['configmap "settings" not found', undefined])
+    expect(missing(store(claim, settings({ a: '1' })))).toBeUndefined()
   })
 })

@@ -93,6 +93,16 @@ describe('planReplacements', () => {
       { release: ['a+b'] },
     ],
     [
+      'one beside a pod that ends and what is reserved in its place, which never hold together',
+      {
+        pods: { a: { cpu: 1 }, e: { cpu: 2 } },
+        ending: ['e'],
+        promised: { p: { cpu: 2 } },
+        versions: { a: { cpu: 2 } },
+      },
+      { release: ['a'] },
+    ],
+    [
       'two that swap claims',
       {
         pods: { a: { claim: 'x' }, b: { claim: 'y' } },

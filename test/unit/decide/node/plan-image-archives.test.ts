@@ -56,6 +56,20 @@ describe('stageOf', () => {
       here,
       { kind: 'settling', waitMs: 1000 },
     ],
+    [
+      'a marked one that was read and is not quiet for long',
+      file({ quietMs: 1500 }),
+      none,
+      here,
+      { kind: 'due', images: ['web:1'], digest: 'sha256:1' },
+    ],
+    [
+      'an incomplete one that is quiet for ten seconds',
+      file({ quietMs: 10_000, content: { kind: 'incomplete', message: 'half' } }),
+      none,
+      here,
+      { kind: 'incomplete', message: 'half', waitMs: 0 },
+    ],
     ['one that was read', file(), none, here, { kind: 'due', images: ['web:1'], digest: 'sha256:1' }],
     ['one that was imported', file(unread), known, here, { kind: 'imported', record, isTouched: false }],
     [

@@ -46,6 +46,15 @@ describe('how far a pull is', () => {
     })
   })
 
+  it('is not that of another tag whose content is stored, while something of the repository moves', () => {
+    const older = { ...manifest, createdAtMs: 10 }
+    const blobs = [config, ...layers].map(({ digest, sizeBytes }) => stored(digest, sizeBytes))
+    expect(stateOf({ manifests: [older], blobs })).toMatchObject({ phase: 'unpacking' })
+    expect(stateOf({ manifests: [older], blobs, ingests: [ingest('sha256:n', 1)] })).toMatchObject({
+      phase: 'resolving',
+    })
+  })
+
   it('is unpacking when nothing is being written', () => {
     const blobs = [config, ...layers].map(({ digest, sizeBytes }) => stored(digest, sizeBytes))
     expect(stateOf({ blobs })).toMatchObject({ phase: 'unpacking', doneBytes: 310, missingBytes: 0 })
