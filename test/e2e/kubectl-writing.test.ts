@@ -247,9 +247,14 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         expect(await at.refused('rollout restart pod/web')).toBe(
           'error: pods "web" restarting is not supported\n',
         )
-        expect(await at.refused('expose pod web --port=80')).toBe(
-          'Error from server (MethodNotAllowed): the server does not allow this method on the requested resource\n',
+        expect(await at.print('expose pod web --port=80')).toBe('service/web exposed\n')
+        expect(await at.print('get svc')).toMatch(/^web +ClusterIP +<none> +<none> +80\/TCP/mu)
+        expect(await at.print('describe service web')).toMatch(/^Endpoints: +\d+\.\d+\.\d+\.\d+:80$/mu)
+        expect(await at.print('get endpointslices -l kubernetes.io/service-name=web')).toMatch(/^web-ipv4 /mu)
+        expect(await at.refused('patch svc web --type=merge -p {"spec":{"type":"NodePort"}}')).toContain(
+          'write hostPort into the pod',
         )
+        expect(await at.print('delete service web')).toMatch(/^service "web" deleted/u)
         expect(await at.refused('create token default')).toContain(
           'the server could not find the requested resource',
         )

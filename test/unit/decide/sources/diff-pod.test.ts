@@ -34,6 +34,12 @@ describe('diffPod', () => {
     ],
     ['the image of a sidecar', { init: ['i', sidecar('s', { image: 'busybox:2' })] }, 'in-place'],
     ['the deadline', { spec: { activeDeadlineSeconds: 30 } }, 'in-place'],
+    // Records of podds that knew no Services lack it.
+    [
+      'whether it gets the variables of Services',
+      { spec: { activeDeadlineSeconds: 60, enableServiceLinks: false } },
+      'in-place',
+    ],
     [
       'a toleration more',
       { spec: { activeDeadlineSeconds: 60, tolerations: [{ key: 'dedicated', operator: 'Exists' }] } },
