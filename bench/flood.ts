@@ -32,7 +32,7 @@ export interface Held {
 type Phase = (what: string, act: () => Promise<unknown>) => Promise<readonly Figure[]>
 
 /**
- * Thousands of pods in one file appear, change and go; and a URL answers with twenty thousand, of which few may run, also to a podd
+ * Thousands of pods in one file appear, change, are adopted and go; and a URL answers with twenty thousand, of which few may run, also to a podd
  * that is started again. The runtime is one in the memory of the bench.
  */
 export async function benchFlood(pods: number): Promise<readonly Figure[]> {
@@ -66,7 +66,13 @@ function floodFile(pods: number): Promise<readonly Figure[]> {
       }, 600_000)
       await systemClock.sleep(5000)
     })
-    const go = await phase(`${pods} pods of one file go`, async () => {
+    await podd.stop()
+    podd.launch()
+    const start = await phaseOf(podd)(`podd starts beside ${pods} pods`, async () => {
+      await podd.until(async () => (await podd.status()).runtime.healthy, 60_000)
+      await systemClock.sleep(15_000)
+    })
+    const go = await phaseOf(podd)(`${pods} pods of one file go`, async () => {
       rmSync(file)
       await podd.until(async () => fake.world.sandboxes.size === 0, 600_000)
       await podd.untilGone()
@@ -75,6 +81,7 @@ function floodFile(pods: number): Promise<readonly Figure[]> {
       ...appear,
       single(`memory with ${pods} pods (anonymous)`, 'MiB', memory.anonymousMiB),
       ...change,
+      ...start,
       ...go,
     ]
   })

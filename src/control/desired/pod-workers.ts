@@ -134,6 +134,15 @@ export class PodWorkers {
   }
 }
 
+/** What all pods have of the host, within `together`. */
+interface SharedTally {
+  readonly tally: HostTally
+  /** Of each pod that holds something, its part in it. */
+  readonly parts: Map<PodWorker, Neighbour>
+  /** The names for which something is kept, which has a part in it too. */
+  readonly promised: ReadonlySet<string>
+}
+
 /** Admits pods one at a time, in the order they came, so that two never get the same last port. */
 export class AdmissionQueue {
   readonly #workers: PodWorkers
@@ -141,8 +150,7 @@ export class AdmissionQueue {
   readonly #promises: () => readonly Neighbour[]
   readonly #nextOf: (key: string) => Pod | undefined
   #isTogether = false
-  /** Of the pods that hold something, and those for which something is kept, within `together`. */
-  #shared: HostTally | undefined
+  #shared: SharedTally | undefined
 
   /**
    * @param promises what is kept for pods that don't run yet
@@ -193,8 +201,9 @@ export class AdmissionQueue {
     const { pod, record } = worker.state
     // What has ended asks for nothing any more.
     if (record.startedAtMs !== undefined && worker.state.hasEnded) return worker.admit({ kind: 'admitted' })
-    const own = podKey(worker.ref)
-    const shared = this.#findShared(worker, own)
+    const shared = this.#findShared(worker)
+    const part = shared?.parts.get(worker)
+    if (part !== undefined) shared?.tally.remove(part)
     const neighbours = {
       [Symbol.iterator]: () => this.#neighbours(worker)[Symbol.iterator](),
     }
@@ -202,22 +211,33 @@ export class AdmissionQueue {
       pod,
       source: record.source,
       neighbours,
-      tally: shared ?? new HostTally(neighbours),
+      tally: shared?.tally ?? new HostTally(neighbours),
       isAccepted: record.startedAtMs !== undefined,
       classes: record.classes,
     })
     worker.admit(admission)
     if (shared === undefined) this.noteChange()
-    else if (worker.state.holdsResources) shared.add(this.#withNext(worker.state.asNeighbour()))
+    else this.#addPart(shared, worker)
   }
 
-  /** Undefined where the pod has a part in it itself. */
-  #findShared(worker: PodWorker, own: string): HostTally | undefined {
-    if (!this.#isTogether || worker.state.holdsResources) return undefined
-    const promises = this.#promises()
-    if (promises.some(({ key }) => key === own)) return undefined
-    this.#shared ??= new HostTally(this.#neighbours(worker))
-    return this.#shared
+  /** Undefined where something is kept for the pod. */
+  #findShared(worker: PodWorker): SharedTally | undefined {
+    if (!this.#isTogether) return undefined
+    if (this.#shared === undefined) {
+      const promises = this.#promises()
+      const tally = new HostTally(promises.map((each) => this.#withNext(each)))
+      this.#shared = { tally, parts: new Map(), promised: new Set(promises.map(({ key }) => key)) }
+      for (const each of this.#workers.all()) this.#addPart(this.#shared, each)
+    }
+    return this.#shared.promised.has(podKey(worker.ref)) ? undefined : this.#shared
+  }
+
+  #addPart({ tally, parts }: SharedTally, worker: PodWorker): void {
+    parts.delete(worker)
+    if (!worker.state.holdsResources) return
+    const part = this.#withNext(worker.state.asNeighbour())
+    parts.set(worker, part)
+    tally.add(part)
   }
 
   /** Runs before any other pod is admitted: what it reserves is not available to others. */

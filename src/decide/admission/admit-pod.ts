@@ -239,8 +239,8 @@ function inUnits(resource: string, nanos: bigint): number {
 type TalliedPod = Omit<Neighbour, 'key'>
 
 /**
- * What pods have of the host together. Pods that are admitted one after another are added to it, so that each costs the
- * same however many there are.
+ * What pods have of the host together. Pods that are admitted one after another are added to it, and one that it has is
+ * taken out while it is judged, so that each costs the same however many there are.
  */
 export class HostTally {
   /** By port and protocol. */
@@ -252,18 +252,33 @@ export class HostTally {
     for (const neighbour of neighbours) this.add(neighbour)
   }
 
-  add({ pod, hasEnded, isEnding, isPromised, next }: TalliedPod): void {
-    const shares = hostShares(pod)
+  add(pod: TalliedPod): void {
+    const shares = hostShares(pod.pod)
     for (const port of shares.ports) {
       const key = portKey(port)
       const held = this.#ports.get(key)
       if (held === undefined) this.#ports.set(key, [port])
       else held.push(port)
     }
+    this.#count(pod, shares, 1)
+  }
+
+  /** @param pod as it was added */
+  remove(pod: TalliedPod): void {
+    const shares = hostShares(pod.pod)
+    for (const port of shares.ports) {
+      const held = this.#ports.get(portKey(port)) ?? []
+      const at = held.findIndex(({ ip }) => ip === port.ip)
+      if (at !== -1) held.splice(at, 1)
+    }
+    this.#count(pod, shares, -1)
+  }
+
+  #count({ hasEnded, isEnding, isPromised, next }: TalliedPod, shares: HostShares, times: 1 | -1): void {
     if (hasEnded === true) return
     if (isEnding !== true)
-      this.#lasting.add(next === undefined ? shares : smallerShares(shares, hostShares(next)))
-    if (isPromised !== true) this.#present.add(shares)
+      this.#lasting.add(next === undefined ? shares : smallerShares(shares, hostShares(next)), times)
+    if (isPromised !== true) this.#present.add(shares, times)
   }
 
   /** Whether a port that a pod requests is held. */
@@ -284,14 +299,15 @@ export class HostTally {
   }
 }
 
-/** A sum of shares that grows. */
+/** A sum of shares that grows, and shrinks by what was added. */
 class Sum implements SharesTotal {
   pods = 0
   readonly requests = new Map<string, bigint>()
 
-  add({ requests }: HostShares): void {
-    this.pods += 1
-    for (const [name, amount] of requests) this.requests.set(name, (this.requests.get(name) ?? 0n) + amount)
+  add({ requests }: HostShares, times: 1 | -1 = 1): void {
+    this.pods += times
+    for (const [name, amount] of requests)
+      this.requests.set(name, (this.requests.get(name) ?? 0n) + amount * BigInt(times))
   }
 }
 

@@ -226,7 +226,7 @@ function admitByEach(pod: Pod, neighbours: readonly Neighbour[], limits: HostLim
     : { kind: 'blocked', reason: 'Blocked', message: shortage.message }
 }
 
-it('admits each of many pods as a look at all of its neighbours does', () => {
+it('admits each of many pods as a look at all of its neighbours does, also one that is among them', () => {
   const random = seededRandom(18)
   const is = (chance: number): boolean => random() < chance
   const draw = (name: string): Pod =>
@@ -277,6 +277,11 @@ it('admits each of many pods as a look at all of its neighbours does', () => {
       const neighbour = { key: `default/new${at}`, pod }
       neighbours.push(neighbour)
       tally.add(neighbour)
+      const taken = pick(random, neighbours)
+      const others = neighbours.filter((each) => each !== taken)
+      tally.remove(taken)
+      expect(admitPod(taken.pod, others, limits, tally)).toEqual(admitPod(taken.pod, others, limits))
+      tally.add(taken)
     }
   }
   expect([...seen].toSorted()).toEqual([
