@@ -8,7 +8,7 @@ import type {
 } from '../../api/cluster-objects.ts'
 import { kubernetesVersion, poddVersion } from '../../api/resource.ts'
 import type { ResourceObject } from '../../api/resource.ts'
-import { formatTime, sleepUnlessAborted } from '../../base/clock.ts'
+import { formatTime, PacedWork, sleepUnlessAborted } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject, textEntries } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -56,11 +56,13 @@ const standingNamespaces = ['default', 'kube-system']
 export class ClusterObjects {
   readonly #facts: ClusterFacts
   #images: NodeFacts['images'] = []
-  #isReviewWanted = false
+  /** Each looks at every object. */
+  readonly #namespaceReviews: PacedWork
   #writtenNode: JsonObject | undefined
 
   constructor(facts: ClusterFacts) {
     this.#facts = facts
+    this.#namespaceReviews = new PacedWork(facts.clock, () => this.showNamespaces())
   }
 
   begin(): void {
@@ -68,7 +70,7 @@ export class ClusterObjects {
     for (const store of namespacedStores(shown))
       store.subscribe(({ type, object }) => {
         if (type === 'MODIFIED' || (type === 'ADDED' && this.#isInOlderNamespace(object))) return
-        this.#reviewNamespaces()
+        this.#namespaceReviews.ask()
       })
     // Every change of the host's state is an event.
     shown.events.subscribe(({ object }) => {
@@ -115,16 +117,6 @@ export class ClusterObjects {
       .creationTimestamp
     const createdAt = recordedTime(object)
     return since !== undefined && createdAt !== undefined && since <= createdAt
-  }
-
-  /** Many changes at once are one review. */
-  #reviewNamespaces(): void {
-    if (this.#isReviewWanted) return
-    this.#isReviewWanted = true
-    queueMicrotask(() => {
-      this.#isReviewWanted = false
-      this.showNamespaces()
-    })
   }
 
   showNamespaces(): void {

@@ -4,7 +4,7 @@ import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, TlsOptions } from 'node:tls'
-import { startDeadline } from '../../base/clock.ts'
+import { SharedTurns, startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, errorMessage, PoddError } from '../../base/errors.ts'
 import { nodeHttp } from '../../base/http.ts'
@@ -76,6 +76,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
           .createServer({ ...http, ...tls, handshakeTimeout: tls.handshakeMs }, onRequest)
   const server = secure ?? nodeHttp.createServer(http, onRequest)
   const lasting = new LastingRequests(clock)
+  const turns = new SharedTurns(clock)
   /** @param gone aborted when the identity ends; `signal` is that of the request, which follows it */
   const toRequest = (
     message: IncomingMessage,
@@ -100,7 +101,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     const body = new RequestBody(request, budget)
     const answered = await handle(request, body, gone, signal).finally(() => body.release())
     body.drop()
-    const failure = await writeResponse(response, answered, clock, signal)
+    const failure = await writeResponse(response, answered, { clock, turns }, signal)
     if (failure !== undefined)
       logger.error({ path: withoutQuery(request.url ?? ''), err: failure }, 'API request failed')
   }
@@ -388,7 +389,7 @@ const safeHeaders: Readonly<Record<string, string>> = {
 async function writeResponse(
   response: ServerResponse,
   answer: ApiResponse,
-  clock: Clock,
+  { clock, turns }: { readonly clock: Clock; readonly turns: SharedTurns },
   signal: AbortSignal,
 ): Promise<unknown> {
   const cut = (): void => void response.destroy()
@@ -399,7 +400,7 @@ async function writeResponse(
   answer.cutOff?.addEventListener('abort', cut, { once: true })
   try {
     if (typeof answer.body === 'string') writeWhole(response, answer, answer.body)
-    else await writePieces(response, answer, answer.body, clock, signal)
+    else await writePieces(response, answer, answer.body, { clock, turns }, signal)
     return undefined
   } catch (error) {
     if (signal.aborted || response.headersSent) {
@@ -432,7 +433,7 @@ async function writePieces(
   response: ServerResponse,
   { status, contentType, headers, headFirst, mayWait }: ApiResponse,
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  clock: Clock,
+  { clock, turns }: { readonly clock: Clock; readonly turns: SharedTurns },
   signal: AbortSignal,
 ): Promise<void> {
   const sendHead = (): void => {
@@ -446,7 +447,11 @@ async function writePieces(
   for await (const piece of pieces) {
     if (signal.aborted) break
     sendHead()
-    if (!response.write(piece)) await drained(response, signal, mayWait === true ? undefined : clock)
+    if (response.write(piece)) continue
+    await drained(response, signal, mayWait === true ? undefined : clock)
+    // Where the socket takes whatever comes, many long answers would be one turn.
+    const turn = turns.enter()
+    if (turn !== undefined) await turn
   }
   if (signal.aborted) {
     response.destroy()

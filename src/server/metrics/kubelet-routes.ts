@@ -32,12 +32,14 @@ export function readOnlyRoutes(readers: ApiReaders): readonly Route[] {
         import('./state-metrics.ts'),
       ])
       const shown = pods()
-      return metrics([
-        ...kubeletMetrics(status.daemonStatus(), shown, kubelet),
-        ...sourceMetrics(sources.list()),
-        ...unitMetrics(units.list()),
-        ...stateMetrics(shown, kubelet.nodeName),
-      ])
+      return metrics(
+        (function* () {
+          yield* kubeletMetrics(status.daemonStatus(), shown, kubelet)
+          yield* sourceMetrics(sources.list())
+          yield* unitMetrics(units.list())
+          yield* stateMetrics(shown, kubelet.nodeName)
+        })(),
+      )
     }),
     show('/metrics/resource', async ({ signal }) => {
       const { resourceMetrics } = await import('./resource-metrics.ts')
@@ -78,7 +80,7 @@ function belowNodeToo(route: Route): readonly Route[] {
   ]
 }
 
-async function metrics(families: readonly MetricFamily[]): Promise<ApiResponse> {
+async function metrics(families: Iterable<MetricFamily>): Promise<ApiResponse> {
   const { renderMetrics } = await import('./render-metrics.ts')
   return { status: 200, ...(await renderMetrics(families)) }
 }

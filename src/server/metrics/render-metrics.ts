@@ -1,8 +1,12 @@
+import { systemClock, TurnPace } from '../../base/clock.ts'
 import type { HistogramCounts } from '../../base/histogram.ts'
 
-/** The text format of Prometheus. Families without series are left out, as the kubelet does. */
+/**
+ * The text format of Prometheus. Families without series are left out, as the kubelet does. Each is asked for in its turn: of
+ * thousands of pods there are tens of thousands of series.
+ */
 export async function renderMetrics(
-  families: readonly MetricFamily[],
+  families: Iterable<MetricFamily>,
 ): Promise<{ readonly contentType: string; readonly body: string }> {
   // Loaded with the first request for metrics.
   const { Counter, Gauge, Histogram, Registry } = await import('prom-client')
@@ -22,20 +26,27 @@ export async function renderMetrics(
     }
   }
   const registry = new Registry()
+  const texts: string[] = []
+  const pace = new TurnPace(systemClock)
   for (const family of families) {
+    if (pace.isOver) await pace.next()
     const [first] = family.series
     if (first === undefined) continue
-    if (family.type === 'histogram') {
-      // It registers itself.
-      void new CountedHistogram(family)
-      continue
+    // It registers itself.
+    if (family.type === 'histogram') void new CountedHistogram(family)
+    else {
+      const { name, help, type, series } = family
+      const about = { name, help, labelNames: Object.keys(first.labels), registers: [registry] }
+      const metric = type === 'counter' ? new Counter(about) : new Gauge(about)
+      for (const { labels, value } of series) {
+        if (pace.isOver) await pace.next()
+        metric.inc({ ...labels }, value)
+      }
     }
-    const { name, help, type, series } = family
-    const about = { name, help, labelNames: Object.keys(first.labels), registers: [registry] }
-    const metric = type === 'counter' ? new Counter(about) : new Gauge(about)
-    for (const { labels, value } of series) metric.inc({ ...labels }, value)
+    if (pace.isOver) await pace.next()
+    texts.push(await registry.getSingleMetricAsString(family.name))
   }
-  return { contentType: registry.contentType, body: await registry.metrics() }
+  return { contentType: registry.contentType, body: `${texts.join('\n\n')}\n` }
 }
 
 /** The series that a histogram consists of. */

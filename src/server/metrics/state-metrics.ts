@@ -18,9 +18,9 @@ const reasons = ['Evicted', 'NodeAffinity', 'NodeLost', 'Shutdown', 'UnexpectedA
 
 /**
  * Of pods, those of the metrics of kube-state-metrics that alerts go by, with its names and labels
- * (kube-state-metrics 2.13, `internal/store/pod.go`). A pod here has no owner.
+ * (kube-state-metrics 2.13, `internal/store/pod.go`). A pod here has no owner. Each family is made when it is asked for.
  */
-export function stateMetrics(pods: readonly PodObject[], node: string): readonly MetricFamily[] {
+export function* stateMetrics(pods: readonly PodObject[], node: string): Generator<MetricFamily, void> {
   const ofPods: OfPods = (read) =>
     pods.flatMap((pod) => {
       const { namespace, name, uid } = pod.metadata
@@ -29,46 +29,44 @@ export function stateMetrics(pods: readonly PodObject[], node: string): readonly
         value,
       }))
     })
-  return [
-    gauge(
-      'kube_pod_info',
-      'Information about pod.',
-      ofPods(({ spec, status: { hostIP = '', podIP = '' } }) => {
-        const owner = { created_by_kind: '', created_by_name: '' }
-        const priority = textAt(spec, 'priorityClassName') ?? ''
-        const network = String(spec['hostNetwork'] === true)
-        const labels = { host_ip: hostIP, pod_ip: podIP, node, ...owner }
-        return [{ labels: { ...labels, priority_class: priority, host_network: network }, value: 1 }]
-      }),
-    ),
-    gauge(
-      'kube_pod_owner',
-      "Information about the Pod's owner.",
-      ofPods(() => [{ labels: { owner_kind: '', owner_name: '', owner_is_controller: '' }, value: 1 }]),
-    ),
-    gauge(
-      'kube_pod_status_phase',
-      'The pods current phase.',
-      ofPods(({ status }) => oneOf('phase', phases, status.phase)),
-    ),
-    gauge(
-      'kube_pod_status_ready',
-      'Describes whether the pod is ready to serve requests.',
-      ofPods(({ status }) => {
-        const ready = status.conditions.find(({ type }) => type === 'Ready')
-        return ready === undefined ? [] : oneOf('condition', conditions, ready.status.toLowerCase())
-      }),
-    ),
-    gauge(
-      'kube_pod_status_reason',
-      'The pod status reasons',
-      ofPods(({ status }) => oneOf('reason', reasons, status.reason)),
-    ),
-    ...containerMetrics('container', ofPods, ({ status }) => status.containerStatuses),
-    ...containerMetrics('init_container', ofPods, ({ status }) => status.initContainerStatuses),
-    ...resourceMetrics('container', ofPods, ({ spec }) => objectsAt(spec, 'containers'), node),
-    ...resourceMetrics('init_container', ofPods, ({ spec }) => objectsAt(spec, 'initContainers'), node),
-  ]
+  yield gauge(
+    'kube_pod_info',
+    'Information about pod.',
+    ofPods(({ spec, status: { hostIP = '', podIP = '' } }) => {
+      const owner = { created_by_kind: '', created_by_name: '' }
+      const priority = textAt(spec, 'priorityClassName') ?? ''
+      const network = String(spec['hostNetwork'] === true)
+      const labels = { host_ip: hostIP, pod_ip: podIP, node, ...owner }
+      return [{ labels: { ...labels, priority_class: priority, host_network: network }, value: 1 }]
+    }),
+  )
+  yield gauge(
+    'kube_pod_owner',
+    "Information about the Pod's owner.",
+    ofPods(() => [{ labels: { owner_kind: '', owner_name: '', owner_is_controller: '' }, value: 1 }]),
+  )
+  yield gauge(
+    'kube_pod_status_phase',
+    'The pods current phase.',
+    ofPods(({ status }) => oneOf('phase', phases, status.phase)),
+  )
+  yield gauge(
+    'kube_pod_status_ready',
+    'Describes whether the pod is ready to serve requests.',
+    ofPods(({ status }) => {
+      const ready = status.conditions.find(({ type }) => type === 'Ready')
+      return ready === undefined ? [] : oneOf('condition', conditions, ready.status.toLowerCase())
+    }),
+  )
+  yield gauge(
+    'kube_pod_status_reason',
+    'The pod status reasons',
+    ofPods(({ status }) => oneOf('reason', reasons, status.reason)),
+  )
+  yield* containerMetrics('container', ofPods, ({ status }) => status.containerStatuses)
+  yield* containerMetrics('init_container', ofPods, ({ status }) => status.initContainerStatuses)
+  yield* resourceMetrics('container', ofPods, ({ spec }) => objectsAt(spec, 'containers'), node)
+  yield* resourceMetrics('init_container', ofPods, ({ spec }) => objectsAt(spec, 'initContainers'), node)
 }
 
 /** A series for each value that a label may have: 1 for the one that it has. */
@@ -79,11 +77,11 @@ function oneOf(label: string, values: readonly string[], actual: string | undefi
 type Kind = 'container' | 'init_container'
 
 /** The same for containers and for init containers, sidecars among them. */
-function containerMetrics(
+function* containerMetrics(
   kind: Kind,
   ofPods: OfPods,
   statusesOf: (pod: PodObject) => readonly ContainerStatus[] | undefined,
-): readonly MetricFamily[] {
+): Generator<MetricFamily, void> {
   const what = kind.replace('_', ' ')
   const each = (read: (status: ContainerStatus, pod: PodObject) => Series): Series =>
     ofPods((pod) =>
@@ -97,51 +95,49 @@ function containerMetrics(
   const withReason = (state: { readonly reason?: string } | undefined): Series =>
     state === undefined ? [] : [{ labels: { reason: state.reason ?? '' }, value: 1 }]
   const prefix = `kube_pod_${kind}`
-  return [
-    gauge(
-      `${prefix}_info`,
-      `Information about the ${what} of a pod.`,
-      each(({ name, image, imageID, containerID = '' }, pod) => {
-        const wanted = imageOf(pod, name)
-        return [
-          { labels: { image_spec: wanted, image, image_id: imageID, container_id: containerID }, value: 1 },
-        ]
-      }),
-    ),
-    counter(
-      `${prefix}_status_restarts_total`,
-      `The number of restarts of the ${what}.`,
-      each(({ restartCount }) => [{ labels: {}, value: restartCount }]),
-    ),
-    gauge(
-      `${prefix}_status_waiting_reason`,
-      `Describes the reason the ${what} is currently in waiting state.`,
-      each(({ state }) => withReason(state.waiting)),
-    ),
-    gauge(
-      `${prefix}_status_terminated_reason`,
-      `Describes the reason the ${what} is currently in terminated state.`,
-      each(({ state }) => withReason(state.terminated)),
-    ),
-    gauge(
-      `${prefix}_status_last_terminated_reason`,
-      `Describes the last reason the ${what} was in terminated state.`,
-      each(({ lastState }) => withReason(lastState.terminated)),
-    ),
-    gauge(
-      `${prefix}_status_ready`,
-      `Describes whether the readiness check of the ${what} succeeded.`,
-      each(({ ready }) => [{ labels: {}, value: ready ? 1 : 0 }]),
-    ),
-  ]
+  yield gauge(
+    `${prefix}_info`,
+    `Information about the ${what} of a pod.`,
+    each(({ name, image, imageID, containerID = '' }, pod) => {
+      const wanted = imageOf(pod, name)
+      return [
+        { labels: { image_spec: wanted, image, image_id: imageID, container_id: containerID }, value: 1 },
+      ]
+    }),
+  )
+  yield counter(
+    `${prefix}_status_restarts_total`,
+    `The number of restarts of the ${what}.`,
+    each(({ restartCount }) => [{ labels: {}, value: restartCount }]),
+  )
+  yield gauge(
+    `${prefix}_status_waiting_reason`,
+    `Describes the reason the ${what} is currently in waiting state.`,
+    each(({ state }) => withReason(state.waiting)),
+  )
+  yield gauge(
+    `${prefix}_status_terminated_reason`,
+    `Describes the reason the ${what} is currently in terminated state.`,
+    each(({ state }) => withReason(state.terminated)),
+  )
+  yield gauge(
+    `${prefix}_status_last_terminated_reason`,
+    `Describes the last reason the ${what} was in terminated state.`,
+    each(({ lastState }) => withReason(lastState.terminated)),
+  )
+  yield gauge(
+    `${prefix}_status_ready`,
+    `Describes whether the readiness check of the ${what} succeeded.`,
+    each(({ ready }) => [{ labels: {}, value: ready ? 1 : 0 }]),
+  )
 }
 
-function resourceMetrics(
+function* resourceMetrics(
   kind: Kind,
   ofPods: OfPods,
   list: (pod: PodObject) => readonly JsonObject[],
   node: string,
-): readonly MetricFamily[] {
+): Generator<MetricFamily, void> {
   const series = (name: 'requests' | 'limits'): Series =>
     ofPods((pod) =>
       list(pod).flatMap((each) => {
@@ -153,18 +149,16 @@ function resourceMetrics(
       }),
     )
   const what = kind.replace('_', ' ')
-  return [
-    gauge(
-      `kube_pod_${kind}_resource_requests`,
-      `What the ${what} requests of a resource.`,
-      series('requests'),
-    ),
-    gauge(
-      `kube_pod_${kind}_resource_limits`,
-      `How much the ${what} may use of a resource.`,
-      series('limits'),
-    ),
-  ]
+  yield gauge(
+    `kube_pod_${kind}_resource_requests`,
+    `What the ${what} requests of a resource.`,
+    series('requests'),
+  )
+  yield gauge(
+    `kube_pod_${kind}_resource_limits`,
+    `How much the ${what} may use of a resource.`,
+    series('limits'),
+  )
 }
 
 interface ResourceValue {
