@@ -180,6 +180,26 @@ describePodd('a bad update that starts', { config }, (rig) => {
   })
 })
 
+describePodd('revisions of a held source', { config: { updates: { minReady: '1s', crashes: 1 } } }, (rig) => {
+  it('are listed, also by a podd that is started while it is held', async () => {
+    const podd = rig()
+    podd.drop('held', shellPod('held', podd.shared, 'say good; stay'))
+    await untilUnit(podd, '/held.yaml', 'Healthy')
+    podd.drop('held', shellPod('held', podd.shared, 'say bad; exit 1'))
+    await untilUnit(podd, '/held.yaml', 'RolledBack')
+    await podd.cliOk('hold', 'file')
+    podd.drop('held', shellPod('held', podd.shared, 'say other; stay'))
+    const listed = /\/held\.yaml +RolledBack +1 +2 /u
+    expect(await podd.cliOk('history')).toMatch(listed)
+    await podd.restartDaemon('SIGKILL')
+    await podd.untilReady('held')
+    expect(await podd.cliOk('history')).toMatch(listed)
+    await podd.cliOk('resume', 'file')
+    await podd.untilLine('held', / other$/u)
+    await untilUnit(podd, '/held.yaml', 'Healthy')
+  })
+})
+
 describePodd('revisions', { config }, (rig) => {
   it.concurrent('of files that change at once go forward and back each by itself, and are listed', async () => {
     const podd = rig()
