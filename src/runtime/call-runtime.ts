@@ -55,7 +55,6 @@ export type CallObserver = (method: string, durationMs: number, ok: boolean) => 
 
 /** What calls go over; see RuntimeConnection. */
 export interface CallChannel {
-  readonly connections: number
   readonly isReady: boolean
   ready(signal?: AbortSignal): Promise<void>
   unary<Request, Reply>(
@@ -80,8 +79,6 @@ export class RuntimeCaller {
   readonly #clock: Clock
   readonly #onCall: CallObserver | undefined
   #gate: CallGate | undefined
-  readonly #supported = new Map<string, boolean>()
-  #supportedOn = 0
 
   constructor(connection: CallChannel, service: ServiceDefinition, clock: Clock, onCall?: CallObserver) {
     this.#connection = connection
@@ -108,11 +105,6 @@ export class RuntimeCaller {
     using deadline = startDeadline(this.#clock, deadlineMs, () => timeoutError(method, deadlineMs))
     const asked = { ...definition, path: path ?? definition.path }
     return await this.#connection.unary(asked, request, deadline.signal)
-  }
-
-  /** Whether the runtime has an RPC, by its last answer; undefined before the first one since it was (re)connected. */
-  supports(method: string): boolean | undefined {
-    return this.#supportedOn === this.#connection.connections ? this.#supported.get(method) : undefined
   }
 
   async #call<Request, Reply>(
@@ -174,14 +166,9 @@ export class RuntimeCaller {
       try {
         const reply = await this.#unary(rpc, request, cancel)
         trace?.('answered', method)
-        this.#remember(method, true)
         return reply
       } catch (error) {
-        if (isCriError(error, 'RUNTIME_UNSUPPORTED')) this.#remember(method, false)
-        if (isCriError(error, 'RUNTIME_NOT_FOUND')) {
-          this.#remember(method, true)
-          if (spec.whenAbsent !== undefined) return spec.whenAbsent
-        }
+        if (isCriError(error, 'RUNTIME_NOT_FOUND') && spec.whenAbsent !== undefined) return spec.whenAbsent
         if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
         this.#connection.suspect()
         if (spec.kind !== 'read' || tries > 1) throw error
@@ -217,12 +204,6 @@ export class RuntimeCaller {
     const definition = this.#service[method]
     if (definition === undefined) throw new CriError('RUNTIME_UNSUPPORTED', `${method} is not defined`)
     return definition
-  }
-
-  #remember(method: string, supported: boolean): void {
-    if (this.#supportedOn !== this.#connection.connections) this.#supported.clear()
-    this.#supportedOn = this.#connection.connections
-    this.#supported.set(method, supported)
   }
 }
 
@@ -269,10 +250,6 @@ export class KeptChannel implements CallChannel {
   constructor(main: RuntimeConnection, kept: RuntimeConnection) {
     this.#main = main
     this.#kept = kept
-  }
-
-  get connections(): number {
-    return this.#main.connections
   }
 
   get isReady(): boolean {

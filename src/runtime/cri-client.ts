@@ -27,9 +27,6 @@ export interface CriClientOptions {
   readonly keep?: KeepSocket | undefined
 }
 
-/** The name of an RPC, as RuntimeService and ImageService have it. */
-export type CriMethod = keyof RuntimeService | keyof ImageService
-
 /** The CRI's version before v1, which containerd served up to 1.5. */
 const olderVersionPath = '/runtime.v1alpha2.RuntimeService/Version'
 
@@ -115,15 +112,6 @@ export class CriClient {
   gateWith(gate: CallGate): void {
     this.#runtimeCaller.gateWith(gate)
     this.#kept?.caller.gateWith(gate)
-  }
-
-  /**
-   * Whether this runtime has an RPC: false once it answered UNIMPLEMENTED, true once it answered otherwise, undefined
-   * before the first answer since it was (re)connected.
-   */
-  supports(method: CriMethod): boolean | undefined {
-    const name = `${method.charAt(0).toUpperCase()}${method.slice(1)}`
-    return this.#runtimeCaller.supports(name) ?? this.#imageCaller.supports(name)
   }
 
   /** Ends all calls in flight with RUNTIME_UNAVAILABLE or RUNTIME_FAILED. */

@@ -39,7 +39,6 @@ export function identityCases(contract: Contract): void {
     const reply = contract.client.runtime.runtimeConfig({})
     if (contract.isFrom('2.0')) expect((await reply).linux?.cgroupDriver).toBe('CGROUPFS')
     else await expect(reply).rejects.toMatchObject({ code: 'RUNTIME_UNSUPPORTED' })
-    expect(contract.client.supports('runtimeConfig')).toBe(contract.isFrom('2.0'))
   })
 
   const missing: readonly [string, Call][] = [

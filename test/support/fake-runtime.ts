@@ -101,7 +101,6 @@ export class FakeRuntime {
   readonly #scripts = new Map<string, ContainerScript | ((container: FakeContainer) => ContainerScript)>()
   readonly #listeners = new Set<(event: RuntimeEvent) => void>()
   #connection = new AbortController()
-  #connections = 1
   #down = false
 
   constructor(options: FakeRuntimeOptions) {
@@ -207,7 +206,6 @@ export class FakeRuntime {
   comeUp({ events = true }: { readonly events?: boolean } = {}): void {
     this.#down = false
     this.#connection = new AbortController()
-    this.#connections += 1
     if (events) this.#sendAll({ kind: 'opened' })
   }
 
@@ -321,11 +319,7 @@ export class FakeRuntime {
   }
 
   #caller(service: string): RuntimeCaller {
-    const connections = (): number => this.#connections
     const channel: CallChannel = {
-      get connections() {
-        return connections()
-      },
       ready: () => Promise.resolve(),
       isReady: true,
       suspect: () => undefined,

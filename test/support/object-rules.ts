@@ -1,6 +1,11 @@
-import type { ObjectReader } from '../../src/pod/objects/local-object.ts'
+import type { ObjectPolicies, ObjectReader } from '../../src/pod/objects/local-object.ts'
 import type { ObjectRules } from '../../src/decide/sources/merge-snapshots.ts'
-import { defaultObjectPolicies } from '../../src/pod/objects/local-object.ts'
+
+export const defaultObjectPolicies: ObjectPolicies = {
+  file: { readsObjectsOf: [], givesClusterObjects: true },
+  http: { readsObjectsOf: [], givesClusterObjects: false },
+  api: { readsObjectsOf: ['file'], givesClusterObjects: true },
+}
 
 /** What counts where the configuration says nothing. */
 export const plainObjectRules: ObjectRules = {

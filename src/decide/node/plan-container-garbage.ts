@@ -1,4 +1,4 @@
-import type { ContainerId, PodUid, SandboxId } from '../../pod/values/ids.ts'
+import type { ContainerId, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
 
 /** The kubelet's policy (`pkg/kubelet/container/container_gc.go`, GCPolicy, 1.36). A negative number sets no limit. */
@@ -60,9 +60,9 @@ export function planContainerGarbage(
   nowMs: number,
 ): readonly ContainerGarbage[] {
   const reasons = new Map<ContainerId, GarbageReason>()
-  const units: Dead[][] = []
+  const units: ObservedContainer[][] = []
   for (const pod of facts.pods) {
-    const { containers, uid } = pod.observed
+    const { containers } = pod.observed
     // A creation time in the future dates from before the clock was set back.
     const isOld = ({ createdAtMs }: ObservedContainer): boolean =>
       createdAtMs > nowMs || nowMs - createdAtMs >= policy.minimumAgeMs
@@ -79,21 +79,20 @@ export function planContainerGarbage(
       .filter(({ state }) => state === 'exited')
       // Until the runtime itself reports the exit, how the newest one ended may not be in the record.
       .filter((each) => each.provisional !== true || isSuperseded(each, containers))
-      .map((container) => ({ uid, container }))
-    units.push(...Map.groupBy(exited, ({ container }) => container.name).values())
+    units.push(...Map.groupBy(exited, ({ name }) => name).values())
   }
   // Newest first; within a unit no wall clock is needed for that.
-  let kept = units.map((unit) => unit.toSorted((a, b) => b.container.restartCount - a.container.restartCount))
+  let kept = units.map((unit) => unit.toSorted((a, b) => b.restartCount - a.restartCount))
   const limit = (max: number, reason: GarbageReason): void => {
-    for (const { container } of kept.flatMap((unit) => unit.slice(max))) reasons.set(container.id, reason)
+    for (const { id } of kept.flatMap((unit) => unit.slice(max))) reasons.set(id, reason)
     kept = kept.map((unit) => unit.slice(0, max)).filter(({ length }) => length > 0)
   }
   if (policy.maxPerContainer >= 0) limit(policy.maxPerContainer, 'container-limit')
   const { maxTotal } = policy
   if (maxTotal >= 0 && kept.flat().length > maxTotal) {
     limit(Math.max(1, Math.floor(maxTotal / kept.length)), 'total-limit')
-    const newestFirst = kept.flat().toSorted((a, b) => b.container.createdAtMs - a.container.createdAtMs)
-    for (const { container } of newestFirst.slice(maxTotal)) reasons.set(container.id, 'total-limit')
+    const newestFirst = kept.flat().toSorted((a, b) => b.createdAtMs - a.createdAtMs)
+    for (const { id } of newestFirst.slice(maxTotal)) reasons.set(id, 'total-limit')
   }
   return facts.pods.flatMap((pod) => {
     const { observed } = pod
@@ -137,11 +136,6 @@ export function selectDeadContainers(
     containers: garbage?.containers.map(({ container }) => container.id) ?? [],
     sandboxes: garbage?.sandboxes.map(({ sandbox }) => sandbox.id) ?? [],
   }
-}
-
-interface Dead {
-  readonly uid: PodUid
-  readonly container: ObservedContainer
 }
 
 function fateOf({ fate }: GarbagePod, facts: ContainerGarbageFacts): GarbagePod['fate'] {

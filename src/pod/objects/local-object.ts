@@ -93,18 +93,10 @@ export interface ObjectPolicy {
 
 export type ObjectPolicies = Readonly<Record<SourceKind, ObjectPolicy>>
 
-/** The default policies. */
-export const defaultObjectPolicies: ObjectPolicies = {
-  file: { readsObjectsOf: [], givesClusterObjects: true },
-  http: { readsObjectsOf: [], givesClusterObjects: false },
-  api: { readsObjectsOf: ['file'], givesClusterObjects: true },
-}
-
 /** A ConfigMap or Secret that something refers to; its namespace is the pod's. */
 export interface ConfigReference {
   readonly kind: 'ConfigMap' | 'Secret'
   readonly name: string
-  readonly optional: boolean
 }
 
 /** The pod whose pull secrets are used. */
@@ -162,20 +154,16 @@ function environmentReferences(container: ContainerSpec): readonly ConfigReferen
 
 function volumeReferences({ configMap, secret, projected }: VolumeSpec): readonly ConfigReference[] {
   return [
-    ...pair(configMap, secret && { name: secret.secretName, optional: secret.optional }),
+    ...pair(configMap, secret && { name: secret.secretName }),
     ...(projected?.sources ?? []).flatMap((source) => pair(source.configMap, source.secret)),
   ]
 }
 
-type Named = { readonly name: string; readonly optional: boolean } | undefined
+type Named = { readonly name: string } | undefined
 
 function pair(configMap: Named, secret: Named): readonly ConfigReference[] {
-  const references: ConfigReference[] = []
-  if (configMap !== undefined) references.push({ kind: 'ConfigMap', ...nameOf(configMap) })
-  if (secret !== undefined) references.push({ kind: 'Secret', ...nameOf(secret) })
-  return references
-}
-
-function nameOf({ name, optional }: NonNullable<Named>): NonNullable<Named> {
-  return { name, optional }
+  return [
+    ...(configMap === undefined ? [] : [{ kind: 'ConfigMap' as const, name: configMap.name }]),
+    ...(secret === undefined ? [] : [{ kind: 'Secret' as const, name: secret.name }]),
+  ]
 }

@@ -190,15 +190,6 @@ describe('calls over a socket', () => {
     })
     expect(fake.calls('PodSandboxStats')).toHaveLength(1)
   })
-
-  it('show what the runtime can do', async () => {
-    fake = new FakeRuntime({ clock: systemClock, release: '1.6' })
-    const client = connectTo((await serve()).endpoint)
-    expect(client.supports('runtimeConfig')).toBeUndefined()
-    await expect(client.runtime.runtimeConfig({})).rejects.toMatchObject({ code: 'RUNTIME_UNSUPPORTED' })
-    await client.images.listImages({})
-    expect([client.supports('runtimeConfig'), client.supports('listImages')]).toEqual([false, true])
-  })
 })
 
 describe('a runtime that restarts', () => {

@@ -12,7 +12,6 @@ it.each([
 ])('tells of a call that goes out, where the runtime is connected: %s', async (isReady, told) => {
   let sent = 0
   const channel: CallChannel = {
-    connections: 1,
     isReady,
     ready: async () => {},
     suspect: () => {},
@@ -31,7 +30,6 @@ it('makes sure of the connection again before it repeats a call that found it br
   const steps: string[] = []
   let broken = true
   const channel: CallChannel = {
-    connections: 1,
     isReady: true,
     ready: async () => void steps.push('ready'),
     suspect: () => void steps.push('suspect'),
@@ -53,7 +51,6 @@ it('makes sure of the connection again before it repeats a call that found it br
 it('holds calls about containers back while the gate is closed, and no others', async () => {
   const sent: string[] = []
   const channel: CallChannel = {
-    connections: 1,
     isReady: true,
     ready: async () => void sent.push('ready'),
     suspect: () => {},
@@ -94,7 +91,6 @@ it('decodes a long list in turns of the event loop, and as a whole', async () =>
     containers: Array.from({ length: 1000 }, (_, at) => ({ id: `c-${at}`, labels: { at: String(at) } })),
   }
   const channel: CallChannel = {
-    connections: 1,
     isReady: true,
     ready: async () => {},
     suspect: () => {},
@@ -122,7 +118,6 @@ it('decodes a long list in turns of the event loop, and as a whole', async () =>
 
 it('tells of a list that cannot be decoded', async () => {
   const channel: CallChannel = {
-    connections: 1,
     isReady: true,
     ready: async () => {},
     suspect: () => {},

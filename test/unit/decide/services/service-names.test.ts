@@ -8,7 +8,8 @@ import {
   selectEndpoints,
 } from '../../../../src/decide/services/service-names.ts'
 import type { ServicePod } from '../../../../src/decide/services/service-names.ts'
-import { defaultObjectPolicies, objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import { defaultObjectPolicies } from '../../../support/object-rules.ts'
 import type { Service } from '../../../../src/pod/objects/object-kinds.ts'
 import type { SourceName } from '../../../../src/pod/values/ids.ts'
 import { makePod } from '../../../support/pod-builders.ts'

@@ -3,8 +3,8 @@ import type { JsonObject } from '../../../../src/base/json.ts'
 import { selectVisibleObjects, mergeSnapshots } from '../../../../src/decide/sources/merge-snapshots.ts'
 import type { ObjectRules } from '../../../../src/decide/sources/merge-snapshots.ts'
 import type { ObjectDocument, SourceName, SourceSnapshot } from '../../../../src/pod/objects/document.ts'
-import { objectFromManifest, defaultObjectPolicies } from '../../../../src/pod/objects/local-object.ts'
-import { plainObjectRules } from '../../../support/object-rules.ts'
+import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+import { defaultObjectPolicies, plainObjectRules } from '../../../support/object-rules.ts'
 
 function document(kind: string, name: string, fields: JsonObject, path: string): ObjectDocument {
   const apiVersion = { RuntimeClass: 'node.k8s.io/v1', PriorityClass: 'scheduling.k8s.io/v1' }[kind] ?? 'v1'
