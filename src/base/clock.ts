@@ -240,5 +240,19 @@ const lastTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59)
  * end.
  */
 export function formatTime(wallMs: number): string {
-  return `${new Date(Math.min(wallMs, lastTimeMs)).toISOString().slice(0, 19)}Z`
+  return `${isoTime(Math.min(wallMs, lastTimeMs)).slice(0, 19)}Z`
+}
+
+/**
+ * `2026-11-26T22:15:00.123Z`, as `toISOString` of Date has it, which loads the names of the host's time zone first: half a
+ * mebibyte. Throws RangeError where there is no such time.
+ */
+export function isoTime(wallMs: number): string {
+  const date = new Date(wallMs)
+  const year = date.getUTCFullYear()
+  if (!(year >= 0 && year <= 9999)) return date.toISOString()
+  const padded = (value: number, length = 2): string => String(value).padStart(length, '0')
+  const day = `${padded(year, 4)}-${padded(date.getUTCMonth() + 1)}-${padded(date.getUTCDate())}`
+  const time = `${padded(date.getUTCHours())}:${padded(date.getUTCMinutes())}:${padded(date.getUTCSeconds())}`
+  return `${day}T${time}.${padded(date.getUTCMilliseconds(), 3)}Z`
 }

@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { isoTime, systemClock } from './clock.ts'
 import { escapeJson } from './text.ts'
 
 /** The keys a log line may carry; a closed set, so that logs can be searched. */
@@ -52,7 +53,7 @@ export function createLogger(level: LogLevel): Logger {
     {
       level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: () => `,"time":"${isoTime(systemClock.wallMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
       // Lines contain names from manifests and images, and may be read on a terminal.
       hooks: { streamWrite: escapeJson },

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { access, mkdir, readFile, readlink, rm, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree, writeFileAtomic } from '../base/atomic-file.ts'
+import { isoTime } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, ifThere } from '../base/errors.ts'
 import { mapBounded } from '../base/waits.ts'
@@ -256,7 +257,7 @@ export interface RemovedPodDirectory {
 
 /** Notes that the pod of these logs is gone. Throws what the file system throws; ENOENT where there are no logs. */
 export async function markRemoved(directory: string, owner: string, nowMs: number): Promise<void> {
-  await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
+  await writeFileAtomic(join(directory, removedFile), `${isoTime(nowMs)}\n${owner}\n`)
 }
 
 /**

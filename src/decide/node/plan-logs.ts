@@ -1,5 +1,7 @@
 /* Container logs: how much space all together take, and when one is rotated. */
 
+import { isoTime } from '../../base/clock.ts'
+
 /** One file of a container's log. */
 export interface LogFileFacts {
   readonly path: string
@@ -153,7 +155,7 @@ function nextStamp(log: LogFacts, newest: string | undefined, nowMs: number): st
 
 /** `YYYYMMDD-HHMMSS`, in UTC. */
 function formatStamp(wallMs: number): string {
-  return new Date(wallMs).toISOString().slice(0, 19).replaceAll(/[-:]/gu, '').replace('T', '-')
+  return isoTime(wallMs).slice(0, 19).replaceAll(/[-:]/gu, '').replace('T', '-')
 }
 
 function parseStamp(stamp: string): number | undefined {

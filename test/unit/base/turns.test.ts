@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mapInTurns, PacedWork, SharedTurns, TurnPace } from '../../../src/base/clock.ts'
+import { isoTime, mapInTurns, PacedWork, SharedTurns, TurnPace } from '../../../src/base/clock.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** In which turn of the event loop each piece of work began, where each takes so long. */
@@ -129,4 +129,22 @@ describe('work that many changes ask for', () => {
     await clock.advance(100)
     expect(began).toHaveLength(0)
   })
+})
+
+it('writes each time as Date does, which would load the names of time zones', () => {
+  const year = 365.25 * 86_400_000
+  const times = [
+    0,
+    1,
+    -1,
+    999.9,
+    -0.5,
+    Date.UTC(2000, 1, 29, 23, 59, 59, 999),
+    Date.UTC(9999, 11, 31),
+    8.64e15,
+    -8.64e15,
+  ]
+  const many = Array.from({ length: 500 }, (_, index) => (index - 60) * 16.18 * year + index * 7_654_321)
+  for (const time of [...times, ...many]) expect(isoTime(time)).toBe(new Date(time).toISOString())
+  expect(() => isoTime(Number.NaN)).toThrow(RangeError)
 })
