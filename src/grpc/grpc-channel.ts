@@ -1,14 +1,22 @@
+/*
+ * gRPC over one connection. What a channel needs is imported by the files of grpc-js that have it: its index loads the server
+ * and all ways to spread calls over servers too, 0.5 MiB. The version is pinned.
+ */
 import type { Socket } from 'node:net'
-import {
-  Channel,
-  ChannelCredentials,
-  connectivityState,
-  credentials,
-  experimental,
-  Metadata,
-  status as Status,
-} from '@grpc/grpc-js'
-import type { StatusObject } from '@grpc/grpc-js'
+import { CallCredentials } from '@grpc/grpc-js/build/src/call-credentials.js'
+import { statusOrFromValue } from '@grpc/grpc-js/build/src/call-interface.js'
+import type { StatusObject } from '@grpc/grpc-js/build/src/call-interface.js'
+import { ChannelCredentials } from '@grpc/grpc-js/build/src/channel-credentials.js'
+import type { SecureConnector } from '@grpc/grpc-js/build/src/channel-credentials.js'
+import { ChannelImplementation } from '@grpc/grpc-js/build/src/channel.js'
+import { ConnectivityState } from '@grpc/grpc-js/build/src/connectivity-state.js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
+import { setup as setUpPickFirst } from '@grpc/grpc-js/build/src/load-balancer-pick-first.js'
+import { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
+import { registerResolver } from '@grpc/grpc-js/build/src/resolver.js'
+import type { Resolver, ResolverListener } from '@grpc/grpc-js/build/src/resolver.js'
+import type { SubchannelAddress } from '@grpc/grpc-js/build/src/subchannel-address.js'
+import type { GrpcUri } from '@grpc/grpc-js/build/src/uri-parser.js'
 import { errorMessage } from '../base/errors.ts'
 
 /** Where a server listens: a unix socket, or a port. */
@@ -53,12 +61,12 @@ export interface GrpcCall<Message> {
 
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'failed' | 'closed'
 
-const states: Readonly<Record<connectivityState, ChannelState>> = {
-  [connectivityState.IDLE]: 'idle',
-  [connectivityState.CONNECTING]: 'connecting',
-  [connectivityState.READY]: 'ready',
-  [connectivityState.TRANSIENT_FAILURE]: 'failed',
-  [connectivityState.SHUTDOWN]: 'closed',
+const states: Readonly<Record<ConnectivityState, ChannelState>> = {
+  [ConnectivityState.IDLE]: 'idle',
+  [ConnectivityState.CONNECTING]: 'connecting',
+  [ConnectivityState.READY]: 'ready',
+  [ConnectivityState.TRANSIENT_FAILURE]: 'failed',
+  [ConnectivityState.SHUTDOWN]: 'closed',
 }
 
 /** The kubelet's `maxMsgSize` (`cri-client/pkg/remote_runtime.go`); grpc-js receives 4 MiB unless told otherwise. */
@@ -82,16 +90,12 @@ const addressOption = 'podd.address'
  * signal in it, a socket can be ended that grpc-js itself would leave open, because it is not connected yet or its server
  * has not greeted.
  */
-class KnownAddress implements experimental.Resolver {
-  readonly #listener: experimental.ResolverListener
-  readonly #address: experimental.SubchannelAddress
+class KnownAddress implements Resolver {
+  readonly #listener: ResolverListener
+  readonly #address: SubchannelAddress
   #isResolved = false
 
-  constructor(
-    _target: experimental.GrpcUri,
-    listener: experimental.ResolverListener,
-    options: Readonly<Record<string, unknown>>,
-  ) {
+  constructor(_target: GrpcUri, listener: ResolverListener, options: Readonly<Record<string, unknown>>) {
     const address: unknown = options[addressOption]
     if (!isAddress(address)) throw new TypeError('a channel has no address')
     this.#listener = listener
@@ -105,7 +109,7 @@ class KnownAddress implements experimental.Resolver {
   updateResolution(): void {
     if (this.#isResolved) return
     this.#isResolved = true
-    const endpoints = experimental.statusOrFromValue([{ addresses: [this.#address] }])
+    const endpoints = statusOrFromValue([{ addresses: [this.#address] }])
     process.nextTick(() => this.#listener(endpoints, {}, null, ''))
   }
 
@@ -114,14 +118,15 @@ class KnownAddress implements experimental.Resolver {
   }
 }
 
-function isAddress(value: unknown): value is experimental.SubchannelAddress {
+function isAddress(value: unknown): value is SubchannelAddress {
   return typeof value === 'object' && value !== null && ('path' in value || 'host' in value)
 }
 
-experimental.registerResolver(scheme, KnownAddress)
+registerResolver(scheme, KnownAddress)
+setUpPickFirst()
 
 /**
- * Plaintext, as `credentials.createInsecure()`, with each connected socket shown to `keep`. grpc-js has no other place
+ * Plaintext, as `ChannelCredentials.createInsecure()`, with each connected socket shown to `keep`. grpc-js has no other place
  * where its sockets can be seen; the version is pinned, and tests of kept connections fail where an update changes it.
  */
 class ShownSockets extends ChannelCredentials {
@@ -140,14 +145,14 @@ class ShownSockets extends ChannelCredentials {
     return other === this
   }
 
-  _createSecureConnector(): experimental.SecureConnector {
+  _createSecureConnector(): SecureConnector {
     return {
       waitForReady: () => Promise.resolve(),
       connect: async (socket) => {
         socket.once('close', this.#keep(socket))
         return { socket, secure: false }
       },
-      getCallCredentials: () => credentials.createEmpty(),
+      getCallCredentials: () => CallCredentials.createEmpty(),
       destroy() {},
     }
   }
@@ -159,7 +164,7 @@ class ShownSockets extends ChannelCredentials {
  * one, unless it is patient.
  */
 export class GrpcChannel {
-  readonly #channel: Channel
+  readonly #channel: ChannelImplementation
   readonly #ending = new AbortController()
   readonly #onState: (() => void) | undefined
   /** What ends the calls in flight. */
@@ -169,8 +174,8 @@ export class GrpcChannel {
   constructor(options: GrpcChannelOptions) {
     const { address, keep, userAgent, reconnectMs = socketReconnectMs } = options
     this.#onState = options.onState
-    const creds = keep === undefined ? credentials.createInsecure() : new ShownSockets(keep)
-    this.#channel = new Channel(`${scheme}:server`, creds, {
+    const creds = keep === undefined ? ChannelCredentials.createInsecure() : new ShownSockets(keep)
+    this.#channel = new ChannelImplementation(`${scheme}:server`, creds, {
       [addressOption]: { ...address, signal: this.#ending.signal },
       ...('host' in address ? { 'grpc.default_authority': authorityOf(address) } : {}),
       ...(userAgent === undefined ? {} : { 'grpc.primary_user_agent': userAgent }),
@@ -241,7 +246,7 @@ export class GrpcChannel {
 
   #watch(): void {
     const state = this.#channel.getConnectivityState(false)
-    if (state === connectivityState.SHUTDOWN) return
+    if (state === ConnectivityState.SHUTDOWN) return
     this.#channel.watchConnectivityState(state, Infinity, () => {
       this.#onState?.()
       this.#watch()

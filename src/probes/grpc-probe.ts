@@ -1,4 +1,4 @@
-import { status as Status } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import { PoddError } from '../base/errors.ts'
 import { GrpcChannel } from '../grpc/grpc-channel.ts'
 import type { GrpcStatus } from '../grpc/grpc-channel.ts'

@@ -1,4 +1,4 @@
-import { status as Status } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Clock } from '../base/clock.ts'
 import { Changes, untilAborted } from '../base/waits.ts'
 import { GrpcChannel } from '../grpc/grpc-channel.ts'

@@ -1,4 +1,4 @@
-import { status } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import { PoddError } from '../base/errors.ts'
 import type { PoddErrorOptions } from '../base/errors.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
@@ -118,16 +118,16 @@ export function isCriError(error: unknown, code?: CriErrorCode): error is CriErr
 
 /** Codes of gRPC that mean something to podd; all others are RUNTIME_FAILED. */
 const criCodes: ReadonlyMap<number, CriErrorCode> = new Map([
-  [status.NOT_FOUND, 'RUNTIME_NOT_FOUND'],
-  [status.ALREADY_EXISTS, 'RUNTIME_EXISTS'],
-  [status.INVALID_ARGUMENT, 'RUNTIME_INVALID'],
-  [status.OUT_OF_RANGE, 'RUNTIME_INVALID'],
-  [status.DEADLINE_EXCEEDED, 'RUNTIME_TIMEOUT'],
-  [status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
+  [Status.NOT_FOUND, 'RUNTIME_NOT_FOUND'],
+  [Status.ALREADY_EXISTS, 'RUNTIME_EXISTS'],
+  [Status.INVALID_ARGUMENT, 'RUNTIME_INVALID'],
+  [Status.OUT_OF_RANGE, 'RUNTIME_INVALID'],
+  [Status.DEADLINE_EXCEEDED, 'RUNTIME_TIMEOUT'],
+  [Status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
 ])
 
 /** The statuses of calls that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
-const lostCodes: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED])
+const lostCodes: ReadonlySet<number> = new Set([Status.UNAVAILABLE, Status.CANCELLED])
 
 function isGrpcStatus(error: unknown): error is GrpcStatus {
   return (
@@ -161,5 +161,5 @@ export function criErrorFrom(error: unknown, method: string): CriError {
 /** True where a runtime that is just starting may answer so: containerd 1.6 says UNKNOWN until its CRI plugin is up. */
 export function mayBeStarting(error: unknown): boolean {
   const code = error instanceof CriError ? error.grpcCode : undefined
-  return code === status.UNKNOWN || code === status.UNAVAILABLE
+  return code === Status.UNKNOWN || code === Status.UNAVAILABLE
 }

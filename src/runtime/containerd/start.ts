@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { copyFile, truncate } from 'node:fs/promises'
-import { status as Status } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import { tryRemove } from '../../base/atomic-file.ts'
 import { sleepUnlessAborted, startDeadline } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
