@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   completeCopy,
   createUnitRecord,
+  decideStep,
   describeRecord,
   fallbackOf,
   isJudged,
@@ -344,5 +345,51 @@ describe('what is said of a unit', () => {
       false,
       false,
     ])
+  })
+})
+
+describe('what follows from a verdict that is not a good one', () => {
+  const failures = [{ pod: 'default/a', reason: 'PodFailed', message: 'it failed' } as const]
+  const failedVerdict = { kind: 'failed', failures, wakeAtMs: undefined } as const
+  const heldVerdict = (rest: 'may-count' | 'open' | 'none') =>
+    ({ kind: 'held', failures, rest, wakeAtMs: undefined }) as const
+  const may = { mayGoBack: true, isWhole: true }
+  const progressing = offer(healthy(), 'b')
+  const stuck = noteHeld(progressing, failure, false)
+
+  it.each([
+    ['a new failure fails it', progressing, failedVerdict, may, 'fail'],
+    ['a failure of one that was held fails it', stuck, failedVerdict, may, 'fail'],
+    ['one that is known to have failed goes back', fail(progressing, false), failedVerdict, may, 'go-back'],
+    [
+      'one that may not go back stays',
+      fail(progressing, false),
+      failedVerdict,
+      { ...may, mayGoBack: false },
+      'wait',
+    ],
+    ['one that has none to go back to stays', fail(first()), failedVerdict, may, 'wait'],
+    ['a new one whose pods wait is held', progressing, heldVerdict('open'), may, 'hold'],
+    ['one that is held already stays', stuck, heldVerdict('open'), may, 'wait'],
+    ['one that is held counts once its other pods are healthy', stuck, heldVerdict('may-count'), may, 'hold'],
+    ['one that counts stays', noteHeld(progressing, failure, true), heldVerdict('may-count'), may, 'wait'],
+    ['a new one of which no pod may run fails', progressing, heldVerdict('none'), may, 'fail'],
+    ['one that was held and of which no pod may run fails', stuck, heldVerdict('none'), may, 'fail'],
+    [
+      'one of which not all pods are judged is held',
+      progressing,
+      heldVerdict('none'),
+      { ...may, isWhole: false },
+      'hold',
+    ],
+    [
+      'one that may not go back is held',
+      progressing,
+      heldVerdict('none'),
+      { ...may, mayGoBack: false },
+      'hold',
+    ],
+  ] as const)('%s', (_what, record, verdict, facts, step) => {
+    expect(decideStep(record, verdict, facts)).toBe(step)
   })
 })
