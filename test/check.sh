@@ -51,7 +51,7 @@ tests() { # FILE...
 }
 
 scripts() { # whether bash can read them, and what shellcheck says where it is installed
-  local files=(.ci/run packaging/*.sh test/*.sh test/lib/*.sh) file
+  local files=(.ci/run packaging/*.sh test/*.sh test/lib/*.sh test/vm/*.sh) file
   [ ! -f install.sh ] || files+=(install.sh)
   for file in "${files[@]}"; do bash -n "$file" || return; done
   ! command -v shellcheck >/dev/null || shellcheck -x "${files[@]}"

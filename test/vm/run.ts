@@ -13,15 +13,16 @@ import type { Progress } from './progress.ts'
 import { say } from './say.ts'
 
 const phaseNames = ['restart', 'reboot', 'watchdog', 'cuts'] as const
-const usage = `npm run vm -- [--only=${phaseNames.join()}] [--cuts=20] [--seed=N] [--name=podd-vm] [--fresh] [--keep]
-PODD_TEST_MACHINE names the program that drives the virtual machine; docs/TESTING.md says what it has to do.
+const usage = `npm run vm -- [--only=${phaseNames.join()}] [--cuts=3] [--seed=N] [--name=podd-vm] [--fresh] [--keep]
+test/vm/machine.sh drives the virtual machine, by qemu, and needs root. PODD_TEST_MACHINE names another program that does;
+test/vm/machine.ts says how it is called.
 A machine that was left is gone on with: phases and cuts that passed with the same program are not repeated.
 --fresh begins with a new one; --keep leaves it although all passed, as it is left where something fails.`
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: phaseNames.join() },
-    cuts: { type: 'string', default: '20' },
+    cuts: { type: 'string', default: '3' },
     seed: { type: 'string' },
     name: { type: 'string', default: 'podd-vm' },
     fresh: { type: 'boolean', default: false },
@@ -37,7 +38,8 @@ async function prepare(host: InstalledMachine): Promise<Progress> {
   if (await machine.isUp()) say(`going on with the machine ${machine.name}`)
   else {
     say('booting a machine')
-    say(await machine.power('up'))
+    // The first time its image is made.
+    say(await machine.power('up', 3_600_000))
   }
   const build = digestOfBuild(join(import.meta.dirname, '../../dist'))
   const earlier = await host.readProgress()
@@ -61,11 +63,7 @@ async function prepare(host: InstalledMachine): Promise<Progress> {
 
 async function main(): Promise<void> {
   if (values.help) return console.log(usage)
-  const program = process.env['PODD_TEST_MACHINE'] ?? ''
-  if (program === '') {
-    console.log(`vm: skipped: PODD_TEST_MACHINE is not set\n${usage}`)
-    return
-  }
+  const program = process.env['PODD_TEST_MACHINE'] ?? join(import.meta.dirname, 'machine.sh')
   const only = values.only.split(',')
   const unknown = only.filter((name) => !phaseNames.some((known) => known === name))
   if (unknown.length > 0) throw new Error(`there is no phase ${unknown.join()}\n${usage}`)
