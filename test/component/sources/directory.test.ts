@@ -24,6 +24,8 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { createDecodeSource, DecodeUnavailable } from '../../../src/sources/decode-source.ts'
 import type { DirectorySourceOptions } from '../../../src/sources/directory/directory-files.ts'
 import { createDirectorySource } from '../../../src/sources/directory/directory-source.ts'
+import { movingMs } from '../../../src/sources/directory/pending-files.ts'
+import type { SourceSnapshot } from '../../../src/pod/objects/document.ts'
 import type { DirectoryHint } from '../../../src/sources/watch-directory.ts'
 import type { MountEntry } from '../../../src/host/mounts.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
@@ -393,16 +395,22 @@ describe('changes', () => {
     const inPods = (name: string): string => join(pods, name)
     const isIn = (file: string, pod: string): boolean =>
       run.last()?.pods.find(({ place }) => place.path === inPods(file))?.pod.metadata.name === pod
+    const seen: SourceSnapshot[] = []
     for (const [turn, slow] of ['a.yaml', 'b.yaml', '', ''].entries()) {
       slowOne = slow === '' ? 'none' : slow
+      const before = run.snapshots.length
+      const beganMs = performance.now()
       await rename(inPods('a.yaml'), inPods('.x'))
       await sleep(turn * 10)
       await rename(inPods('b.yaml'), inPods('a.yaml'))
       await sleep(turn * 10)
       await rename(inPods('.x'), inPods('b.yaml'))
+      const tookMs = performance.now() - beganMs
       await run.until(() => isIn('a.yaml', turn % 2 === 0 ? 'two' : 'one'))
+      // On a busy host it may take so long that nothing seems to move any more.
+      if (tookMs < movingMs / 2) seen.push(...run.snapshots.slice(before).map(({ snapshot }) => snapshot))
     }
-    for (const { snapshot } of run.snapshots.filter(({ snapshot }) => snapshot.ready)) {
+    for (const snapshot of seen.filter(({ ready }) => ready)) {
       expect(snapshot.pods).toHaveLength(2)
       expect(new Set(snapshot.pods.map(({ pod }) => pod.metadata.name)).size).toBe(2)
     }
