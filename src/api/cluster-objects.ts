@@ -122,6 +122,15 @@ export interface ClaimObject {
   }
 }
 
+/** apps/v1 and batch/v1: what pods are made from. The spec is the manifest's, with defaults. */
+export interface WorkloadObject {
+  readonly apiVersion: 'apps/v1' | 'batch/v1'
+  readonly kind: 'Deployment' | 'StatefulSet' | 'DaemonSet' | 'Job' | 'CronJob'
+  readonly metadata: LocalObjectMeta & { readonly generation: number }
+  readonly spec: JsonObject
+  readonly status: JsonObject
+}
+
 /** core/v1 Service: a name for pods; it has no address of its own. */
 export interface ServiceObject {
   readonly apiVersion: 'v1'

@@ -10,6 +10,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
   ServiceObject,
+  WorkloadObject,
 } from './cluster-objects.ts'
 import type { EventObject, PodObject, ResourceObject } from './resource.ts'
 
@@ -231,6 +232,11 @@ export interface ServedResources {
   readonly leases: LeaseObject
   readonly podtemplates: PodTemplateObject
   readonly services: ServiceObject
+  readonly deployments: WorkloadObject
+  readonly statefulsets: WorkloadObject
+  readonly daemonsets: WorkloadObject
+  readonly jobs: WorkloadObject
+  readonly cronjobs: WorkloadObject
   readonly endpointslices: EndpointSliceObject
 }
 

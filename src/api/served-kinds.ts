@@ -1,4 +1,5 @@
-import { entriesOf, objectAt, objectsAt, textAt } from '../base/json.ts'
+import { entriesOf, jsonAt, objectAt, objectOrEmpty, objectsAt, textAt } from '../base/json.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import type {
   ClaimObject,
   ConfigObject,
@@ -11,6 +12,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
   ServiceObject,
+  WorkloadObject,
 } from './cluster-objects.ts'
 import { summarizePod } from './pod-summary.ts'
 import type { EventObject, PodObject } from './resource.ts'
@@ -428,8 +430,8 @@ const podTemplateKind = servedKind<PodTemplateObject>({
 })
 
 /** One field of each container (`pkg/printers/internalversion/printers.go`, layoutContainerCells, 1.36). */
-function containerTexts({ template = {} }: PodTemplateObject, field: 'name' | 'image'): string {
-  const containers = objectsAt(objectAt(template, 'spec') ?? {}, 'containers')
+function containerTexts(owner: { readonly template?: Json }, field: 'name' | 'image'): string {
+  const containers = objectsAt(objectOrEmpty(jsonAt(owner, 'template', 'spec')), 'containers')
   return containers.flatMap((container) => textAt(container, field) ?? []).join(',')
 }
 
@@ -493,6 +495,165 @@ function firstOf(texts: readonly string[]): string {
   return `${texts.slice(0, 3).join(',')}${more}`
 }
 
+const containersColumn = wideColumn<WorkloadObject>(
+  'Containers',
+  'The names of the containers.',
+  ({ spec }) => containerTexts(spec, 'name'),
+)
+const imagesColumn = wideColumn<WorkloadObject>('Images', 'Their images.', ({ spec }) =>
+  containerTexts(spec, 'image'),
+)
+const selectorColumn = wideColumn<WorkloadObject>(
+  'Selector',
+  'The labels of its pods.',
+  ({ spec }) =>
+    entriesOf(objectAt(objectAt(spec, 'selector') ?? {}, 'matchLabels'), '=').join(',') || '<none>',
+)
+
+/** A number of a status; zero where it is left out. */
+function countAt(object: JsonObject, key: string): number {
+  const value = object[key]
+  return typeof value === 'number' ? value : 0
+}
+
+function countColumn(name: string, description: string, key: string): KindColumn<WorkloadObject> {
+  return { ...column(name, description, ({ status }) => countAt(status, key)), type: 'integer' }
+}
+
+const readyColumn = column<WorkloadObject>(
+  'Ready',
+  'How many pods are ready, of how many.',
+  ({ spec, status }) => `${countAt(status, 'readyReplicas')}/${countAt(spec, 'replicas')}`,
+)
+
+const workload = { verbs: writeVerbs, categories: ['all'] } as const
+const scaled = {
+  subresources: [
+    { name: 'scale', verbs: ['get', 'patch', 'update'], kind: 'Scale', apiVersion: 'autoscaling/v1' },
+  ],
+} as const
+
+const deploymentKind = servedKind<WorkloadObject>({
+  ...workload,
+  ...scaled,
+  resource: 'deployments',
+  singular: 'deployment',
+  shortNames: ['deploy'],
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  columns: [
+    nameColumn,
+    readyColumn,
+    countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedReplicas'),
+    countColumn('Available', 'How many pods are ready for as long as they should.', 'availableReplicas'),
+    ageColumn,
+    containersColumn,
+    imagesColumn,
+    selectorColumn,
+  ],
+})
+
+const statefulSetKind = servedKind<WorkloadObject>({
+  ...workload,
+  ...scaled,
+  resource: 'statefulsets',
+  singular: 'statefulset',
+  shortNames: ['sts'],
+  apiVersion: 'apps/v1',
+  kind: 'StatefulSet',
+  columns: [nameColumn, readyColumn, ageColumn, containersColumn, imagesColumn],
+})
+
+const daemonSetKind = servedKind<WorkloadObject>({
+  ...workload,
+  resource: 'daemonsets',
+  singular: 'daemonset',
+  shortNames: ['ds'],
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  columns: [
+    nameColumn,
+    countColumn('Desired', 'How many pods it is to have.', 'desiredNumberScheduled'),
+    countColumn('Current', 'How many pods there are.', 'currentNumberScheduled'),
+    countColumn('Ready', 'How many pods are ready.', 'numberReady'),
+    countColumn('Up-to-date', 'How many pods are of the newest template.', 'updatedNumberScheduled'),
+    countColumn('Available', 'How many pods are ready for as long as they should.', 'numberAvailable'),
+    { ...column('Node Selector', 'Without effect: there is one node.', () => '<none>'), only: 'kubectl' },
+    ageColumn,
+    containersColumn,
+    imagesColumn,
+    selectorColumn,
+  ],
+})
+
+/** `pkg/printers/internalversion/printers.go`, printJob, 1.36. */
+function jobState({ spec, status }: WorkloadObject): string {
+  const condition = objectsAt(status, 'conditions')[0]
+  if (condition !== undefined) return textAt(condition, 'type') ?? ''
+  return spec['suspend'] === true ? 'Suspended' : 'Running'
+}
+
+function jobCompletions({ spec, status }: WorkloadObject): string {
+  const { completions, parallelism } = spec
+  if (typeof completions === 'number') return `${countAt(status, 'succeeded')}/${completions}`
+  const shared = typeof parallelism === 'number' && parallelism > 1 ? `1 of ${parallelism}` : '1'
+  return `${countAt(status, 'succeeded')}/${shared}`
+}
+
+function jobDuration({ status }: WorkloadObject, nowMs: number): string {
+  const start = textAt(status, 'startTime')
+  if (start === undefined) return ''
+  const end = textAt(status, 'completionTime')
+  return formatAge((end === undefined ? nowMs : Date.parse(end)) - Date.parse(start))
+}
+
+const jobKind = servedKind<WorkloadObject>({
+  ...workload,
+  resource: 'jobs',
+  singular: 'job',
+  apiVersion: 'batch/v1',
+  kind: 'Job',
+  columns: [
+    nameColumn,
+    column('Status', 'Complete, Failed, Running or Suspended.', (job) => jobState(job)),
+    column('Completions', 'How many pods have succeeded, of how many.', (job) => jobCompletions(job)),
+    column('Duration', 'How long it has run.', (job, nowMs) => jobDuration(job, nowMs)),
+    ageColumn,
+    containersColumn,
+    imagesColumn,
+  ],
+})
+
+const cronJobKind = servedKind<WorkloadObject>({
+  ...workload,
+  resource: 'cronjobs',
+  singular: 'cronjob',
+  shortNames: ['cj'],
+  apiVersion: 'batch/v1',
+  kind: 'CronJob',
+  columns: [
+    nameColumn,
+    column('Schedule', 'When it starts a Job.', ({ spec }) => textAt(spec, 'schedule') ?? ''),
+    column(
+      'Timezone',
+      "By which clock; the host's where none is given.",
+      ({ spec }) => textAt(spec, 'timeZone') ?? '<none>',
+    ),
+    column('Suspend', 'Whether it starts none for now.', ({ spec }) =>
+      spec['suspend'] === true ? 'True' : 'False',
+    ),
+    {
+      ...column('Active', 'How many of its Jobs run.', ({ status }) => objectsAt(status, 'active').length),
+      type: 'integer',
+    },
+    column('Last Schedule', 'The time since it started the last one.', ({ status }, nowMs) => {
+      const last = textAt(status, 'lastScheduleTime')
+      return last === undefined ? '<none>' : formatAgeOf(last, nowMs)
+    }),
+    ageColumn,
+  ],
+})
+
 /** All kinds that the API serves: its routes, `podd get` and `podd describe` go by this list. */
 export const servedKinds: readonly ServedKind[] = [
   configMapKind,
@@ -509,6 +670,11 @@ export const servedKinds: readonly ServedKind[] = [
   endpointSliceKind,
   priorityClassKind,
   runtimeClassKind,
+  deploymentKind,
+  statefulSetKind,
+  daemonSetKind,
+  jobKind,
+  cronJobKind,
 ]
 
 /** The names of a kind on the command line. */

@@ -136,6 +136,7 @@ export function createLoops(system: SystemEnv) {
     workers,
     podNameSuffix,
     proofMs: settings.updateMinReadyMs,
+    shown: system.shown,
     batch: { file: system.batchFile, report: createStateReport(events, logger) },
     isRuntimeKnown: () => state.isListed && knowledge.runtimeProblem === undefined,
     onChange: (source) => post({ kind: 'update', source }),

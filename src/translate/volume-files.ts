@@ -6,7 +6,7 @@ import { cleanPath } from '../base/text.ts'
 import type { ObjectDocument } from '../pod/objects/document.ts'
 import { objectData } from '../pod/objects/local-object.ts'
 import type { ObjectReader } from '../pod/objects/local-object.ts'
-import type { ConfigMap, PersistentVolumeClaim, Secret, Service } from '../pod/objects/object-kinds.ts'
+import type { ConfigMap, LocalObject, Secret } from '../pod/objects/object-kinds.ts'
 import type { keyToPathSchema } from '../pod/schema/container-schema.ts'
 import type { Infer } from '../pod/schema/types.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../pod/schema/volume-schema.ts'
@@ -153,8 +153,10 @@ function dataOf(data: Readonly<Record<string, string>>): Pick<ConfigObject, 'dat
   return Object.keys(data).length > 0 ? { data } : {}
 }
 
+type NamespacedObject = Extract<LocalObject, { readonly metadata: { readonly namespace: string } }>
+
 export function toObjectMeta(
-  { kind, metadata }: Pick<ConfigMap | Secret | PersistentVolumeClaim | Service, 'kind' | 'metadata'>,
+  { kind, metadata }: Pick<NamespacedObject, 'kind' | 'metadata'>,
   { source, place, kept }: ObjectOrigin,
 ): LocalObjectMeta {
   const { name, namespace, labels, annotations } = metadata

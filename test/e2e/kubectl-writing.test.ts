@@ -43,7 +43,41 @@ const manifests: Readonly<Record<string, object>> = {
   'image.json': web(otherShell, 'b', 'front'),
   'env.json': web(otherShell, 'c', 'front'),
   'typo.json': { ...web(shell, 'b'), specc: {} },
-  'strange.json': { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' }, spec: {} },
+  'strange.json': { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'web' }, spec: {} },
+  'deployment.json': {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'front' },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: { app: 'front' } },
+      template: {
+        metadata: { labels: { app: 'front' } },
+        spec: {
+          terminationGracePeriodSeconds: 1,
+          containers: [{ name: 'main', image: shell, command: ['sh', '-c', stay] }],
+        },
+      },
+    },
+  },
+  'cron.json': {
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name: 'yearly' },
+    spec: {
+      schedule: '0 0 1 1 *',
+      jobTemplate: {
+        spec: {
+          template: {
+            spec: {
+              restartPolicy: 'Never',
+              containers: [{ name: 'main', image: shell, command: ['echo', 'done'] }],
+            },
+          },
+        },
+      },
+    },
+  },
   'conf-1.json': conf('1'),
   'conf-2.json': conf('2'),
   'conf-3.json': conf('3'),
@@ -132,7 +166,7 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
           'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "specc"',
         )
         expect(await at.refused('apply -f @strange.json')).toContain(
-          'no matches for kind "Deployment" in version "apps/v1"',
+          'no matches for kind "ReplicaSet" in version "apps/v1"',
         )
 
         expect(await at.print('apply -f @conf-1.json')).toBe('configmap/conf created\n')
@@ -209,6 +243,40 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         expect(await at.print('get pvc')).toMatch(/^claim +Pending +podd-local /mu)
         expect(await at.print('label pvc claim x=y')).toBe('persistentvolumeclaim/claim labeled\n')
         expect(await at.print('describe priorityclass system-node-critical')).toMatch(/^Description: +\S/mu)
+      },
+      240_000 * slowness,
+    )
+
+    it(
+      'makes, scales, restarts and removes a Deployment, and starts a Job of a CronJob',
+      async () => {
+        const at = await start('workloads')
+        expect(await at.print('apply -f @deployment.json')).toBe('deployment.apps/front created\n')
+        expect(await at.print('rollout status deploy/front --timeout=120s')).toContain(
+          'deployment "front" successfully rolled out',
+        )
+        expect(await at.print('get deploy front --no-headers')).toMatch(/^front +1\/1 +1 +1 +/u)
+        expect(await at.print('get all -o name')).toBe('pod/front-0\ndeployment.apps/front\n')
+        expect(await at.print('logs deploy/front')).toBe('hello\n')
+        expect(await at.print('scale deploy/front --replicas=2')).toBe('deployment.apps/front scaled\n')
+        await at.print('rollout status deploy/front --timeout=120s')
+        const uid = 'get pod front-0 -o jsonpath={.metadata.uid}'
+        const before = await at.print(uid)
+        await at.print('rollout restart deploy/front')
+        await at.print('rollout status deploy/front --timeout=120s')
+        expect(await at.print(uid)).not.toBe(before)
+        await at.print('delete deploy/front')
+        await at.print('wait --for=delete pod/front-1 --timeout=120s')
+
+        await at.print('apply -f @cron.json')
+        // Without the file between, kubectl writes it in protobuf, which podd doesn't read of Jobs.
+        const job = await at.print('create job --from=cronjob/yearly now --dry-run=client -o json')
+        expect(await at.print('create -f -', { input: job })).toBe('job.batch/now created\n')
+        await at.print('wait --for=condition=complete job/now --timeout=120s')
+        expect(await at.print('logs job/now')).toBe('done\n')
+        expect(await at.print('get cj yearly --no-headers')).toMatch(
+          /^yearly +0 0 1 1 \* +<none> +False +0 +<none>/u,
+        )
       },
       240_000 * slowness,
     )

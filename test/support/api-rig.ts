@@ -126,6 +126,11 @@ export class ApiRig {
   readonly leases = new KindRig(this.shown.leases, async () => {})
   readonly podtemplates = new KindRig(this.shown.podtemplates, async () => {})
   readonly services = new KindRig(this.shown.services, async () => {})
+  readonly deployments = new KindRig(this.shown.deployments, async () => {})
+  readonly statefulsets = new KindRig(this.shown.statefulsets, async () => {})
+  readonly daemonsets = new KindRig(this.shown.daemonsets, async () => {})
+  readonly jobs = new KindRig(this.shown.jobs, async () => {})
+  readonly cronjobs = new KindRig(this.shown.cronjobs, async () => {})
   readonly endpointslices = new KindRig(this.shown.endpointslices, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
@@ -246,6 +251,11 @@ export class ApiRig {
         leases: this.leases,
         podtemplates: this.podtemplates,
         services: this.services,
+        deployments: this.deployments,
+        statefulsets: this.statefulsets,
+        daemonsets: this.daemonsets,
+        jobs: this.jobs,
+        cronjobs: this.cronjobs,
         endpointslices: this.endpointslices,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },

@@ -20,14 +20,9 @@ const elsewhere: readonly (readonly [names: string, hint: string])[] = [
     'podd filters nothing between pods: the firewall of the host does.',
   ],
   [
-    'deployment deployments deploy replicaset replicasets rs statefulset statefulsets sts daemonset daemonsets ds ' +
-      'replicationcontroller replicationcontrollers rc horizontalpodautoscaler horizontalpodautoscalers hpa ' +
-      'poddisruptionbudget poddisruptionbudgets pdb',
-    'podd runs Pods, each written as it is: `podd get pods` shows them.',
-  ],
-  [
-    'job jobs cronjob cronjobs cj',
-    'A Pod with restartPolicy OnFailure or Never is what a Job runs: `podd get pods` shows it; a timer of systemd can apply it.',
+    'replicaset replicasets rs replicationcontroller replicationcontrollers rc horizontalpodautoscaler ' +
+      'horizontalpodautoscalers hpa poddisruptionbudget poddisruptionbudgets pdb',
+    '`podd get deployments` shows what replaces and scales pods here.',
   ],
   [
     'persistentvolume persistentvolumes pv storageclass storageclasses sc volumeattachment volumeattachments',

@@ -1,6 +1,11 @@
+import type { WorkloadObject } from '../../api/cluster-objects.ts'
 import { allContainerNames } from '../../api/pod-summary.ts'
+import type { ServedKind } from '../../api/served-kind.ts'
+import { findKind } from '../../api/served-kinds.ts'
+import { entriesOf, objectAt } from '../../base/json.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import type { PodListObject, PodObject } from '../../api/resource.ts'
-import { errorMessage } from '../../base/errors.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/option-type.ts'
 import { UsageError } from '../arguments/parse-arguments.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
@@ -21,7 +26,7 @@ import { followLog, mergeLines } from '../client/follow-log.ts'
 
 export const logsVerb: Verb = {
   usage:
-    'logs (POD | -l SELECTOR) [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
+    'logs (POD | KIND/NAME | -l SELECTOR) [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
   help: `Prints the log of a pod's container, from the oldest line that is kept, rotated files included. With -f it
 follows the log, across rotations and restarts of the container and of podd, until the container has terminated for good
 or Ctrl-C.
@@ -59,6 +64,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     ['logs web', 'all that is kept'],
     ['logs web -f --tail 20', 'the last lines, then new ones'],
     ['logs web -p', 'why it restarted'],
+    ['logs deploy/web', 'of the first pod of a Deployment'],
     ['logs web --all-containers --prefix', 'everything in one stream'],
   ],
   async run({ args, client, clock, signal, notify }) {
@@ -89,7 +95,19 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
       if (!goesOn) return client.stream(withQuery(path, asked), signal)
       return followLog(client, clock, path, asked, signal, onAway)
     }
-    const name = first === undefined ? '' : readPodName(first, 'logs')
+    const owner = first === undefined ? undefined : readWorkload(first)
+    const name =
+      owner === undefined
+        ? first === undefined
+          ? ''
+          : readPodName(first, 'logs')
+        : await findPodOf(
+            owner,
+            (path) => client.get<WorkloadObject>(path, signal),
+            async (path) => (await client.getList<PodListObject>(path, signal)).items,
+            namespace,
+            notify,
+          )
     let pods: readonly PodObject[]
     try {
       if (selector === undefined) pods = [await client.get<PodObject>(podPath(namespace, name), signal)]
@@ -131,6 +149,42 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     if (streams.length === 1 && only?.prefix === '') return { kind: 'chunks', chunks: only.chunks }
     return { kind: 'chunks', chunks: mergeLines(streams, { inTurn: !args.has('follow') }) }
   },
+}
+
+interface WorkloadName {
+  readonly kind: ServedKind
+  readonly name: string
+}
+
+/** `deploy/web`: undefined for anything but a kind that pods are made from. */
+function readWorkload(word: string): WorkloadName | undefined {
+  const [given = '', name = '', more] = word.split('/')
+  const kind = name === '' || more !== undefined ? undefined : findKind(given)
+  return kind !== undefined && isWorkloadKind(kind.kind) && kind.kind !== 'CronJob'
+    ? { kind, name }
+    : undefined
+}
+
+/** The first pod of a workload, with a note where it has others, as kubectl has it. Throws PoddError. */
+async function findPodOf(
+  { kind, name }: WorkloadName,
+  get: (path: string) => Promise<WorkloadObject>,
+  list: (path: string) => Promise<readonly PodObject[]>,
+  namespace: string,
+  notify: (line: string) => void,
+): Promise<string> {
+  const { spec } = await get(`${listPath(kind.resource, namespace, kind.root)}/${encodeURIComponent(name)}`)
+  const labels = objectAt(objectAt(spec, 'selector') ?? {}, 'matchLabels')
+  const labelSelector =
+    kind.kind === 'Job' ? `batch.kubernetes.io/job-name=${name}` : entriesOf(labels, '=').join(',')
+  const pods = await list(withQuery(listPath('pods', namespace), { labelSelector }))
+  const [first] = pods
+  if (first === undefined)
+    throw new PoddError('API_NotFound', `${kind.singular} ${name} has no pods`, {
+      hint: `podd get ${kind.resource} ${name} shows how it is.`,
+    })
+  if (pods.length > 1) notify(`Found ${pods.length} pods, using pod/${first.metadata.name}`)
+  return first.metadata.name
 }
 
 /** The kept log of a removed pod, with a note; throws the original error where none is kept. */

@@ -106,6 +106,25 @@ export class BatchJobs {
     })
   }
 
+  /** What is known of a Job or CronJob, by the state on the disk. */
+  factsOf(
+    source: SourceName,
+    object: Named,
+  ): {
+    readonly job: JobRecord | undefined
+    readonly cronJob: CronRecord | undefined
+    readonly activeJobs: readonly string[]
+  } {
+    const key = keyOf(source, object)
+    const isCronJob = 'kind' in object && object.kind === 'CronJob'
+    const cronJob = isCronJob ? this.#state.cronJobs[key] : undefined
+    const activeJobs = (cronJob?.jobs ?? []).flatMap(({ name }) => {
+      const job = this.#state.jobs[keyOf(source, { metadata: { ...object.metadata, name } })]
+      return job?.finished === undefined ? [name] : []
+    })
+    return { job: isCronJob ? undefined : this.#state.jobs[key], cronJob, activeJobs }
+  }
+
   /** The pods by the state on the disk: nothing is counted, started or ended. */
   keep(source: SourceName, documents: readonly ObjectDocument[]): readonly PodDocument[] {
     return this.#jobsAmong(source, documents, this.#state).flatMap(({ document, job }) =>

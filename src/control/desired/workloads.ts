@@ -1,4 +1,5 @@
-import { PacedWork } from '../../base/clock.ts'
+import type { WorkloadObject } from '../../api/cluster-objects.ts'
+import { formatTime, PacedWork } from '../../base/clock.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { objectOrEmpty, sameData } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -11,13 +12,19 @@ import {
 } from '../../decide/workloads/replica-pods.ts'
 import type { Expansion, WorkloadPod } from '../../decide/workloads/replica-pods.ts'
 import type { JobPod } from '../../decide/workloads/run-job.ts'
+import { showWorkload } from '../../decide/workloads/workload-status.ts'
 import type { ObjectDocument, PodDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
+import type { LocalObject } from '../../pod/objects/local-object.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
 import type { SmallFile, StateReport } from '../../store/state-report.ts'
 import type { PodWorker } from '../pod/worker.ts'
+import { toObjectMeta } from '../../translate/volume-files.ts'
 import type { StatusStore } from '../serving/status-store.ts'
+import type { ShownResources } from '../serving/resource-store.ts'
 import type { BatchJobs, BatchStep } from './batch-jobs.ts'
 import type { PodWorkers } from './pod-workers.ts'
 import { isLeaving } from './source-snapshots.ts'
@@ -36,6 +43,8 @@ interface WorkloadEnv {
   readonly isRuntimeKnown: () => boolean
   /** Where it is kept what Jobs have done. */
   readonly batch: { readonly file: SmallFile; readonly report: StateReport }
+  /** What the API shows of them. */
+  readonly shown: Pick<ShownResources, 'deployments' | 'statefulsets' | 'daemonsets' | 'jobs' | 'cronjobs'>
   /** Workloads of this source are to have other pods than before. */
   readonly onChange: (source: SourceName) => void
 }
@@ -95,7 +104,9 @@ export class Workloads {
     const known = this.#sources.get(source)
     const wasBatch = known?.hasBatch ?? (await this.#hasRecords())
     if (documents.length === 0 && !wasBatch) {
+      const hadSome = known !== undefined && known.documents.length > 0
       this.#sources.set(source, nothing)
+      if (hadSome) this.#show()
       return snapshot
     }
     if (hasBatch || wasBatch) this.#batch ??= await this.#loadBatch()
@@ -112,6 +123,7 @@ export class Workloads {
       return same !== undefined && isSameDocument(same, document) ? same : document
     })
     this.#sources.set(source, { ...workloads, pods, wakeAtMs })
+    this.#show()
     this.#startTimer()
     const claims = documents.flatMap((document) => this.#targets.claimsOf(document))
     return {
@@ -231,6 +243,57 @@ export class Workloads {
       pods.length === known.pods.length && pods.every((pod, at) => isSameDocument(known.pods[at], pod))
     const isCounted = batch === undefined || sameData(batch.state, this.#batch?.state)
     if (!isSame || !isCounted) this.#env.onChange(source)
+    else this.#show()
+  }
+
+  /** Shows the workloads of all sources, and the Jobs that CronJobs have started, as they are now. */
+  #show(): void {
+    const { shown, clock } = this.#env
+    const nowMs = clock.wallMs()
+    const byKind = {
+      Deployment: new Map<string, WorkloadObject>(),
+      StatefulSet: new Map<string, WorkloadObject>(),
+      DaemonSet: new Map<string, WorkloadObject>(),
+      Job: new Map<string, WorkloadObject>(),
+      CronJob: new Map<string, WorkloadObject>(),
+    }
+    const stores = {
+      Deployment: shown.deployments,
+      StatefulSet: shown.statefulsets,
+      DaemonSet: shown.daemonsets,
+      Job: shown.jobs,
+      CronJob: shown.cronjobs,
+    }
+    for (const [source, { documents }] of this.#sources) {
+      if (documents.length === 0) continue
+      const owned = this.#workersOf(source)
+      const started = this.#batch?.startedJobs(source, documents) ?? []
+      for (const document of [...documents, ...started]) {
+        const { object, place, kept } = document
+        if (!isWorkload(object)) continue
+        const metadata = toObjectMeta(object, { source, place, kept })
+        const workers = owned.get(keyOfObject(object)) ?? []
+        const { job, cronJob, activeJobs } = this.#batch?.factsOf(source, object) ?? noBatch
+        const before = stores[object.kind].get(metadata.uid)?.metadata.creationTimestamp
+        const sinceMs = cronJob?.createdAtMs ?? job?.createdAtMs ?? nowMs
+        const shownObject = showWorkload(document, {
+          metadata: { creationTimestamp: before ?? formatTime(sinceMs), ...metadata },
+          targets: this.#targets.podsOf(document),
+          pods: workers.map((worker) => this.#factsOf(worker)),
+          job: job && {
+            record: job,
+            pods: new Map(workers.map((worker) => [this.#ownName(worker.ref.name), this.#jobPodOf(worker)])),
+          },
+          cronJob,
+          activeJobs,
+          nowMs,
+        })
+        if (shownObject !== undefined && job?.isExpired !== true)
+          byKind[object.kind].set(metadata.uid, shownObject)
+      }
+    }
+    for (const kind of ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'] as const)
+      stores[kind].replaceAll(byKind[kind])
   }
 
   #decide(source: SourceName, { documents, hasBatch, isComplete }: Workloaded): Decision {
@@ -331,6 +394,12 @@ function joined(expansions: readonly Expansion[]): Expansion {
     pods: expansions.flatMap(({ pods }) => pods),
     wakeAtMs: wakes.length === 0 ? undefined : Math.min(...wakes),
   }
+}
+
+const noBatch = { job: undefined, cronJob: undefined, activeJobs: [] }
+
+function isWorkload(object: LocalObject): object is Extract<LocalObject, { readonly kind: WorkloadKind }> {
+  return isWorkloadKind(object.kind)
 }
 
 function isBatchDocument({ object: { kind } }: ObjectDocument): boolean {

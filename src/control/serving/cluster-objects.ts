@@ -233,7 +233,9 @@ function namespacedStores(
   shown: ShownResources,
 ): readonly Pick<ResourceStore<ResourceObject>, 'values' | 'subscribe'>[] {
   const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services } = shown
-  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services]
+  const { deployments, statefulsets, daemonsets, jobs, cronjobs } = shown
+  const workloads = [deployments, statefulsets, daemonsets, jobs, cronjobs]
+  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services, ...workloads]
 }
 
 /** Undefined where an object only has the time at which this podd first showed it: another podd gives another time. */

@@ -10,6 +10,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
   ServiceObject,
+  WorkloadObject,
 } from '../../api/cluster-objects.ts'
 import type { EventObject, PodObject, ResourceChange, ResourceObject } from '../../api/resource.ts'
 import { sameData } from '../../base/json.ts'
@@ -237,6 +238,12 @@ export function createShown(wallMs: number) {
     podtemplates: byNames<PodTemplateObject>(),
     /** Written by LocalObjects. */
     services: byNames<ServiceObject>(),
+    /** These five are written by Workloads. */
+    deployments: byNames<WorkloadObject>(),
+    statefulsets: byNames<WorkloadObject>(),
+    daemonsets: byNames<WorkloadObject>(),
+    jobs: byNames<WorkloadObject>(),
+    cronjobs: byNames<WorkloadObject>(),
     /** Written by ServiceNames. */
     endpointslices: byNames<EndpointSliceObject>(),
   }

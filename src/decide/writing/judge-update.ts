@@ -1,6 +1,8 @@
 /* What a write may change of an object that is there. */
 import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
+import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { defaultPod } from '../../pod/schema/default-pod.ts'
 import { Issues } from '../../pod/schema/issues.ts'
 import type { FieldProblem } from '../../pod/schema/issues.ts'
@@ -32,7 +34,18 @@ export function judgeUpdate(
   else if (kind === 'PersistentVolumeClaim') judgeClaim(old, fresh, issues)
   else if (kind === 'RuntimeClass') judgeField(before, after, 'handler', issues)
   else if (kind === 'PriorityClass') judgeField(before, after, 'value', issues)
+  else if (isWorkloadKind(kind)) judgeWorkload(kind, old, fresh, issues)
   return issues.problems
+}
+
+/** What of a workload never changes (ValidateDeploymentUpdate and its like in pkg/apis/apps, pkg/apis/batch). */
+function judgeWorkload(kind: WorkloadKind, before: JsonObject, after: JsonObject, issues: Issues): void {
+  if (kind === 'CronJob') return
+  const fields = kind === 'Job' ? ['template', 'completions', 'completionMode'] : ['selector']
+  if (kind === 'StatefulSet') fields.push('serviceName', 'podManagementPolicy', 'volumeClaimTemplates')
+  for (const field of fields)
+    if (!sameData(before[field], after[field]))
+      issues.of('spec', field).invalid(after[field] ?? null, 'field is immutable')
 }
 
 /** No finalizers may be added to a deleted object (ValidateNoNewFinalizers). */

@@ -1,6 +1,7 @@
 /* The form in which a written object is kept: what the server sets of its metadata, and an API server's defaults. */
 import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
+import { isWorkloadKind, templatePath, withValueAt } from '../../pod/objects/workload-kinds.ts'
 import { imagePullPolicyOf } from '../../pod/schema/default-pod.ts'
 
 /** podd's own annotations, which are not kept from clients. */
@@ -40,7 +41,7 @@ export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
     ...(namespace === undefined ? {} : { namespace }),
     uid,
     creationTimestamp,
-    ...(kind === 'PodTemplate' && { generation: 1 }),
+    ...((kind === 'PodTemplate' || isWorkloadKind(kind)) && { generation: 1 }),
   }
   return defaultManifest({ ...withoutNulls(manifest), apiVersion, kind, metadata })
 }
@@ -65,12 +66,14 @@ export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject
 }
 
 /**
- * A changed template increments the generation (`pkg/registry/core/podtemplate/strategy.go`, PrepareForUpdate, 1.36).
+ * A changed template increments the generation, as a changed spec does of a workload (PrepareForUpdate in
+ * `pkg/registry/core/podtemplate/strategy.go`, `pkg/registry/apps`, `pkg/registry/batch`, 1.36).
  */
 function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
   const { generation } = metadataOf(before)
-  if (after['kind'] !== 'PodTemplate' || typeof generation !== 'number') return after
-  if (sameData(before['template'], after['template'])) return after
+  const changing = after['kind'] === 'PodTemplate' ? 'template' : 'spec'
+  if ((changing === 'spec' && !isWorkloadKind(after['kind'])) || typeof generation !== 'number') return after
+  if (sameData(before[changing], after[changing])) return after
   return { ...after, metadata: { ...metadataOf(after), generation: generation + 1 } }
 }
 
@@ -150,8 +153,17 @@ export function defaultManifest(manifest: JsonObject): JsonObject {
     case 'PersistentVolumeClaim':
       return at(manifest, 'spec', (spec) => withDefaults(spec, { volumeMode: 'Filesystem' }))
     default:
-      return manifest
+      return withTemplateDefaults(manifest)
   }
+}
+
+/** The pods of a workload, with the defaults of a template; its own are shown where they are left out. */
+function withTemplateDefaults(manifest: JsonObject): JsonObject {
+  const path = typeof manifest['kind'] === 'string' ? templatePath(manifest['kind']) : undefined
+  const spec = path && jsonAt(manifest, ...path, 'spec')
+  return path === undefined || !isJsonObject(spec)
+    ? manifest
+    : withValueAt(manifest, [...path, 'spec'], defaultPodSpec(spec))
 }
 
 /** `stringData` is for writing alone (`pkg/apis/core/v1/conversion.go`, Convert_v1_Secret_To_core_Secret, 1.36). */

@@ -1,6 +1,6 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import { objectOrEmpty, sameData } from '../../base/json.ts'
+import { jsonAt, objectOrEmpty, sameData } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { applyManifest } from '../../decide/writing/apply-manifest.ts'
 import type { ApplyConflict, Updater } from '../../decide/writing/apply-manifest.ts'
@@ -73,6 +73,51 @@ export async function answerPatch(
   const target = targetOf(written, names)
   const updater = updaterOf(written, request, options)
   return respond(await updateObject(written, target, options, scope, change, updater))
+}
+
+/** autoscaling/v1 Scale of a workload: how many pods it is to have (`pkg/registry/apps/deployment/storage`, 1.36). */
+export async function answerScale(
+  written: WrittenKind,
+  { request, query, names }: Call,
+): Promise<ApiResponse> {
+  const target = targetOf(written, names)
+  if (request.method === 'GET') {
+    const shown = findShown(written, target)
+    if (shown === undefined) throw objectNotFound(written.kind.resource, written.reader.list(), target)
+    return jsonResponse(scaleOf(plain(shown)))
+  }
+  const isPatch = request.method === 'PATCH'
+  const options = readWriteOptions(query, isPatch ? 'PatchOptions' : 'UpdateOptions')
+  const given = isPatch ? undefined : asObject(parseJsonBody(await request.readBody()))
+  const patch = given === undefined ? await readPatch(request) : () => given
+  const change = (current: JsonObject): JsonObject => {
+    const replicas = jsonAt(patch(scaleOf(current)), 'spec', 'replicas') ?? 0
+    return { ...current, spec: { ...objectOrEmpty(current['spec']), replicas } }
+  }
+  const updater = updaterOf(written, request, options)
+  const { object, ...rest } = await updateObject(written, target, options, 'object', change, updater)
+  return respond({ ...rest, object: scaleOf(objectOrEmpty(JSON.parse(JSON.stringify(object)))) })
+}
+
+function scaleOf({ metadata = {}, spec = {}, status = {} }: JsonObject): JsonObject {
+  const {
+    name = '',
+    namespace = '',
+    uid = '',
+    resourceVersion = '',
+    creationTimestamp = null,
+  } = objectOrEmpty(metadata)
+  const selector = Object.entries(objectOrEmpty(jsonAt(spec, 'selector', 'matchLabels')))
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: { replicas: jsonAt(spec, 'replicas') ?? 1 },
+    status: {
+      replicas: jsonAt(status, 'replicas') ?? 0,
+      selector: selector.map(([key, value]) => `${key}=${typeof value === 'string' ? value : ''}`).join(','),
+    },
+  }
 }
 
 /** POST of an Eviction: there are no disruption budgets (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */

@@ -69,6 +69,9 @@ function kindRoutes(kind: ServedKind, route: WriteRoute): readonly Route[] {
   ]
   if (kind.verbs.includes('deletecollection'))
     routes.push(route('DELETE', at, (code) => code.answerDeleteAll))
+  if (kind.subresources.some(({ name }) => name === 'scale'))
+    for (const method of ['GET', 'PUT', 'PATCH'] as const)
+      routes.push(route(method, `${object}/scale`, (code) => code.answerScale))
   if (kind.kind !== 'Pod') return routes
   const scopes = (['status', 'ephemeralcontainers', 'resize'] as const).flatMap((scope) => [
     route(

@@ -555,7 +555,7 @@ describe('wrong usage', () => {
     ['top pod/web more', 'podd: top shows pods'],
     ['get secret tls -A', 'podd: a secret cannot be asked for by its name in all namespaces'],
     ['get secrets --show-values', 'podd: unknown flag --show-values'],
-    ['describe deployment box', 'podd: podd knows no resource "deployment"\n'],
+    ['describe replicaset box', 'podd: podd knows no resource "replicaset"\n'],
     ['-n', 'podd: -n needs a value'],
     ['-n shop images', 'podd: unknown flag -n'],
     ['create -f web.yaml', 'podd: podd has no verb "create"\nPods come from manifests'],

@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { columnsFor } from '../../../src/api/served-kind.ts'
+import { findKind } from '../../../src/api/served-kinds.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
@@ -7,6 +9,8 @@ import '../../../src/control/desired/batch-jobs.ts'
 import { PodRig } from './pod-rig.ts'
 
 let rig: PodRig
+
+const deployments = findKind('deployments')
 
 const labels = { app: 'web' }
 const good = ['httpd']
@@ -196,6 +200,32 @@ describe('a Deployment', () => {
   })
 })
 
+describe('what the API shows of a Deployment', () => {
+  const shown = () => rig.shown.deployments.list()[0]
+  const cells = () =>
+    columnsFor('kubectl', deployments ?? { columns: [] })
+      .filter(({ wide }) => wide !== true)
+      .map(({ cell }) => rig.shown.deployments.list().map((object) => cell(object, rig.clock.wallMs()))[0])
+
+  it('is its manifest with defaults, and how far its pods are', async () => {
+    await give(workload('Deployment', { replicas: 2 }))
+    await rig.clock.advance(12_000)
+    expect(cells()).toEqual(['web', '2/2', 2, 2, '12s'])
+    expect(shown()).toMatchObject({
+      metadata: { generation: 1, annotations: { 'podd.dev/path': '/file/web.yaml' } },
+      spec: { replicas: 2, strategy: { type: 'RollingUpdate' } },
+      status: {
+        observedGeneration: 1,
+        conditions: [{ type: 'Available', status: 'True' }, { reason: 'NewReplicaSetAvailable' }],
+      },
+    })
+    await give(workload('Deployment', { replicas: 2 }, template([...good, '-v'])))
+    expect(shown()?.status).toMatchObject({ updatedReplicas: 1, replicas: 2 })
+    await give()
+    expect(shown()).toBeUndefined()
+  })
+})
+
 describe('a DaemonSet', () => {
   it('runs one pod', async () => {
     await give(workload('DaemonSet', {}))
@@ -358,6 +388,9 @@ describe('a Job', () => {
     await rig.start()
     await rig.clock.advance(25_000)
     expect(phases()).toEqual({ 'once-0': 'Failed', 'once-1': 'Failed', 'once-2': 'Succeeded' })
+    expect(rig.shown.jobs.list()).toMatchObject([
+      { status: { succeeded: 1, failed: 2, ready: 0, conditions: [{ type: 'Complete', status: 'True' }] } },
+    ])
     expect(JSON.parse(rig.jobs ?? '')).toMatchObject({
       version: 1,
       jobs: { 'file default/once': { succeeded: 1, failed: 2, finished: { type: 'Complete' } } },
@@ -394,6 +427,10 @@ describe('a Job', () => {
     await rig.clock.advance(10 * 60_000)
     await rig.clock.advance(5000)
     expect(phases()).toEqual({ [`backup-${minutes + 10}-0`]: 'Succeeded' })
+    expect(rig.shown.jobs.list()).toMatchObject([{ metadata: { name: `backup-${minutes + 10}` } }])
+    expect(rig.shown.cronjobs.list()).toMatchObject([
+      { status: { lastScheduleTime: '2026-01-01T00:10:00Z' } },
+    ])
     await rig.kill()
     await rig.start()
     await rig.clock.advance(31 * 60_000)

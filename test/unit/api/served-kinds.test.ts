@@ -54,6 +54,11 @@ describe('the kinds that are served', () => {
     ['ServiceAccount', [], []],
     ['PriorityClass', [], []],
     ['RuntimeClass', [], []],
+    ['Deployment', [], []],
+    ['StatefulSet', [], []],
+    ['DaemonSet', ['Node Selector'], []],
+    ['Job', [], []],
+    ['CronJob', [], []],
   ])('differ between kubectl and podd get in few columns alone: %s', (name, kubectl, podd) => {
     const columns = servedKinds.find(({ kind }) => kind === name)?.columns ?? []
     const only = (reader: string) => columns.filter((each) => each.only === reader).map((each) => each.name)

@@ -1,0 +1,207 @@
+/* Workloads as the API shows them: their specs with defaults, and how far they are. */
+import type { LocalObjectMeta, WorkloadObject } from '../../api/cluster-objects.ts'
+import { formatTime } from '../../base/clock.ts'
+import { canonicalJson, objectOrEmpty, sameData } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { ObjectDocument, PodDocument } from '../../pod/objects/document.ts'
+import type { CronJob, JobSpec } from '../../pod/objects/workload-kinds.ts'
+import { digestText } from '../../pod/values/hash.ts'
+import { isReplicaDocument, maxUnavailable } from './replica-pods.ts'
+import type { ReplicaDocument, WorkloadPod } from './replica-pods.ts'
+import type { CronRecord } from './run-cron-job.ts'
+import type { JobPod, JobRecord } from './run-job.ts'
+
+/** What is known of a workload beside its document. */
+export interface WorkloadFacts {
+  readonly metadata: LocalObjectMeta
+  /** Of a workload whose pods run on: by its newest template, and those that there are. */
+  readonly targets: readonly PodDocument[]
+  readonly pods: readonly WorkloadPod[]
+  readonly job: { readonly record: JobRecord; readonly pods: ReadonlyMap<string, JobPod> } | undefined
+  readonly cronJob: CronRecord | undefined
+  /** Names of the Jobs of a CronJob that have not ended. */
+  readonly activeJobs: readonly string[]
+  readonly nowMs: number
+}
+
+/** Undefined for a document of another kind. */
+export function showWorkload(document: ObjectDocument, facts: WorkloadFacts): WorkloadObject | undefined {
+  const { object, manifest } = document
+  const spec = objectOrEmpty(manifest['spec'])
+  const generation = generationOf(facts.metadata)
+  const common = { metadata: { ...facts.metadata, generation } }
+  if (isReplicaDocument(document)) {
+    const { kind } = document.object
+    const status = { observedGeneration: generation, ...replicaStatus(document, facts) }
+    return { apiVersion: 'apps/v1', kind, ...common, spec: { ...replicaDefaults(document), ...spec }, status }
+  }
+  if (object.kind === 'Job') {
+    const status = facts.job === undefined ? {} : jobStatus(facts.job.record, facts.job.pods)
+    return {
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      ...common,
+      spec: { ...jobDefaults(object.spec), ...spec },
+      status,
+    }
+  }
+  if (object.kind === 'CronJob') {
+    const { schedule: _schedule, timeZone: _zone, jobTemplate: _template, ...defaults } = object.spec
+    return {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      ...common,
+      spec: { ...defaults, ...spec },
+      status: cronStatus(object, facts),
+    }
+  }
+  return undefined
+}
+
+function generationOf(metadata: object): number {
+  const { generation } = objectOrEmpty(metadata)
+  return typeof generation === 'number' ? generation : 1
+}
+
+/** What clients read where the manifest says nothing (`pkg/apis/apps/v1/defaults.go`, 1.36). */
+function replicaDefaults({ object }: ReplicaDocument): JsonObject {
+  switch (object.kind) {
+    case 'Deployment':
+      return {
+        replicas: object.spec.replicas,
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '25%', maxSurge: '25%' } },
+      }
+    case 'StatefulSet':
+      return {
+        replicas: object.spec.replicas,
+        podManagementPolicy: object.spec.podManagementPolicy,
+        updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0 } },
+      }
+    case 'DaemonSet':
+      return { updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } } }
+  }
+}
+
+function jobDefaults({
+  completions,
+  parallelism,
+  completionMode,
+  suspend,
+  backoffLimit,
+}: JobSpec): JsonObject {
+  return {
+    parallelism: parallelism ?? 1,
+    ...(completions === undefined && parallelism === undefined && { completions: 1 }),
+    backoffLimit: backoffLimit ?? 6,
+    completionMode,
+    suspend,
+  }
+}
+
+/** `pkg/controller/deployment/sync.go` calculateStatus and its like, 1.36. */
+function replicaStatus(document: ReplicaDocument, { targets, pods, nowMs }: WorkloadFacts): JsonObject {
+  const { object } = document
+  const minReadyMs = object.spec.minReadySeconds * 1000
+  const newest = new Map(targets.map((target) => [target.pod.metadata.name, target.manifest]))
+  const there = pods.filter(({ state }) => state !== 'leaving')
+  const ready = there.filter(({ state }) => state === 'ready')
+  const available = ready.filter(({ readySinceMs = nowMs }) => nowMs - readySinceMs >= minReadyMs).length
+  const updated = there.filter(({ name, manifest }) => sameData(manifest, newest.get(name))).length
+  const wanted = targets.length
+  if (object.kind === 'DaemonSet')
+    return {
+      currentNumberScheduled: there.length,
+      desiredNumberScheduled: wanted,
+      numberMisscheduled: 0,
+      numberReady: ready.length,
+      updatedNumberScheduled: updated,
+      numberAvailable: available,
+      numberUnavailable: wanted - available,
+    }
+  const counts = {
+    replicas: there.length,
+    readyReplicas: ready.length,
+    availableReplicas: available,
+    updatedReplicas: updated,
+  }
+  const isDone = updated === wanted && available === wanted && there.length === wanted
+  if (object.kind === 'StatefulSet') {
+    const { template } = objectOrEmpty(document.manifest['spec'])
+    const updateRevision = `${object.metadata.name}-${digestText(canonicalJson(template)).slice(0, 10)}`
+    const isNew = updated === there.length
+    return {
+      ...counts,
+      currentReplicas: isNew ? updated : there.length - updated,
+      updateRevision,
+      currentRevision: isNew ? updateRevision : `${object.metadata.name}-before`,
+    }
+  }
+  const isEnough = available >= wanted - maxUnavailable(object)
+  return {
+    ...counts,
+    unavailableReplicas: Math.max(0, wanted - available),
+    conditions: [
+      {
+        type: 'Available',
+        status: isEnough ? 'True' : 'False',
+        reason: isEnough ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
+        message: `Deployment ${isEnough ? 'has' : 'does not have'} minimum availability.`,
+      },
+      {
+        type: 'Progressing',
+        status: 'True',
+        reason: isDone ? 'NewReplicaSetAvailable' : 'ReplicaSetUpdated',
+        message: isDone
+          ? 'All pods are of the newest template and available.'
+          : 'Pods are being made or replaced.',
+      },
+    ],
+  }
+}
+
+function jobStatus(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JsonObject {
+  const active = Object.entries(record.pods).flatMap(([name, { outcome }]) =>
+    outcome === undefined ? [name] : [],
+  )
+  const { finished, startedAtMs } = record
+  return {
+    ...(active.length > 0 && { active: active.length }),
+    ready: active.filter((name) => pods.get(name)?.isReady === true).length,
+    ...(record.succeeded > 0 && { succeeded: record.succeeded }),
+    ...(record.failed > 0 && { failed: record.failed }),
+    ...(startedAtMs !== undefined && { startTime: formatTime(startedAtMs) }),
+    ...(finished?.type === 'Complete' && { completionTime: formatTime(finished.atMs) }),
+    ...(record.completedIndexes.length > 0 && {
+      completedIndexes: record.completedIndexes.toSorted((a, b) => a - b).join(','),
+    }),
+    ...(record.failedIndexes.length > 0 && {
+      failedIndexes: record.failedIndexes.toSorted((a, b) => a - b).join(','),
+    }),
+    ...(finished !== undefined && {
+      conditions: [
+        {
+          type: finished.type,
+          status: 'True',
+          reason: finished.reason,
+          message: finished.message,
+          lastProbeTime: formatTime(finished.atMs),
+          lastTransitionTime: formatTime(finished.atMs),
+        },
+      ],
+    }),
+  }
+}
+
+function cronStatus(
+  { metadata: { namespace } }: CronJob,
+  { cronJob, activeJobs }: WorkloadFacts,
+): JsonObject {
+  const { lastScheduledMs, lastSuccessMs } = cronJob ?? {}
+  return {
+    ...(activeJobs.length > 0 && {
+      active: activeJobs.map((name) => ({ apiVersion: 'batch/v1', kind: 'Job', namespace, name })),
+    }),
+    ...(lastScheduledMs !== undefined && { lastScheduleTime: formatTime(lastScheduledMs) }),
+    ...(lastSuccessMs !== undefined && { lastSuccessfulTime: formatTime(lastSuccessMs) }),
+  }
+}
