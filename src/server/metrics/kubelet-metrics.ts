@@ -222,7 +222,9 @@ const unitStates: readonly UnitObject['status']['state'][] = [
 
 /** Of files and URLs with revisions. */
 export function unitMetrics(units: readonly UnitObject[]): readonly MetricFamily[] {
-  const labelled = units.map(({ metadata, spec, status }) => ({
+  // Of pods that were written over the API, their own metrics tell; here only where another version counts.
+  const told = units.filter(({ spec, status }) => spec.source !== 'api' || status.active !== status.offered)
+  const labelled = told.map(({ metadata, spec, status }) => ({
     labels: { source: spec.source, unit: metadata.name },
     status,
   }))

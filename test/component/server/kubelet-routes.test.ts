@@ -3,6 +3,7 @@ import type { SourceObject } from '../../../src/api/sources.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { readOnlyPort } from '../../../src/server/read-only-port.ts'
+import type { UnitObject } from '../../../src/api/sources.ts'
 import { ApiRig, plainStats } from '../../support/api-rig.ts'
 import { freePort } from '../../support/free-port.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
@@ -278,6 +279,20 @@ describe('what a kubelet serves', () => {
     expect(text).toContain(`\npodd_unit_state{${labels},state="Healthy"} 0\n`)
     expect(text).toContain(`\npodd_unit_active_revision{${labels}} 2\n`)
     expect(text).toContain(`\npodd_unit_offered_revision{${labels}} 3\n`)
+  })
+
+  it('says so of a pod that was written over the API only where another version counts', async () => {
+    const unit = (name: string, active: number): UnitObject => ({
+      apiVersion: 'podd.dev/v1',
+      kind: 'Unit',
+      metadata: { name: `api:default/${name}` },
+      spec: { source: 'api' },
+      status: { state: 'Failed', active, offered: 2, progressing: [], revisions: [] },
+    })
+    rig.units = [unit('as-written', 2), unit('back', 1)]
+    const { text } = await rig.call('/metrics')
+    expect(text).toContain('\npodd_unit_active_revision{source="api",unit="api:default/back"} 1\n')
+    expect(text).not.toContain('as-written')
   })
 
   it('is its pods under the names and labels of kube-state-metrics', async () => {
