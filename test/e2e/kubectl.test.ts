@@ -104,7 +104,7 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
         ])
         expect(pods).toMatch(/^web +1\/1 +Running +0 /mu)
         expect(header(await print('get pods -A'))[0]).toBe('NAMESPACE')
-        expect(await print('get all')).toMatch(/^web +1\/1 +Running /mu)
+        expect(await print('get all')).toMatch(/^pod\/web +1\/1 +Running /mu)
         expect(await print('get pod web -o jsonpath={.status.phase}')).toBe('Running')
         expect(await print('get pods -l app=web -o name')).toBe('pod/web\n')
         expect(await print('logs web')).toBe('hello from web\n')
