@@ -354,6 +354,12 @@ async function run(vitest: Vitest, specs: readonly TestSpecification[]) {
 
 const slowMs = 3000
 
+/** How many tests pass; undefined where one fails. */
+function countPasses({ modules, hasFailed }: Awaited<ReturnType<typeof run>>): number | undefined {
+  if (hasFailed) return undefined
+  return modules.reduce((sum, { children }) => sum + Array.from(children.allTests('passed')).length, 0)
+}
+
 /** What a test file reaches of the mutants. */
 interface Reach {
   readonly spec: TestSpecification
@@ -463,13 +469,14 @@ async function plant(mutants: ReadonlyMap<number, Mutant>, options: Options): Pr
     planted.texts = texts
     for (const path of byPath.keys()) vitest.invalidateFile(path)
   }
-  const failing = new Map<string, boolean>()
-  /** Whether a test file fails without a mutant too. */
-  const isFailing = async (spec: TestSpecification): Promise<boolean> => {
+  const plain = new Map<string, number | undefined>()
+  /** How many tests of a file pass without a mutant; undefined where one fails. */
+  const countPlain = async (spec: TestSpecification): Promise<number | undefined> => {
+    if (plain.has(spec.moduleId)) return plain.get(spec.moduleId)
     setTexts(new Map())
-    const known = failing.get(spec.moduleId) ?? (await run(vitest, [spec])).hasFailed
-    failing.set(spec.moduleId, known)
-    return known
+    const passes = countPasses(await run(vitest, [spec]))
+    plain.set(spec.moduleId, passes)
+    return passes
   }
   for (const number of Array.from(alive)) {
     const mutant = mutants.get(number)
@@ -482,10 +489,12 @@ async function plant(mutants: ReadonlyMap<number, Mutant>, options: Options): Pr
       .toSorted((one, next) => one.distance - next.distance)
     let survived = true
     for (const { spec } of alone.slice(0, maxAlone)) {
-      if (!survived || (await isFailing(spec))) continue
+      if (!survived) break
+      const expected = await countPlain(spec)
+      if (expected === undefined) continue
       tell('begin', number)
       setTexts(new Map([[path, text.slice(0, start) + to + text.slice(end)]]))
-      survived = !(await run(vitest, [spec])).hasFailed
+      survived = countPasses(await run(vitest, [spec])) === expected
     }
     tell(survived ? 'survived' : 'killed', number)
   }

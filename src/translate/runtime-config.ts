@@ -139,9 +139,9 @@ export function toContainerConfig(input: ContainerInput): cri.Sent<cri.Container
     labels: containerLabels({ pod, uid, instance, container }),
     annotations: containerAnnotations(pod.spec, container, input.specHash, restartCount),
     logPath: containerLogPath(container.name, restartCount),
-    stdin: container.stdin ?? false,
-    stdinOnce: container.stdinOnce ?? false,
-    tty: container.tty ?? false,
+    stdin: container.stdin,
+    stdinOnce: container.stdinOnce,
+    tty: container.tty,
     stopSignal: toSignal(container.lifecycle?.stopSignal),
     linux: {
       resources: containerResources(pod.spec, container, input.resources),

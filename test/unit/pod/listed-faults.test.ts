@@ -79,6 +79,64 @@ describe('refused as by the API server', () => {
   })
 })
 
+describe('of fields that podd does not support, what the API server refuses is said too', () => {
+  it.each([
+    [spec('resourceClaims: [{name: a, resourceClaimName: x}]'), 'at most one of', false],
+    [
+      spec('resourceClaims: [{name: a, resourceClaimName: x, resourceClaimTemplateName: z}]'),
+      'at most one of',
+      true,
+    ],
+    [spec('resourceClaims: [{name: a}]'), 'must specify one of', true],
+    [spec('volumes: [{name: v, fc: {targetWWNs: [a], lun: 0}}]'), 'simultaneously', false],
+    [spec('volumes: [{name: v, fc: {wwids: [a]}}]'), 'simultaneously', false],
+    [spec('volumes: [{name: v, fc: {targetWWNs: [a], wwids: [b], lun: 0}}]'), 'simultaneously', true],
+    [spec('volumes: [{name: v, fc: {lun: 0}}]'), 'must specify either targetWWNs or wwids', true],
+    [spec('volumes: [{name: v, fc: {targetWWNs: [a]}}]'), 'lun is required', true],
+    [
+      spec('volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]'),
+      '10 minutes',
+      false,
+    ],
+    [
+      spec(
+        'volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 599}}]}}]',
+      ),
+      '10 minutes',
+      true,
+    ],
+    [
+      spec(
+        'volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 600}}]}}]',
+      ),
+      '10 minutes',
+      false,
+    ],
+  ])('%j: %s %s', async (text, message, isSaid) => {
+    expect((await errorsOf(text)).some((error) => error.includes(message))).toBe(isSaid)
+  })
+})
+
+it.each([
+  ['[', ']'],
+  ['{a: ', '}'],
+])('takes %j within itself a hundred levels deep and no deeper', async (open, close) => {
+  const errors = async (levels: number) =>
+    errorsOf(
+      `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: ${open.repeat(levels)}${close.repeat(levels)}\n`,
+    )
+  expect((await errors(90)).join()).not.toContain('nested deeper')
+  expect((await errors(110)).join()).toContain('nested deeper than 100 levels')
+})
+
+it('takes several JSON documents of which one is none for no documents', async () => {
+  const one =
+    '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}]}}'
+  const { documents, problems } = await decodeDocuments(`${one}\n{"b":}\n`, { path: 'p.json' })
+  expect(documents).toEqual([])
+  expect(problems).toMatchObject([{ place: { line: 2, column: 1 } }])
+})
+
 it('looks into the first of several handlers alone, in the order of the API', async () => {
   const handlers = ['exec: {command: []}', 'httpGet: {port: 0}', 'tcpSocket: {port: 0}', 'grpc: {port: 0}']
   for (const [at, field] of ['exec.command', 'httpGet.port', 'tcpSocket.port', 'grpc.port'].entries()) {

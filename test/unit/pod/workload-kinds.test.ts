@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { formatFieldPath } from '../../../src/pod/schema/issues.ts'
 import { decodeObject } from '../../../src/pod/decode/decode-pod.ts'
+import { isWorkloadKind } from '../../../src/pod/objects/workload-kinds.ts'
 import type { WorkloadKind } from '../../../src/pod/objects/workload-kinds.ts'
 
 const labels = { app: 'web' }
@@ -257,4 +258,9 @@ spec:
       },
     ])
   })
+})
+
+it('knows the kinds of workloads, and no others', () => {
+  const kinds = ['Deployment', 'StatefulSet', 'DaemonSet', 'Pod', 'Job', 'toString', 3, undefined]
+  expect(kinds.filter((kind) => isWorkloadKind(kind))).toEqual(['Deployment', 'StatefulSet', 'DaemonSet'])
 })
