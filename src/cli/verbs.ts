@@ -50,6 +50,16 @@ export const verbs: readonly VerbEntry[] = [
     'Go back to an earlier revision of a file or URL',
     async () => (await import('./verbs/history.ts')).rollbackVerb,
   ),
+  entry(
+    'rollout',
+    'Wait for the pods of a workload to be replaced, or have them replaced',
+    async () => (await import('./verbs/rollout.ts')).rolloutVerb,
+  ),
+  entry(
+    'scale',
+    'Change how many pods a workload has',
+    async () => (await import('./verbs/rollout.ts')).scaleVerb,
+  ),
   entry('wait', 'Wait until pods meet a condition', async () => (await import('./verbs/wait.ts')).waitVerb),
   entry(
     'delete',

@@ -262,9 +262,13 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         await at.print('rollout status deploy/front --timeout=120s')
         const uid = 'get pod front-0 -o jsonpath={.metadata.uid}'
         const before = await at.print(uid)
-        await at.print('rollout restart deploy/front')
+        await podd().cliOk('rollout', 'restart', 'deploy/front', '-n', `workloads-${suite}`)
         await at.print('rollout status deploy/front --timeout=120s')
         expect(await at.print(uid)).not.toBe(before)
+        await at.print('rollout restart deploy/front')
+        const owned = ['deploy/front', '-n', `workloads-${suite}`]
+        await podd().cliOk('scale', ...owned, '--replicas', '2')
+        await podd().cliOk('rollout', 'status', ...owned, '--timeout', '120s')
         await at.print('delete deploy/front')
         await at.print('wait --for=delete pod/front-1 --timeout=120s')
 
