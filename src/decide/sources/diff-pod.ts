@@ -45,7 +45,13 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
  * no longer change in place: it was rejected, has ended or is terminating.
  */
 export function makesNewPod(before: Pod, after: Pod, isPastChange: boolean): boolean {
-  return (isPastChange && !sameData(before.spec, after.spec)) || diffPod(before, after) === 'replace'
+  return (isPastChange && !isSameSpec(before, after)) || diffPod(before, after) === 'replace'
+}
+
+/** But for what older records don't have: a pod that has ended is not to run again for an update of podd. */
+function isSameSpec(before: Pod, after: Pod): boolean {
+  const { enableServiceLinks } = after.spec
+  return sameData({ ...before.spec, enableServiceLinks }, after.spec)
 }
 
 function byName(a: ContainerSpec, b: ContainerSpec): number {

@@ -137,6 +137,11 @@ describe('makesNewPod', () => {
       true,
     ])
   })
+
+  it('is not said of one that has ended for the field that records of an older podd lack', () => {
+    const after = makePod({ ...base, spec: { ...base.spec, enableServiceLinks: false } })
+    expect(makesNewPod(before, after, true)).toBe(false)
+  })
 })
 
 const requests = (cpu: string): JsonObject => ({ requests: { cpu }, limits: { cpu: '2' } })
