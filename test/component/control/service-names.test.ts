@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+// Loaded in time: podd loads it where there are Services, which takes as long as the host needs for it.
+import '../../../src/decide/services/service-names.ts'
 import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
@@ -66,21 +68,13 @@ function connect(): () => void {
 
 const fileOf = (name: string): string => files.get(rig.pod(name).metadata.uid) ?? ''
 const addressOf = (name: string): string => rig.pod(name).status.podIP ?? ''
-/** Until the client has the name, which on a busy host may take more turns of the event loop than one advance gives. */
-const untilNamed = (): Promise<void> =>
-  expect
-    .poll(async () => {
-      await rig.clock.advance(200)
-      return addressOf('db') !== '' && fileOf('client').includes(`${addressOf('db')}\t${names}`)
-    })
-    .toBe(true)
 
 describe('a Service', () => {
   it('is in the hosts files of pods while its pod is ready, and no container restarts for that', async () => {
     await rig.start()
     rig.given = [service()]
     await rig.apply(db, podManifest('client'))
-    await untilNamed()
+    await rig.clock.advance(2000)
     const line = `\n# Entries added by Services.\n${addressOf('db')}\t${names}`
     expect(fileOf('client')).toContain(line)
     expect(fileOf('db')).toContain(line)
@@ -98,7 +92,7 @@ describe('a Service', () => {
     await rig.start()
     rig.given = [service()]
     await rig.apply(db, podManifest('client'))
-    await untilNamed()
+    await rig.clock.advance(2000)
     const before = addressOf('db')
     await rig.apply({ ...db, spec: { ...(db['spec'] as JsonObject), hostname: 'other' } })
     await rig.clock.advance(40_000)
@@ -114,7 +108,7 @@ describe('a Service', () => {
     await rig.start()
     rig.given = [service()]
     await rig.apply(db, podManifest('client'))
-    await untilNamed()
+    await rig.clock.advance(2000)
     rig.given = []
     await rig.offer()
     expect(fileOf('client')).not.toContain('Services')
@@ -124,7 +118,7 @@ describe('a Service', () => {
     await rig.start()
     rig.given = [service()]
     await rig.apply(db, podManifest('client'))
-    await untilNamed()
+    await rig.clock.advance(2000)
     const before = [...files.values()].toSorted()
     await rig.kill()
     await rig.clock.advance(60_000)
