@@ -261,6 +261,7 @@ spec:
 })
 
 it('knows the kinds of workloads, and no others', () => {
-  const kinds = ['Deployment', 'StatefulSet', 'DaemonSet', 'Pod', 'Job', 'toString', 3, undefined]
-  expect(kinds.filter((kind) => isWorkloadKind(kind))).toEqual(['Deployment', 'StatefulSet', 'DaemonSet'])
+  const known = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob']
+  const kinds = [...known, 'Pod', 'ReplicaSet', 'toString', 3, undefined]
+  expect(kinds.filter((kind) => isWorkloadKind(kind))).toEqual(known)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createSchedule } from '../../../../src/control/desired/batch-jobs.ts'
 import { stepCronJob } from '../../../../src/decide/workloads/run-cron-job.ts'
-import type { CronRecord } from '../../../../src/decide/workloads/run-cron-job.ts'
+import type { CronRecord, Schedule } from '../../../../src/decide/workloads/run-cron-job.ts'
 import type { JobEnd } from '../../../../src/decide/workloads/run-job.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
 import { scheduleProblem } from '../../../../src/pod/objects/workload-kinds.ts'
@@ -27,6 +27,7 @@ function cronJob(spec: object): CronJob {
 /** A CronJob on a host whose clock is moved; its Jobs run for so long, and all succeed unless told. */
 class Host {
   readonly #job: CronJob
+  readonly #schedule: Schedule
   record: CronRecord
   readonly ends = new Map<string, JobEnd>()
   readonly started: string[] = []
@@ -37,6 +38,8 @@ class Host {
 
   constructor(spec: object, createdAt: string) {
     this.#job = cronJob(spec)
+    const { schedule, timeZone } = this.#job.spec
+    this.#schedule = createSchedule(schedule, timeZone)
     this.record = { createdAtMs: Date.parse(createdAt), jobs: [] }
   }
 
@@ -46,11 +49,10 @@ class Host {
     for (const [name, dueMs] of this.#dueMs)
       if (nowMs >= dueMs && !this.ends.has(name))
         this.ends.set(name, { type: this.outcome, reason: '', message: '', atMs: dueMs })
-    const { schedule, timeZone } = this.#job.spec
     const step = stepCronJob(
       this.#job,
       this.record,
-      createSchedule(schedule, timeZone),
+      this.#schedule,
       (name) => this.ends.get(name),
       () => ({}),
       nowMs,
