@@ -16,7 +16,7 @@ import { showWorkload } from '../../decide/workloads/workload-status.ts'
 import type { ObjectDocument, PodDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { keyOfObject } from '../../pod/objects/local-object.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
-import { isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
+import { isBatchKind, isWorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import type { WorkloadKind } from '../../pod/objects/workload-kinds.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
@@ -100,7 +100,7 @@ export class Workloads {
   async expand(snapshot: SourceSnapshot): Promise<SourceSnapshot> {
     const { source } = snapshot
     const documents = snapshot.objects.filter((document) => isWorkloadDocument(document))
-    const hasBatch = documents.some((document) => isBatchDocument(document))
+    const hasBatch = documents.some(({ object }) => isBatchKind(object.kind))
     const known = this.#sources.get(source)
     const wasBatch = known?.hasBatch ?? (await this.#hasRecords())
     if (documents.length === 0 && !wasBatch) {
@@ -112,7 +112,10 @@ export class Workloads {
     if (hasBatch || wasBatch) this.#batch ??= await this.#loadBatch()
     this.#unsubscribe ??= this.#env.statuses.subscribe(({ object }) => this.#note(object.metadata.uid))
     const isComplete =
-      snapshot.ready && snapshot.isAnswer !== false && (snapshot.unreadable ?? []).length === 0
+      snapshot.ready &&
+      snapshot.isAnswer !== false &&
+      snapshot.isStandIn !== true &&
+      (snapshot.unreadable ?? []).length === 0
     const workloads = { documents, hasBatch: hasBatch || (wasBatch && !isComplete), isComplete }
     const decision = this.#decide(source, { ...workloads, hasBatch: hasBatch || wasBatch })
     const { pods: wanted, wakeAtMs } = await this.#commit(source, workloads, decision)
@@ -314,7 +317,11 @@ export class Workloads {
     const pods = new Map(
       [...owned].map(([key, workers]) => [
         key,
-        new Map(workers.map((worker) => [this.#ownName(worker.ref.name), this.#jobPodOf(worker)])),
+        new Map(
+          workers.flatMap((worker) =>
+            isLeaving(worker) ? [] : [[this.#ownName(worker.ref.name), this.#jobPodOf(worker)] as const],
+          ),
+        ),
       ]),
     )
     return { replicas, batch: this.#batch.step(source, documents, pods, isComplete, nowMs) }
@@ -401,11 +408,6 @@ const noBatch = { job: undefined, cronJob: undefined, activeJobs: [] }
 function isWorkload(object: LocalObject): object is Extract<LocalObject, { readonly kind: WorkloadKind }> {
   return isWorkloadKind(object.kind)
 }
-
-function isBatchDocument({ object: { kind } }: ObjectDocument): boolean {
-  return kind === 'Job' || kind === 'CronJob'
-}
-
 function isSameDocument(before: PodDocument | undefined, after: PodDocument): boolean {
   return before !== undefined && sameData(documentData(before), documentData(after))
 }

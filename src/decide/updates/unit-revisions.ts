@@ -5,6 +5,7 @@
 import { canonicalJson } from '../../base/json.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument, Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
+import { isBatchKind } from '../../pod/objects/workload-kinds.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import { kindOfSource, podKey } from '../../pod/values/ids.ts'
 import type { SourceName } from '../../pod/values/ids.ts'
@@ -37,7 +38,8 @@ export function unitsOf(snapshot: SourceSnapshot): ReadonlyMap<string, readonly 
 }
 
 /**
- * A snapshot in which these units give something else.
+ * A snapshot in which these units give something else. Their Jobs and CronJobs stay as they are offered now: what an older
+ * revision's Job did is done, and it would run again after the newer one.
  * @param unread those of which it is not known now what counts: their pods stay as they are
  */
 export function replaceUnits(
@@ -45,10 +47,13 @@ export function replaceUnits(
   replaced: ReadonlyMap<string, readonly SourceDocument[]>,
   unread: readonly string[],
 ): SourceSnapshot {
-  const isReplaced = (document: SourceDocument): boolean => replaced.has(unitOf(snapshot, document) ?? '')
-  const kept = (document: SourceDocument): boolean => !isReplaced(document)
+  const isBatch = (document: SourceDocument): boolean =>
+    isObjectDocument(document) && isBatchKind(document.object.kind)
+  const kept = (document: SourceDocument): boolean =>
+    isBatch(document) || !replaced.has(unitOf(snapshot, document) ?? '')
   const written = new Map(snapshot.pods.map((document) => [unitOf(snapshot, document), document]))
-  const active = [...replaced].flatMap(([name, documents]) => {
+  const active = [...replaced].flatMap(([name, all]) => {
+    const documents = all.filter((document) => !isBatch(document))
     const newest = kindOfSource(snapshot.source) === 'api' ? written.get(name) : undefined
     return newest === undefined ? documents : documents.map((document) => asWritten(document, newest))
   })

@@ -88,16 +88,17 @@ export function newJobRecord(run: string, nowMs: number, made = 0): JobRecord {
  * Counts the pods that have ended, and decides which others are to be made (`pkg/controller/job/job_controller.go`: syncJob,
  * manageJob; `pod_failure_policy.go`, `indexed_job_utils.go`, `backoff_utils.go`, 1.36).
  * @param name of the Job, after which its pods are named
- * @param record of the same run
- * @param pods those that there are
+ * @param before of the same run
+ * @param pods those that there are, without those that are leaving
  */
 export function stepJob(
   name: string,
   spec: JobSpec,
-  record: JobRecord,
+  before: JobRecord,
   pods: ReadonlyMap<string, JobPod>,
   nowMs: number,
 ): JobStep {
+  const record = withoutGone(before, pods)
   if (record.finished !== undefined) return expire(spec, record, record.finished, nowMs)
   const counted = countEnded(spec, record, pods, nowMs)
   if (counted.finished !== undefined) return finish(spec, counted, counted.finished, nowMs)
@@ -348,6 +349,13 @@ function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
 function backoffEnd({ failuresInRow, lastFailedAtMs }: JobRecord): number {
   if (failuresInRow === 0 || lastFailedAtMs === undefined) return 0
   return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failuresInRow - 1), longestBackoffMs)
+}
+
+/** A pod that has ended and is gone is not made again: it would run again. */
+function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobRecord {
+  const all = Object.entries(record.pods)
+  const kept = all.filter(([name, { outcome }]) => outcome === undefined || pods.has(name))
+  return kept.length === all.length ? record : { ...record, pods: Object.fromEntries(kept) }
 }
 
 function forgetOld(record: JobRecord): JobRecord {

@@ -270,6 +270,11 @@ export function isWorkloadKind(kind: unknown): kind is WorkloadKind {
 }
 
 /** Of a kind that has a pod template. */
+/** What runs to its end, and is recorded as done. */
+export function isBatchKind(kind: string): kind is 'Job' | 'CronJob' {
+  return kind === 'Job' || kind === 'CronJob'
+}
+
 export function templatePath(kind: string): readonly string[] | undefined {
   return isWorkloadKind(kind) ? templatePaths[kind] : undefined
 }

@@ -397,6 +397,47 @@ describe('a Job', () => {
     })
   })
 
+  describe('beside a Deployment that goes back to its last healthy template', () => {
+    const beside = (document: ObjectDocument): ObjectDocument => ({
+      ...document,
+      place: { path: '/file/web.yaml' },
+    })
+    const deployment = (command: string): ObjectDocument =>
+      workload('Deployment', { replicas: 1 }, template([command]))
+    it.each<[string, readonly ObjectDocument[]]>([
+      ['of another template', [beside(job({ template: task('old') }))]],
+      ['that the last healthy revision did not have', []],
+    ])('%s runs once', async (_what, before) => {
+      const ran: string[] = []
+      rig.fake.script('main', ({ config }) => {
+        const [command = ''] = config.command
+        if (!command.startsWith('httpd')) ran.push(command)
+        if (command === 'task' || command === 'old') return { kind: 'exits', exitCode: 0, afterMs: 1000 }
+        return command === 'httpdd' ? { kind: 'exits', exitCode: 127, afterMs: 100 } : { kind: 'runs' }
+      })
+      await give(...before, deployment('httpd'))
+      await rig.clock.advance(15_000)
+      await give(beside(job()), deployment('httpdd'))
+      await rig.clock.advance(90_000)
+      expect(commands()).toMatchObject({ 'web-0': 'httpd' })
+      await give(beside(job()), deployment('httpd-2'))
+      await rig.clock.advance(30_000)
+      expect(commands()).toEqual({ 'web-0': 'httpd-2' })
+      expect(ran).toEqual([...before.map(() => 'old'), 'task'])
+    })
+  })
+
+  it('is not forgotten where a set that worked runs in place of its source, and lacks it', async () => {
+    await give(job())
+    await rig.clock.advance(2000)
+    rig.given = []
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), isStandIn: true })
+    await rig.clock.advance(5000)
+    await give(job())
+    await rig.clock.advance(2000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+  })
+
   it('goes on only when it can be recorded what it has done', async () => {
     rig.jobsFailure = new Error('no space left on device')
     await give(job())
