@@ -79,6 +79,8 @@ export class Workloads {
   readonly #sources = new Map<SourceName, SourceWorkloads>()
   /** Undefined where there never was a Job. */
   #batch: BatchJobs | undefined
+  /** It was logged that what Jobs have done can't be read. */
+  #isUnread = false
   #recorded: Promise<boolean> | undefined
   readonly #due = new Set<SourceName>()
   readonly #reviews: PacedWork
@@ -109,16 +111,22 @@ export class Workloads {
       if (hadSome) this.#show()
       return snapshot
     }
-    if (hasBatch || wasBatch) this.#batch ??= await this.#loadBatch()
+    const needsBatch = hasBatch || wasBatch
+    if (needsBatch) this.#batch ??= await this.#tryToLoadBatch()
+    const isUnknown = needsBatch && this.#batch === undefined
     this.#unsubscribe ??= this.#env.statuses.subscribe(({ object }) => this.#note(object.metadata.uid))
     const isComplete =
       snapshot.ready &&
       snapshot.isAnswer !== false &&
       snapshot.isStandIn !== true &&
       (snapshot.unreadable ?? []).length === 0
-    const workloads = { documents, hasBatch: hasBatch || (wasBatch && !isComplete), isComplete }
-    const decision = this.#decide(source, { ...workloads, hasBatch: hasBatch || wasBatch })
-    const { pods: wanted, wakeAtMs } = await this.#commit(source, workloads, decision)
+    const staysBatch = wasBatch && (!isComplete || isUnknown)
+    const workloads = { documents, hasBatch: hasBatch || staysBatch, isComplete }
+    const decision = this.#decide(source, { ...workloads, hasBatch: needsBatch })
+    const { pods: wanted, wakeAtMs: dueAtMs } = await this.#commit(source, workloads, decision)
+    const retryAtMs = isUnknown ? this.#env.clock.wallMs() + retryMs : Infinity
+    const soonest = Math.min(dueAtMs ?? Infinity, retryAtMs)
+    const wakeAtMs = Number.isFinite(soonest) ? soonest : undefined
     // What didn't change is the same object.
     const before = new Map(known?.pods.map((document) => [podKey(document.pod.metadata), document]))
     const pods = wanted.map((document) => {
@@ -129,8 +137,12 @@ export class Workloads {
     this.#show()
     this.#startTimer()
     const claims = documents.flatMap((document) => this.#targets.claimsOf(document))
+    const unknown = isUnknown ? documents.filter(({ object }) => isBatchKind(object.kind)) : []
     return {
       ...snapshot,
+      ...(unknown.length > 0 && {
+        unreadable: [...(snapshot.unreadable ?? []), ...unknown.map(({ place }) => place.path)],
+      }),
       pods: [...snapshot.pods, ...pods],
       ...(claims.length > 0 && { objects: [...snapshot.objects, ...claims] }),
     }
@@ -154,7 +166,7 @@ export class Workloads {
       )
       return joined([
         ...replicas,
-        { pods: this.#batch.keep(source, documents), wakeAtMs: clock.wallMs() + saveRetryMs },
+        { pods: this.#batch.keep(source, documents), wakeAtMs: clock.wallMs() + retryMs },
       ])
     }
   }
@@ -170,7 +182,24 @@ export class Workloads {
     return this.#recorded
   }
 
-  /** Loaded here, as few hosts have Jobs. Where what they have done can't be read, nothing is known of it. */
+  /**
+   * Undefined where the disk can't be read now: it is tried again, and until then no Job's pod is started, and those in the
+   * files of Jobs stay.
+   */
+  async #tryToLoadBatch(): Promise<BatchJobs | undefined> {
+    try {
+      return await this.#loadBatch()
+    } catch (error) {
+      const { logger, batch } = this.#env
+      const log = { path: batch.file.path, err: error }
+      if (!this.#isUnread)
+        logger.error(log, 'cannot read what Jobs have done: none goes on until that is possible')
+      this.#isUnread = true
+      return undefined
+    }
+  }
+
+  /** Loaded here, as few hosts have Jobs. Where what they have done is spoiled, nothing is known of it. Throws the system's error. */
   async #loadBatch(): Promise<BatchJobs> {
     const { file, report } = this.#env.batch
     const { BatchJobs, readBatchState } = await import('./batch-jobs.ts')
@@ -203,7 +232,8 @@ export class Workloads {
   }
 
   #ask(source: SourceName): void {
-    if (this.#sources.get(source)?.documents.length === 0) return
+    const known = this.#sources.get(source)
+    if (known?.documents.length === 0 && !known.hasBatch) return
     this.#due.add(source)
     this.#reviews.ask()
   }
@@ -239,6 +269,7 @@ export class Workloads {
   #review(source: SourceName): void {
     const known = this.#sources.get(source)
     if (known === undefined) return
+    if (known.hasBatch && this.#batch === undefined) return this.#env.onChange(source)
     const { replicas, batch } = this.#decide(source, known)
     const { pods, wakeAtMs } = joined(batch === undefined ? replicas : [...replicas, batch])
     known.wakeAtMs = wakeAtMs
@@ -388,7 +419,7 @@ export class Workloads {
 const nothing = { documents: [], hasBatch: false, isComplete: true, pods: [], wakeAtMs: undefined }
 /** Times of the wall clock are looked at this often, as it may be set. */
 const longestWaitMs = 60_000
-const saveRetryMs = 30_000
+const retryMs = 30_000
 
 function renamed(manifest: JsonObject, name: string): JsonObject {
   return { ...manifest, metadata: { ...objectOrEmpty(manifest['metadata']), name } }

@@ -90,6 +90,8 @@ export class PodRig {
   /** What Jobs have done, as it is on the disk. */
   jobs: string | undefined
   jobsFailure: Error | undefined
+  /** Why that can't be read. */
+  jobsUnread: Error | undefined
   readonly events: PodEvent[] = []
   readonly nodeEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
@@ -340,7 +342,10 @@ export class PodRig {
       revisions: this.revisions,
       batchFile: {
         path: '/jobs.json',
-        read: async () => this.jobs,
+        read: async () => {
+          if (this.jobsUnread !== undefined) throw this.jobsUnread
+          return this.jobs
+        },
         write: async (text) => {
           if (this.jobsFailure !== undefined) throw this.jobsFailure
           this.jobs = text

@@ -448,6 +448,21 @@ describe('a Job', () => {
     expect(phases()).toEqual({ 'once-0': 'Succeeded' })
   })
 
+  it('does not start, and keeps the pod that runs, while what Jobs have done can’t be read; all else goes on', async () => {
+    const more = batch('Job', 'more', { template: task('task') })
+    await give(job({}, 'long'))
+    await rig.kill()
+    rig.jobsUnread = new Error('EIO')
+    rig.given = [job({}, 'long'), more, workload('Deployment', { replicas: 1 })]
+    await rig.start()
+    await rig.clock.advance(70_000)
+    expect(phases()).toEqual({ 'once-0': 'Running', 'web-0': 'Running' })
+    rig.jobsUnread = undefined
+    await rig.clock.advance(70_000)
+    expect(phases()).toEqual({ 'more-0': 'Succeeded', 'once-0': 'Running', 'web-0': 'Running' })
+    expect(rig.fake.calls('StartContainer')).toHaveLength(3)
+  })
+
   it('tells each pod of an Indexed Job which it is', async () => {
     await give(job({ completionMode: 'Indexed', completions: 2, parallelism: 2 }))
     expect(rig.pod('once-1-1')).toMatchObject({
