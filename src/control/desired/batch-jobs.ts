@@ -152,10 +152,17 @@ export class BatchJobs {
         const key = keyOf(source, job)
         const run = runOf(document)
         const before = jobs[key]
-        const record = before?.run === run ? before : newJobRecord(run, nowMs, before?.made)
+        const record =
+          before?.run === run && isOf(before, document) ? before : newJobRecord(run, nowMs, before?.made)
         const own =
           pods.get(`Job/${job.metadata.namespace}/${job.metadata.name}`) ?? new Map<string, JobPod>()
-        const { record: next, wakeAtMs } = stepJob(job.metadata.name, job.spec, record, own, nowMs)
+        const { record: next, wakeAtMs } = stepJob(
+          job.metadata.name,
+          job.spec,
+          bound(record, document),
+          own,
+          nowMs,
+        )
         jobs[key] = next
         if (wakeAtMs !== undefined) wakes.push(wakeAtMs)
       }
@@ -167,7 +174,11 @@ export class BatchJobs {
       const { object } = document
       if (object.kind !== 'CronJob') continue
       const key = keyOf(source, object)
-      const before = cronJobs[key] ?? { createdAtMs: document.kept?.createdAtMs ?? nowMs, jobs: [] }
+      const earlier = cronJobs[key]
+      const before =
+        earlier !== undefined && isOf(earlier, document)
+          ? bound(earlier, document)
+          : bound({ createdAtMs: document.kept?.createdAtMs ?? nowMs, jobs: [] }, document)
       const endOf = (name: string) =>
         jobs[keyOf(source, { metadata: { ...object.metadata, name } })]?.finished
       const make = (name: string, scheduledMs: number) => jobManifest(document, object, name, scheduledMs)
@@ -275,6 +286,15 @@ function keyOf(source: SourceName, { metadata: { namespace, name } }: Named): st
 
 function without<T>(entries: Readonly<Record<string, T>>, key: string): Record<string, T> {
   return Object.fromEntries(Object.entries(entries).filter(([each]) => each !== key))
+}
+
+/** Whether this record is of this object, rather than of one of its name that was deleted. */
+function isOf({ uid }: Pick<JobRecord, 'uid'>, { kept }: ObjectDocument): boolean {
+  return uid === undefined || kept === undefined || uid === kept.uid
+}
+
+function bound<T extends JobRecord | CronRecord>(record: T, { kept }: ObjectDocument): T {
+  return kept === undefined || record.uid === kept.uid ? record : { ...record, uid: kept.uid }
 }
 
 /** What a Job runs: a change of anything else is none of that. */

@@ -21,6 +21,8 @@ export interface StartedJob {
 
 /** What a CronJob has done. Kept on the disk. Times are wall milliseconds. */
 export interface CronRecord {
+  /** As of a Job. */
+  readonly uid?: string | undefined
   readonly createdAtMs: number
   readonly lastScheduledMs?: number | undefined
   readonly lastSuccessMs?: number | undefined

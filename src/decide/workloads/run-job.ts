@@ -29,6 +29,8 @@ export interface MadePod {
 export interface JobRecord {
   /** What it runs: another template is another run. */
   readonly run: string
+  /** Of an object that was written over the API: one of its name that is written later is another one. */
+  readonly uid?: string | undefined
   readonly createdAtMs: number
   /** Absent while it is suspended. */
   readonly startedAtMs?: number | undefined

@@ -323,6 +323,12 @@ describe('a Job', () => {
   })
   const job = (spec: JsonObject = {}, command = 'task'): ObjectDocument =>
     batch('Job', 'once', { template: task(command), ...spec })
+  /** As a source of which a file can't be read. */
+  const offerInPart = async (...documents: readonly ObjectDocument[]): Promise<void> => {
+    rig.given = documents
+    rig.system.offerSnapshot({ ...rig.snapshot('file'), unreadable: ['/file/other.yaml'] })
+    await rig.clock.advance(5000)
+  }
   /** Each pod that there is, with its phase. */
   const phases = (): Readonly<Record<string, string>> =>
     Object.fromEntries(
@@ -425,6 +431,36 @@ describe('a Job', () => {
       expect(commands()).toEqual({ 'web-0': 'httpd-2' })
       expect(ran).toEqual([...before.map(() => 'old'), 'task'])
     })
+  })
+
+  it('runs again where it was deleted and written anew over the API while not all files could be read', async () => {
+    const written = (uid: string): ObjectDocument => ({
+      ...job(),
+      kept: { uid, createdAtMs: rig.clock.wallMs(), metadata: {} },
+    })
+    await offerInPart(written('a'))
+    await offerInPart(written('a'))
+    await offerInPart()
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+    await offerInPart(written('b'))
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+    expect(phases()).toEqual({ 'once-1': 'Succeeded' })
+  })
+
+  it('of a CronJob that was written anew over the API does not start for a time before that', async () => {
+    const written = (uid: string): ObjectDocument => ({
+      ...batch('CronJob', 'backup', {
+        schedule: '*/10 * * * *',
+        timeZone: 'Etc/UTC',
+        jobTemplate: { spec: { template: task('task') } },
+      }),
+      kept: { uid, createdAtMs: rig.clock.wallMs(), metadata: {} },
+    })
+    await offerInPart(written('a'))
+    await offerInPart()
+    await rig.clock.advance(11 * 60_000)
+    await offerInPart(written('b'))
+    expect(phases()).toEqual({})
   })
 
   it('is not forgotten where a set that worked runs in place of its source, and lacks it', async () => {
