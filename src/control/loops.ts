@@ -167,7 +167,8 @@ export function createLoops(system: SystemEnv) {
     statuses,
     shown: system.shown,
     state,
-    isSilent: (source) => snapshots.isSilent(source),
+    sources: system.sources,
+    awaitsObjects: (source) => snapshots.awaitsObjects(source),
     clock,
     logger,
   })

@@ -222,6 +222,7 @@ export class PodSystem {
     await this.#saveEndedByDown()
     this.#loops.gate.stop()
     this.#loops.workloads.stop()
+    this.#loops.services.stop()
     this.#loops.prober.stop()
     knowledge.stop()
     const stopped = this.#loops.desired.stop()

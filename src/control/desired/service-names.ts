@@ -1,12 +1,14 @@
 import type { EndpointSliceObject } from '../../api/cluster-objects.ts'
 import type { PodObject, ResourceChange } from '../../api/resource.ts'
-import { formatTime } from '../../base/clock.ts'
-import type { Clock } from '../../base/clock.ts'
+import { formatTime, mapInTurns, PacedWork, TurnPace } from '../../base/clock.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
 import { sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { ServiceEndpoints, ServicePod } from '../../decide/services/service-names.ts'
 import type { Problem } from '../../pod/objects/document.ts'
+import type { Service } from '../../pod/objects/object-kinds.ts'
 import type { HostAlias, Pod } from '../../pod/schema/pod-schema.ts'
+import { kindOfSource } from '../../pod/values/ids.ts'
 import type { PodUid, SourceName } from '../../pod/values/ids.ts'
 import { toObjectMeta } from '../../translate/volume-files.ts'
 import { composeHostsFile } from '../pod/start.ts'
@@ -25,14 +27,19 @@ interface NamesEnv extends Pick<PodHost, 'hostName' | 'hostIps' | 'readHostsFile
   readonly statuses: StatusStore
   readonly shown: Pick<ShownResources, 'endpointslices'>
   readonly state: Readonly<SystemState>
-  /** Whether this source hasn't said yet what it gives. */
-  readonly isSilent: (source: SourceName) => boolean
+  /** Those that are configured. */
+  readonly sources: readonly SourceName[]
+  /** Whether it isn't known yet which objects this source gives. */
+  readonly awaitsObjects: (source: SourceName) => boolean
   readonly clock: Clock
   readonly logger: Logger
 }
 
 const loadCode = () => import('../../decide/services/service-names.ts')
 type Code = Awaited<ReturnType<typeof loadCode>>
+
+/** The pods behind a Service that this source gives. */
+type SelectEndpoints = (service: Service, giver: SourceName) => ServiceEndpoints
 
 /** After how long a hosts file that could not be written is tried again. */
 const retryMs = 5000
@@ -44,15 +51,27 @@ const retryMs = 5000
 export class ServiceNames {
   readonly #env: NamesEnv
   #code: Promise<Code> | undefined
+  #loaded: Code | undefined
   #problems: readonly Problem[] = []
-  /** The text that each file is known to have. */
+  /** The text that each file is known to have, or gets now. */
   readonly #written = new Map<PodUid, string>()
-  #isDue = false
-  #isRunning = false
+  /** Of all hosts files. */
+  readonly #reviews: PacedWork
+  /** Set while a file could not be written. */
+  #retry: Timer | undefined
+  #hasStopped = false
 
   constructor(env: NamesEnv) {
     this.#env = env
+    this.#reviews = new PacedWork(env.clock, () => this.#tryToReview())
     env.objects.follow(() => this.#takeObjects())
+  }
+
+  /** No file is written any more. */
+  stop(): void {
+    this.#hasStopped = true
+    this.#reviews.stop()
+    this.#retry?.cancel()
   }
 
   problems(): readonly Problem[] {
@@ -62,13 +81,12 @@ export class ServiceNames {
   /** What the pod's hosts file has of Services now. */
   async hostAliases(pod: Pod, source: SourceName): Promise<readonly HostAlias[]> {
     const code = await this.#code
-    return code === undefined ? [] : code.computeServiceNames(pod, this.#seenBy(code, source, this.#pods()))
+    return code === undefined ? [] : code.computeServiceNames(pod, this.#seenNow(code, source))
   }
 
   async variables(pod: Pod, source: SourceName): Promise<ReadonlyMap<string, string>> {
     const code = await this.#code
-    if (code === undefined) return new Map()
-    return code.computeServiceVariables(pod, this.#seenBy(code, source, this.#pods()))
+    return code === undefined ? new Map() : code.computeServiceVariables(pod, this.#seenNow(code, source))
   }
 
   /** The pod's hosts file was written for a start of a container, by what was known when that began. */
@@ -79,92 +97,111 @@ export class ServiceNames {
 
   /** Brings all hosts files up to date, soon; never throws. Without Services there is nothing to do. */
   review(): void {
-    if (this.#code === undefined) return
-    this.#isDue = true
-    if (!this.#isRunning) void this.#run(this.#code)
+    if (this.#loaded !== undefined) this.#reviews.ask()
   }
 
   #takeObjects(): void {
-    const hasServices = this.#env.objects
-      .documents()
-      .some(({ document }) => document.object.kind === 'Service')
-    if (!hasServices && this.#code === undefined) return
-    if (this.#code === undefined) {
-      this.#code = loadCode()
-      this.#env.statuses.subscribe((change) => {
-        if (concernsServices(change)) this.review()
-      })
-    }
-    this.review()
+    const { objects, statuses, logger } = this.#env
+    if (this.#code !== undefined) return this.review()
+    if (!objects.documents().some(({ document }) => document.object.kind === 'Service')) return
+    this.#code = loadCode()
+    this.#code.then(
+      (code) => {
+        this.#loaded = code
+        statuses.subscribe((change) => {
+          if (concernsServices(change)) this.review()
+        })
+        this.review()
+      },
+      (error: unknown) => logger.error({ err: error }, 'cannot load what makes the names of Services'),
+    )
   }
 
-  async #run(loading: Promise<Code>): Promise<void> {
-    this.#isRunning = true
-    try {
-      const code = await loading
-      while (this.#isDue) {
-        this.#isDue = false
-        await this.#reviewAll(code)
-      }
-    } catch (error) {
-      this.#env.logger.error({ err: error }, 'cannot bring the names of Services up to date')
-    } finally {
-      this.#isRunning = false
-    }
-  }
-
-  async #reviewAll(code: Code): Promise<void> {
-    const { state, workers, clock } = this.#env
+  async #tryToReview(): Promise<void> {
+    const { state, logger } = this.#env
     // Before that it is not known what runs, and the files stay as an earlier podd has left them.
-    if (!state.isListed) return
-    const pods = this.#pods()
-    this.#showSlices(code, pods)
-    const seen = new Map<SourceName, readonly ServiceEndpoints[]>()
+    if (this.#loaded === undefined || !state.isListed) return
+    try {
+      await this.#reviewAll(this.#loaded)
+    } catch (error) {
+      logger.error({ err: error }, 'cannot bring the names of Services up to date')
+    }
+  }
+
+  /** In turns: there may be thousands of pods. What changes meanwhile counts at the next review. */
+  async #reviewAll(code: Code): Promise<void> {
+    const { workers, clock } = this.#env
+    this.#retry?.cancel()
+    const pods = (await mapInTurns(clock, workers.all(), (worker) => this.#podOf(worker))).flat()
+    // Each Service once: the pods of several sources may see it.
+    const known = new Map<Service, ServiceEndpoints>()
+    const select: SelectEndpoints = (service, giver) => {
+      const endpoints = known.get(service) ?? this.#select(code, service, giver, pods)
+      known.set(service, endpoints)
+      return endpoints
+    }
+    await this.#showSlices(code, select)
+    const seen = new Map<SourceName, readonly ServiceEndpoints[] | undefined>()
+    const pace = new TurnPace(clock)
     let hasFailed = false
     for (const worker of workers.all()) {
+      if (pace.isOver) await pace.next()
+      if (this.#hasStopped) return
       const { source } = worker.state.record
-      const services = seen.get(source) ?? this.#seenBy(code, source, pods)
-      seen.set(source, services)
-      if (!(await this.#refresh(worker, code, services))) hasFailed = true
+      if (!seen.has(source))
+        seen.set(source, this.#knowsObjectsFor(source) ? this.#seenBy(source, select) : undefined)
+      const services = seen.get(source)
+      if (services !== undefined && !(await this.#refresh(worker, code, services))) hasFailed = true
     }
     for (const uid of this.#written.keys()) if (workers.get(uid) === undefined) this.#written.delete(uid)
-    if (hasFailed) clock.startTimer(retryMs, () => this.review())
+    if (hasFailed && !this.#hasStopped) this.#retry = clock.startTimer(retryMs, () => this.review())
   }
 
   /** Whether it is up to date, as far as it can be; false where it could not be written. */
   async #refresh(worker: PodWorker, code: Code, services: readonly ServiceEndpoints[]): Promise<boolean> {
-    const { state, isSilent, volumes, logger } = this.#env
-    const { pod, observed, record, stage } = worker.state
+    const { volumes, logger } = this.#env
+    const { pod, observed, stage } = worker.state
     const ips = observed.sandboxes[0]?.ips ?? []
-    const isKnown = state.objectsKnown || !isSilent(record.source)
-    if (!isKnown || ips.length + Number(pod.spec.hostNetwork) === 0 || !code.findsServices(pod)) return true
+    if (ips.length + Number(pod.spec.hostNetwork) === 0 || !code.findsServices(pod)) return true
     if (stage === 'stopped' || stage === 'gone') return true
     const { uid, name } = worker.ref
     const text = await composeHostsFile(this.#env, pod, ips, code.computeServiceNames(pod, services))
     if (this.#written.get(uid) === text) return true
+    // Known from now on, unless a container starts meanwhile: that may write an older text.
+    this.#written.set(uid, text)
     try {
       // A pod without a file gets one with its next container.
-      if (await volumes.refreshHostsFile(uid, text)) this.#written.set(uid, text)
+      if (!(await volumes.refreshHostsFile(uid, text))) this.#written.delete(uid)
       return true
     } catch (error) {
+      this.#written.delete(uid)
       logger.warn({ pod: name, uid, err: error }, 'cannot write the hosts file of the pod')
       return false
     }
   }
 
-  #showSlices(code: Code, pods: readonly ServicePod[]): void {
-    const { objects, shown, hostName } = this.#env
+  /** Whether it is known which Services the pods of this source see: until then none has gone. */
+  #knowsObjectsFor(source: SourceName): boolean {
+    const { objects, sources, awaitsObjects } = this.#env
+    const read = objects.rules.policies[kindOfSource(source)].readsObjectsOf
+    return !sources.some(
+      (each) => (each === source || read.includes(kindOfSource(each))) && awaitsObjects(each),
+    )
+  }
+
+  async #showSlices(code: Code, select: SelectEndpoints): Promise<void> {
+    const { objects, shown, hostName, clock } = this.#env
     const slices = new Map<string, EndpointSliceObject>()
     const problems: Problem[] = []
-    for (const { source, document } of objects.documents()) {
+    await mapInTurns(clock, objects.documents(), ({ source, document }) => {
       const { object, place, kept } = document
-      if (object.kind !== 'Service') continue
-      const endpoints = code.selectEndpoints(object, source, pods, objects.rules.policies)
+      if (object.kind !== 'Service') return
+      const endpoints = select(object, source)
       problems.push(...code.listPortProblems(endpoints, place))
       const serviceUid = toObjectMeta(object, { source, place, kept }).uid
       for (const slice of code.computeEndpointSlices(endpoints, { serviceUid, nodeName: hostName }))
         slices.set(slice.metadata.uid, this.#dated(slice))
-    }
+    })
     this.#problems = problems
     shown.endpointslices.replaceAll(slices)
   }
@@ -177,36 +214,42 @@ export class ServiceNames {
     return { ...slice, metadata: { ...slice.metadata, creationTimestamp } }
   }
 
-  /** The Services that the pods of a source see, with the pods behind them. */
-  #seenBy(code: Code, source: SourceName, pods: readonly ServicePod[]): readonly ServiceEndpoints[] {
-    const { objects } = this.#env
-    const reader = objects.seenBy(source)
+  /** The Services that the pods of a source see now, with the pods behind them. */
+  #seenNow(code: Code, source: SourceName): readonly ServiceEndpoints[] {
+    const pods = [...this.#env.workers.all()].flatMap((worker) => this.#podOf(worker))
+    return this.#seenBy(source, (service, giver) => this.#select(code, service, giver, pods))
+  }
+
+  #seenBy(source: SourceName, select: SelectEndpoints): readonly ServiceEndpoints[] {
+    const reader = this.#env.objects.seenBy(source)
     return reader.list('Service').map((service) => {
       const { namespace, name } = service.metadata
-      const giver = reader.sourceOf(`Service/${namespace}/${name}`) ?? source
-      return code.selectEndpoints(service, giver, pods, objects.rules.policies)
+      return select(service, reader.sourceOf(`Service/${namespace}/${name}`) ?? source)
     })
   }
 
-  #pods(): readonly ServicePod[] {
-    return [...this.#env.workers.all()].flatMap(({ ref: { uid }, state }): ServicePod[] => {
-      const { pod, record, observed, stage } = state
-      if (stage === 'stopped' || stage === 'gone') return []
-      const status = this.#env.statuses.findPublished(uid)?.status
-      const ready = status?.conditions.find(({ type }) => type === 'Ready') ?? record.conditions['Ready']
-      const own = pod.spec.hostNetwork ? this.#env.hostIps() : (observed.sandboxes[0]?.ips ?? [])
-      return [
-        {
-          uid,
-          pod,
-          source: record.source,
-          ips: status === undefined ? own : (status.podIPs ?? []).map(({ ip }) => ip),
-          isReady: ready?.status === 'True',
-          isTerminating: record.ending !== undefined,
-          isOver: status?.phase === 'Succeeded' || status?.phase === 'Failed' || record.failed !== undefined,
-        },
-      ]
-    })
+  #select(code: Code, service: Service, giver: SourceName, pods: readonly ServicePod[]): ServiceEndpoints {
+    return code.selectEndpoints(service, giver, pods, this.#env.objects.rules.policies)
+  }
+
+  /** None where it has stopped. */
+  #podOf({ ref: { uid }, state }: PodWorker): readonly ServicePod[] {
+    const { pod, record, observed, stage } = state
+    if (stage === 'stopped' || stage === 'gone') return []
+    const status = this.#env.statuses.findPublished(uid)?.status
+    const ready = status?.conditions.find(({ type }) => type === 'Ready') ?? record.conditions['Ready']
+    const own = pod.spec.hostNetwork ? this.#env.hostIps() : (observed.sandboxes[0]?.ips ?? [])
+    return [
+      {
+        uid,
+        pod,
+        source: record.source,
+        ips: status === undefined ? own : (status.podIPs ?? []).map(({ ip }) => ip),
+        isReady: ready?.status === 'True',
+        isTerminating: record.ending !== undefined,
+        isOver: status?.phase === 'Succeeded' || status?.phase === 'Failed' || record.failed !== undefined,
+      },
+    ]
   }
 }
 

@@ -99,6 +99,12 @@ export class SourceSnapshots {
     return this.#rules.sources.includes(source) && this.#newest.get(source)?.ready !== true
   }
 
+  /** A source that is configured and whose objects are not known yet. */
+  awaitsObjects(source: SourceName): boolean {
+    const merged = this.#merged?.snapshots.find((snapshot) => snapshot.source === source)
+    return this.#rules.sources.includes(source) && merged?.ready !== true
+  }
+
   /**
    * Whether a pod with this record may go if no source wants it: its own has read its file, and has been seen to drop
    * it, or all have spoken, so that none can have taken it over while podd didn't run.

@@ -6,15 +6,16 @@ import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import '../../../src/decide/services/service-names.ts'
 import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
+import type { PodRigOptions } from './pod-rig.ts'
 
-function service(spec: JsonObject = {}): ObjectDocument {
+function service(spec: JsonObject = {}, name = 'db'): ObjectDocument {
   const manifest = {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { name: 'db', namespace: 'default' },
+    metadata: { name, namespace: 'default' },
     spec: { selector: { app: 'db' }, ports: [{ port: 5432 }], ...spec },
   }
-  return { object: objectFromManifest(manifest), manifest, place: { path: '/file/db-service.yaml' } }
+  return { object: objectFromManifest(manifest), manifest, place: { path: `/file/${name}-service.yaml` } }
 }
 
 const readinessProbe = { exec: { command: ['ready'] }, periodSeconds: 1, failureThreshold: 1 }
@@ -31,39 +32,44 @@ let files: Map<string, string>
 let rewritten: string[]
 let isReady: boolean
 let isDiskFull: boolean
-let end: () => void
+/** How often a file was to be brought up to date. */
+let attempts: number
+/** What the writing of files waits for, by the kind of writing. */
+let held: { start?: () => Promise<void>; refresh?: () => Promise<void> }
 
 beforeEach(() => {
-  files = new Map()
-  rewritten = []
   isReady = true
   isDiskFull = false
-  rig = new PodRig()
-  rig.probe = () => ({ result: isReady ? 'success' : 'failure', output: '' })
-  end = connect()
+  attempts = 0
+  held = {}
+  begin()
 })
 
-/** Has the next podd write the files; returns what keeps it from that, for the rig has one that was killed live on. */
-function connect(): () => void {
-  let isAlive = true
+function begin(options: PodRigOptions = {}): void {
+  files = new Map()
+  rewritten = []
+  rig = new PodRig(options)
+  rig.probe = () => ({ result: isReady ? 'success' : 'failure', output: '' })
   const { volumes } = plainPodHost(rig.objects)
   rig.host = {
     volumes: {
       ...volumes,
       writeHostsFile: async (uid, text) => {
+        await held.start?.()
         files.set(uid, text)
         return `/pods/${uid}/hosts`
       },
       refreshHostsFile: async (uid, text) => {
-        if (!isAlive || !files.has(uid)) return false
+        attempts += 1
+        if (!files.has(uid)) return false
         if (isDiskFull) throw new Error('no space left on device')
         files.set(uid, text)
         rewritten.push(text)
+        await held.refresh?.()
         return true
       },
     },
   }
-  return () => void (isAlive = false)
 }
 
 const fileOf = (name: string): string => files.get(rig.pod(name).metadata.uid) ?? ''
@@ -122,8 +128,6 @@ describe('a Service', () => {
     const before = [...files.values()].toSorted()
     await rig.kill()
     await rig.clock.advance(60_000)
-    end()
-    connect()
     rewritten.length = 0
     rig.boot()
     await rig.settle()
@@ -132,6 +136,28 @@ describe('a Service', () => {
     await rig.clock.advance(5000)
     expect([...files.values()].toSorted()).toEqual(before)
     expect(rewritten.filter((text) => !before.includes(text))).toEqual([])
+  })
+
+  it('stays in the files of pods of another source until its own one has spoken to a new podd', async () => {
+    begin({ sources: ['file', 'api'] })
+    await rig.start()
+    rig.given = [service()]
+    rig.givenByUrl = [service({}, 'other')]
+    await rig.apply(db)
+    await rig.put('api', podManifest('client'))
+    await rig.clock.advance(2000)
+    const before = fileOf('client')
+    expect(before).toContain(names)
+    await rig.kill()
+    rig.boot()
+    await rig.settle()
+    await rig.offer('api')
+    await rig.clock.advance(2000)
+    expect(fileOf('client')).toBe(before)
+    rig.given = []
+    await rig.offer()
+    await rig.clock.advance(2000)
+    expect(fileOf('client')).not.toContain(names)
   })
 
   it('is tried again where the disk was full', async () => {
@@ -143,6 +169,67 @@ describe('a Service', () => {
     isDiskFull = false
     await rig.clock.advance(6000)
     expect(fileOf('client')).toContain(names)
+  })
+
+  it('is tried again by one timer however often its pod changed while the disk was full, until podd stops', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db, podManifest('client'))
+    await rig.clock.advance(2000)
+    isDiskFull = true
+    for (let change = 0; change < 20; change += 1) {
+      isReady = !isReady
+      await rig.clock.advance(1100)
+    }
+    isReady = false
+    await rig.clock.advance(2000)
+    attempts = 0
+    await rig.clock.advance(10_000)
+    // Two files each time.
+    expect(attempts).toBe(4)
+    await rig.terminate()
+    attempts = 0
+    await rig.clock.advance(10_000)
+    expect(attempts).toBe(0)
+  })
+
+  it('comes back into a file that the start of a container wrote by what was known before', async () => {
+    isReady = false
+    rig.fake.script('twice', () => ({ kind: 'exits', exitCode: 1, afterMs: 3000 }))
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(podManifest('client', { containers: [{ name: 'twice', image: 'app:1' }] }), db)
+    await rig.clock.advance(2000)
+    const start = Promise.withResolvers<void>()
+    const refresh = Promise.withResolvers<void>()
+    held = { start: () => start.promise, refresh: () => refresh.promise }
+    await rig.clock.advance(2000)
+    isReady = true
+    await rig.clock.advance(1100)
+    held = {}
+    expect(fileOf('client')).toContain(names)
+    start.resolve()
+    await rig.settle()
+    expect(fileOf('client')).not.toContain(names)
+    refresh.resolve()
+    // A review that took long isn't followed at once by the next one.
+    await rig.clock.advance(6000)
+    expect(fileOf('client')).toContain(names)
+  })
+
+  it('takes at most a fifth of the time where writing is slow and its pod changes all the time', async () => {
+    await rig.start()
+    rig.given = [service()]
+    await rig.apply(db)
+    await rig.clock.advance(2000)
+    rewritten.length = 0
+    held = { refresh: () => rig.clock.sleep(500) }
+    for (let change = 0; change < 20; change += 1) {
+      isReady = !isReady
+      await rig.clock.advance(1000)
+    }
+    expect(rewritten.length).toBeGreaterThan(4)
+    expect(rewritten.length).toBeLessThan(12)
   })
 
   it('gives variables to the containers that start from then on', async () => {
