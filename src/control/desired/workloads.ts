@@ -82,6 +82,8 @@ export class Workloads {
   /** It was logged that what Jobs have done can't be read. */
   #isUnread = false
   #recorded: Promise<boolean> | undefined
+  /** When the time since which a pod is Ready was first seen to lie in the future. */
+  readonly #seenAhead = new WeakMap<PodWorker, { readonly statedMs: number; readonly atMs: number }>()
   readonly #due = new Set<SourceName>()
   readonly #reviews: PacedWork
   #timer: Timer | undefined
@@ -399,6 +401,16 @@ export class Workloads {
     }
   }
 
+  /** A time in the future, of a clock that was set back since, counts from when it is seen first. */
+  #readySince(worker: PodWorker, statedMs: number): number {
+    const nowMs = this.#env.clock.wallMs()
+    if (!(statedMs > nowMs)) return statedMs
+    const seen = this.#seenAhead.get(worker)
+    if (seen?.statedMs === statedMs && seen.atMs <= nowMs) return seen.atMs
+    this.#seenAhead.set(worker, { statedMs, atMs: nowMs })
+    return nowMs
+  }
+
   #factsOf(worker: PodWorker): WorkloadPod {
     const { statuses, isRuntimeKnown } = this.#env
     const { record } = worker.state
@@ -408,7 +420,7 @@ export class Workloads {
     const status = statuses.find(worker.ref.uid)?.status
     const ready = status?.conditions.find(({ type }) => type === 'Ready')
     if (ready?.status === 'True') {
-      const sinceMs = Date.parse(ready.lastTransitionTime ?? '')
+      const sinceMs = this.#readySince(worker, Date.parse(ready.lastTransitionTime ?? ''))
       return { name, manifest, state: 'ready', ...(!Number.isNaN(sinceMs) && { readySinceMs: sinceMs }) }
     }
     const isKnown = status !== undefined && worker.state.stage !== 'adopted' && isRuntimeKnown()

@@ -100,7 +100,7 @@ export function stepJob(
   pods: ReadonlyMap<string, JobPod>,
   nowMs: number,
 ): JobStep {
-  const record = withoutGone(before, pods)
+  const record = withoutFutureFailure(withoutGone(before, pods), nowMs)
   if (record.finished !== undefined) return expire(spec, record, record.finished, nowMs)
   const counted = countEnded(spec, record, pods, nowMs)
   if (counted.finished !== undefined) return finish(spec, counted, counted.finished, nowMs)
@@ -347,7 +347,7 @@ function freeIndexes(spec: JobSpec, record: JobRecord): readonly number[] {
   )
 }
 
-/** After failures the next pod is made 10 s later, then 20 s, … (getRemainingTime). A clock that was set back waits no longer. */
+/** After failures the next pod is made 10 s later, then 20 s, … (getRemainingTime). */
 function backoffEnd({ failuresInRow, lastFailedAtMs }: JobRecord): number {
   if (failuresInRow === 0 || lastFailedAtMs === undefined) return 0
   return lastFailedAtMs + Math.min(firstBackoffMs * 2 ** (failuresInRow - 1), longestBackoffMs)
@@ -358,6 +358,14 @@ function withoutGone(record: JobRecord, pods: ReadonlyMap<string, JobPod>): JobR
   const all = Object.entries(record.pods)
   const kept = all.filter(([name, { outcome }]) => outcome === undefined || pods.has(name))
   return kept.length === all.length ? record : { ...record, pods: Object.fromEntries(kept) }
+}
+
+/**
+ * Where the clock was set back, what failed later by it counts as of now. A start and an end keep their times: a host that
+ * boots with an old clock would find deadlines passed once that is set right.
+ */
+function withoutFutureFailure(record: JobRecord, nowMs: number): JobRecord {
+  return (record.lastFailedAtMs ?? 0) > nowMs ? { ...record, lastFailedAtMs: nowMs } : record
 }
 
 function forgetOld(record: JobRecord): JobRecord {

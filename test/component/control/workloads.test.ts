@@ -107,6 +107,16 @@ describe('a Deployment', () => {
     expect(uid('web-0')).not.toBe(before[0])
   })
 
+  it('is available, and replaced pod by pod, where the clock was set back by a day', async () => {
+    await give(workload('Deployment', { replicas: 2, minReadySeconds: 5 }))
+    await rig.clock.advance(12_000)
+    rig.clock.setWall(rig.clock.wallMs() - 24 * 3_600_000)
+    await give(workload('Deployment', { replicas: 2, minReadySeconds: 5 }, template([...good, '-v'])))
+    await rig.clock.advance(60_000)
+    expect(commands()).toEqual({ 'web-0': 'httpd -v', 'web-1': 'httpd -v' })
+    expect(rig.shown.deployments.list()).toMatchObject([{ status: { availableReplicas: 2 } }])
+  })
+
   it('goes on with a rollout that podd was killed in', async () => {
     await give(workload('Deployment', { replicas: 3, minReadySeconds: 5 }))
     await rig.clock.advance(12_000)

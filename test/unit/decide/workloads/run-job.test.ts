@@ -270,3 +270,18 @@ describe('a pod failure policy', () => {
     expect(job.active).toEqual(['j-1'])
   })
 })
+
+describe('a Job whose host has its clock set back', () => {
+  it('is tried again after its backoff, not when the old time comes again', () => {
+    const job = run().at(5000, { 'j-0': 'failed' }).at(100)
+    expect([job.active, job.wakeAtMs]).toEqual([[], 110_000])
+    expect(job.at(109).active).toEqual([])
+    expect(job.at(110).active).toEqual(['j-1'])
+  })
+
+  it('does not fail by its deadline once the clock, which was behind for a time, is right again', () => {
+    const job = new Run(spec({ activeDeadlineSeconds: 60 })).at(5000).at(100)
+    expect(job.at(5059).end).toBeUndefined()
+    expect(job.at(5060).end).toBe('Failed DeadlineExceeded')
+  })
+})
