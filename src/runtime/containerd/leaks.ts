@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -140,6 +142,22 @@ const namespace = 'k8s.io'
 const bundles = `io.containerd.runtime.v2.task/${namespace}`
 
 const shimExitMs = 2000
+
+/**
+ * Removes what containerd has left of shims' files where it was killed while it removed them: it renames such a directory
+ * first, and passes over hidden ones when it starts (`runtime/v2/bundle.go`, atomicDelete, 1.6). To be called while none runs.
+ */
+export async function removeDeletedBundles(
+  places: Pick<ContainerdPlaces, 'stateDir' | 'rootDir'>,
+): Promise<void> {
+  for (const directory of [places.stateDir, places.rootDir].map((path) => join(path, bundles))) {
+    // Without it no shim has run.
+    const names = await readdir(directory).catch(() => [])
+    for (const path of names.filter((name) => name.startsWith('.')).map((name) => join(directory, name)))
+      // Its file system was unmounted before that; if ever not, what is in it is none of podd's.
+      if (!existsSync(join(path, 'rootfs'))) await removeTree(path)
+  }
+}
 
 /**
  * Sandboxes, and containers without a task, that containerd records and CRI does not list. A containerd that is killed

@@ -10,6 +10,7 @@ import { GrpcChannel } from '../../grpc/grpc-channel.ts'
 import { isAlive, processAgeMs, readDiskBytes, readProcessorTicks, readUmask } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { watchNames } from '../../host/watch-names.ts'
+import { removeDeletedBundles } from './leaks.ts'
 import {
   canConnect,
   connectionEnd,
@@ -120,6 +121,12 @@ export async function startContainerd(
 ): Promise<HostProcess> {
   const { places, mode, clock } = home
   await boundLog(home)
+  await removeDeletedBundles(places).catch((error: unknown) =>
+    home.logger.warn(
+      { err: error, path: places.stateDir },
+      'cannot remove what containerd has left of shims',
+    ),
+  )
   const logOffset = sizeOf(places.logPath)
   await launchContainerd(containerdPath, places, mode)
   const startedMs = clock.monotonicMs()
