@@ -314,7 +314,7 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
           'Error from server (NotFound): the server could not find the requested resource\n',
         )
         expect(await at.refused('scale deployment web --replicas=2')).toBe(
-          'error: the server doesn\'t have a resource type "deployment"\n',
+          'Error from server (NotFound): deployments.apps "web" not found\n',
         )
         expect(await at.refused('rollout restart pod/web')).toBe(
           'error: pods "web" restarting is not supported\n',
