@@ -56,6 +56,8 @@ const longestOfAllMs = 4 * 3_600_000
 const longestRestMs = 1000
 /** How long systemd may take to start the process. */
 const unitPatienceMs = 5_000
+/** How long a started process may be unseen: one that executes another program has no arguments for a moment. */
+const launchPatienceMs = 500
 /** The time within which a running one must answer to be adopted; it may have just been started. */
 const adoptTimeoutMs = 10_000
 const longestAdoptMs = 120_000
@@ -140,7 +142,8 @@ export async function startContainerd(
     if (process !== undefined && (await answers(home))) return process
     first ??= process
     // systemd takes a moment to start the process, and restarts one that exited.
-    const patienceMs = mode === 'systemd' && first === undefined ? unitPatienceMs : 0
+    const unseenMs = mode === 'systemd' ? unitPatienceMs : launchPatienceMs
+    const patienceMs = first === undefined ? unseenMs : 0
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
     if (patience.isOver(workOf(process))) {
