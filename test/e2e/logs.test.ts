@@ -30,7 +30,7 @@ describe('ContainerLogRotation', () => {
   const config = { containerLogMaxFiles: 3, containerLogMaxSize: '40Ki', containerLogMonitorInterval: '3s' }
 
   /** Waits for three files of each pod, then watches two more rotations of each; gives the most files that one had. */
-  async function mostFiles(podd: PoddRig, pods: readonly string[]): Promise<number> {
+  async function maxFiles(podd: PoddRig, pods: readonly string[]): Promise<number> {
     let most = 0
     for (const pod of pods) podd.drop(pod, shellPod(pod, podd.shared, talk, never))
     for (const pod of pods) await podd.untilReady(pod)
@@ -55,7 +55,7 @@ describe('ContainerLogRotation', () => {
       'when a container generates a lot of log should be rotated and limited to a fixed amount of files',
       { tags: ['nightly'] },
       async () => {
-        expect(await mostFiles(rig(), ['talker'])).toBe(3)
+        expect(await maxFiles(rig(), ['talker'])).toBe(3)
       },
     )
   })
@@ -66,7 +66,7 @@ describe('ContainerLogRotation', () => {
       'when containers generate a lot of logs should be rotated and limited to a fixed amount of files',
       { tags: ['nightly'] },
       async () => {
-        expect(await mostFiles(rig(), ['talker-0', 'talker-1'])).toBe(3)
+        expect(await maxFiles(rig(), ['talker-0', 'talker-1'])).toBe(3)
       },
     )
   })

@@ -411,7 +411,7 @@ export class UpdateGate {
       } catch (error) {
         this.#env.logger.warn(
           { path: name, reason: errorMessage(error) },
-          'cannot keep the revisions of a unit that was renamed: it begins anew',
+          'cannot keep the revisions of a unit that was renamed: it starts over',
         )
         return undefined
       }

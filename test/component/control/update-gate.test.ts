@@ -1091,7 +1091,7 @@ describe('a file that is renamed', () => {
     expect(record('/file/site.yaml')).toMatchObject({ offered: 2, active: 1 })
   })
 
-  it('begins anew where its revisions can’t be written by the new name', async () => {
+  it('starts over where its revisions can’t be written by the new name', async () => {
     rig.revisions.failure = new Error('ENOSPC')
     rename('/file/site.yaml', good)
     await rig.clock.advance(15_000)

@@ -443,7 +443,7 @@ describe('a Job', () => {
     })
   })
 
-  it('runs again where it was deleted and written anew over the API while not all files could be read', async () => {
+  it('runs again where it was deleted and written again over the API while not all files could be read', async () => {
     const written = (uid: string): ObjectDocument => ({
       ...job(),
       kept: { uid, createdAtMs: rig.clock.wallMs(), metadata: {} },
@@ -457,7 +457,7 @@ describe('a Job', () => {
     expect(phases()).toEqual({ 'once-1': 'Succeeded' })
   })
 
-  it('of a CronJob that was written anew over the API does not start for a time before that', async () => {
+  it('of a CronJob that was written again over the API does not start for a time before that', async () => {
     const written = (uid: string): ObjectDocument => ({
       ...batch('CronJob', 'backup', {
         schedule: '*/10 * * * *',

@@ -230,7 +230,7 @@ it('is sent once for changes that come together, and not for what changes by its
   expect(received).toHaveLength(2)
 })
 
-it('is sent anew, and then the newest alone, where the server did not take it', async () => {
+it('is sent again, and then the newest alone, where the server did not take it', async () => {
   const { shown, failures, reporter, pass } = rig()
   code = 401
   reporter.note()
