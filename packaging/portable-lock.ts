@@ -1,99 +1,54 @@
 /**
- * node packaging/portable-lock.ts: makes package-lock.json serve every npm and Node that a clone may meet.
- * To be run after `npm install`; test/unit/portable-lock.test.ts tells when it wasn't.
- *
- * - Every optional package of another platform gets an entry, also where the registry that npm asked has
- *   none of it: npm 11 refuses `npm ci` otherwise. It is never installed here.
- * - Optional packages ask for no version of Node: an npm that runs on an older Node than the pinned one
- *   would leave them out without a word, and the pinned Node is the one that uses them.
+ * node packaging/portable-lock.ts: has npm write package-lock.json for every platform, away from node_modules, beside which it
+ * leaves out what isn't there; then takes from optional packages which Node they ask for: an npm that runs on an older Node
+ * than the pinned one would leave them out without a word, and the pinned Node is the one that uses them.
+ * To be run after package.json was changed; test/unit/portable-lock.test.ts tells when it wasn't.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-
-interface LockEntry {
-  readonly version?: string
-  readonly dev?: boolean
-  readonly optional?: boolean
-  readonly engines?: unknown
-  readonly os?: readonly string[] | string
-  readonly cpu?: readonly string[] | string
-  readonly optionalDependencies?: Readonly<Record<string, string>>
-}
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 export interface Lock {
-  readonly packages: Readonly<Record<string, LockEntry>>
-}
-
-const systems = [
-  'aix',
-  'android',
-  'darwin',
-  'freebsd',
-  'linux',
-  'netbsd',
-  'openbsd',
-  'openharmony',
-  'sunos',
-  'win32',
-]
-const processors = [
-  'arm',
-  'arm64',
-  'ia32',
-  'loong64',
-  'mips64el',
-  'ppc64',
-  'riscv64',
-  's390x',
-  'wasm32',
-  'x64',
-]
-
-/** The same lock, with what the head of this file says. */
-export function portableLock<L extends Lock>(lock: L): L {
-  const packages: Record<string, LockEntry> = { ...lock.packages }
-  for (const [path, entry] of Object.entries(lock.packages)) {
-    for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
-      const found = resolve(packages, path, name)
-      // A range is met by what npm chose; an exact version only by itself.
-      if (found !== undefined && (packages[found]?.version === version || !/^\d/.test(version))) continue
-      const place = found === undefined ? `node_modules/${name}` : `${path}/node_modules/${name}`
-      packages[place] = {
-        version,
-        ...(entry.dev === true ? { dev: true } : {}),
-        ...platformOf(name),
-        optional: true,
+  readonly packages: Readonly<
+    Record<
+      string,
+      {
+        readonly integrity?: string
+        readonly resolved?: string
+        readonly optional?: boolean
+        readonly engines?: unknown
+        readonly optionalDependencies?: Readonly<Record<string, string>>
       }
-    }
-  }
-  for (const [path, entry] of Object.entries(packages)) {
-    const { engines, ...rest } = entry
-    if (entry.optional === true && engines !== undefined) packages[path] = rest
-  }
-  return { ...lock, packages }
+    >
+  >
 }
 
-/** Where Node would find `name` from the package at `path`. */
-function resolve(packages: Lock['packages'], path: string, name: string): string | undefined {
-  for (
-    let directory = path;
-    ;
-    directory = directory.slice(0, Math.max(0, directory.lastIndexOf('node_modules/') - 1))
-  ) {
-    const place = `${directory === '' ? '' : `${directory}/`}node_modules/${name}`
-    if (place in packages) return place
-    if (directory === '') return undefined
-  }
-}
-
-/** What a package is for, by the convention of its name (`binding-linux-arm64-musl`). */
-function platformOf(name: string): Pick<LockEntry, 'os' | 'cpu'> {
-  const words = name.split(/[-/]/)
-  const os = words.find((word) => systems.includes(word))
-  const cpu = words.find((word) => processors.includes(word))
-  return { ...(os === undefined ? {} : { os: [os] }), ...(cpu === undefined ? {} : { cpu: [cpu] }) }
+/** The same lock, whose optional packages run on any Node. */
+export function portableLock<L extends Lock>(lock: L): L {
+  const packages = Object.entries(lock.packages).map(([path, { engines, ...rest }]) => [
+    path,
+    rest.optional === true || engines === undefined ? rest : { ...rest, engines },
+  ])
+  return { ...lock, packages: Object.fromEntries(packages) }
 }
 
 if (import.meta.main) {
-  const lock: Lock = JSON.parse(readFileSync('package-lock.json', 'utf8'))
-  writeFileSync('package-lock.json', `${JSON.stringify(portableLock(lock), null, 2)}\n`)
+  const directory = mkdtempSync(join(tmpdir(), 'podd-lock-'))
+  try {
+    for (const name of ['package.json', '.npmrc']) copyFileSync(name, join(directory, name))
+    // What an entry lacks npm doesn't ask for: it is to find the package anew, in the version that the others need.
+    const old: Lock = JSON.parse(readFileSync('package-lock.json', 'utf8'))
+    const whole = Object.entries(old.packages).filter(([path, entry]) => path === '' || entry.integrity)
+    const file = join(directory, 'package-lock.json')
+    writeFileSync(file, JSON.stringify({ ...old, packages: Object.fromEntries(whole) }))
+    execFileSync('npm', ['install', '--package-lock-only', '--ignore-scripts', '--loglevel=error'], {
+      cwd: directory,
+      stdio: 'inherit',
+    })
+    const lock: Lock = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync('package-lock.json', `${JSON.stringify(portableLock(lock), null, 2)}\n`)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
 }
