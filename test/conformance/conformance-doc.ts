@@ -34,9 +34,7 @@ ${formatRuns(runs)}
 
 ## Specs that did not pass
 
-| spec | result | why |
-|---|---|---|
-${left.map((spec) => formatRow(spec)).join('\n')}
+${formatLeft(left)}
 ${others.map((other) => formatOther(other)).join('')}
 ## All specs by file
 
@@ -64,9 +62,7 @@ function formatOther({ runs, results }: ReleaseResults): string {
 | [NodeConformance] | ${counts(ofNode)} |
 | all that were run | ${counts(results)} |
 
-| spec that did not pass | result | why |
-|---|---|---|
-${left.map((spec) => formatRow(spec)).join('\n')}
+${formatLeft(left)}
 `
 }
 
@@ -80,8 +76,8 @@ function formatRuns(runs: readonly RunFacts[]): string {
   const isWhole = runs.some(({ skip }) => skip === '')
   const skips = isWhole ? [] : [...new Set(runs.map(({ skip }) => skip))]
   const left = skips.map((skip) => ` Specs whose names match \`${skip}\` were left out.`).join('')
-  if (runs.length === 1) return `This was one run on containerd ${releases}.${left}`
-  return `These were ${runs.length} runs on containerd ${releases}; where several ran a spec, the last result counts.${left}`
+  if (runs.length === 1) return `The results are of one run on containerd ${releases}.${left}`
+  return `The results are of ${runs.length} runs on containerd ${releases}; where several ran a spec, the last one counts.${left}`
 }
 
 function counts(specs: readonly SpecResult[]): string {
@@ -89,8 +85,19 @@ function counts(specs: readonly SpecResult[]): string {
   return [specs.length, count('passed'), count('failed'), count('skipped')].join(' | ')
 }
 
-function formatRow(spec: SpecResult): string {
+/** One row for each reason: `reasons.ts` has the patterns of all names. */
+function formatLeft(left: readonly SpecResult[]): string {
+  const groups = Map.groupBy(left, (spec) => `${spec.state} | ${whyOf(spec)}`)
+  const rows = [...groups].map(([head, specs]) => {
+    const [first] = specs
+    const name = (first?.name ?? '').replace(/^\[sig-node\] /u, '')
+    return [specs.length, head, name].join(' | ')
+  })
+  const head = '| specs | result | why | such as |\n|---|---|---|---|'
+  return [head, ...rows.map((row) => `| ${row} |`)].join('\n')
+}
+
+function whyOf(spec: SpecResult): string {
   const why = reasonFor(spec) ?? (spec.state === 'skipped' ? spec.message : '')
-  const cells = [spec.name, spec.state, why === '' ? '**not explained**' : why]
-  return `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`
+  return why === '' ? '**not explained**' : why.replaceAll('|', String.raw`\|`)
 }

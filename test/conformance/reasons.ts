@@ -16,7 +16,7 @@ export const reasons: readonly Reason[] = [
   {
     spec: /PLR guaranteed qos .*restart/u,
     message: /oom_score_adj value 0 not equal to expected -997/u,
-    why: 'it expects a restarted container to have an OOM score adjustment below 0, which takes CAP_SYS_RESOURCE: root has no such capability in this run',
+    why: 'it expects an OOM score adjustment below 0, which needs CAP_SYS_RESOURCE; root on the tested host doesn’t have it',
   },
   {
     spec: /node didn't have enough resource|scheduler-focused/u,
@@ -37,25 +37,25 @@ export const reasons: readonly Reason[] = [
   { spec: /scheduler about pods scheduling/u, why: 'it waits for an event of the scheduler' },
   {
     spec: /\[Serial\] should be able to pull image \[/u,
-    why: 'it pulls from a registry on the internet, and this run has no access to it',
+    why: 'it pulls from a registry on the internet, which the tested host can’t reach',
   },
   {
     spec: /\[Serial\] should be able to pull from private registry with secret/u,
-    why: 'its registry accepted the Secret, but serves an image that only Kubernetes’ own `agnhost` image contains; this run builds `agnhost` itself',
+    why: 'its registry accepts the Secret, but serves an image that only Kubernetes’ own `agnhost` image contains, and not one built from source',
   },
   {
     spec: /PrivilegedPod/u,
     message: /ip link add dummy1 type dummy.*RTNETLINK answers: Operation not supported/u,
-    why: 'it adds an interface of type `dummy`, which the kernel of this run does not support',
+    why: 'it adds an interface of type `dummy`, which the kernel of the tested host doesn’t support',
   },
   {
     spec: /Mount propagation should/u,
-    why: 'the root of the host must be a shared mount, as systemd makes it; on the host of this run it isn’t',
+    why: 'the host’s root must be a shared mount, as systemd makes it; on the tested host it isn’t',
   },
   {
     spec: /ImageVolume/u,
     message: /ErrImagePull|ImagePullBackOff/u,
-    why: 'it pulls an image, present or not, from a registry, and this run has no access to it',
+    why: 'it pulls an image, even one that is present, from a registry that the tested host can’t reach',
   },
   { spec: /ImageVolume/u, why: 'image volumes need containerd 2.1' },
 ]
