@@ -300,7 +300,7 @@ export const sourceOptions = {
   ignoreKinds: poddOption('ignoreKinds', [], ignoredKinds, {
     defaultText: 'none',
     secret: false,
-    doc: 'Kinds of custom objects, such as `ServiceMonitor`, whose documents are taken without effect and with a warning: others are refused. [SECURITY.md](SECURITY.md#kinds-that-podd-does-not-run) says what to think of first.',
+    doc: 'Kinds of custom objects, such as `ServiceMonitor`, whose documents are taken without effect and with a warning: others are refused. [SECURITY-MODEL.md](SECURITY-MODEL.md#kinds-that-podd-does-not-run) says what to think of first.',
   }),
   manifestPermissions: poddOption('manifestPermissions', 'Warn', word('Warn', 'Strict'), {
     doc: 'What podd does when users other than root can write a manifest or its directory: warn, or refuse to read it (`Strict`).',

@@ -17,7 +17,7 @@ const suites = new Set(
   Array.from(read('vitest.config.ts').matchAll(/name: '(\w+)'/g), ([, name]) => `test/${name}`),
 )
 const pages = [
-  'README.md',
+  ...readdirSync('.').filter((name) => name.endsWith('.md')),
   'proto/README.md',
   ...readdirSync('docs').flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
 ]
@@ -98,10 +98,35 @@ test('docs/ARCHITECTURE.md names files in each room of many', () => {
   expect(silent).toEqual([])
 })
 
+/** What GitHub makes of the headings of a page. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const headings = [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading)
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
 describe.each(pages)('%s', (page) => {
   test('links to files that are there', () => {
     const links = [...read(page).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, target = '']) => target)
     expect(links.filter((target) => !existsSync(join(dirname(page), target)))).toEqual([])
+  })
+
+  test('links to headings that are there', () => {
+    const links = [...read(page).matchAll(/\]\(([^)#:]*)#([^)]+)\)/g)].map(
+      ([link, target = '', anchor = '']) => ({
+        link,
+        path: target === '' ? page : join(dirname(page), target),
+        anchor,
+      }),
+    )
+    const dead = links.filter(({ path, anchor }) => path.endsWith('.md') && !anchorsOf(path).has(anchor))
+    expect(dead.map(({ link }) => link)).toEqual([])
   })
 
   test('names files and npm scripts that are there', () => {
@@ -150,6 +175,18 @@ test('comments name files that are there, other ones than their own', () => {
   expect(missing).toEqual([])
 })
 
+test('each workflow names the commits of the actions that it uses, and says which permissions it needs', () => {
+  const workflows = readdirSync('.github/workflows').map((name) => read(`.github/workflows/${name}`))
+  expect(workflows.filter((text) => !/^permissions:\n  contents: read$/m.test(text))).toEqual([])
+  const uses = workflows.flatMap((text) => Array.from(text.matchAll(/\buses: (.*)/g), ([, use = '']) => use))
+  expect(uses).not.toEqual([])
+  expect(uses.filter((use) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(use))).toEqual([])
+})
+
+test('the README says all that it says in at most 900 words', () => {
+  expect(read('README.md').trim().split(/\s+/u).length).toBeLessThanOrEqual(900)
+})
+
 test('the README opens with the two commands', () => {
   const [opening = ''] = read('README.md').split('\n## ')
   expect(opening).toContain('sudo ./install.sh')
@@ -175,10 +212,10 @@ describe('the example manifests', () => {
   })
 })
 
-test('docs/SECURITY.md names settings that there are', () => {
+test('docs/SECURITY-MODEL.md names settings that there are', () => {
   const fields = listOptions().map(([, { field }]) => field)
   const named = Array.from(
-    read('docs/SECURITY.md').matchAll(/`(podSecurity\.[A-Za-z.]+)/g),
+    read('docs/SECURITY-MODEL.md').matchAll(/`(podSecurity\.[A-Za-z.]+)/g),
     ([, name = '']) => name,
   )
   expect(new Set(named).size).toBeGreaterThan(5)
