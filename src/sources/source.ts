@@ -158,7 +158,11 @@ async function isSameSet(wanted: Wanted, saved: Wanted | undefined): Promise<boo
 
 function isSameDocument(document: SourceDocument, saved: SourceDocument | undefined): boolean {
   if (document === saved) return true
-  return sameData(document.manifest, saved?.manifest) && sameData(document.place, saved?.place)
+  return (
+    document.written === saved?.written &&
+    sameData(document.manifest, saved?.manifest) &&
+    sameData(document.place, saved?.place)
+  )
 }
 
 /**

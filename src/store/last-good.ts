@@ -136,9 +136,9 @@ export function createLastGoodStore(
 
 /** A document as it stands in a file of podd's; `parseDocument` reads it. */
 export function documentToText(document: SourceDocument): string {
-  const { place, manifest } = document
+  const { place, written, manifest } = document
   const owner = isPodDocument(document) ? document.owner : undefined
-  return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), manifest })
+  return JSON.stringify({ ...place, ...(owner !== undefined && { owner }), written, manifest })
 }
 
 /** @param head a JSON object with the other fields */
@@ -178,7 +178,8 @@ function readLines(
 export function parseDocument(item: unknown): readonly SourceDocument[] {
   if (!isJsonObject(item) || !isJsonObject(item['manifest']) || typeof item['path'] !== 'string') return []
   const manifest: JsonObject = item['manifest']
-  const { path, line, column, owner } = item
+  const { path, line, column, owner, written } = item
+  const asWritten = typeof written === 'string' ? { written } : {}
   try {
     const place = {
       path,
@@ -186,8 +187,8 @@ export function parseDocument(item: unknown): readonly SourceDocument[] {
       ...(typeof column === 'number' && { column }),
     }
     return isObjectKind(manifest['kind'])
-      ? [{ object: objectFromManifest(manifest), manifest, place }]
-      : [{ pod: podFromManifest(manifest), manifest, place, ...ownerOf(owner) }]
+      ? [{ object: objectFromManifest(manifest), manifest, place, ...asWritten }]
+      : [{ pod: podFromManifest(manifest), manifest, place, ...asWritten, ...ownerOf(owner) }]
   } catch {
     // Validation may be stricter than that of the podd that wrote it.
     return []

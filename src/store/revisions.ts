@@ -192,7 +192,7 @@ const verdicts = ['progressing', 'healthy', 'failed', 'superseded'] as const
 
 function parseRevision(value: Json): Revision | undefined {
   if (!isJsonObject(value)) return undefined
-  const { number, hash, hashWithoutSecrets, pods, atMs, sourceRevision, digest } = value
+  const { number, hash, hashWithoutSecrets, written, pods, atMs, sourceRevision, digest } = value
   const verdict = verdicts.find((each) => each === value['verdict'])
   if (typeof number !== 'number' || typeof hash !== 'string' || verdict === undefined) return undefined
   return {
@@ -202,6 +202,7 @@ function parseRevision(value: Json): Revision | undefined {
     atMs: typeof atMs === 'number' ? atMs : 0,
     verdict,
     ...(typeof hashWithoutSecrets === 'string' && { hashWithoutSecrets }),
+    ...(typeof written === 'string' && { written }),
     ...(typeof sourceRevision === 'string' && { sourceRevision }),
     ...(typeof digest === 'string' && { digest }),
     ...parseFailure(value['failure']),

@@ -25,7 +25,9 @@ import {
   hashDocument,
   isJudged,
   isToGoBack,
+  gives,
   matchCopy,
+  matchWritten,
   noteFailed,
   noteGone,
   noteHealthy,
@@ -38,6 +40,7 @@ import {
   rollBackTo,
   takeUp,
   unitsOf,
+  writtenOf,
 } from '../../decide/updates/unit-revisions.ts'
 import type { RevisionFailure, UnitContent, UnitRecord } from '../../decide/updates/unit-revisions.ts'
 import { WorkloadTargets } from '../../decide/workloads/replica-pods.ts'
@@ -327,14 +330,15 @@ export class UpdateGate {
     const nowMs = this.#env.clock.wallMs()
     const whole = {
       ...(await this.#hashesOf(documents)),
+      written: isCopy ? undefined : writtenOf(documents),
       pods: this.#podsOf(documents).length,
       sourceRevision: snapshot.revision,
       digest: snapshot.digest,
     }
     if (unit !== undefined) {
-      const content = isCopy ? matchCopy(unit.record, whole) : whole
       const wasCopy = unit.isCopy && !isCopy
       const before = wasCopy ? completeCopy(unit.record, whole) : unit.record
+      const content = isCopy ? matchCopy(before, whole) : matchWritten(before, whole)
       const next = offerContent(before, content, nowMs)
       unit.offered = documents
       unit.isCopy = isCopy
@@ -342,7 +346,7 @@ export class UpdateGate {
         for (const hash of unit.copies) unit.contents.delete(hash)
         unit.copies.clear()
       }
-      keepContent(unit, content.hash, documents, content !== whole)
+      keepContent(unit, content.hash, documents, isCopy && content !== whole)
       if (next !== unit.record) {
         const isOther = next.active !== unit.record.active
         unit.isUnsaved = next.base !== undefined || unit.isKept
@@ -356,9 +360,10 @@ export class UpdateGate {
     }
     const found = this.#units.known.get(unitKey({ source, unit: name }))
     this.#units.known.delete(unitKey({ source, unit: name }))
-    const taken = found && takeUp(found, isCopy ? matchCopy(found, whole) : whole, nowMs)
+    const match = isCopy ? matchCopy : matchWritten
+    const taken = found && takeUp(found, match(found, whole), nowMs)
     const earlier = taken ?? (await this.#takeRenamed({ snapshot, units }, name, whole, given))
-    const content = isCopy && earlier !== undefined ? matchCopy(earlier, whole) : whole
+    const content = earlier === undefined ? whole : match(earlier, whole)
     const record =
       earlier === undefined
         ? createUnitRecord({ source, unit: name }, content, nowMs)
@@ -382,9 +387,9 @@ export class UpdateGate {
       isKept: earlier !== undefined,
       isUnsaved: earlier !== undefined && (record !== earlier || taken !== found),
     }
-    keepContent(fresh, content.hash, documents, content !== whole)
+    keepContent(fresh, content.hash, documents, isCopy && content !== whole)
     units.set(name, fresh)
-    await this.#adopt(fresh, record === earlier)
+    await this.#adopt(fresh, record.offered === earlier?.offered)
     if (fresh.isUnsaved) this.#units.saveSoon()
   }
 
@@ -402,7 +407,7 @@ export class UpdateGate {
       each.source === source && !given.has(each.unit) && snapshot.unreadable?.includes(each.unit) !== true
     const kept = [...units.values()].flatMap(({ record, isKept }) => (isKept ? [record] : []))
     for (const before of [...kept, ...this.#units.known.values()]) {
-      if (!isGone(before) || revisionOf(before, before.offered)?.hash !== content.hash) continue
+      if (!isGone(before) || !gives(before, content)) continue
       const record = takeUp(before, content, nowMs)
       if (record === undefined) continue
       const renamed = { ...record, unit: name }

@@ -91,7 +91,7 @@ function inOrder<Document extends SourceDocument>(documents: readonly Document[]
   )
 }
 
-/** Of one document of a unit. */
+/** Of one document of a unit, as podd understands it. */
 export function hashDocument(document: SourceDocument): string {
   const owner = isPodDocument(document) ? document.owner : undefined
   return digestText(canonicalJson({ manifest: document.manifest, owner }))
@@ -102,10 +102,19 @@ export function hashContent(documents: readonly string[]): string {
   return digestText(documents.toSorted().join('\n'))
 }
 
+/** Of the texts that a unit's documents stood in; undefined where that is not known of all. */
+export function writtenOf(documents: readonly SourceDocument[]): string | undefined {
+  const known = documents.flatMap(({ written }) => written ?? [])
+  if (known.length === 0 || known.length < documents.length) return undefined
+  return digestText([...new Set(known)].toSorted().join('\n'))
+}
+
 /** What a unit gives, as far as revisions go. */
 export interface UnitContent {
-  /** Of its documents; equal contents have equal hashes. */
+  /** Of its documents, as podd understood them when it was new; equal contents have equal hashes. */
   readonly hash: string
+  /** Of what its source wrote; absent where an older podd recorded it. */
+  readonly written?: string | undefined
   /** Of those without Secrets, by which a copy that was kept without them is known; absent where it has none. */
   readonly hashWithoutSecrets?: string | undefined
   /** How many pods it has. */
@@ -205,10 +214,10 @@ export function noteGone(record: UnitRecord, nowMs: number): UnitRecord | undefi
  * What an earlier record says about a unit that has this content: all, but of one that was gone only that the same content
  * failed.
  */
-export function takeUp(earlier: UnitRecord, { hash }: UnitContent, nowMs: number): UnitRecord | undefined {
+export function takeUp(earlier: UnitRecord, content: UnitContent, nowMs: number): UnitRecord | undefined {
   const { goneAtMs, ...record } = earlier
   if (goneAtMs === undefined) return earlier
-  const isSame = revisionOf(record, record.offered)?.hash === hash
+  const isSame = gives(record, content)
   return isSame && noteGone(earlier, nowMs) !== undefined ? record : undefined
 }
 
@@ -226,6 +235,24 @@ export function revisionOf({ revisions }: UnitRecord, number: number | undefined
   return revisions.find((revision) => revision.number === number)
 }
 
+/** Whether it is the content that its source gave last. */
+export function gives(record: UnitRecord, content: UnitContent): boolean {
+  return revisionOf(record, record.offered)?.hash === matchWritten(record, content).hash
+}
+
+/**
+ * A content that is written as a revision of this record is that revision, whatever podd understands of it by now: an update
+ * of podd is no update of what runs.
+ */
+export function matchWritten(record: UnitRecord, content: UnitContent): UnitContent {
+  const { hash, written } = content
+  if (written === undefined || record.revisions.some((revision) => revision.hash === hash)) return content
+  const known = record.revisions.findLast((revision) => revision.written === written)
+  return known === undefined
+    ? content
+    : { ...content, hash: known.hash, hashWithoutSecrets: known.hashWithoutSecrets }
+}
+
 /** How often a content may fail in the place of one and the same healthy revision before it is not tried any more. */
 const maxTries = 2
 
@@ -233,9 +260,10 @@ const maxTries = 2
  * The source gives this content. What it gave before stays refused; what is active, too, needs no new number; anything else
  * is tried, also a content that failed at an earlier time, but not for ever: a source that gives two contents in turn would
  * have both run in turn. Gives the same record where nothing changed.
+ * @param content as `matchWritten` gives it
  */
 export function offerContent(record: UnitRecord, content: UnitContent, nowMs: number): UnitRecord {
-  if (revisionOf(record, record.offered)?.hash === content.hash) return record
+  if (revisionOf(record, record.offered)?.hash === content.hash) return noteWritten(record, content)
   if (revisionOf(record, record.active)?.hash === content.hash)
     return { ...record, offered: record.active, pin: undefined }
   const failures = record.revisions.filter(
@@ -264,6 +292,14 @@ export function offerContent(record: UnitRecord, content: UnitContent, nowMs: nu
     active: number,
     pin: undefined,
   }
+}
+
+/** What is offered is written otherwise than before, and means the same. */
+function noteWritten(record: UnitRecord, { hash, written }: UnitContent): UnitRecord {
+  const isKnown = record.revisions.every((each) => each.hash !== hash || each.written === written)
+  if (written === undefined || isKnown) return record
+  const revisions = record.revisions.map((each) => (each.hash === hash ? { ...each, written } : each))
+  return { ...record, revisions }
 }
 
 /**

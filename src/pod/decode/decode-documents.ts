@@ -12,8 +12,9 @@ import type { FieldValidation } from '../schema/check-value.ts'
 import { formatFieldPath } from '../schema/issues.ts'
 import type { FieldPath, FieldProblem } from '../schema/issues.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
+import { digestText } from '../values/hash.ts'
 import { podKey } from '../values/ids.ts'
-import { decodeObject, decodePod } from './decode-pod.ts'
+import { decodeObject, decodePod, digestWritten } from './decode-pod.ts'
 import { judgeKind } from './judge-kind.ts'
 import {
   describeBytes,
@@ -121,6 +122,8 @@ class Decoder {
   readonly #documents: SourceDocument[] = []
   readonly #problems: Problem[] = []
   readonly #heldObjects = new Set<string>()
+  /** Of the documents that are good, also of those without effect. */
+  readonly #digests: string[] = []
   #holdsAll = false
   #idle: { readonly names: string[]; readonly place: Problem['place'] } | undefined
   /** Whether the newest document is incomplete and of a kind that podd takes. */
@@ -131,8 +134,10 @@ class Decoder {
   }
 
   result(): DecodeResult {
+    // A server may give them in any order.
+    const written = digestText(this.#digests.toSorted().join('\n'))
     return {
-      documents: this.#documents,
+      documents: this.#documents.map((document) => ({ ...document, written })),
       problems: this.#boundedProblems(),
       heldObjects: [...this.#heldObjects],
       // A text whose last document is incomplete may be truncated there: earlier documents after it may be cut off too.
@@ -211,7 +216,7 @@ class Decoder {
     } else if (kind === 'Pod') this.#takePod(value, at, written)
     else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
     // The namespace of a pod is just its name: there is nothing to be made.
-    else if (kind === 'Namespace') return
+    else if (kind === 'Namespace') this.#digests.push(digestWritten(value))
     else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
     else {
       const verdict = judgeKind(kind, value['apiVersion'], this.#options.ignoreKinds)
@@ -227,6 +232,7 @@ class Decoder {
 
   /** All of a text are one warning; each field of them that a cluster would go by is one of its own. */
   #takeIdle(kind: string, value: JsonObject, at: FieldPath, written: Written): void {
+    this.#digests.push(digestWritten(value))
     const named = nameOf(value)
     const place = { path: this.#options.path, ...written.locate(at) }
     this.#idle ??= { names: [], place }
@@ -268,6 +274,7 @@ class Decoder {
     const object = objectOf(value)
     for (const problem of problems) this.#report(problem, at, written, object)
     if (accepted !== undefined) {
+      this.#digests.push(digestWritten(value))
       this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
     } else this.#hold(object === undefined ? undefined : [object])
   }
@@ -279,6 +286,7 @@ class Decoder {
     const key = named === undefined ? undefined : objectKey(kind, named.namespace, named.name)
     for (const problem of problems) this.#report(problem, at, written, key)
     if (accepted !== undefined) {
+      this.#digests.push(digestWritten(value))
       this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
     } else this.#hold(key === undefined ? undefined : [key])
   }

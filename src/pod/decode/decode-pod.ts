@@ -1,5 +1,5 @@
 /* One manifest, checked, validated and defaulted: of a pod, of an object, or of a kind that the API only keeps. */
-import { isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
+import { canonicalJson, isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
 import { keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
@@ -13,6 +13,7 @@ import type { FaultReason, FieldPath, FieldProblem } from '../schema/issues.ts'
 import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import { fillDefaults } from '../schema/types.ts'
+import { digestText } from '../values/hash.ts'
 import { parseImageName } from '../values/image-name.ts'
 import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
 import { validatePod } from '../validation/validate-pod.ts'
@@ -56,6 +57,24 @@ export function decodePod(
     accepted: isBad ? undefined : { pod, manifest },
     problems: problems.map((problem) => toGiven(problem)),
   }
+}
+
+/** What an API server adds to a manifest, which changes without a writer's doing. */
+const serverMetadata: readonly string[] = [
+  'creationTimestamp',
+  'generation',
+  'managedFields',
+  'resourceVersion',
+  'selfLink',
+  'uid',
+]
+
+/** A digest of a manifest as it was written: equal for equal writing, whichever fields and kinds podd knows. */
+export function digestWritten({ status: _status, metadata, ...rest }: JsonObject): string {
+  const own = isJsonObject(metadata)
+    ? Object.fromEntries(Object.entries(metadata).filter(([key]) => !serverMetadata.includes(key)))
+    : metadata
+  return digestText(canonicalJson({ ...rest, metadata: own }))
 }
 
 /** Of images without a digest, also those of volumes: what is behind a tag may change at any time. */

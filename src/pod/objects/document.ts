@@ -88,6 +88,8 @@ export interface PodDocument {
   /** The manifest as it was written (ignored fields dropped, no defaults): what is recorded, compared and hashed. */
   readonly manifest: JsonObject
   readonly place: Place
+  /** See `SourceDocument`. */
+  readonly written?: string | undefined
   /** Absent where the document is a Pod itself. */
   readonly owner?: PodOwner | undefined
   /** How long it has to be Ready to be healthy, and may take for that; what is left out follows podd's settings. */
@@ -102,11 +104,16 @@ export interface ObjectDocument {
   /** As it was written; ignored fields dropped, no defaults. */
   readonly manifest: JsonObject
   readonly place: Place
+  /** See `SourceDocument`. */
+  readonly written?: string | undefined
   /** Absent of what comes from elsewhere. */
   readonly kept?: WrittenMetadata | undefined
 }
 
-/** Any document of a source. */
+/**
+ * Any document of a source. `written`: a digest of all good documents of the text that it stood in, as they were written, so
+ * that it stays what it is when podd understands more of them, or less; absent of what an older podd has kept.
+ */
 export type SourceDocument = PodDocument | ObjectDocument
 
 export function isPodDocument(document: SourceDocument): document is PodDocument {

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { conflictProblem } from '../../decide/sources/merge-snapshots.ts'
 import { withoutReadinessGates } from '../../decide/writing/check-object.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
-import { decodeObject, decodePod } from '../../pod/decode/decode-pod.ts'
+import { decodeObject, decodePod, digestWritten } from '../../pod/decode/decode-pod.ts'
 import { errorAt } from '../../pod/objects/document.ts'
 import type { WrittenMetadata, Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { objectFromManifest } from '../../pod/objects/local-object.ts'
@@ -119,7 +119,14 @@ function recoverKept(manifest: JsonObject, path: string): SourceDocument | undef
   const own = withoutReadinessGates(manifest)
   const kept = keptOf(manifest)
   try {
-    if (own['kind'] === 'Pod') return { pod: podFromManifest(own), manifest: own, place: { path }, kept }
+    if (own['kind'] === 'Pod')
+      return {
+        pod: podFromManifest(own),
+        manifest: own,
+        place: { path },
+        written: digestWritten(manifest),
+        kept,
+      }
     return { object: objectFromManifest(own), manifest: own, place: { path }, kept }
   } catch {
     // Its fields have other types than in this version.
@@ -137,7 +144,8 @@ export function decodeKept(
   const { kind } = manifest
   if (kind === 'Pod') {
     const { accepted, problems } = decodePod(withoutReadinessGates(manifest), 'Warn')
-    return { document: accepted && { ...accepted, place, kept }, problems }
+    const written = digestWritten(manifest)
+    return { document: accepted && { ...accepted, place, written, kept }, problems }
   }
   if (!isObjectKind(kind)) return { document: undefined, problems: [] }
   const { accepted, problems } = decodeObject(kind, manifest, 'Warn')

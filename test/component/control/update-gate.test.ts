@@ -1,7 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { groupDocuments } from '../../../src/pod/objects/document.ts'
+import type { SourceDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/schema/default-pod.ts'
+import { createRevisionStore } from '../../../src/store/revisions.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodRig, podManifest } from './pod-rig.ts'
 
@@ -1266,5 +1270,126 @@ describe('a pod that was written over the API', () => {
     await rig.clock.advance(15_000)
     expect(rig.system.gate.units()).toHaveLength(1)
     expect(rig.objects.seenBy('api').get('ConfigMap', 'default', 'conf')).toBeDefined()
+  })
+})
+
+describe('an unchanged file of which a later podd understands more', () => {
+  /** As if podd had dropped this field of the file before. */
+  const offerAs = async (manifest: JsonObject, written: string): Promise<void> => {
+    const given = rig.snapshot('file')
+    const pods = [{ pod: podFromManifest(manifest), manifest, written, place: { path: unit } }]
+    rig.system.offerSnapshot({ ...given, pods })
+    await rig.clock.advance(15_000)
+  }
+  const more = { securityContext: { privileged: false } }
+
+  beforeEach(async () => {
+    await offerAs(web([...good, '-v']), 'first')
+  })
+
+  it('is no new revision, and what failed of it is not tried again', async () => {
+    await offerAs(web(bad), 'second')
+    await rig.clock.advance(30_000)
+    const failed = { latest: 3, offered: 3, active: 2, pin: { why: 'failed' } }
+    expect(record()).toMatchObject(failed)
+    const starts = rig.fake.calls('StartContainer').length
+    for (const each of [web(bad), web(bad, more), web(bad, more)]) {
+      await rig.kill()
+      rig.boot()
+      await offerAs(each, 'second')
+      expect(record()).toMatchObject(failed)
+    }
+    expect(rig.fake.calls('StartContainer')).toHaveLength(starts)
+    expect(command()).toEqual([...good, '-v'])
+  })
+
+  it('is the revision that counts again when the file is put back', async () => {
+    await offerAs(web(bad), 'second')
+    await rig.clock.advance(30_000)
+    await rig.kill()
+    rig.boot()
+    await offerAs(web([...good, '-v'], more), 'first')
+    expect(record()).toMatchObject({ latest: 3, offered: 2, active: 2, base: 2 })
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('keeps its mark where it failed and is not rolled back', async () => {
+    await rig.kill()
+    rig.settings = { updateRollback: false }
+    rig.boot()
+    await offerAs(web([...good, '-v']), 'first')
+    await offerAs(web(bad), 'second')
+    await rig.clock.advance(30_000)
+    const failed = { latest: 3, active: 3, revisions: [{}, {}, { verdict: 'failed' }] }
+    expect(record()).toMatchObject(failed)
+    await rig.kill()
+    rig.boot()
+    await offerAs(web(bad, more), 'second')
+    expect(record()).toMatchObject(failed)
+  })
+})
+
+describe('the records of a podd that did not note how contents were written', () => {
+  const directory = 'test/fixtures/revisions/v1'
+  const texts = (name: string, program: string): string => `
+apiVersion: v1
+kind: Pod
+metadata: {name: ${name}, creationTimestamp: null}
+spec:
+  containers:
+  - {name: main, image: "app:1", command: [${program}], stdin: false}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: ${name}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: ${name}}, data: {key: value}}
+`
+  const names = ['failed', 'kept', 'requested']
+
+  it('hold what was rolled back, what failed and what somebody asked for, and nothing restarts', async () => {
+    const store = createRevisionStore(directory, { persistSecrets: true, most: 10, report: () => {} })
+    const before = await store.load()
+    expect(before.map(({ unit: path }) => path).toSorted()).toEqual(names.map((name) => `/file/${name}.yaml`))
+    rig = new PodRig()
+    behave(rig)
+    for (const known of before) {
+      const contents = new Map<string, readonly SourceDocument[]>()
+      for (const { hash } of known.revisions)
+        contents.set(hash, (await store.content(known, hash))?.documents ?? [])
+      rig.revisions.saved.set(known.unit, { record: known, contents })
+    }
+    const decoded = await Promise.all(
+      names.map((name) => decodeDocuments(texts(name, 'httpdd'), { path: `/file/${name}.yaml` })),
+    )
+    const documents = decoded.flatMap((each) => each.documents)
+    const offer = async (): Promise<void> => {
+      rig.system.offerSnapshot({ ...rig.snapshot('file'), ...groupDocuments(documents) })
+      await rig.clock.advance(30_000)
+    }
+    const summary = () =>
+      names.map((name) => {
+        const { offered, active, latest, pin, revisions } =
+          rig.revisions.saved.get(`/file/${name}.yaml`)?.record ?? {}
+        return { offered, active, latest, why: pin?.why, verdicts: revisions?.map(({ verdict }) => verdict) }
+      })
+    const kept = [
+      { offered: 2, active: 1, latest: 2, why: 'failed', verdicts: ['healthy', 'failed'] },
+      { offered: 2, active: 2, latest: 2, why: undefined, verdicts: ['healthy', 'failed'] },
+      { offered: 2, active: 1, latest: 2, why: 'requested', verdicts: ['healthy', 'healthy'] },
+    ]
+    rig.settings = { updateRollback: false }
+    rig.boot()
+    await offer()
+    expect(summary()).toEqual(kept)
+    expect(record('/file/failed.yaml')?.revisions.map(({ written }) => typeof written)).toEqual([
+      'undefined',
+      'string',
+    ])
+    const starts = rig.fake.calls('StartContainer').length
+    await rig.kill()
+    rig.boot()
+    await offer()
+    expect(summary()).toEqual(kept)
+    expect(rig.running().filter((each) => each !== 'kept/main')).toEqual(['failed/main', 'requested/main'])
+    expect(starts).toBeGreaterThan(0)
   })
 })

@@ -133,6 +133,55 @@ describe('what is taken', () => {
   )
 })
 
+describe('what a text says, whatever podd understands of it', () => {
+  const written = async (text: string): Promise<string | undefined> => {
+    const { documents } = await decodeDocuments(text, { path })
+    expect(documents.length).toBeGreaterThan(0)
+    expect(new Set(documents.map((document) => document.written)).size).toBe(1)
+    return documents[0]?.written
+  }
+  const account = '---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n'
+  const config = '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n'
+
+  it.each([
+    ['comments and blank lines', `# a pod\n\n${container('stdin: true # reads')}\n`],
+    [
+      'JSON for YAML, and another order of the keys',
+      '{"spec":{"containers":[{"stdin":true,"image":"busybox","name":"main"}]},"metadata":{"name":"web"},"kind":"Pod","apiVersion":"v1"}',
+    ],
+    [
+      'what an API server adds',
+      container('stdin: true')
+        .replace('  name: web\n', '  name: web\n  uid: u-1\n  resourceVersion: "7"\n')
+        .concat('status: {phase: Running}\n'),
+    ],
+  ])('stays with %s', async (_what, text) => {
+    expect(await written(text)).toBe(await written(container('stdin: true')))
+  })
+
+  it('stays with another order of its documents', async () => {
+    const pod = container('stdin: true')
+    expect(await written(`${pod}${config}`)).toBe(await written(`${config}---\n${pod}`))
+  })
+
+  it.each([
+    [
+      'a field that podd takes without effect',
+      yaml('serviceAccountName: web', 'containers: [{name: main, image: busybox}]'),
+    ],
+    ['a document that podd takes without effect', `${container()}${account}`],
+    ['another document', `${container()}${config}`],
+    ['a null', container('command: null')],
+  ])('changes with %s', async (_what, text) => {
+    expect(await written(text)).not.toBe(await written(container()))
+  })
+
+  it('is told of its good documents alone: what is bad counts in the form that it had before', async () => {
+    const bad = '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndta: {}\n'
+    expect(await written(`${container()}${bad}`)).toBe(await written(container()))
+  })
+})
+
 describe('a negative terminationGracePeriodSeconds', () => {
   const spec = ['containers: [{name: a, image: b}]', 'terminationGracePeriodSeconds: -7'] as const
 

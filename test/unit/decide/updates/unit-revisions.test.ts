@@ -8,6 +8,7 @@ import {
   isJudged,
   isToGoBack,
   matchCopy,
+  matchWritten,
   noteFailed,
   noteGone,
   noteHealthy,
@@ -40,6 +41,45 @@ const target = (outcome: ReturnType<typeof rollBackTo>): UnitRecord => {
   if ('refusal' in outcome) throw new Error(outcome.refusal)
   return outcome.record
 }
+
+describe('a content that is written as before', () => {
+  const written = (record: UnitRecord, hash: string, text: string): UnitRecord =>
+    offerContent(record, matchWritten(record, { hash, written: text, pods: 1 }), 2)
+  const known = (): UnitRecord =>
+    fail(
+      offerContent(
+        noteHealthy(
+          createUnitRecord({ source: 'file', unit: '/u' }, { hash: 'a', written: 'A', pods: 1 }, 1),
+        ),
+        { hash: 'b', written: 'B', pods: 1 },
+        2,
+      ),
+    )
+
+  it('is no new revision where a later podd understands it otherwise, so that what failed stays refused', () => {
+    expect(written(known(), 'b2', 'B')).toEqual(known())
+  })
+
+  it('is the revision that it was, also where its source goes back to it', () => {
+    expect(written(known(), 'a2', 'A')).toMatchObject({ offered: 1, active: 1, latest: 2, pin: undefined })
+  })
+
+  it('is a new revision where it is written otherwise and means something else', () => {
+    expect(written(known(), 'c', 'C')).toMatchObject({ offered: 3, active: 3, latest: 3 })
+  })
+
+  it('is remembered as it is written now where that means the same', () => {
+    const record = written(known(), 'b', 'B2')
+    expect(record).toMatchObject({ offered: 2, active: 1, revisions: [{}, { hash: 'b', written: 'B2' }] })
+    expect(written(record, 'b3', 'B2')).toBe(record)
+  })
+
+  it('is known by what it means in a record of a podd that did not note how it was written', () => {
+    const record = written(rolledBack(), 'b', 'B')
+    expect(record).toMatchObject({ offered: 2, active: 1, revisions: [{}, { hash: 'b', written: 'B' }] })
+    expect(written(record, 'b2', 'B')).toBe(record)
+  })
+})
 
 describe('a unit', () => {
   it('begins with its first revision, which is judged and has none to go back to', () => {
