@@ -223,9 +223,8 @@ class ReplacementSearch {
     for (const version of group) {
       const rest = small.filter((member) => member !== version)
       if (rest.length === 0) return small
-      const isHeld = rest.some(({ heldBy }) =>
-        [...heldBy.keys()].some((holder) => replaces([version], holder)),
-      )
+      // The holders are pods of the group's versions: see `#withHolders`.
+      const isHeld = rest.some(({ heldBy }) => [...heldBy.keys()].some(({ key }) => key === version.key))
       if (!isHeld && this.#findShortage(rest) === undefined) small = rest
     }
     return small
@@ -246,8 +245,8 @@ class ReplacementSearch {
     if (search.tried.has(id)) return undefined
     search.tried.add(id)
     for (const helper of this.#selectHelpers(shortage, group, search.byKey)) {
+      if (this.#tries === maxTries) return undefined
       this.#tries += 1
-      if (this.#tries > maxTries) return undefined
       const found = this.#extend(search, [...group, helper])
       if (found !== undefined) return found
     }
@@ -291,8 +290,8 @@ class ReplacementSearch {
   ): readonly Each[] {
     const amount = (shares: HostShares): bigint => shares.requests.get(resource) ?? 0n
     const held = new Map<string, bigint>()
-    for (const { key, shares, hasEnded, isPromised } of this.#holders)
-      if (hasEnded !== true && isPromised !== true) held.set(key, amount(shares))
+    for (const { key, shares, isPromised } of this.#holders)
+      if (isPromised !== true) held.set(key, amount(shares))
     const helpers = [...byKey.values()]
       .filter((version) => !group.includes(version))
       .map((version) => ({ version, relief: (held.get(version.key) ?? 0n) - amount(version.shares) }))
@@ -321,9 +320,4 @@ class ReplacementSearch {
     }
     return undefined
   }
-}
-
-/** Whether the holder is the pod of one of these versions. */
-function replaces(group: readonly Version[], { key, isPromised }: Holder): boolean {
-  return isPromised !== true && group.some((version) => version.key === key)
 }

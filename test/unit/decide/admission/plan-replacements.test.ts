@@ -71,6 +71,9 @@ function planOf({ pods, versions, ending = [], ended = [], promised = {}, readin
   }
 }
 
+/** Pods that have nothing, and ask for nothing. */
+const bystanders = Object.fromEntries(Array.from({ length: 10 }, (_, at): [string, Wish] => [`z${at}`, {}]))
+
 const unprepared: Readiness = { kind: 'unprepared' }
 const failed: Readiness = { kind: 'failed', message: 'no image' }
 
@@ -242,6 +245,38 @@ describe('planReplacements', () => {
       'one for which there is no room beside what is reserved for an earlier version of its own pod',
       { pods: { a: { cpu: 1 } }, versions: { a: { cpu: 2 } }, promised: { a: { cpu: 3 } } },
       { waiting: ['a'] },
+    ],
+    [
+      'one that grows, without room beside what is reserved for an earlier version of another pod that is replaced',
+      {
+        pods: { a: { cpu: 1 }, b: {} },
+        versions: { b: {}, a: { cpu: 2 } },
+        promised: { b: { cpu: 3 } },
+      },
+      { release: ['b'], waiting: ['a'] },
+    ],
+    [
+      'two that trade, where less is reserved for an earlier version of one of them than it has',
+      {
+        pods: { a: { memory: 3 }, b: { cpu: 3 } },
+        versions: { a: { cpu: 3 }, b: { memory: 3 } },
+        promised: { b: { cpu: 1 } },
+      },
+      { release: ['a+b'] },
+    ],
+    [
+      'one that trades with the second of two, of which the first cannot start, beside many that free nothing',
+      {
+        pods: { a: { memory: 1 }, p: { cpu: 2 }, r: { cpu: 2 }, q: { memory: 3 }, ...bystanders },
+        versions: {
+          a: { cpu: 2, port: 1 },
+          p: { memory: 2 },
+          r: { memory: 1 },
+          q: { port: 1 },
+          ...bystanders,
+        },
+      },
+      { release: ['a+r', ...Object.keys(bystanders)], waiting: ['p', 'q'] },
     ],
     [
       'two with room beside the old version of the first',
