@@ -6,7 +6,6 @@ import {
   containerRequests,
   isCritical,
   isPodLimited,
-  isPositive,
   isSidecar,
   nodeCriticalPriority,
   podLimits,
@@ -179,19 +178,17 @@ export function podCgroupResources(
   const limits = podLimits(spec, 'with-overhead')
   const cpuLimitMilli = quantityMilliValue(limits['cpu'] ?? '0')
   const qosClass = computeQosClass(spec)
-  const limited = (name: 'cpu' | 'memory'): boolean =>
-    qosClass !== 'BestEffort' && isPositive(limits[name]) && isPodLimited(spec, name)
   return {
     cpuShares:
       qosClass === 'BestEffort'
         ? minShares
         : milliCpuToShares(quantityMilliValue(requests['cpu'] ?? limits['cpu'] ?? '0')),
     cpuQuotaUs:
-      facts.cpuCfsQuota && limited('cpu')
+      facts.cpuCfsQuota && isPodLimited(spec, 'cpu')
         ? milliCpuToQuotaUs(cpuLimitMilli, facts.cpuCfsQuotaPeriodUs)
         : undefined,
     cpuPeriodUs: facts.cpuCfsQuotaPeriodUs,
-    memoryLimitBytes: limited('memory') ? quantityValue(limits['memory'] ?? '0') : undefined,
+    memoryLimitBytes: isPodLimited(spec, 'memory') ? quantityValue(limits['memory'] ?? '0') : undefined,
     pidsLimit,
     hugepageLimits: hugePageLimits(limits, facts.hugePageSizes).map(({ pageSize = '', limit = 0 }) => ({
       pageSize,

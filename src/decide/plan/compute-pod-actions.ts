@@ -51,7 +51,7 @@ export function computePodActions(given: PodFacts): PodPlan {
   // Starts wait for a postStart hook, as in the pass that begins one.
   if (plan.actions.length > 0) return plan.result()
   const inits = computeInitSequence(facts, change.sandbox)
-  if (inits.failed) {
+  if (inits === undefined) {
     plan.stopWhatRuns('Completed')
     return plan.result()
   }

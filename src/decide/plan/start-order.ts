@@ -32,8 +32,6 @@ import {
 export interface InitPlan {
   /** The main containers may run. */
   readonly initialized: boolean
-  /** An init container failed and will not run again: the pod is over. */
-  readonly failed: boolean
   readonly toStart: readonly ContainerSpec[]
   readonly toStop: readonly StopAction[]
   /** Those that run and are to be recreated as soon as what the new one needs is available. */
@@ -45,16 +43,13 @@ type Step = 'passed' | 'pending' | 'failed'
 
 /**
  * Which init containers are to run now in this sandbox, in their order; including sidecars that exited
- * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` computeInitContainerActions, Kubernetes 1.36).
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` computeInitContainerActions, Kubernetes 1.36). Undefined where one
+ * failed and will not run again: the pod is over.
  */
-export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): InitPlan {
+export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): InitPlan | undefined {
   const toStart: ContainerSpec[] = []
   const toStop: StopAction[] = []
   const toFetch: ContainerSpec[] = []
-  const done = (initialized: boolean, failed = false): InitPlan =>
-    failed
-      ? { initialized, failed, toStart: [], toStop: [], toFetch: [] }
-      : { initialized, failed, toStart, toStop, toFetch }
   const view = ({ name }: ContainerSpec): ContainerView =>
     currentView(
       facts.restartAll,
@@ -71,11 +66,11 @@ export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): 
     if (passedBefore && !isRestartableInit(spec)) continue
     const judge = isRestartableInit(spec) ? judgeSidecar : judgeOnce
     const step = judge(facts, spec, { view: view(spec), toStart, toStop, toFetch })
-    if (step === 'failed') return done(false, true)
+    if (step === 'failed') return undefined
     // A sidecar that exits after its turn is restarted beside later containers, and no longer delays them.
-    if (!passedBefore && step === 'pending') return done(false)
+    if (!passedBefore && step === 'pending') return { initialized: false, toStart, toStop, toFetch }
   }
-  return done(true)
+  return { initialized: true, toStart, toStop, toFetch }
 }
 
 interface Judgement {

@@ -363,10 +363,7 @@ export function derivePodResources({
 
 function runningResources({ spec }: Pod): { readonly requests: ResourceList; readonly limits: ResourceList } {
   const [requests, limits] = [podRequests(spec, 'with-overhead'), podLimits(spec, 'with-overhead')]
-  const isBestEffort = computeQosClass(spec) === 'BestEffort'
-  const limited = resizableNames.filter(
-    (name) => !isBestEffort && isPositive(limits[name]) && isPodLimited(spec, name),
-  )
+  const limited = resizableNames.filter((name) => isPodLimited(spec, name))
   return {
     requests: { ...only(requests, resizableNames), ...spec.resources?.requests },
     limits: { ...spec.resources?.limits, ...only(limits, limited) },

@@ -103,8 +103,16 @@ export function boundLimits(container: ResourceList, pod: ResourceList): Resourc
   return { ...container, ...Object.fromEntries(bound) }
 }
 
-/** Whether the pod as a whole is limited: by itself, or because each of its containers is (ResourceConfigForPod, 1.36). */
-export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[number]): boolean {
+/**
+ * Whether the cgroup of the pod is limited: by the pod itself, or because each of its containers is
+ * (`pkg/kubelet/cm/helpers_linux.go`, ResourceConfigForPod, 1.36).
+ */
+export function isPodLimited(
+  spec: Pick<PodSpec, 'containers' | 'initContainers' | 'resources'>,
+  name: (typeof resizableNames)[number],
+): boolean {
+  // Its containers may be limited where its own resources have neither cpu nor memory.
+  if (computeQosClass(spec) === 'BestEffort') return false
   if (isPositive(spec.resources?.limits[name])) return true
   return [...spec.initContainers, ...spec.containers].every(({ resources }) =>
     isPositive(resources.limits[name]),

@@ -278,6 +278,16 @@ describe('podCgroupResources', () => {
     })
   })
 
+  it('don’t limit a pod of its own resources that ask for neither cpu nor memory', () => {
+    const limited = resources({ cpu: '0', memory: '0' }, { cpu: '500m', memory: '1Gi' })
+    const own = { resources: { limits: { 'hugepages-2Mi': '4Mi' } } }
+    expect(of({ ...own, containers: [main('a', limited)] })).toMatchObject({
+      cpuShares: 2,
+      cpuQuotaUs: undefined,
+      memoryLimitBytes: undefined,
+    })
+  })
+
   it('of a pod that asks for nothing are the least shares', () => {
     expect(of({})).toMatchObject({ cpuShares: 2, cpuQuotaUs: undefined, memoryLimitBytes: undefined })
   })

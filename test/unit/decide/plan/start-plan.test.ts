@@ -3,6 +3,7 @@ import { previousImageRetry, restartKey } from '../../../../src/decide/plan/back
 import type { Retry } from '../../../../src/decide/plan/backoff.ts'
 import { planStart, selectAwaitedImages, selectRecreations } from '../../../../src/decide/plan/start-order.ts'
 import type { PodRecord } from '../../../../src/pod/state/pod-record.ts'
+import { containerSpecHash } from '../../../../src/pod/values/hash.ts'
 import {
   ended,
   exitedContainer,
@@ -48,6 +49,7 @@ describe('planStart', () => {
   it.each([
     [10_000, 'back-off 10s restarting failed container=a pod=web_default(uid-web)'],
     [80_000, 'back-off 1m20s restarting failed container=a pod=web_default(uid-web)'],
+    [60_000, 'back-off 1m0s restarting failed container=a pod=web_default(uid-web)'],
     [160_000, 'back-off 2m40s restarting failed container=a pod=web_default(uid-web)'],
     [300_000, 'back-off 5m0s restarting failed container=a pod=web_default(uid-web)'],
     // id: waits-out-backoff-i
@@ -210,6 +212,36 @@ describe('planStart', () => {
       exitedContainer('a', 1, { finishedAtMs: nowMs - endedAgoMs }),
     ]
     expect(plan({ containers, history: { a: backoff(40_000, endedAgoMs) } })).toMatchObject(expected)
+  })
+
+  it.each<[string, FactsChanges]>([
+    ['of the same spec whose image is present', { imageReady: () => true }],
+    [
+      'of another spec whose image is not',
+      { specHash: () => containerSpecHash({ name: 'a', image: 'new' }) },
+    ],
+  ])('delays one that is stopped for its own failure, %s', (_which, facts) => {
+    const containers = [
+      observedContainer('a', { restartCount: 1 }),
+      exitedContainer('a', 1, { finishedAtMs: nowMs - 30_000 }),
+    ]
+    expect(plan({ containers, history: { a: backoff(40_000, 30_000) }, ...facts })).toMatchObject({
+      kind: 'wait',
+      untilMs: nowMs + 10_000,
+    })
+  })
+
+  it('starts one of another spec whose image is present at once, and charges nothing', () => {
+    const containers = [
+      observedContainer('a', { restartCount: 1 }),
+      exitedContainer('a', 1, { finishedAtMs: nowMs - 30_000 }),
+    ]
+    const specHash = () => containerSpecHash({ name: 'a', image: 'new' })
+    const history = { a: backoff(40_000, 30_000) }
+    expect(plan({ containers, history, specHash, imageReady: () => true })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 2, backoff: history.a.backoff },
+    })
   })
 
   it('forgets the backoff of one that is stopped after a run of more than ten minutes', () => {

@@ -365,6 +365,15 @@ const rerunRows: readonly Row[] = [
     'Pending',
   ],
   [
+    'new sandbox: init has passed, the old main container is to run again',
+    {
+      pod: { containers: ['a'], init: ['x'] },
+      ...newSandbox,
+      containers: [exitedContainer('x', 0, { sandboxId: 'sandbox-1', restartCount: 1 }), bad('a')],
+    },
+    'Running',
+  ],
+  [
     // id: init-passed-sidecar-runs
     'init passed, sidecar runs, main container is to run again',
     { pod: mixed, containers: [ok('x'), running('y'), ok('a')] },

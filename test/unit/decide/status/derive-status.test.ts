@@ -165,6 +165,11 @@ describe('Initialized', () => {
       { pod: inits(sidecar('s', { startupProbe: probe })), containers: [running('s')] },
       incomplete('s'),
     ],
+    [
+      'when a sidecar has started and is not ready yet',
+      { pod: inits(sidecar('s', { readinessProbe: probe })), containers: [running('s')] },
+      isTrue,
+    ],
     // id: when-a-sidecar-has-started
     ['when a sidecar has started', { pod: inits(sidecar('s')), containers: [running('s')] }, isTrue],
     [
@@ -177,6 +182,14 @@ describe('Initialized', () => {
       // id: remains-init-container-gone
       'when the remains of an init container are gone',
       { pod: inits('i'), containers: [exitedContainer('a', 1)] },
+      isTrue,
+    ],
+    [
+      'while a sidecar starts again beside one of two main containers',
+      {
+        pod: { ...inits(sidecar('s', { startupProbe: probe })), containers: ['a', 'b'] },
+        containers: [running('s'), running('a')],
+      },
       isTrue,
     ],
     [
