@@ -718,9 +718,8 @@ export class UpdateGate {
       }
       const sight = seePod(this.#env, this.#desired, this.#workloads, unit.record.source, each)
       const track = trackPod(unit.tracks.get(each.key), sight, gate, nowMs)
-      if (track === undefined) unit.tracks.delete(each.key)
-      else unit.tracks.set(each.key, track)
-      pods.push({ pod: each.key, sight, track })
+      unit.tracks.set(each.key, track)
+      pods.push({ pod: each.key, track })
     }
     const verdict = judgeUnit(pods, gate, nowMs)
     if (verdict.kind === 'healthy') {

@@ -24,42 +24,43 @@ export interface GateSettings {
  * pressure); nothing follows from that. `held`: its new version isn't in effect, because its former version runs until it can
  * be replaced, or because the host doesn't let it run.
  */
-export type PodSight =
-  | { readonly kind: 'waiting' }
-  | {
-      readonly kind: 'held'
-      readonly by: HeldBy
-      /** What it waits for. */
-      readonly message: string
-      readonly progressDeadlineMs?: number | undefined
-    }
-  | {
-      readonly kind: 'seen'
-      readonly uid: PodUid
-      /** `failed`: nothing of it will run any more. */
-      readonly state: 'starting' | 'ready' | 'completed' | 'failed'
-      /** How often each of its changed containers has ended in a way that counts as a crash. */
-      readonly crashes: Crashes
-      /**
-       * What runs is neither this version nor the one to go back to, but one in between, which this one can't replace yet. Its
-       * crashes and its success say nothing about this one; but at the deadline nothing else would end it.
-       */
-      readonly isBetween?: boolean
-      /** The pod was made for this revision, so that all its crashes count. */
-      readonly isNew: boolean
-      /** How many restarts of each container come with the change and are no crashes. */
-      readonly expectedRestarts?: number | undefined
-      /** The container whose startup probe has failed as often as it may. */
-      readonly failedStartup?: string | undefined
-      /** Of its own annotation, or of its workload. */
-      readonly progressDeadlineMs?: number | undefined
-      /** An image of it is being pulled: that takes as long as the link needs. */
-      readonly isPulling?: boolean | undefined
-      /** Of its workload. */
-      readonly minReadyMs?: number | undefined
-      /** Why it isn't ready, as far as is known. */
-      readonly message: string
-    }
+export type PodSight = { readonly kind: 'waiting' } | HeldSight | SeenSight
+
+interface HeldSight {
+  readonly kind: 'held'
+  readonly by: HeldBy
+  /** What it waits for. */
+  readonly message: string
+  readonly progressDeadlineMs?: number | undefined
+}
+
+export interface SeenSight {
+  readonly kind: 'seen'
+  readonly uid: PodUid
+  /** `failed`: nothing of it will run any more. */
+  readonly state: 'starting' | 'ready' | 'completed' | 'failed'
+  /** How often each of its changed containers has ended in a way that counts as a crash. */
+  readonly crashes: Crashes
+  /**
+   * What runs is neither this version nor the one to go back to, but one in between, which this one can't replace yet. Its
+   * crashes and its success say nothing about this one; but at the deadline nothing else would end it.
+   */
+  readonly isBetween?: boolean
+  /** The pod was made for this revision, so that all its crashes count. */
+  readonly isNew: boolean
+  /** How many restarts of each container come with the change and are no crashes. */
+  readonly expectedRestarts?: number | undefined
+  /** The container whose startup probe has failed as often as it may. */
+  readonly failedStartup?: string | undefined
+  /** Of its own annotation, or of its workload. */
+  readonly progressDeadlineMs?: number | undefined
+  /** An image of it is being pulled: that takes as long as the link needs. */
+  readonly isPulling?: boolean | undefined
+  /** Of its workload. */
+  readonly minReadyMs?: number | undefined
+  /** Why it isn't ready, as far as is known. */
+  readonly message: string
+}
 
 /** `former`: its former version runs. `host`: nothing of it does. */
 export type HeldBy = 'former' | 'host'
@@ -67,17 +68,15 @@ export type HeldBy = 'former' | 'host'
 /** By container. */
 export type Crashes = Readonly<Record<string, number>>
 
-/** What is remembered of a changed pod from one sight to the next. */
+/** How a changed pod is seen, and what is remembered of it until the next sight. */
 export type PodTrack =
-  | {
-      readonly kind: 'held'
-      readonly sinceMs: number
-    }
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'held'; readonly sight: HeldSight; readonly sinceMs: number }
   | SeenTrack
 
-interface SeenTrack {
+export interface SeenTrack {
   readonly kind: 'seen'
-  readonly uid: PodUid
+  readonly sight: SeenSight
   /** Since when its new version is in effect; later by the time that pulls have taken. */
   readonly sinceMs: number
   /** Since when an image is being pulled. */
@@ -85,24 +84,24 @@ interface SeenTrack {
   readonly readySinceMs?: number | undefined
   /** It was Ready for long enough: that it isn't now fails nothing any more, unless it crashes. */
   readonly wasAvailable: boolean
-  readonly crashes: Crashes
   /** Those that don't count: from before, or before it was Ready for long enough. */
   readonly pastCrashes: Crashes
 }
 
-/** Undefined where nothing is to be remembered. */
 export function trackPod(
   before: PodTrack | undefined,
   sight: PodSight,
   settings: Pick<GateSettings, 'minReadyMs'>,
   nowMs: number,
-): PodTrack | undefined {
-  if (sight.kind === 'waiting') return undefined
-  if (sight.kind === 'held') return before?.kind === 'held' ? before : { kind: 'held', sinceMs: nowMs }
+): PodTrack {
+  if (sight.kind === 'waiting') return sight
+  if (sight.kind === 'held')
+    return { kind: 'held', sight, sinceMs: before?.kind === 'held' ? before.sinceMs : nowMs }
   const { uid, crashes, expectedRestarts = 0, minReadyMs = settings.minReadyMs } = sight
-  const known = before?.kind === 'seen' && before.uid === uid ? before : undefined
+  const known = before?.kind === 'seen' && before.sight.uid === uid ? before : undefined
   const hasCrashed =
-    known !== undefined && Object.entries(crashes).some(([name, count]) => count > (known.crashes[name] ?? 0))
+    known !== undefined &&
+    Object.entries(crashes).some(([name, count]) => count > (known.sight.crashes[name] ?? 0))
   const readySinceMs =
     sight.state !== 'ready' ? undefined : hasCrashed ? nowMs : (known?.readySinceMs ?? nowMs)
   const wasReady =
@@ -114,31 +113,31 @@ export function trackPod(
   // What has run and crashed isn't waited for: its restart pulls, too, where the image is to be pulled always.
   const isFirstStart = Object.entries(crashes).every(([name, count]) => count <= (pastCrashes[name] ?? 0))
   const isPulling = sight.isPulling === true && sight.state === 'starting' && isFirstStart
-  const pulledMs =
-    known?.pullingSinceMs === undefined || isPulling ? 0 : Math.max(0, nowMs - known.pullingSinceMs)
+  const pulledMs = known?.pullingSinceMs === undefined || isPulling ? 0 : nowMs - known.pullingSinceMs
   return {
     kind: 'seen',
-    uid,
+    sight,
     sinceMs: known === undefined ? nowMs : known.sinceMs + pulledMs,
     pullingSinceMs: isPulling ? (known?.pullingSinceMs ?? nowMs) : undefined,
     readySinceMs,
     wasAvailable: wasReady || known?.wasAvailable === true,
-    crashes,
     pastCrashes,
   }
 }
 
 /** The most that one of its containers has crashed. */
-function crashesOf({ crashes, pastCrashes }: SeenTrack): number {
-  return Math.max(0, ...Object.entries(crashes).map(([name, count]) => count - (pastCrashes[name] ?? 0)))
+function crashesOf({ sight, pastCrashes }: SeenTrack): number {
+  return Math.max(
+    0,
+    ...Object.entries(sight.crashes).map(([name, count]) => count - (pastCrashes[name] ?? 0)),
+  )
 }
 
 /** A changed pod, after it was tracked. */
 export interface JudgedPod {
   /** `namespace/name` */
   readonly pod: string
-  readonly sight: PodSight
-  readonly track: PodTrack | undefined
+  readonly track: PodTrack
 }
 
 /** Why a pod fails its unit's revision. */
@@ -199,20 +198,22 @@ type PodOutcome =
   | { readonly kind: 'failed'; readonly failure: PodFailure; readonly wakeAtMs: number | undefined }
   | { readonly kind: 'progressing'; readonly wakeAtMs: number | undefined }
 
-function judgePod({ pod, sight, track }: JudgedPod, settings: GateSettings, nowMs: number): PodOutcome {
-  if (sight.kind === 'waiting' || track === undefined) return { kind: 'progressing', wakeAtMs: undefined }
+function judgePod({ pod, track }: JudgedPod, settings: GateSettings, nowMs: number): PodOutcome {
   const undecided: PodOutcome = { kind: 'progressing', wakeAtMs: undefined }
-  const deadlineMs = sight.progressDeadlineMs ?? settings.progressDeadlineMs
-  const because = sight.message === '' ? '' : `: ${sight.message}`
+  if (track.kind === 'waiting') return undecided
+  const { message: why, progressDeadlineMs: deadlineMs = settings.progressDeadlineMs } = track.sight
+  const because = why === '' ? '' : `: ${why}`
   const late = (sinceMs: number, what: string, heldBy?: HeldBy): PodOutcome => {
     if (nowMs - sinceMs < deadlineMs) return { kind: 'progressing', wakeAtMs: sinceMs + deadlineMs }
     const message = `pod ${pod} ${what} ${Math.round(deadlineMs / 1000)} s after its change${because}`
     const failure = { pod, reason: 'ProgressDeadlineExceeded', message, heldBy } as const
     return { kind: 'failed', failure, wakeAtMs: undefined }
   }
-  if (sight.kind === 'held')
-    return late(track.sinceMs, sight.by === 'host' ? 'may not run' : 'is not replaced', sight.by)
-  if (track.kind === 'held') return undecided
+  if (track.kind === 'held') {
+    const { by } = track.sight
+    return late(track.sinceMs, by === 'host' ? 'may not run' : 'is not replaced', by)
+  }
+  const { sight } = track
   const isBetween = sight.isBetween === true
   if (sight.state === 'completed') return isBetween ? undecided : { kind: 'healthy' }
   const { minReadyMs = settings.minReadyMs } = sight

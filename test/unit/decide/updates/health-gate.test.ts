@@ -14,6 +14,8 @@ import type {
   JudgedPod,
   PodSight,
   PodTrack,
+  SeenSight,
+  SeenTrack,
 } from '../../../../src/decide/updates/health-gate.ts'
 import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
 import { isPodDocument } from '../../../../src/pod/objects/document.ts'
@@ -22,8 +24,7 @@ import { podFromManifest } from '../../../../src/pod/schema/default-pod.ts'
 import type { ContainerStatus, PodStatus } from '../../../../src/pod/state/status.ts'
 
 const settings: GateSettings = { minReadyMs: 10_000, crashes: 3, progressDeadlineMs: 600_000 }
-type Seen = Extract<PodSight, { kind: 'seen' }>
-const seen = (change: Partial<Seen> = {}): Seen => ({
+const seen = (change: Partial<SeenSight> = {}): SeenSight => ({
   kind: 'seen',
   uid: 'u',
   state: 'starting',
@@ -37,8 +38,8 @@ const seen = (change: Partial<Seen> = {}): Seen => ({
 function judge(sights: readonly (readonly [atMs: number, sight: PodSight])[]) {
   let track: PodTrack | undefined
   for (const [atMs, sight] of sights) track = trackPod(track, sight, settings, atMs)
-  const [atMs, sight] = sights.at(-1) ?? [0, seen()]
-  return judgeUnit([{ pod: 'default/web', sight, track }], settings, atMs)
+  if (track === undefined) throw new Error('nothing was seen')
+  return judgeUnit([{ pod: 'default/web', track }], settings, sights.at(-1)?.[0] ?? 0)
 }
 
 const failed = (reason: string, message: RegExp) => ({
@@ -281,10 +282,15 @@ describe('a changed pod', () => {
   })
 })
 
-const held = (by: 'former' | 'host'): PodSight => ({ kind: 'held', by, message: 'too little memory' })
-const pulling = seen({ isPulling: true, message: 'pulling image "app:1"' })
+const held = (by: 'former' | 'host') => ({ kind: 'held', by, message: 'too little memory' }) as const
+const pulling = seen({ isPulling: true, crashes: { main: 0, side: 0 }, message: 'pulling image "app:1"' })
+const late = (pod: string, by: 'former' | 'host'): JudgedPod => ({
+  pod,
+  track: { kind: 'held', sight: held(by), sinceMs: 0 },
+})
 
 describe('a changed pod that is not in effect', () => {
+  const told = (what: string) => `pod default/web ${what} 600 s after its change: too little memory`
   it.each([
     [
       'that the host does not let run, until its deadline',
@@ -300,7 +306,7 @@ describe('a changed pod that is not in effect', () => {
         [0, held('host')],
         [600_000, held('host')],
       ],
-      { kind: 'held', rest: 'none' },
+      { kind: 'held', rest: 'none', failures: [{ message: told('may not run') }] },
     ],
     [
       'whose former version runs, at its deadline',
@@ -308,7 +314,7 @@ describe('a changed pod that is not in effect', () => {
         [0, held('former')],
         [600_000, held('former')],
       ],
-      { kind: 'held', rest: 'open' },
+      { kind: 'held', rest: 'open', failures: [{ message: told('is not replaced') }] },
     ],
     [
       'whose image is being pulled, at its deadline',
@@ -337,6 +343,25 @@ describe('a changed pod that is not in effect', () => {
       { kind: 'failed', failures: [{ reason: 'ProgressDeadlineExceeded' }] },
     ],
     [
+      'whose image was pulled some time after it was seen first, until its deadline without the pull',
+      [
+        [1000, seen()],
+        [2000, pulling],
+        [502_000, seen()],
+        [1_100_000, seen()],
+      ],
+      { kind: 'progressing', wakeAtMs: 1_101_000 },
+    ],
+    [
+      'whose container has crashed and pulls its image again, at its deadline all the same',
+      [
+        [0, seen({ crashes: { main: 0, side: 0 } })],
+        [1000, { ...pulling, crashes: { main: 1, side: 0 } }],
+        [600_000, { ...pulling, crashes: { main: 1, side: 0 } }],
+      ],
+      { kind: 'failed', failures: [{ reason: 'ProgressDeadlineExceeded' }] },
+    ],
+    [
       'that crashes while another image of it is being pulled',
       [
         [0, pulling],
@@ -358,39 +383,28 @@ describe('a changed pod that is not in effect', () => {
 })
 
 describe('a unit of several pods', () => {
-  const pod = (name: string, sight: PodSight, readySinceMs?: number): JudgedPod => ({
+  const pod = (name: string, sight: SeenSight, change: Partial<SeenTrack> = {}): JudgedPod => ({
     pod: name,
-    sight,
-    track:
-      sight.kind === 'waiting'
-        ? undefined
-        : {
-            kind: 'seen',
-            uid: 'u',
-            sinceMs: 0,
-            readySinceMs,
-            wasAvailable: false,
-            crashes: {},
-            pastCrashes: {},
-          },
+    track: { kind: 'seen', sight, sinceMs: 0, wasAvailable: false, pastCrashes: {}, ...change },
   })
+  const readySince = (name: string, readySinceMs: number) => pod(name, ready, { readySinceMs })
 
   it('is healthy only when all of them are at the same time', () => {
-    const one = pod('a', ready, 0)
-    expect(judgeUnit([one, pod('b', ready, 8000)], settings, 12_000)).toEqual({
+    const one = readySince('a', 0)
+    expect(judgeUnit([one, readySince('b', 8000)], settings, 12_000)).toEqual({
       kind: 'progressing',
       wakeAtMs: 18_000,
     })
-    expect(judgeUnit([one, pod('b', { kind: 'waiting' })], settings, 12_000)).toEqual({
+    expect(judgeUnit([one, { pod: 'b', track: { kind: 'waiting' } }], settings, 12_000)).toEqual({
       kind: 'progressing',
       wakeAtMs: undefined,
     })
-    expect(judgeUnit([one, pod('b', ready, 8000)], settings, 18_000)).toEqual({ kind: 'healthy' })
+    expect(judgeUnit([one, readySince('b', 8000)], settings, 18_000)).toEqual({ kind: 'healthy' })
   })
 
   it('is looked at again as soon as time alone may change how one of them is', () => {
     const starting = pod('a', seen())
-    expect(judgeUnit([starting, pod('b', ready, 8000)], settings, 12_000)).toEqual({
+    expect(judgeUnit([starting, readySince('b', 8000)], settings, 12_000)).toEqual({
       kind: 'progressing',
       wakeAtMs: 18_000,
     })
@@ -398,46 +412,24 @@ describe('a unit of several pods', () => {
 
   it('fails with the first of them that fails, and names each', () => {
     const bad = pod('b', seen({ state: 'failed' }))
-    expect(judgeUnit([pod('a', ready, 0), bad, { ...bad, pod: 'c' }], settings, 12_000)).toMatchObject({
+    expect(judgeUnit([readySince('a', 0), bad, { ...bad, pod: 'c' }], settings, 12_000)).toMatchObject({
       kind: 'failed',
       failures: [{ pod: 'b' }, { pod: 'c' }],
     })
   })
 
   it('may count for its healthy pods where the host does not let the others run, and not where a former version runs', () => {
-    const late = (by: 'former' | 'host'): JudgedPod => ({
-      pod: 'b',
-      sight: held(by),
-      track: { kind: 'held', sinceMs: 0 },
-    })
     const rest = (by: 'former' | 'host', sinceMs: number) =>
-      judgeUnit([pod('a', ready, sinceMs), late(by)], settings, 600_000)
+      judgeUnit([readySince('a', sinceMs), late('b', by)], settings, 600_000)
     expect(rest('host', 0)).toMatchObject({ kind: 'held', rest: 'may-count' })
     expect(rest('host', 595_000)).toMatchObject({ kind: 'held', rest: 'open', wakeAtMs: 605_000 })
     expect(rest('former', 0)).toMatchObject({ kind: 'held', rest: 'open' })
   })
 
   it('counts for no healthy pods while another one starts, or where a former version runs beside them', () => {
-    const late = (name: string, by: 'former' | 'host'): JudgedPod => ({
-      pod: name,
-      sight: held(by),
-      track: { kind: 'held', sinceMs: 0 },
-    })
-    const starting: JudgedPod = {
-      pod: 'c',
-      sight: seen(),
-      track: {
-        kind: 'seen',
-        uid: 'u',
-        sinceMs: 599_000,
-        readySinceMs: undefined,
-        wasAvailable: false,
-        crashes: {},
-        pastCrashes: {},
-      },
-    }
+    const starting = pod('c', seen(), { sinceMs: 599_000 })
     const by = (...pods: readonly JudgedPod[]) =>
-      judgeUnit([pod('a', ready, 0), late('b', 'host'), ...pods], settings, 600_000)
+      judgeUnit([readySince('a', 0), late('b', 'host'), ...pods], settings, 600_000)
     expect(by(starting)).toMatchObject({ kind: 'held', rest: 'open' })
     expect(by(late('d', 'former'))).toMatchObject({ kind: 'held', rest: 'open' })
     expect(by(late('d', 'host'))).toMatchObject({ kind: 'held', rest: 'may-count' })
@@ -445,9 +437,8 @@ describe('a unit of several pods', () => {
   })
 
   it('fails by the pods that fail by what they run, whatever others wait for', () => {
-    const late: JudgedPod = { pod: 'a', sight: held('host'), track: { kind: 'held', sinceMs: 0 } }
     const bad = pod('b', seen({ state: 'failed' }))
-    const verdict = judgeUnit([late, bad], settings, 600_000)
+    const verdict = judgeUnit([late('a', 'host'), bad], settings, 600_000)
     expect(verdict).toMatchObject({ kind: 'failed', failures: [{ pod: 'b' }] })
   })
 

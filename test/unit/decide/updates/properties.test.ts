@@ -160,9 +160,9 @@ class UnitModel {
   }
 
   #judge(): UnitVerdict {
-    const sight = this.#see()
-    this.#track = trackPod(this.#track, sight, settings, this.#nowMs)
-    return judgeUnit([{ pod: 'p', sight, track: this.#track }], settings, this.#nowMs)
+    const track = trackPod(this.#track, this.#see(), settings, this.#nowMs)
+    this.#track = track
+    return judgeUnit([{ pod: 'p', track }], settings, this.#nowMs)
   }
 
   #act(verdict: UnitVerdict): void {
