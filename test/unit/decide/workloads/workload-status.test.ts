@@ -1,0 +1,389 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../../src/base/json.ts'
+import { WorkloadTargets } from '../../../../src/decide/workloads/replica-pods.ts'
+import type { WorkloadPod } from '../../../../src/decide/workloads/replica-pods.ts'
+import { newJobRecord } from '../../../../src/decide/workloads/run-job.ts'
+import type { JobPod, JobRecord } from '../../../../src/decide/workloads/run-job.ts'
+import { showWorkload } from '../../../../src/decide/workloads/workload-status.ts'
+import type { WorkloadFacts } from '../../../../src/decide/workloads/workload-status.ts'
+import { objectFromManifest } from '../../../../src/pod/objects/local-object.ts'
+
+const nowMs = Date.UTC(2026, 0, 1)
+const metadata = { name: 'web', namespace: 'default', uid: 'u' }
+const template = (image: string) => ({
+  metadata: { labels: { app: 'web' } },
+  spec: { containers: [{ name: 'main', image }] },
+})
+
+function documentOf(kind: string, spec: JsonObject) {
+  const apiVersion = kind === 'ConfigMap' ? 'v1' : kind.endsWith('Job') ? 'batch/v1' : 'apps/v1'
+  const manifest = { apiVersion, kind, metadata: { name: 'web', namespace: 'default' }, spec }
+  return { object: objectFromManifest(manifest), manifest, place: { path: 'web.yaml' } }
+}
+
+function show(kind: string, spec: JsonObject, facts: Partial<WorkloadFacts> = {}) {
+  const nothing = { metadata, targets: [], pods: [], job: undefined, cronJob: undefined, activeJobs: [] }
+  return showWorkload(documentOf(kind, spec), { ...nothing, nowMs, ...facts })
+}
+
+/** Of the newest template (`new`) or another one (`old`), as long ready as told; or not ready, or leaving. */
+type Pod = readonly ['new' | 'old', 'unready' | 'leaving' | number]
+
+/** The status of a workload of so many pods, with these pods there in the order of their names. */
+function replicas(kind: string, count: number, pods: readonly Pod[], more: JsonObject = {}): unknown {
+  const of = (image: string, length: number): JsonObject => ({
+    selector: { matchLabels: { app: 'web' } },
+    ...(kind === 'DaemonSet' ? {} : { replicas: length }),
+    template: template(image),
+    ...more,
+  })
+  const targets = new WorkloadTargets()
+  const there = pods.map(([version, state], at): WorkloadPod => {
+    const made = targets.podsOf(documentOf(kind, of(version === 'new' ? 'web:2' : 'web:1', pods.length)))
+    const { pod, manifest } = made[at] ?? {}
+    const name = pod?.metadata.name ?? `web-${at}`
+    return typeof state === 'number'
+      ? { name, manifest: manifest ?? {}, state: 'ready', readySinceMs: nowMs - state }
+      : { name, manifest: manifest ?? {}, state }
+  })
+  const wanted = targets.podsOf(documentOf(kind, of('web:2', count)))
+  return show(kind, of('web:2', count), { targets: wanted, pods: there })?.status
+}
+
+const conditions = (isAvailable: boolean, isDone: boolean) => [
+  {
+    type: 'Available',
+    status: isAvailable ? 'True' : 'False',
+    reason: isAvailable ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
+    message: expect.stringContaining(isAvailable ? 'Deployment has' : 'Deployment does not have'),
+  },
+  {
+    type: 'Progressing',
+    status: 'True',
+    reason: isDone ? 'NewReplicaSetAvailable' : 'ReplicaSetUpdated',
+    message: expect.stringContaining(isDone ? 'All pods are' : 'being made'),
+  },
+]
+
+/** Source: pkg/controller/deployment/sync.go (calculateStatus) and util/deployment_util.go (DeploymentComplete), 1.36. */
+describe('the status of a Deployment', () => {
+  it.each<[string, readonly Pod[], readonly number[], boolean, boolean]>([
+    ['none is there', [], [0, 0, 0, 0, 2], false, false],
+    [
+      'all are of its template and ready',
+      [
+        ['new', 0],
+        ['new', 9000],
+      ],
+      [2, 2, 2, 2, 0],
+      true,
+      true,
+    ],
+    [
+      'one is of the template before',
+      [
+        ['old', 0],
+        ['new', 0],
+      ],
+      [2, 2, 2, 1, 0],
+      true,
+      false,
+    ],
+    [
+      'one is not ready',
+      [
+        ['new', 0],
+        ['new', 'unready'],
+      ],
+      [2, 1, 1, 2, 1],
+      true,
+      false,
+    ],
+    [
+      'none is ready',
+      [
+        ['new', 'unready'],
+        ['new', 'unready'],
+      ],
+      [2, 0, 0, 2, 2],
+      false,
+      false,
+    ],
+    [
+      'one is leaving',
+      [
+        ['new', 0],
+        ['new', 'leaving'],
+      ],
+      [1, 1, 1, 1, 1],
+      true,
+      false,
+    ],
+    [
+      'one too many is there',
+      [
+        ['new', 0],
+        ['new', 0],
+        ['old', 0],
+      ],
+      [3, 3, 3, 2, 0],
+      true,
+      false,
+    ],
+  ])('says how many pods there are, where %s', (_what, pods, counts, isAvailable, isDone) => {
+    const [all, ready, available, updated, unavailable] = counts
+    expect(replicas('Deployment', 2, pods)).toEqual({
+      observedGeneration: 1,
+      replicas: all,
+      readyReplicas: ready,
+      availableReplicas: available,
+      updatedReplicas: updated,
+      unavailableReplicas: unavailable,
+      conditions: conditions(isAvailable, isDone),
+    })
+  })
+
+  it('counts as available what is ready for as long as it says', () => {
+    const minReadySeconds = { minReadySeconds: 3 }
+    const pods = [
+      ['new', 2999],
+      ['new', 3000],
+    ] as const
+    expect(replicas('Deployment', 2, pods, minReadySeconds)).toMatchObject({
+      readyReplicas: 2,
+      availableReplicas: 1,
+      unavailableReplicas: 1,
+    })
+    const { targets, spec } = newPods({ ...minReadySeconds, replicas: 1 })
+    const pod = (readySinceMs?: number): WorkloadPod => ({
+      name: 'web-0',
+      manifest: targets[0]?.manifest ?? {},
+      state: 'ready',
+      readySinceMs,
+    })
+    const available = (given: WorkloadPod, change: JsonObject = {}) =>
+      show('Deployment', { ...spec, ...change }, { targets, pods: [given] })?.status['availableReplicas']
+    expect([available(pod()), available(pod(), { minReadySeconds: 0 })]).toEqual([0, 1])
+  })
+
+  it('says that it has enough where no more are missing than may', () => {
+    const may = (maxUnavailable: number) =>
+      replicas(
+        'Deployment',
+        4,
+        [
+          ['new', 0],
+          ['new', 0],
+          ['new', 'unready'],
+          ['new', 'unready'],
+        ],
+        {
+          strategy: { rollingUpdate: { maxUnavailable } },
+        },
+      )
+    expect(may(2)).toMatchObject({ conditions: conditions(true, false) })
+    expect(may(1)).toMatchObject({ conditions: conditions(false, false) })
+  })
+})
+
+function newPods(change: JsonObject) {
+  const spec = { selector: { matchLabels: { app: 'web' } }, template: template('web:2'), ...change }
+  return { spec, targets: new WorkloadTargets().podsOf(documentOf('Deployment', spec)) }
+}
+
+/** Source: pkg/controller/daemon/daemon_controller.go (updateDaemonSetStatus), 1.36. */
+it.each<[string, Pod, readonly number[]]>([
+  ['is ready', ['new', 0], [1, 1, 1, 1, 0]],
+  ['is not ready', ['new', 'unready'], [1, 0, 1, 0, 1]],
+  ['is of the template before', ['old', 0], [1, 1, 0, 1, 0]],
+  ['is leaving', ['new', 'leaving'], [0, 0, 0, 0, 1]],
+])('the status of a DaemonSet counts its pod, where that %s', (_what, pod, counts) => {
+  const [scheduled, ready, updated, available, unavailable] = counts
+  expect(replicas('DaemonSet', 1, [pod])).toEqual({
+    observedGeneration: 1,
+    currentNumberScheduled: scheduled,
+    desiredNumberScheduled: 1,
+    numberMisscheduled: 0,
+    numberReady: ready,
+    updatedNumberScheduled: updated,
+    numberAvailable: available,
+    numberUnavailable: unavailable,
+  })
+})
+
+/** Source: pkg/controller/statefulset/stateful_set_control.go (updateStatefulSet, completeRollingUpdate), 1.36. */
+it.each<[string, readonly Pod[], number, number, boolean]>([
+  [
+    'all are of it',
+    [
+      ['new', 0],
+      ['new', 0],
+    ],
+    2,
+    2,
+    true,
+  ],
+  [
+    'one is of the one before',
+    [
+      ['old', 0],
+      ['new', 0],
+    ],
+    1,
+    1,
+    false,
+  ],
+  [
+    'all are of the one before',
+    [
+      ['old', 0],
+      ['old', 0],
+    ],
+    2,
+    0,
+    false,
+  ],
+])(
+  'the status of a StatefulSet tells of its newest template, where %s',
+  (_what, pods, current, updated, isNew) => {
+    const status = replicas('StatefulSet', 2, pods)
+    expect(status).toMatchObject({
+      replicas: 2,
+      readyReplicas: 2,
+      availableReplicas: 2,
+      updatedReplicas: updated,
+      currentReplicas: current,
+      updateRevision: expect.stringMatching(/^web-[0-9a-f]{10}$/u),
+    })
+    const { currentRevision, updateRevision } = status as Record<string, unknown>
+    expect(currentRevision === updateRevision).toBe(isNew)
+  },
+)
+
+describe('the status of a Job', () => {
+  const record = (change: Partial<JobRecord>): JobRecord => ({ ...newJobRecord('r', nowMs), ...change })
+  const pod = (name: string, isReady: boolean): readonly [string, JobPod] => [
+    name,
+    { name, state: 'active', isReady, restarts: 0, exitCodes: {}, conditions: {} },
+  ]
+  const status = (change: Partial<JobRecord>) =>
+    show(
+      'Job',
+      { template: template('job:1') },
+      { job: { record: record(change), pods: new Map([pod('web-0', true), pod('web-1', false)]) } },
+    )?.status
+
+  it('is empty before podd has seen it', () => {
+    expect(show('Job', { template: template('job:1') })?.status).toEqual({})
+  })
+
+  it('counts what runs, and leaves out what there is none of', () => {
+    expect(status({})).toEqual({ ready: 0 })
+    expect(status({ startedAtMs: nowMs, pods: { 'web-0': {}, 'web-1': {}, 'web-2': {} } })).toEqual({
+      active: 3,
+      ready: 1,
+      startTime: '2026-01-01T00:00:00Z',
+    })
+    expect(status({ pods: { 'web-0': { outcome: 'failed' } }, succeeded: 1, failed: 2 })).toEqual({
+      ready: 0,
+      succeeded: 1,
+      failed: 2,
+    })
+    expect(status({ completedIndexes: [10, 2], failedIndexes: [11, 3] })).toMatchObject({
+      completedIndexes: '2,10',
+      failedIndexes: '3,11',
+    })
+  })
+
+  it.each([
+    ['Complete', { completionTime: '2026-01-01T00:00:01Z' }],
+    ['Failed', {}],
+  ] as const)('tells how it has ended: %s', (type, more) => {
+    const finished = { type, reason: 'Why', message: 'because', atMs: nowMs + 1000 }
+    const atTime = '2026-01-01T00:00:01Z'
+    expect(status({ finished })).toEqual({
+      ready: 0,
+      ...more,
+      conditions: [
+        {
+          type,
+          status: 'True',
+          reason: 'Why',
+          message: 'because',
+          lastProbeTime: atTime,
+          lastTransitionTime: atTime,
+        },
+      ],
+    })
+  })
+})
+
+it('the status of a CronJob tells when it has started a Job, and which run', () => {
+  const spec = { schedule: '* * * * *', jobTemplate: { spec: { template: template('job:1') } } }
+  expect(show('CronJob', spec)?.status).toEqual({})
+  const cronJob = { createdAtMs: 0, jobs: [], lastScheduledMs: nowMs, lastSuccessMs: nowMs + 1000 }
+  expect(show('CronJob', spec, { cronJob, activeJobs: ['web-1'] })?.status).toEqual({
+    active: [{ apiVersion: 'batch/v1', kind: 'Job', namespace: 'default', name: 'web-1' }],
+    lastScheduleTime: '2026-01-01T00:00:00Z',
+    lastSuccessfulTime: '2026-01-01T00:00:01Z',
+  })
+})
+
+/** Source: pkg/apis/apps/v1/defaults.go and pkg/apis/batch/v1/defaults.go, 1.36. */
+describe('a workload that is shown', () => {
+  const selector = { matchLabels: { app: 'web' } }
+  const own = { selector, template: template('web:1') }
+
+  it.each<[string, JsonObject, object]>([
+    [
+      'Deployment',
+      { ...own, replicas: 2 },
+      {
+        replicas: 2,
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '25%', maxSurge: '25%' } },
+      },
+    ],
+    [
+      'Deployment',
+      { ...own, strategy: { type: 'Recreate' } },
+      { replicas: 1, strategy: { type: 'Recreate' } },
+    ],
+    ['StatefulSet', own, { replicas: 1, podManagementPolicy: 'OrderedReady' }],
+    ['DaemonSet', own, { updateStrategy: { rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } } }],
+    [
+      'Job',
+      { template: template('job:1') },
+      { parallelism: 1, completions: 1, backoffLimit: 6, completionMode: 'NonIndexed', suspend: false },
+    ],
+    ['Job', { template: template('job:1'), completions: 3 }, { parallelism: 1, completions: 3 }],
+    [
+      'CronJob',
+      { schedule: '* * * * *', jobTemplate: { spec: { template: template('job:1') } } },
+      { schedule: '* * * * *', concurrencyPolicy: 'Allow', suspend: false, successfulJobsHistoryLimit: 3 },
+    ],
+  ])('has the defaults of Kubernetes where its manifest says nothing: %s %j', (kind, spec, shown) => {
+    expect(show(kind, spec)?.spec).toMatchObject({ ...spec, ...shown })
+  })
+
+  it('has no number of completions where a Job is the work queue of several pods', () => {
+    expect(show('Job', { template: template('job:1'), parallelism: 2 })?.spec).not.toHaveProperty(
+      'completions',
+    )
+  })
+
+  it('has nothing of a CronJob that its manifest does not say and that has no default', () => {
+    const spec = { schedule: '* * * * *', jobTemplate: { spec: { template: template('job:1') } } }
+    expect(show('CronJob', spec)?.spec).not.toHaveProperty('timeZone')
+    expect(show('CronJob', spec)?.spec['jobTemplate']).toEqual(spec.jobTemplate)
+  })
+
+  it('has the generation that its object has, and the first one without', () => {
+    const generation = (given: object) =>
+      show('Deployment', own, { metadata: { ...metadata, ...given } })?.metadata.generation
+    expect([generation({}), generation({ generation: 4 })]).toEqual([1, 4])
+  })
+
+  it('is none for a document of another kind', () => {
+    expect(show('ConfigMap', {})).toBeUndefined()
+  })
+})
