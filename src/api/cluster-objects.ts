@@ -13,11 +13,9 @@ export interface NamespaceObject {
   readonly status: { readonly phase: 'Active' | 'Terminating' }
 }
 
-/** Pods refer to one by name; there are no tokens. */
-export interface ServiceAccountObject {
-  readonly apiVersion: 'v1'
+/** Pods refer to one by name; there are no tokens. As a client wrote it, or the one that each namespace has. */
+export interface ServiceAccountObject extends ResourceObject {
   readonly kind: 'ServiceAccount'
-  readonly metadata: ClusterMeta & { readonly namespace: string }
 }
 
 export interface PriorityClassObject {
@@ -183,6 +181,11 @@ export interface EndpointSliceObject {
 export interface LeaseObject extends ResourceObject {
   readonly kind: 'Lease'
   readonly spec?: JsonObject
+}
+
+/** What has no effect on one host: as a client wrote it. */
+export interface IdleObject extends ResourceObject {
+  readonly kind: 'Role' | 'RoleBinding' | 'ClusterRole' | 'ClusterRoleBinding' | 'PodDisruptionBudget'
 }
 
 /** core/v1 PodTemplate: as a client wrote it; podd makes no pod of it. */

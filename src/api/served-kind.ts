@@ -2,6 +2,7 @@ import type {
   ClaimObject,
   ConfigObject,
   EndpointSliceObject,
+  IdleObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -231,6 +232,11 @@ export interface ServedResources {
   readonly runtimeclasses: RuntimeClassObject
   readonly leases: LeaseObject
   readonly podtemplates: PodTemplateObject
+  readonly roles: IdleObject
+  readonly rolebindings: IdleObject
+  readonly clusterroles: IdleObject
+  readonly clusterrolebindings: IdleObject
+  readonly poddisruptionbudgets: IdleObject
   readonly services: ServiceObject
   readonly deployments: WorkloadObject
   readonly statefulsets: WorkloadObject

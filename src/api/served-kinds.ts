@@ -1,9 +1,10 @@
-import { entriesOf, jsonAt, objectAt, objectOrEmpty, objectsAt, textAt } from '../base/json.ts'
+import { asJson, entriesOf, jsonAt, objectAt, objectOrEmpty, objectsAt, textAt } from '../base/json.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type {
   ClaimObject,
   ConfigObject,
   EndpointSliceObject,
+  IdleObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -297,6 +298,7 @@ const namespaceKind = servedKind<NamespaceObject>({
 
 const serviceAccountKind = servedKind<ServiceAccountObject>({
   resource: 'serviceaccounts',
+  verbs: writeVerbs,
   singular: 'serviceaccount',
   shortNames: ['sa'],
   kind: 'ServiceAccount',
@@ -438,6 +440,73 @@ function containerTexts(owner: { readonly template?: Json }, field: 'name' | 'im
 function templateLabels({ template = {} }: PodTemplateObject): string {
   const labels = objectAt(objectAt(template, 'metadata') ?? {}, 'labels')
   return entriesOf(labels, '=').join(',') || '<none>'
+}
+
+const roleColumn = column<IdleObject>('Role', 'The role that it binds.', (binding) => {
+  const role = objectAt(objectOrEmpty(asJson(binding)), 'roleRef') ?? {}
+  return `${textAt(role, 'kind') ?? ''}/${textAt(role, 'name') ?? ''}`
+})
+
+const createdColumn: KindColumn = column(
+  'Created At',
+  'When the object was created.',
+  ({ metadata }) => metadata.creationTimestamp ?? '',
+)
+
+const rbac = { verbs: writeVerbs, apiVersion: 'rbac.authorization.k8s.io/v1' } as const
+
+/** These five have no effect. */
+const idleServedKinds: readonly ServedKind[] = [
+  servedKind<IdleObject>({
+    ...rbac,
+    resource: 'roles',
+    singular: 'role',
+    kind: 'Role',
+    columns: [nameColumn, createdColumn],
+  }),
+  servedKind<IdleObject>({
+    ...rbac,
+    resource: 'rolebindings',
+    singular: 'rolebinding',
+    kind: 'RoleBinding',
+    columns: [nameColumn, roleColumn, ageColumn],
+  }),
+  servedKind<IdleObject>({
+    ...rbac,
+    resource: 'clusterroles',
+    singular: 'clusterrole',
+    kind: 'ClusterRole',
+    namespaced: false,
+    columns: [nameColumn, createdColumn],
+  }),
+  servedKind<IdleObject>({
+    ...rbac,
+    resource: 'clusterrolebindings',
+    singular: 'clusterrolebinding',
+    kind: 'ClusterRoleBinding',
+    namespaced: false,
+    columns: [nameColumn, roleColumn, ageColumn],
+  }),
+  servedKind<IdleObject>({
+    resource: 'poddisruptionbudgets',
+    verbs: writeVerbs,
+    singular: 'poddisruptionbudget',
+    shortNames: ['pdb'],
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    columns: [
+      nameColumn,
+      column('Min Available', 'Without effect.', (budget) => specText(budget, 'minAvailable')),
+      column('Max Unavailable', 'Without effect.', (budget) => specText(budget, 'maxUnavailable')),
+      { ...column('Allowed Disruptions', 'Not counted by podd.', () => 'N/A'), only: 'kubectl' },
+      ageColumn,
+    ],
+  }),
+]
+
+function specText(budget: IdleObject, field: string): string {
+  const value = jsonAt(objectOrEmpty(asJson(budget)), 'spec', field)
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : 'N/A'
 }
 
 /** Fields: `pkg/registry/core/service/strategy.go`, SelectableFields, 1.36. */
@@ -666,6 +735,7 @@ export const servedKinds: readonly ServedKind[] = [
   podTemplateKind,
   secretKind,
   serviceAccountKind,
+  ...idleServedKinds,
   serviceKind,
   endpointSliceKind,
   priorityClassKind,

@@ -60,6 +60,7 @@ const manifests: Readonly<Record<string, object>> = {
       },
     },
   },
+  'vendor.json': { apiVersion: 'v1', kind: 'List', items: vendorItems() },
   'cron.json': {
     apiVersion: 'batch/v1',
     kind: 'CronJob',
@@ -90,6 +91,50 @@ const manifests: Readonly<Record<string, object>> = {
       { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'two' }, stringData: { x: '1' } },
     ],
   },
+}
+
+/** What the file of a vendor has: what is to run, and who may ask an API server for it. */
+function vendorItems(): readonly object[] {
+  const group = 'rbac.authorization.k8s.io'
+  const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]
+  const subjects = [{ kind: 'ServiceAccount', name: 'vendor', namespace: 'default' }]
+  const of = (apiVersion: string, kind: string, name: string, fields: object): object => ({
+    apiVersion,
+    kind,
+    metadata: { name, labels: { app: 'front' } },
+    ...fields,
+  })
+  return [
+    of('v1', 'ServiceAccount', 'vendor', { automountServiceAccountToken: false }),
+    of(`${group}/v1`, 'Role', 'vendor', { rules }),
+    of(`${group}/v1`, 'RoleBinding', 'vendor', {
+      roleRef: { apiGroup: group, kind: 'Role', name: 'vendor' },
+      subjects,
+    }),
+    of(`${group}/v1`, 'ClusterRole', 'system:vendor', { rules }),
+    of(`${group}/v1`, 'ClusterRoleBinding', 'system:vendor', {
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'system:vendor' },
+      subjects,
+    }),
+    of('policy/v1', 'PodDisruptionBudget', 'vendor', {
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'front' } } },
+    }),
+    of('v1', 'Service', 'front', { spec: { selector: { app: 'front' }, ports: [{ port: 80 }] } }),
+    of('apps/v1', 'Deployment', 'front', {
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: { app: 'front' } },
+        template: {
+          metadata: { labels: { app: 'front' } },
+          spec: {
+            serviceAccountName: 'vendor',
+            terminationGracePeriodSeconds: 1,
+            containers: [{ name: 'main', image: shell, command: ['sh', '-c', stay] }],
+          },
+        },
+      },
+    }),
+  ]
 }
 
 /** As an API server says it, up to the difference of Go structures that it adds. */
@@ -273,14 +318,71 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         await at.print('wait --for=delete pod/front-1 --timeout=120s')
 
         await at.print('apply -f @cron.json')
-        // Without the file between, kubectl writes it in protobuf, which podd doesn't read of Jobs.
-        const job = await at.print('create job --from=cronjob/yearly now --dry-run=client -o json')
-        expect(await at.print('create -f -', { input: job })).toBe('job.batch/now created\n')
+        expect(await at.print('create job --from=cronjob/yearly now')).toBe('job.batch/now created\n')
         await at.print('wait --for=condition=complete job/now --timeout=120s')
         expect(await at.print('logs job/now')).toBe('done\n')
         expect(await at.print('get cj yearly --no-headers')).toMatch(
           /^yearly +0 0 1 1 \* +<none> +False +0 +<none>/u,
         )
+      },
+      240_000 * slowness,
+    )
+
+    it(
+      'applies and deletes a file of a vendor as a whole, with what has no effect on one host',
+      async () => {
+        const at = await start('vendor')
+        const everything = [
+          'serviceaccount/vendor',
+          'role.rbac.authorization.k8s.io/vendor',
+          'rolebinding.rbac.authorization.k8s.io/vendor',
+          'clusterrole.rbac.authorization.k8s.io/system:vendor',
+          'clusterrolebinding.rbac.authorization.k8s.io/system:vendor',
+          'poddisruptionbudget.policy/vendor',
+          'service/front',
+          'deployment.apps/front',
+        ]
+        const applied = await at.run('apply -f @vendor.json')
+        expect(applied).toMatchObject({
+          code: 0,
+          stdout: everything.map((each) => `${each} created\n`).join(''),
+        })
+        expect(applied.stderr).toContain('ServiceAccount vendor is kept without effect')
+        const again = await at.run('apply -f @vendor.json')
+        expect(again).toMatchObject({
+          code: 0,
+          stdout: everything.map((each) => `${each} unchanged\n`).join(''),
+        })
+        await at.print('apply --server-side --force-conflicts -f @vendor.json')
+        expect(await at.print('get sa,role,pdb,clusterrole -o name')).toBe(
+          'serviceaccount/default\nserviceaccount/vendor\nrole.rbac.authorization.k8s.io/vendor\n' +
+            'poddisruptionbudget.policy/vendor\nclusterrole.rbac.authorization.k8s.io/system:vendor\n',
+        )
+        expect(await at.print('describe rolebinding vendor')).toContain('vendor')
+        expect(await at.print('create serviceaccount made')).toBe('serviceaccount/made created\n')
+        expect(await at.print('create role made --verb=get --resource=pods')).toBe(
+          'role.rbac.authorization.k8s.io/made created\n',
+        )
+        expect(await at.print('create pdb made --selector=app=front --min-available=1')).toBe(
+          'poddisruptionbudget.policy/made created\n',
+        )
+        expect(
+          await at.print([
+            'create',
+            'deployment',
+            'made',
+            `--image=${shell}`,
+            '--',
+            'sh',
+            '-c',
+            'sleep 1000',
+          ]),
+        ).toBe('deployment.apps/made created\n')
+        await at.print('delete deployment,role,pdb,serviceaccount made')
+        expect(await at.print('delete -f @vendor.json')).toContain(
+          'poddisruptionbudget.policy "vendor" deleted',
+        )
+        expect(await at.print('get role,clusterrole -o name')).toBe('')
       },
       240_000 * slowness,
     )

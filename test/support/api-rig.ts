@@ -125,6 +125,11 @@ export class ApiRig {
   readonly runtimeclasses = new KindRig(this.shown.runtimeclasses, async () => {})
   readonly leases = new KindRig(this.shown.leases, async () => {})
   readonly podtemplates = new KindRig(this.shown.podtemplates, async () => {})
+  readonly roles = new KindRig(this.shown.roles, async () => {})
+  readonly rolebindings = new KindRig(this.shown.rolebindings, async () => {})
+  readonly clusterroles = new KindRig(this.shown.clusterroles, async () => {})
+  readonly clusterrolebindings = new KindRig(this.shown.clusterrolebindings, async () => {})
+  readonly poddisruptionbudgets = new KindRig(this.shown.poddisruptionbudgets, async () => {})
   readonly services = new KindRig(this.shown.services, async () => {})
   readonly deployments = new KindRig(this.shown.deployments, async () => {})
   readonly statefulsets = new KindRig(this.shown.statefulsets, async () => {})
@@ -250,6 +255,11 @@ export class ApiRig {
         runtimeclasses: this.runtimeclasses,
         leases: this.leases,
         podtemplates: this.podtemplates,
+        roles: this.roles,
+        rolebindings: this.rolebindings,
+        clusterroles: this.clusterroles,
+        clusterrolebindings: this.clusterrolebindings,
+        poddisruptionbudgets: this.poddisruptionbudgets,
         services: this.services,
         deployments: this.deployments,
         statefulsets: this.statefulsets,

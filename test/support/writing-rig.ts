@@ -74,7 +74,7 @@ export class WritingRig extends ApiRig {
       objects: store,
       machine: { machineId: 'm', systemUuid: 's', osImage: 'Linux' },
       hostName: 'here',
-      writtenNamespaces: () => this.objects.list('Namespace').map(({ manifest }) => manifest),
+      written: (kind) => this.objects.list(kind).map(({ manifest }) => manifest),
       runtimeClasses: new Map(),
       writtenNode: () => this.objects.get({ kind: 'Node', namespace: '', name: 'here' })?.manifest,
       readNode: () => ({

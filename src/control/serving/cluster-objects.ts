@@ -35,7 +35,7 @@ interface ClusterFacts {
   /** The images that the runtime has. */
   readonly listImages: () => Promise<NodeFacts['images']>
   /** The manifests of namespaces that were created over the API. */
-  readonly writtenNamespaces: () => readonly JsonObject[]
+  readonly written: (kind: 'Namespace' | 'ServiceAccount') => readonly JsonObject[]
   /** The Node as clients wrote it. */
   readonly writtenNode: () => JsonObject | undefined
   /** When podd was set up on this host, in wall milliseconds. */
@@ -120,7 +120,7 @@ export class ClusterObjects {
   }
 
   showNamespaces(): void {
-    const { shown, createdMs, writtenNamespaces } = this.#facts
+    const { shown, createdMs, written: writtenOf } = this.#facts
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
     for (const store of namespacedStores(shown))
       for (const object of store.values()) {
@@ -130,12 +130,17 @@ export class ClusterObjects {
         if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
       }
     const written = new Map(
-      writtenNamespaces().flatMap((manifest) => {
+      writtenOf('Namespace').flatMap((manifest) => {
         const namespace = toNamespace(manifest)
         return namespace === undefined ? [] : [[namespace.metadata.name, namespace] as const]
       }),
     )
     for (const { metadata } of written.values()) since.set(metadata.name, metadata.creationTimestamp ?? '')
+    const ownAccounts = writtenOf('ServiceAccount').flatMap((manifest) => toServiceAccount(manifest) ?? [])
+    for (const { namespace = '', creationTimestamp = formatTime(createdMs) } of ownAccounts.map(
+      ({ metadata }) => metadata,
+    ))
+      if (!since.has(namespace)) since.set(namespace, creationTimestamp)
     const namespaces = new Map<string, NamespaceObject>()
     const accounts = new Map<string, ServiceAccountObject>()
     for (const [name, creationTimestamp] of since) {
@@ -154,6 +159,7 @@ export class ClusterObjects {
       })
     }
     shown.namespaces.replaceAll(namespaces)
+    for (const account of ownAccounts) accounts.set(account.metadata.uid, account)
     shown.serviceaccounts.replaceAll(accounts)
   }
 
@@ -233,9 +239,21 @@ function namespacedStores(
   shown: ShownResources,
 ): readonly Pick<ResourceStore<ResourceObject>, 'values' | 'subscribe'>[] {
   const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services } = shown
-  const { deployments, statefulsets, daemonsets, jobs, cronjobs } = shown
+  const { deployments, statefulsets, daemonsets, jobs, cronjobs, roles, rolebindings, poddisruptionbudgets } =
+    shown
+  const idle = [roles, rolebindings, poddisruptionbudgets]
   const workloads = [deployments, statefulsets, daemonsets, jobs, cronjobs]
-  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates, services, ...workloads]
+  return [
+    pods,
+    configmaps,
+    secrets,
+    persistentvolumeclaims,
+    leases,
+    podtemplates,
+    services,
+    ...workloads,
+    ...idle,
+  ]
 }
 
 /** Undefined where an object only has the time at which this podd first showed it: another podd gives another time. */
@@ -243,6 +261,19 @@ function recordedTime({ kind, metadata }: ResourceObject): string | undefined {
   const isConfig = ['ConfigMap', 'Secret', 'PersistentVolumeClaim', 'Service'].includes(kind)
   const isRecorded = !isConfig || metadata.annotations?.['podd.dev/source'] === 'api'
   return isRecorded ? metadata.creationTimestamp : undefined
+}
+
+/** Undefined without a name. */
+function toServiceAccount({ metadata, ...fields }: JsonObject): ServiceAccountObject | undefined {
+  if (!isJsonObject(metadata)) return undefined
+  const { name, namespace, uid } = metadata
+  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof uid !== 'string') return undefined
+  return {
+    ...fields,
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { ...metadata, name, namespace, uid },
+  }
 }
 
 /** Undefined without a name; a namespace that was deleted over the API terminates until nothing is left in it. */

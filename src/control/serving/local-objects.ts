@@ -5,6 +5,7 @@ import type {
   PodTemplateObject,
   ServiceObject,
 } from '../../api/cluster-objects.ts'
+import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorCode, PoddError } from '../../base/errors.ts'
@@ -255,16 +256,39 @@ function sameClaim(a: ClaimName, b: ClaimName): boolean {
  * @param written the manifests of one kind that were written over the API
  */
 export function showKept(
-  shown: Pick<ShownResources, 'leases' | 'podtemplates'>,
+  shown: Pick<ShownResources, 'leases' | 'podtemplates' | IdleResource>,
   written: (kind: string) => readonly JsonObject[],
 ): void {
   shown.leases.replaceAll(byUid(written('Lease'), toLease))
   shown.podtemplates.replaceAll(byUid(written('PodTemplate'), toPodTemplate))
+  for (const [resource, kind] of idleResources)
+    shown[resource].replaceAll(
+      byUid(written(kind), (manifest, metadata) => ({
+        ...manifest,
+        apiVersion: apiVersionOf(manifest),
+        kind,
+        metadata,
+      })),
+    )
+}
+
+const idleResources = [
+  ['roles', 'Role'],
+  ['rolebindings', 'RoleBinding'],
+  ['clusterroles', 'ClusterRole'],
+  ['clusterrolebindings', 'ClusterRoleBinding'],
+  ['poddisruptionbudgets', 'PodDisruptionBudget'],
+] as const
+
+type IdleResource = (typeof idleResources)[number][0]
+
+function apiVersionOf({ apiVersion }: JsonObject): string {
+  return typeof apiVersion === 'string' ? apiVersion : 'v1'
 }
 
 type Meta = LeaseObject['metadata']
 
-function byUid<T extends LeaseObject | PodTemplateObject>(
+function byUid<T extends ResourceObject>(
   manifests: readonly JsonObject[],
   convert: (manifest: JsonObject, metadata: Meta) => T,
 ): ReadonlyMap<string, T> {
@@ -279,8 +303,8 @@ function byUid<T extends LeaseObject | PodTemplateObject>(
 function metadataOf({ metadata }: JsonObject): Meta | undefined {
   if (!isJsonObject(metadata)) return undefined
   const { name, namespace, uid } = metadata
-  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof uid !== 'string') return undefined
-  return { ...metadata, name, namespace, uid }
+  if (typeof name !== 'string' || typeof uid !== 'string') return undefined
+  return { ...metadata, name, ...(typeof namespace === 'string' && { namespace }), uid }
 }
 
 function toLease({ spec }: JsonObject, metadata: Meta): LeaseObject {

@@ -2,6 +2,7 @@ import type {
   ClaimObject,
   ConfigObject,
   EndpointSliceObject,
+  IdleObject,
   LeaseObject,
   NamespaceObject,
   NodeObject,
@@ -236,6 +237,11 @@ export function createShown(wallMs: number) {
     /** These are written by `showKept`. */
     leases: byNames<LeaseObject>(),
     podtemplates: byNames<PodTemplateObject>(),
+    roles: byNames<IdleObject>(),
+    rolebindings: byNames<IdleObject>(),
+    clusterroles: byNames<IdleObject>(),
+    clusterrolebindings: byNames<IdleObject>(),
+    poddisruptionbudgets: byNames<IdleObject>(),
     /** Written by LocalObjects. */
     services: byNames<ServiceObject>(),
     /** These five are written by Workloads. */

@@ -90,7 +90,7 @@ export function metadataOf(manifest: JsonObject): JsonObject {
 }
 
 function withoutServerFields(metadata: JsonObject): JsonObject {
-  const left: readonly string[] = [...serverFields, 'resourceVersion', 'selfLink', 'annotations']
+  const left: readonly string[] = [...serverFields, 'namespace', 'resourceVersion', 'selfLink', 'annotations']
   const kept = Object.entries(metadata).filter(([key, value]) => !left.includes(key) && value !== null)
   const annotations = Object.entries(objectOrEmpty(metadata['annotations']))
   const shown = annotations.filter(([key]) => !isOwnAnnotation(key))

@@ -1,15 +1,15 @@
 /* The documents of a text: pods, objects, lists of them, and what is wrong with each. */
 import { errorMessage } from '../../base/errors.ts'
-import { isJsonObject, listOrEmpty } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { idleWarning } from '../objects/document.ts'
 import type { Problem, SourceDocument } from '../objects/document.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
-import { isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
+import { isKeptKind, isObjectKind, keptEntry, objectKindNames } from '../objects/object-kinds.ts'
 import type { ObjectKind } from '../objects/object-kinds.ts'
 import { checkValue } from '../schema/check-value.ts'
 import type { FieldValidation } from '../schema/check-value.ts'
-import { formatFieldPath } from '../schema/issues.ts'
+import { formatFieldPath, Issues } from '../schema/issues.ts'
 import type { FieldPath, FieldProblem } from '../schema/issues.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
 import { digestText } from '../values/hash.ts'
@@ -237,17 +237,10 @@ class Decoder {
     const place = { path: this.#options.path, ...written.locate(at) }
     this.#idle ??= { names: [], place }
     this.#idle.names.push(named === undefined ? kind : `${kind} ${named.name}`)
-    if (kind !== 'ServiceAccount' || listOrEmpty(value['imagePullSecrets']).length === 0) return
-    this.#report(
-      {
-        severity: 'warning',
-        path: ['imagePullSecrets'],
-        message: 'has no effect: podd takes none from a ServiceAccount',
-        hint: 'write imagePullSecrets into the pods themselves',
-      },
-      at,
-      written,
-    )
+    if (!isKeptKind(kind)) return
+    const issues = new Issues()
+    keptEntry(kind).validate(value, issues)
+    for (const problem of issues.problems) this.#report(problem, at, written)
   }
 
   #takeList(kind: 'List' | 'PodList', value: JsonObject, written: Written): void {

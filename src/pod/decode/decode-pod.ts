@@ -2,7 +2,7 @@
 import { canonicalJson, isJsonObject, jsonAt, listOrEmpty, objectOrEmpty } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
-import { keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
+import { keptEntry, keptKinds, objectKinds, validateObject } from '../objects/object-kinds.ts'
 import type { KeptKind, LocalObject, ObjectKind } from '../objects/object-kinds.ts'
 import { pathBelowTemplate, templatePath, withValueAt } from '../objects/workload-kinds.ts'
 import { checkValue } from '../schema/check-value.ts'
@@ -475,7 +475,7 @@ function key(path: FieldPath): string {
 
 /** The problems of an object of a kind that the API keeps for its clients. */
 export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldProblem[] {
-  const { schema, validate } = keptKinds[kind]
+  const { schema, validate, nameRule } = keptEntry(kind)
   const { manifest } = dropTemplate(given)
   const { template = null, ...rest } = manifest
   // A template has the problems of the pod that it describes.
@@ -485,7 +485,7 @@ export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldP
   const filled = { metadata: fillDefaults(objectMetaSchema, own['metadata'] ?? {}) }
   const metadata = fieldOf(filled, 'metadata', objectMetaSchema)
   validateClusterMetadata(kind, own['metadata'], issues.of('metadata'))
-  if (metadata !== undefined) validateMetadata(metadata, issues.of('metadata'))
+  if (metadata !== undefined) validateMetadata(metadata, issues.of('metadata'), nameRule)
   validate(own, issues)
   return [
     ...problems,

@@ -1,6 +1,6 @@
 /* What becomes of a document of a kind that podd doesn't run: it is taken without effect, or refused with what to do. */
 import { nearestName } from '../../base/text.ts'
-import { isKeptKind, isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
+import { idleGroupOf, isKeptKind, isObjectKind, objectKindNames } from '../objects/object-kinds.ts'
 
 export type KindVerdict =
   /** It has no effect on one host, and nothing is open or broken without it. */
@@ -12,16 +12,6 @@ interface KindRefusal {
   /** Whether the document is certainly of another kind, rather than a pod with a typo in its kind. */
   readonly isOtherKind: boolean
 }
-
-/** Kinds that have no effect on one host and harm nothing, with their groups: who may ask an API server what, and disruptions by a cluster's own work. */
-const idleKinds: ReadonlyMap<string, string> = new Map([
-  ['ServiceAccount', ''],
-  ['Role', 'rbac.authorization.k8s.io'],
-  ['RoleBinding', 'rbac.authorization.k8s.io'],
-  ['ClusterRole', 'rbac.authorization.k8s.io'],
-  ['ClusterRoleBinding', 'rbac.authorization.k8s.io'],
-  ['PodDisruptionBudget', 'policy'],
-])
 
 const workloads: readonly string[] = ['ReplicaSet', 'ReplicationController']
 
@@ -61,7 +51,7 @@ function namesWith(
 export function whyNotIgnored(kind: string): string | undefined {
   if (!/^[A-Z][A-Za-z0-9]*$/u.test(kind)) return 'must be a kind as documents have it, such as ServiceMonitor'
   const isOwn = kind === 'Pod' || kind === 'NetworkPolicy' || isObjectKind(kind) || isKeptKind(kind)
-  return isOwn || idleKinds.has(kind) || workloads.includes(kind) || otherKinds.has(kind)
+  return isOwn || workloads.includes(kind) || otherKinds.has(kind)
     ? "is a kind of Kubernetes' own: only kinds of custom objects can be ignored"
     : undefined
 }
@@ -73,8 +63,7 @@ export function whyNotIgnored(kind: string): string | undefined {
  */
 export function judgeKind(kind: string, apiVersion: unknown, ignored: readonly string[] = []): KindVerdict {
   const group = groupOf(apiVersion)
-  if (ignored.includes(kind) || (group !== undefined && idleKinds.get(kind) === group))
-    return { kind: 'idle' }
+  if (ignored.includes(kind) || (group !== undefined && idleGroupOf(kind) === group)) return { kind: 'idle' }
   return { kind: 'refused', ...refuseKind(kind, group) }
 }
 
@@ -117,7 +106,8 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
       isOtherKind: true,
     }
   }
-  if (isKeptKind(kind)) {
+  const wanted = idleGroupOf(kind)
+  if (isKeptKind(kind) && wanted === undefined) {
     return { message: `not supported: podd keeps a ${kind} only for clients of its API`, isOtherKind: true }
   }
   if (isCustom(group)) {
@@ -127,7 +117,6 @@ function refuseKind(kind: string, group: string | undefined): KindRefusal {
       isOtherKind: true,
     }
   }
-  const wanted = idleKinds.get(kind)
   if (wanted !== undefined) {
     const message = `not supported: a ${kind} of another group than ${wanted === '' ? "Kubernetes' core" : wanted}`
     return { message, hint: 'write its apiVersion as Kubernetes has it', isOtherKind: true }

@@ -1,9 +1,9 @@
 /* The kinds of objects beside pods: schema, defaults, rules and names of each, in one table. */
-import { isJsonObject, parseJson } from '../../base/json.ts'
+import { isJsonObject, listOrEmpty, parseJson } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { resourceListSchema } from '../schema/container-schema.ts'
 import { fieldOf, Issues } from '../schema/issues.ts'
-import type { FieldProblem } from '../schema/issues.ts'
+import type { FieldProblem, NameRule } from '../schema/issues.ts'
 import { systemPriorities } from '../schema/pod-resources.ts'
 import { objectMetaSchema, podSchema } from '../schema/pod-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
@@ -34,6 +34,7 @@ import {
   dns1035Label,
   dnsLabel,
   ipAddress,
+  pathSegment,
   portName,
   qualifiedName,
 } from '../validation/name-rules.ts'
@@ -623,9 +624,39 @@ const podTemplateSchema = object('PodTemplate', {
   ),
 })
 
+/** Objects by which only a control plane goes: not checked inside, as nothing comes of them. */
+const idleReason = 'nothing on one host goes by it'
+
+function idleSchema(kind: string, apiVersion: string, fields: Fields): ObjectType<Fields> {
+  return object(kind, {
+    apiVersion: required(oneOf(apiVersion)),
+    kind: required(oneOf(kind)),
+    metadata: required(objectMetaSchema),
+    ...fields,
+  })
+}
+
+const rbac = 'rbac.authorization.k8s.io'
+const anyList = ignored(list(any), idleReason)
+const anyMap = ignored(map(any), idleReason)
+const bindingFields: Fields = { roleRef: anyMap, subjects: anyList }
+
+function rbacKind(kind: string, fields: Fields): KeptKindEntry {
+  return {
+    schema: idleSchema(kind, `${rbac}/v1`, fields),
+    idleGroup: rbac,
+    nameRule: pathSegment,
+    validate: () => {},
+  }
+}
+
 /** The entry of a kind that podd keeps for clients. */
 interface KeptKindEntry {
   readonly schema: ObjectType<Fields>
+  /** Its group, where files may have it too: it has no effect on one host, and nothing is open or broken without it. */
+  readonly idleGroup?: string
+  /** By default that of most objects. */
+  readonly nameRule?: NameRule
   /** Kubernetes' validation beyond the schema; metadata is validated already. */
   readonly validate: (manifest: JsonObject, issues: Issues) => void
 }
@@ -637,10 +668,47 @@ interface KeptKindEntry {
 export const keptKinds = {
   Lease: { schema: leaseSchema, validate: validateLease },
   PodTemplate: { schema: podTemplateSchema, validate: () => {} },
+  ServiceAccount: {
+    schema: idleSchema('ServiceAccount', 'v1', {
+      secrets: anyList,
+      imagePullSecrets: anyList,
+      automountServiceAccountToken: ignored(bool, idleReason),
+    }),
+    idleGroup: '',
+    validate: validateServiceAccount,
+  },
+  Role: rbacKind('Role', { rules: anyList }),
+  RoleBinding: rbacKind('RoleBinding', bindingFields),
+  ClusterRole: rbacKind('ClusterRole', { rules: anyList, aggregationRule: anyMap }),
+  ClusterRoleBinding: rbacKind('ClusterRoleBinding', bindingFields),
+  PodDisruptionBudget: {
+    schema: idleSchema('PodDisruptionBudget', 'policy/v1', { spec: anyMap, status: anyMap }),
+    idleGroup: 'policy',
+    validate: () => {},
+  },
 } as const satisfies Record<string, KeptKindEntry>
+
+function validateServiceAccount({ imagePullSecrets }: JsonObject, issues: Issues): void {
+  if (listOrEmpty(imagePullSecrets).length > 0)
+    issues
+      .of('imagePullSecrets')
+      .warn(
+        'has no effect: podd takes none from a ServiceAccount',
+        'write imagePullSecrets into the pods themselves',
+      )
+}
 
 export type KeptKind = keyof typeof keptKinds
 
 export function isKeptKind(kind: unknown): kind is KeptKind {
   return typeof kind === 'string' && Object.hasOwn(keptKinds, kind)
+}
+
+/** The group of a kind that has no effect on one host and harms nothing; undefined for any other kind. */
+export function idleGroupOf(kind: string): string | undefined {
+  return isKeptKind(kind) ? keptEntry(kind).idleGroup : undefined
+}
+
+export function keptEntry(kind: KeptKind): KeptKindEntry {
+  return keptKinds[kind]
 }

@@ -40,7 +40,7 @@ export interface FieldProblem {
   readonly wantsQuotes?: true
 }
 
-type NameRule = (value: string) => readonly string[]
+export type NameRule = (value: string) => readonly string[]
 
 /**
  * Problems of a document, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field):
@@ -119,8 +119,8 @@ export class Issues {
     this.warn(`fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)
   }
 
-  warn(message: string): void {
-    this.problems.push({ severity: 'warning', path: this.path, message })
+  warn(message: string, hint?: string): void {
+    this.problems.push({ severity: 'warning', path: this.path, message, ...(hint !== undefined && { hint }) })
   }
 
   /** Each problem that a rule for names finds in `value`. */

@@ -69,6 +69,16 @@ export function dnsSubdomain(value: string, unit: 'bytes' | 'characters' = 'char
   ]
 }
 
+/**
+ * Names of roles and their bindings (k8s.io/apimachinery/pkg/api/validation/path/name.go, IsValidPathSegmentName, 1.36); on
+ * one line, unlike there.
+ */
+export function pathSegment(value: string): readonly string[] {
+  if (value === '.' || value === '..') return [`may not be '${value}'`]
+  const found = ['/', '%'].filter((text) => value.includes(text))
+  return [...found.map((text) => `may not contain '${text}'`), ...oneLine(value)]
+}
+
 /** Search domains of a resolver, of which parts may begin with an underscore. */
 export function dnsSubdomainWithUnderscore(value: string): readonly string[] {
   return [

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { fieldOf } from '../schema/issues.ts'
-import type { Issues } from '../schema/issues.ts'
+import type { Issues, NameRule } from '../schema/issues.ts'
 import { ownerReferenceSchema } from '../schema/pod-schema.ts'
 import type { ObjectMeta } from '../schema/pod-schema.ts'
 import type { labelSelectorSchema, nodeSelectorTermSchema } from '../schema/scheduling-schema.ts'
@@ -19,10 +19,14 @@ const clusterMetadataSchema = object('ObjectMeta', {
 const maxAnnotationBytes = 256 * 1024
 
 /** Source: k8s.io/apimachinery/pkg/api/validation/objectmeta.go, 1.36. */
-export function validateMetadata(metadata: ObjectMeta, issues: Issues): void {
+export function validateMetadata(
+  metadata: ObjectMeta,
+  issues: Issues,
+  nameRule: NameRule = dnsSubdomain,
+): void {
   const { name, namespace, labels, annotations } = metadata
   if (name === '') issues.of('name').required('name or generateName is required')
-  else issues.of('name').name(name, dnsSubdomain)
+  else issues.of('name').name(name, nameRule)
   issues.of('namespace').name(namespace, dnsLabel)
   validateLabels(labels, issues.of('labels'))
   let annotationBytes = 0

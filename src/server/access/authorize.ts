@@ -170,6 +170,8 @@ const authenticatedRules: Rules = {
   ],
 }
 
+const idleRules = 'clusterrolebindings clusterroles rolebindings roles'
+
 /** No Secrets, and nothing that reveals their content. */
 const viewRules: Rules = {
   resourceRules: [
@@ -188,6 +190,8 @@ const viewRules: Rules = {
     allow(read, 'events.k8s.io', 'events'),
     allow(read, 'metrics.k8s.io', 'nodes pods'),
     allow(read, 'node.k8s.io', 'runtimeclasses'),
+    allow(read, 'policy', 'poddisruptionbudgets'),
+    allow(read, 'rbac.authorization.k8s.io', idleRules),
     allow(read, 'scheduling.k8s.io', 'priorityclasses'),
     allow(['get'], 'podd.dev', 'pods/probes'),
   ],
@@ -206,8 +210,12 @@ const editRules: Rules = {
     allow(
       write,
       '',
-      'configmaps persistentvolumeclaims pods pods/ephemeralcontainers pods/resize podtemplates secrets services',
+      'configmaps persistentvolumeclaims pods pods/ephemeralcontainers pods/resize podtemplates secrets ' +
+        'serviceaccounts services',
     ),
+    // They have no effect, and stand in files beside what has one.
+    allow(write, 'rbac.authorization.k8s.io', idleRules),
+    allow(write, 'policy', 'poddisruptionbudgets'),
     allow(write, 'apps', 'daemonsets deployments deployments/scale statefulsets statefulsets/scale'),
     allow(write, 'batch', 'cronjobs jobs'),
     allow(write, 'coordination.k8s.io', 'leases'),

@@ -17,7 +17,7 @@ import {
   prepareNew,
 } from '../../decide/writing/prepare-object.ts'
 import { decodeObject, decodePod, keptProblems } from '../../pod/decode/decode-pod.ts'
-import { isKeptKind, isObjectKind } from '../../pod/objects/object-kinds.ts'
+import { idleGroupOf, isKeptKind, isObjectKind } from '../../pod/objects/object-kinds.ts'
 import { formatFieldPath } from '../../pod/schema/issues.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/issues.ts'
 import { computeQosClass } from '../../pod/schema/pod-resources.ts'
@@ -200,7 +200,20 @@ export function checkObject(
   const problems = [...problemsOf(kind.kind, known), ...more]
   const errors = problems.filter(({ severity }) => severity === 'error')
   if (errors.length > 0) throw invalid(kind, nameOf(known), errors)
-  return { manifest: known, warnings: fieldValidation === 'Ignore' ? [] : strange }
+  const idle = idleGroupOf(kind.kind) === undefined ? [] : idleWarnings(kind, nameOf(known), problems)
+  return { manifest: known, warnings: [...(fieldValidation === 'Ignore' ? [] : strange), ...idle] }
+}
+
+/** What is said of an object that is kept without effect. */
+function idleWarnings(
+  { kind }: ServedKind,
+  name: string,
+  problems: readonly FieldProblem[],
+): readonly string[] {
+  const told = problems.flatMap(({ path, message, hint }) =>
+    hint === undefined ? [] : [`${formatFieldPath(path)} ${message}: ${hint}`],
+  )
+  return [`${kind} ${name} is kept without effect, as nothing on one host goes by it`, ...told]
 }
 
 function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {

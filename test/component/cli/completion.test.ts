@@ -18,7 +18,10 @@ describe('podd completion', () => {
   it.each<[line: string, offered: readonly string[]]>([
     ['podd de', ['debug', 'describe', 'delete']],
     ['podd exec ', ['web', 'db']],
-    ['podd get po', ['pods', 'pod', 'po', 'podtemplates', 'podtemplate']],
+    [
+      'podd get po',
+      ['pods', 'pod', 'po', 'poddisruptionbudgets', 'poddisruptionbudget', 'podtemplates', 'podtemplate'],
+    ],
     ['podd get pods w', ['web']],
     ['podd get --sort', ['--sort-by']],
     ['podd get --show', ['--show-labels', '--show-kind']],

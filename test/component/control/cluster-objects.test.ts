@@ -19,7 +19,7 @@ function begin() {
     objects: new ObjectStore(plainObjectRules),
     machine: { machineId: 'm1', systemUuid: 'u1', osImage: 'Debian' },
     hostName: 'box',
-    writtenNamespaces: () => [],
+    written: () => [],
     writtenNode: () => undefined,
     runtimeClasses: new Map([['kata', { handler: 'kata-qemu', overhead: { memory: '64Mi' } }]]),
     readNode: () => ({

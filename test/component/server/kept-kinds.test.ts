@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isJsonObject } from '../../../src/base/json.ts'
@@ -176,5 +177,122 @@ describe('pod templates', () => {
       code: 201,
       warning: expect.stringContaining('template.spec.colour'),
     })
+  })
+})
+
+describe('kinds without effect', () => {
+  const group = 'rbac.authorization.k8s.io'
+  const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]
+  const roleRef = { apiGroup: group, kind: 'Role', name: 'web' }
+  const cases: readonly [resource: string, root: string, manifest: JsonObject][] = [
+    ['serviceaccounts', '/api/v1', { apiVersion: 'v1', kind: 'ServiceAccount' }],
+    ['roles', `/apis/${group}/v1`, { apiVersion: `${group}/v1`, kind: 'Role', rules }],
+    [
+      'rolebindings',
+      `/apis/${group}/v1`,
+      { apiVersion: `${group}/v1`, kind: 'RoleBinding', roleRef, subjects: [] },
+    ],
+    [
+      'poddisruptionbudgets',
+      '/apis/policy/v1',
+      { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', spec: { minAvailable: 1 } },
+    ],
+    ['clusterroles', `/apis/${group}/v1`, { apiVersion: `${group}/v1`, kind: 'ClusterRole', rules }],
+    [
+      'clusterrolebindings',
+      `/apis/${group}/v1`,
+      { apiVersion: `${group}/v1`, kind: 'ClusterRoleBinding', roleRef },
+    ],
+  ]
+
+  it.each(cases)(
+    'are kept with a warning, changed, listed and deleted, across restarts: %s',
+    async (resource, root, given) => {
+      const place = resource.startsWith('cluster')
+        ? `${root}/${resource}`
+        : `${root}/namespaces/default/${resource}`
+      const manifest = { ...given, metadata: { name: 'web', labels: { app: 'web' } } }
+      await using rig = await startWritingRig()
+      const made = await rig.ask('POST', `${place}?fieldValidation=Strict`, manifest)
+      expect(made).toMatchObject({ code: 201, body: manifest })
+      expect(made.warning).toContain('web is kept without effect, as nothing on one host goes by it')
+      expect(await rig.ask('POST', place, manifest)).toMatchObject({ code: 409 })
+      expect(
+        await rig.ask('PATCH', `${place}/web`, { metadata: { labels: { app: 'shop' } } }, merge),
+      ).toMatchObject({
+        code: 200,
+        body: { ...given, metadata: { labels: { app: 'shop' } } },
+      })
+      expect(namesIn((await rig.ask('GET', `${place}?labelSelector=app%3Dshop`)).body)).toEqual(['web'])
+      const directory = await mkdtemp(join(tmpdir(), 'podd-writing-'))
+      await cp(join(rig.directory, 'api'), join(directory, 'api'), { recursive: true })
+      await using next = await startWritingRig(directory)
+      expect(await next.ask('GET', `${place}/web`)).toMatchObject({ code: 200, body: given })
+      expect(await next.ask('DELETE', `${place}/web`)).toMatchObject({ code: 200 })
+      expect(await next.ask('GET', `${place}/web`)).toMatchObject({ code: 404 })
+      expect([rig.sameSnapshots, next.sameSnapshots]).toEqual([2, 1])
+    },
+  )
+
+  it('may have the names of roles, which are no DNS names', async () => {
+    await using rig = await startWritingRig()
+    const place = `/apis/${group}/v1/clusterroles`
+    const named = (name: string): JsonObject => ({
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name },
+      rules,
+    })
+    expect(await rig.ask('POST', place, named('system:Metrics_reader'))).toMatchObject({ code: 201 })
+    expect(await rig.ask('GET', `${place}/system:Metrics_reader`)).toMatchObject({ code: 200 })
+    for (const name of ['a/b', '..', 'a%b', 'a\nb'])
+      expect(await rig.ask('POST', place, named(name))).toMatchObject({ code: 422 })
+  })
+
+  it('warn of pull secrets that pods do not get from their ServiceAccount', async () => {
+    await using rig = await startWritingRig()
+    const account = {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'web' },
+      imagePullSecrets: [{ name: 'a' }],
+    }
+    const { warning } = await rig.ask('POST', '/api/v1/namespaces/default/serviceaccounts', account)
+    expect(warning).toContain('imagePullSecrets has no effect')
+  })
+
+  it('go with their namespace, and a ServiceAccount stands beside the one that each namespace has', async () => {
+    await using rig = await startWritingRig()
+    await rig.ask('POST', '/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'shop' },
+    })
+    for (const [resource, root, given] of cases.slice(0, 4))
+      expect(
+        await rig.ask('POST', `${root}/namespaces/shop/${resource}`, { ...given, metadata: { name: 'web' } }),
+      ).toMatchObject({ code: 201 })
+    const accounts = '/api/v1/namespaces/shop/serviceaccounts'
+    expect(namesIn((await rig.ask('GET', accounts)).body)).toEqual(['default', 'web'])
+    expect(await rig.ask('DELETE', '/api/v1/namespaces/shop')).toMatchObject({ code: 200 })
+    await expect.poll(async () => (await rig.ask('GET', '/api/v1/namespaces/shop')).code).toBe(404)
+    expect(rig.objects.list()).toEqual([])
+    expect(namesIn((await rig.ask('GET', accounts)).body)).toEqual([])
+  })
+
+  it('that belong to no namespace lose one that a client wrote', async () => {
+    await using rig = await startWritingRig()
+    const role = {
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name: 'web', namespace: 'shop' },
+      rules,
+    }
+    const place = `/apis/${group}/v1/clusterroles`
+    const { code, body } = await rig.ask('POST', place, role)
+    expect(code).toBe(201)
+    expect(body).not.toHaveProperty('metadata.namespace')
+    expect(await rig.ask('PUT', `${place}/web`, role)).toMatchObject({ code: 200 })
+    expect(await rig.ask('DELETE', `${place}/web`)).toMatchObject({ code: 200 })
   })
 })
