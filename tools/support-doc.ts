@@ -25,7 +25,7 @@ const otherKinds: Readonly<Record<string, string>> = {
 
 const tests = listSupportTests()
 
-const answers = { supported: 'supported', ignored: 'no effect', refused: 'refused' } as const
+const answers = { supported: '✓', ignored: 'no effect', refused: 'refused' } as const
 
 /** The text of docs/SUPPORT.md: podd's answer to every field of the API. */
 export function supportDoc(core: CoreFields): string {
@@ -37,11 +37,11 @@ export function supportDoc(core: CoreFields): string {
 
 Every field has one of three answers:
 
-- **supported**: it does what Kubernetes says. The last column names the tests that prove it: \`volumes#projected\` is
+- **✓**, supported: it does what Kubernetes says. The last column names the tests that prove it: \`volumes#projected\` is
   the test that says \`proves('projected', …)\` in \`test/e2e/volumes.test.ts\`. It runs on a real containerd.
-- **no effect**: it is taken, with a warning, and does nothing here, for the reason given.
+- **no effect**: it is accepted, with a warning, and does nothing here, for the reason given.
 - **refused**: a document that has it is an error, for the reason given. A value that asks for nothing (an empty list,
-  and where it is noted others) is taken all the same.
+  and where it is noted others) is accepted all the same.
 
 Unknown fields are errors too, with their line and column and the nearest known name; \`fieldValidation: Warn\` makes
 them warnings, except in a securityContext. Of the ${counts.total} fields below ${counts.supported} are supported, ${counts.ignored} have no
@@ -53,11 +53,11 @@ A file or an answer from a URL holds any number of YAML or JSON documents.
 
 | Kind | Answer | |
 |---|---|---|
-| Pod | supported | \`apiVersion: v1\` |
-| PodList | supported | each item is decoded on its own |
-| List | supported | of any kinds in this table |
+| Pod | ✓ | \`apiVersion: v1\` |
+| PodList | ✓ | each item is decoded on its own |
+| List | ✓ | of any kinds in this table |
 ${Object.entries(objectKinds)
-  .map(([kind, { schema }]) => `| ${kind} | supported | \`apiVersion: ${apiVersionOf(schema.fields)}\` |`)
+  .map(([kind, { schema }]) => `| ${kind} | ✓ | \`apiVersion: ${apiVersionOf(schema.fields)}\` |`)
   .join('\n')}
 ${Object.entries(otherKinds)
   .map(([kind, reason]) => `| ${kind} | refused | ${reason} |`)
@@ -69,8 +69,8 @@ and \`0o644\` are octal, \`1_000\` is a thousand, and times and dates are string
 belongs (\`value: 8080\`) is an error: put quotes around it. So are a key that stands twice, an unknown tag, aliases that
 add more than 100,000 values, more than 100 levels, a document in YAML of more than 3 MiB (what an API server takes for an
 object) or of more than 100,000 keys and values (in JSON there may be more), and a file of more than 10 MiB. Null is the same as leaving the field out, and in a map of strings (labels,
-\`data\`) the empty string. One bad document never takes another down: its own pod, if it ran, goes on in its last good form. So do the pods of a file that has become empty, as one does on a full disk:
-delete it to end them.
+\`data\`) the empty string. One bad document stops no other one: its own pod, if it ran, keeps running in its last good form. So do the pods of a file
+that has become empty, as on a full disk: delete the file to end them.
 
 What a dump of a live cluster carries (\`kubectl get pod -o yaml\`) is dropped with one warning for the document: status,
 the metadata that a control plane writes, and the volume of the service account token with its mounts.
@@ -140,23 +140,19 @@ function fieldsOf(type: AnyType): Fields | undefined {
 
 function renderSection(core: CoreFields, { name, fields, inherited }: Section): string {
   const names = [...(core.types.get(name)?.keys() ?? [])]
-  const rows = names.map((fieldName) => {
+  if (inherited !== undefined) {
+    const answer = inherited.support.kind === 'refused' ? 'Refused' : 'Without effect'
+    const listed = names.map((fieldName) => `\`${fieldName}\``).join(', ')
+    return `## ${name}\n\n${answer} with \`${inherited.via}\`: ${listed}.`
+  }
+  const rows = names.map((fieldName): Row => {
     const field = fields?.[fieldName]
-    if (inherited !== undefined || field === undefined) return inheritedRow(fieldName, inherited)
-    return schemaRow(name, fieldName, field)
+    return field === undefined ? [fieldName, answers.supported, '', ''] : schemaRow(name, fieldName, field)
   })
-  const head =
-    inherited === undefined
-      ? ''
-      : `${inherited.support.kind === 'refused' ? 'Refused' : 'Without effect'} as a whole, with \`${inherited.via}\`: ${inherited.support.reason}.\n\n`
-  return `## ${name}\n\n${head}${table(rows)}`
+  return `## ${name}\n\n${table(rows)}`
 }
 
 type Row = readonly [name: string, answer: string, note: string, test: string]
-
-function inheritedRow(name: string, inherited: Inherited | undefined): Row {
-  return [name, inherited === undefined ? 'supported' : answers[inherited.support.kind], '', '']
-}
 
 function schemaRow(type: string, name: string, { support, presence, value }: Field): Row {
   const notes: string[] = []
@@ -165,7 +161,9 @@ function schemaRow(type: string, name: string, { support, presence, value }: Fie
   if (support.kind !== 'supported') notes.push(support.reason)
   else if (support.note !== undefined) notes.push(support.note)
   if (support.kind === 'refused' && support.harmless !== undefined && support.harmless.length > 0) {
-    notes.push(`taken: ${support.harmless.map((harmless) => `\`${JSON.stringify(harmless)}\``).join(', ')}`)
+    notes.push(
+      `accepted: ${support.harmless.map((harmless) => `\`${JSON.stringify(harmless)}\``).join(', ')}`,
+    )
   }
   const provenBy = tests.filter(({ fields }) => fields.includes(`${type}.${name}`))
   const ids = support.kind === 'supported' ? provenBy.map(({ file, id }) => `${file}#${id}`) : []
