@@ -2,7 +2,8 @@ import { splitApiVersion } from '../../api/resource.ts'
 import type { ServedKind } from '../../api/served-kind.ts'
 import { isKeptKind, isObjectKind, keptKinds, objectKinds } from '../../pod/objects/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
-import { describeSupport, fieldBelow, string } from '../../pod/schema/types.ts'
+import { describeField } from '../../pod/schema/field-words.ts'
+import { fieldBelow, string } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
 import { requireKind } from '../arguments/kind-argument.ts'
 import { nearestOr, UsageError } from '../arguments/parse-arguments.ts'
@@ -11,9 +12,8 @@ import { wrap } from '../output/table.ts'
 
 export const explainVerb: Verb = {
   usage: 'explain KIND[.FIELD...] [--recursive]',
-  help: `Shows the fields that manifests of a kind may have, their types, and what podd does with each: whether it works as in
-Kubernetes, has no effect here, or is refused. It needs no daemon; the fields are those that this podd decodes.
-What a field means, the Kubernetes documentation tells.`,
+  help: `Shows the fields that manifests of a kind may have, their types, what they mean, and where podd differs from Kubernetes:
+what has no effect here, and what is refused. It needs no daemon; the fields are those that this podd decodes.`,
   flags: [{ name: 'recursive', doc: 'The names of all fields below, without their descriptions.' }],
   examples: [
     ['explain pod.spec.containers', 'what a container may have'],
@@ -46,7 +46,7 @@ function schemaOf({ kind }: ServedKind): ObjectType<Fields> {
 
 /** What a path of fields leads to; lists and maps are passed through. Throws UsageError. */
 function findField(root: ObjectType<Fields>, names: readonly string[]): Explained {
-  let found: Explained = { name: undefined, type: root, field: undefined }
+  let found: Explained = { name: undefined, type: root, field: undefined, owner: '' }
   for (const name of names) {
     const fields: Fields = fieldsOf(found.type)
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
@@ -58,7 +58,8 @@ function findField(root: ObjectType<Fields>, names: readonly string[]): Explaine
           : `There are ${known.toSorted().join(', ')}.`
       throw new UsageError(`field ${JSON.stringify(name)} does not exist`, nearestOr(name, known, otherwise))
     }
-    found = { name, type: field.type, field: fieldBelow(found.field?.support, field) }
+    const owner = objectOf(found.type)?.name ?? ''
+    found = { name, type: field.type, field: fieldBelow(found.field?.support, field), owner }
   }
   return found
 }
@@ -68,39 +69,52 @@ interface Explained {
   readonly name: string | undefined
   readonly type: AnyType
   readonly field: Field | undefined
+  /** The type that has the field. */
+  readonly owner: string
 }
 
 const widest = 80
 
 /** The fields of a type as `kubectl explain` shows them (`kubectl/pkg/explain/v2/templates/plaintext.tmpl`, 1.36). */
-function explainType(kind: ServedKind, { name, type, field }: Explained, recursive: boolean): string {
+function explainType(
+  kind: ServedKind,
+  { name = '', type, field, owner }: Explained,
+  recursive: boolean,
+): string {
   const { group, version } = splitApiVersion(kind.apiVersion)
   const fields = fieldsOf(type)
-  const told = field === undefined ? [] : [...describe(field), '']
+  const told = field === undefined ? [] : [...describe(owner, name, field), '']
   return [
     ...(group === '' ? [] : [`GROUP:      ${group}`]),
     `KIND:       ${kind.kind}`,
     `VERSION:    ${version}`,
     '',
-    ...(name === undefined ? [] : [`FIELD: ${name} <${typeName(type)}>`, ...enumOf(type, ''), '']),
+    ...(name === '' ? [] : [`FIELD: ${name} <${typeName(type)}>`, ...enumOf(type, ''), '']),
     ...(told.length === 0 ? [] : ['DESCRIPTION:', ...told]),
     ...(Object.keys(fields).length === 0
       ? []
-      : ['FIELDS:', ...(recursive ? listNames(fields, '  ', []) : listFields(fields, field))]),
+      : ['FIELDS:', ...(recursive ? listNames(fields, '  ', []) : listFields(type, field))]),
     '',
   ].join('\n')
 }
 
-function fieldsOf(type: AnyType): Fields {
-  if (type.kind === 'object') return type.fields
-  if (type.kind === 'list') return fieldsOf(type.item)
-  return type.kind === 'map' ? fieldsOf(type.value) : {}
+/** What lists and maps are of, too. */
+function objectOf(type: AnyType): ObjectType<Fields> | undefined {
+  if (type.kind === 'object') return type
+  if (type.kind === 'list') return objectOf(type.item)
+  return type.kind === 'map' ? objectOf(type.value) : undefined
 }
 
-function listFields(fields: Fields, parent: Field | undefined): readonly string[] {
-  return sorted(fields).flatMap(([name, field]) =>
-    [headOf(name, field)].concat(enumOf(field.type, '  '), describe(fieldBelow(parent?.support, field)), ''),
-  )
+function fieldsOf(type: AnyType): Fields {
+  return objectOf(type)?.fields ?? {}
+}
+
+function listFields(type: AnyType, parent: Field | undefined): readonly string[] {
+  const owner = objectOf(type)?.name ?? ''
+  return sorted(fieldsOf(type)).flatMap(([name, field]) => {
+    const told = describe(owner, name, fieldBelow(parent?.support, field))
+    return [headOf(name, field)].concat(enumOf(field.type, '  '), told, '')
+  })
 }
 
 /** A recursive type is not expanded further. */
@@ -120,9 +134,10 @@ function sorted(fields: Fields): readonly (readonly [string, Field])[] {
   return Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function describe({ support, presence, value }: Field): readonly string[] {
+function describe(owner: string, name: string, { support, presence, value }: Field): readonly string[] {
   const isPlain = presence === 'defaulted' && ['string', 'number', 'boolean'].includes(typeof value)
-  const text = `${describeSupport(support)}${isPlain ? ` By default ${JSON.stringify(value)}.` : ''}`
+  const told = describeField(owner, name, support)
+  const text = isPlain ? `${told} By default ${JSON.stringify(value)}.` : told
   return wrap(text, widest - 4).map((line) => `    ${line}`)
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { kubernetesVersion } from '../../api/resource.ts'
 import type { ApiResource } from '../../api/served-kind.ts'
 import { isKeptKind, isObjectKind, keptKinds, objectKinds } from '../../pod/objects/object-kinds.ts'
+import { describeField } from '../../pod/schema/field-words.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { describeSupport, fieldBelow } from '../../pod/schema/types.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
@@ -122,9 +123,9 @@ class OpenApiSchemas {
     const required = fields.flatMap(([field, { presence }]) => (presence === 'required' ? [field] : []))
     this.#schemas.set(name, {
       type: 'object',
-      description: 'What podd does with each field; the Kubernetes documentation explains them.',
+      description: 'What each field means, and what podd does with it where that differs from Kubernetes.',
       properties: Object.fromEntries(
-        fields.map(([field, entry]) => [field, this.#property(fieldBelow(parent, entry))]),
+        fields.map(([field, entry]) => [field, this.#property(type.name, field, fieldBelow(parent, entry))]),
       ),
       ...(required.length > 0 && { required }),
       ...extra,
@@ -144,8 +145,8 @@ class OpenApiSchemas {
     return name
   }
 
-  #property({ type, presence, value, support }: Field): OpenApiSchema {
-    const description = describeSupport(support)
+  #property(owner: string, name: string, { type, presence, value, support }: Field): OpenApiSchema {
+    const description = describeField(owner, name, support)
     const schema = this.#schemaOf(type, support)
     const isPlain = presence === 'defaulted' && (typeof value !== 'object' || value === null)
     const extra = { description, ...(isPlain && { default: value }) }

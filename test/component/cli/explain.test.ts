@@ -10,7 +10,7 @@ async function explain(...words: readonly string[]): Promise<string> {
 describe('podd explain', () => {
   it('shows a field as kubectl does, with what podd does with it', async () => {
     expect(await explain('pods.spec.containers.ports')).toMatch(
-      /^KIND: {7}Pod\nVERSION: {4}v1\n\nFIELD: ports <\[\]ContainerPort>\n\nDESCRIPTION:\n {4}Works as in Kubernetes\.\n\nFIELDS:\n {2}containerPort\t<integer> -required-\n {4}Works as in Kubernetes\.\n\n/u,
+      /^KIND: {7}Pod\nVERSION: {4}v1\n\nFIELD: ports <\[\]ContainerPort>\n\nDESCRIPTION:\n {4}Ports that it listens at; with hostPort also at the host\.\n\nFIELDS:\n {2}containerPort\t<integer> -required-\n {4}The port at which the program listens\.\n\n/u,
     )
     expect(await explain('po.spec.restartPolicy')).toBe(
       `KIND:       Pod
@@ -20,7 +20,8 @@ FIELD: restartPolicy <string>
 enum: Always, OnFailure, Never
 
 DESCRIPTION:
-    Works as in Kubernetes. By default "Always".
+    Whether ended containers start again: Always, only after a failure
+    (OnFailure), or Never. By default "Always".
 
 `,
     )
@@ -47,6 +48,13 @@ DESCRIPTION:
     expect(text).toContain(told)
     expect(text).not.toContain('Works as in Kubernetes')
   })
+
+  it.each(['pod.spec', 'pod.spec.containers', 'pod.spec.containers.livenessProbe', 'pod.spec.volumes'])(
+    'says of every supported field of %s what it means',
+    async (path) => {
+      expect((await explain(path)).split('\n')).not.toContain('    Works as in Kubernetes.')
+    },
+  )
 
   it('lists the names of all fields below', async () => {
     const lines = (await explain('pod', '--recursive')).split('\n')

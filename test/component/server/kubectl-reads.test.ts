@@ -148,7 +148,7 @@ describe('OpenAPI', () => {
         ? [(schema as { properties: { name: { description: string } } }).properties.name.description]
         : [],
     )
-    expect(answers).toContain('Works as in Kubernetes.')
+    expect(answers.some((answer) => !answer.startsWith('Refused by podd: '))).toBe(true)
     expect(answers.some((answer) => answer.startsWith('Refused by podd: '))).toBe(true)
     expect(new Set(answers).size).toBe(answers.length)
   })
