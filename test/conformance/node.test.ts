@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, connect } from 'node:net'
 import type { AddressInfo, Server } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -66,6 +66,7 @@ describePodd('Kubernetes’ specs of a node', { config: { api: { listen: `127.0.
     const kubeconfig = join(podd.directory, 'kubeconfig')
     writeFileSync(kubeconfig, formatKubeconfig(address))
     const directory = reportsDir ?? podd.directory
+    mkdirSync(directory, { recursive: true })
     const facts = { release: podd.install.version, skip }
     writeRunFacts(directory, facts)
     const suite = new NodeSuite(programs.suite, directory, kubeconfig)

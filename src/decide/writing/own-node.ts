@@ -84,7 +84,13 @@ function checkCapacity(wanted: JsonObject, issues: Issues): void {
 /** `pkg/apis/core/validation`, ValidateNodeUpdate, 1.36: there taints, too, which have no effect without a scheduler. */
 function checkMetadata(shown: JsonObject, wanted: JsonObject, issues: Issues): void {
   validateLabels(metadataTexts(wanted, 'labels'), issues.of('metadata', 'labels'))
-  if (!sameData(shown['spec'] ?? {}, wanted['spec'] ?? {}))
+  if (jsonAt(shown, 'spec', 'unschedulable') !== jsonAt(wanted, 'spec', 'unschedulable'))
+    issues
+      .of('spec', 'unschedulable')
+      .forbidden(
+        'the host is drained where podd runs: `podd drain` ends its pods and admits none, `podd drain --undo` admits pods again',
+      )
+  else if (!sameData(shown['spec'] ?? {}, wanted['spec'] ?? {}))
     issues.of('spec').forbidden('updates of the node may only change labels, annotations, or capacity')
 }
 
